@@ -1,0 +1,358 @@
+//! `capture.json`: what was recorded, where, of what, at what cost and with which losses.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the capture's form on disk. Raised when a reader of the old form would misread the new.
+pub const SCHEMA: u32 = 1;
+
+/// Everything about a capture that is not a row of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaptureInfo {
+    /// Version of the form on disk, [`SCHEMA`] when written by this build.
+    pub schema: u32,
+    /// Program and version that made the capture.
+    pub tool: String,
+    /// Where the evidence came from.
+    pub origin: Origin,
+    /// Scenario of the lab file, where one was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Variant of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Phase of the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The launched command, or that of the process attached to. Empty for imported evidence that does not say.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Directory the command ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
+    /// The environment variables that change how programs run (`LD_*`, `OMP_*`, `GZ_*`, those the lab file sets).
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Wall-clock time at the start, RFC 3339 in UTC. Absent where the source does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// Clock of every `_ns` time in the tables, e.g. `CLOCK_MONOTONIC`. Absent if nothing has a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+    /// Recording window on that clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ns: Option<u64>,
+    /// End of the recording window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_ns: Option<u64>,
+    /// The machine recorded on; absent for imported evidence that does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// What each sample may be a sample of. [`EventId`](crate::EventId)s index this list.
+    #[serde(default)]
+    pub events: Vec<Event>,
+    /// Every dimension that was asked for, with what came of it.
+    #[serde(default)]
+    pub dimensions: BTreeMap<Dimension, DimensionStatus>,
+    /// What is known to be missing or damaged.
+    #[serde(default)]
+    pub losses: Losses,
+    /// What the recording itself cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_cost: Option<RecordingCost>,
+    /// Remarks for the reader of any result made from this capture, in full sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl Default for CaptureInfo {
+    fn default() -> Self {
+        Self {
+            schema: SCHEMA,
+            tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
+            origin: Origin::Recorded,
+            scenario: None,
+            variant: None,
+            phase: None,
+            command: Vec::new(),
+            working_directory: None,
+            environment: BTreeMap::new(),
+            started_at: None,
+            clock: None,
+            start_ns: None,
+            end_ns: None,
+            machine: None,
+            events: Vec::new(),
+            dimensions: BTreeMap::new(),
+            losses: Losses::default(),
+            recording_cost: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl CaptureInfo {
+    /// Length of the recording window, where times are known.
+    pub fn wall_ns(&self) -> Option<u64> {
+        Some(self.end_ns?.saturating_sub(self.start_ns?))
+    }
+
+    /// A short name for tables over several captures: `scenario/variant/phase`, as far as they are known.
+    pub fn label(&self) -> Option<String> {
+        let phase = self.phase.map(|phase| phase.to_string());
+        let parts: Vec<&str> =
+            [self.scenario.as_deref(), self.variant.as_deref(), phase.as_deref()].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("/"))
+    }
+}
+
+/// Where the evidence of a capture came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Origin {
+    /// Recorded by Stepscope.
+    Recorded,
+    /// Brought back from the raw log of a recorder that did not finish.
+    Recovered,
+    /// Read from a file that another tool wrote.
+    Imported {
+        /// Name of the format, e.g. `folded`, `perf.data`.
+        format: String,
+        /// The file's name as given; `-` for standard input.
+        file: String,
+    },
+}
+
+/// A part of a scenario's life that is recorded and analysed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// From launch until the scenario is ready.
+    Loading,
+    /// After it is ready and warmed up, for a duration.
+    Steady,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Loading => "loading",
+            Phase::Steady => "steady",
+        })
+    }
+}
+
+/// One kind of evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Dimension {
+    /// On-CPU samples.
+    Cpu,
+    /// Blocked time, with the stack blocked at.
+    Offcpu,
+    /// Context switches and run-queue delay.
+    Sched,
+    /// Page faults.
+    Faults,
+    /// Hardware cache events.
+    Cache,
+    /// False sharing of cache lines.
+    Sharing,
+    /// Heap allocations.
+    Heap,
+    /// System calls.
+    Syscalls,
+    /// CPU, memory, threads and I/O of each process over time.
+    Resources,
+    /// Simulation steps.
+    Steps,
+    /// Memory errors.
+    Memcheck,
+}
+
+impl Dimension {
+    /// Every dimension, in the order tables show them.
+    pub const ALL: [Dimension; 11] = [
+        Dimension::Cpu,
+        Dimension::Offcpu,
+        Dimension::Sched,
+        Dimension::Faults,
+        Dimension::Cache,
+        Dimension::Sharing,
+        Dimension::Heap,
+        Dimension::Syscalls,
+        Dimension::Resources,
+        Dimension::Steps,
+        Dimension::Memcheck,
+    ];
+
+    /// The name used in lab files, `capture.json` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dimension::Cpu => "cpu",
+            Dimension::Offcpu => "offcpu",
+            Dimension::Sched => "sched",
+            Dimension::Faults => "faults",
+            Dimension::Cache => "cache",
+            Dimension::Sharing => "sharing",
+            Dimension::Heap => "heap",
+            Dimension::Syscalls => "syscalls",
+            Dimension::Resources => "resources",
+            Dimension::Steps => "steps",
+            Dimension::Memcheck => "memcheck",
+        }
+    }
+}
+
+impl fmt::Display for Dimension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What came of asking for a dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status")]
+pub enum DimensionStatus {
+    /// Recorded in full.
+    Recorded,
+    /// Recorded, but not everything that the dimension can hold.
+    Partial {
+        /// What is missing and why, one sentence each.
+        lacks: Vec<String>,
+    },
+    /// Not recorded.
+    Missing {
+        /// Why.
+        reason: String,
+        /// The command or change that would enable it, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<String>,
+    },
+}
+
+/// What samples are samples of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// The source's name for it, e.g. `cpu-clock`, `cycles`, `cpu_core/cycles/`, `minor-faults`.
+    pub name: String,
+    /// Unit of the samples' weights: `ns`, `cycles`, `misses`, `faults`, `samples`, `weight` where unknown.
+    pub unit: String,
+    /// How many samples a row stands for.
+    pub counts: Counts,
+}
+
+impl Event {
+    /// An event of which each row is one sample.
+    pub fn sampled(name: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { name: name.into(), unit: unit.into(), counts: Counts::OnePerRow }
+    }
+
+    /// An event of which each row is a sum over an unknown number of samples.
+    pub fn weighed(name: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { name: name.into(), unit: unit.into(), counts: Counts::Unknown }
+    }
+
+    /// Number of samples that a row of this event with this weight stands for, where that is known.
+    pub fn count_of(&self, weight: u64) -> Option<u64> {
+        match self.counts {
+            Counts::OnePerRow => Some(1),
+            Counts::Weight => Some(weight),
+            Counts::Unknown => None,
+        }
+    }
+}
+
+/// How the number of samples behind a row of `samples` is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counts {
+    /// Each row is one sample.
+    OnePerRow,
+    /// The weight is a number of samples (folded stacks that count samples).
+    Weight,
+    /// Weights are periods that were summed before we saw them: the number of samples is lost, and with it any test
+    /// of significance (erratum 1 of the Gazebo study).
+    Unknown,
+}
+
+/// The machine a capture was recorded on: what must be equal for two captures to be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Host name.
+    pub host: String,
+    /// CPU model.
+    pub cpu: String,
+    /// Online logical processors.
+    pub cores: u32,
+    /// Installed memory.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor architecture, e.g. `x86_64`.
+    pub architecture: String,
+    /// Frequency governor, where there is one.
+    #[serde(default)]
+    pub governor: Option<String>,
+    /// Name of the hypervisor, where there is one.
+    #[serde(default)]
+    pub virtualization: Option<String>,
+    /// Whether hardware events can be counted.
+    pub pmu: bool,
+    /// Load average over the last minute at the start, in thousandths: other work inflates CPU seconds too.
+    pub load_milli: u64,
+}
+
+/// What is known to be missing from a capture, or damaged in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Losses {
+    /// Records that the kernel dropped because a ring was full.
+    pub lost_records: u64,
+    /// Times the kernel throttled sampling.
+    pub throttled: u64,
+    /// Samples taken, of any event.
+    pub samples: u64,
+    /// Samples whose stack ends before a root.
+    pub truncated_stacks: u64,
+    /// Samples whose stack was continued beyond the copied bytes, by frame pointers or by reading memory.
+    pub continued_stacks: u64,
+    /// Distinct addresses for which no function name was found.
+    pub unnamed_addresses: u64,
+    /// Exact on-CPU time of all threads, from context-switch records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_time_ns: Option<u64>,
+    /// Weight of the on-CPU samples where their unit is ns. `sampled_ns / cpu_time_ns` is the coverage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled_ns: Option<u64>,
+    /// On-CPU time of threads of which no sample exists, because they lived shorter than the sampling period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsampled_thread_ns: Option<u64>,
+    /// Lines or records of an imported file that could not be read.
+    pub malformed_records: u64,
+    /// Period to which off-CPU stacks were thinned at high switch rates; 1 or absent means every switch has its stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offcpu_stack_period: Option<u64>,
+}
+
+impl Losses {
+    /// Sampled weight over what could have been sampled (exact thread CPU time); erratum 3 of the Gazebo study.
+    pub fn coverage(&self) -> Option<f64> {
+        let cpu = self.cpu_time_ns.filter(|&ns| ns > 0)?;
+        Some(self.sampled_ns? as f64 / cpu as f64)
+    }
+}
+
+/// What a recording cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordingCost {
+    /// CPU time of the recorder itself, while recording.
+    pub cpu_ns: u64,
+    /// CPU time spent afterwards, naming addresses and writing tables.
+    pub finish_cpu_ns: u64,
+    /// Bytes of the raw log.
+    pub log_bytes: u64,
+}

@@ -1,0 +1,36 @@
+//! The vocabulary that every other crate of Stepscope shares.
+//!
+//! Evidence of any kind becomes a [`Capture`]; every analysis is a pure function from captures to
+//! a [`Table`] (or, for flame graphs, a [`CallTree`]); every output renders those. This crate holds
+//! these types and the capture's form on disk ([`disk`]), and no algorithm.
+//!
+//! ```
+//! use stepscope_model::{Capture, Event, Sample};
+//!
+//! let mut capture = Capture::default();
+//! let event = capture.add_event(Event::weighed("cycles", "cycles"));
+//! let main = capture.add_thread_named("main");
+//! let run = capture.intern_function("World::Run");
+//! let step = capture.intern_function("World::Step");
+//! let stack = capture.intern_stack([run, step]);
+//! capture.samples.push(Sample { time_ns: None, thread: main, cpu: None, stack, event, weight: 5_200 });
+//! assert_eq!(capture.function(capture.frames_of(stack).next().unwrap()), "World::Step");
+//! ```
+
+pub mod capture;
+pub mod disk;
+pub mod ids;
+pub mod info;
+pub mod table;
+pub mod tree;
+
+pub use capture::{
+    Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
+    ThreadName, Wait, WaitState,
+};
+pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
+pub use info::{
+    CaptureInfo, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase, RecordingCost, SCHEMA,
+};
+pub use table::{Column, Kind, Row, Table, Value};
+pub use tree::{CallNode, CallTree, FrameKind};

@@ -1,0 +1,225 @@
+//! [`Table`]: the one currency between analyses and outputs.
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+/// The result of an analysis: typed columns with units and meaning, rows, and remarks.
+///
+/// Serialises to the object that `--format json` prints: `{"table", "columns", "rows", "notes"}`, each row an object
+/// keyed by column name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Stable name of the analysis' result, e.g. `hotspots`.
+    pub name: String,
+    /// One sentence for a heading, e.g. `On-CPU time by function`.
+    pub title: String,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// The rows; each has a value for every column.
+    pub rows: Vec<Row>,
+    /// Remarks a reader needs to judge the rows: losses, coverage, what is missing and why.
+    pub notes: Vec<String>,
+}
+
+/// One row's values, in the order of the table's columns.
+pub type Row = Vec<Value>;
+
+/// A column's name, meaning and form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Stable machine-readable name, `snake_case`.
+    pub name: String,
+    /// Unit of its values: `ns`, `percent`, `bytes`, `cycles`, ...; empty for names and flags.
+    pub unit: String,
+    /// What it means, in a sentence.
+    pub doc: String,
+    /// How its values are shown to people; the values themselves stay exact.
+    #[serde(skip)]
+    pub kind: Kind,
+}
+
+/// How a column's values are shown to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text, left-aligned; the column that gives way when a terminal is narrow.
+    Text,
+    /// A number of things.
+    Count,
+    /// A duration in ns, shown in a readable unit.
+    Duration,
+    /// A size in bytes, shown in a readable unit.
+    Bytes,
+    /// A percentage, 0 to 100, one or two decimals.
+    Percent,
+    /// Any other number.
+    Number,
+    /// Yes or no.
+    Flag,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Not known or not applicable. Not zero.
+    Missing,
+    /// An exact integer.
+    Int(i128),
+    /// A real number; never NaN or infinite in a table (use [`Value::Missing`]).
+    Float(f64),
+    /// Text, whole.
+    Text(String),
+    /// Yes or no.
+    Bool(bool),
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(name: &str, title: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self { name: name.to_owned(), title: title.into(), columns, rows: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// If the row has not one value a column.
+    pub fn push(&mut self, row: Row) {
+        assert_eq!(row.len(), self.columns.len(), "a row of `{}` has one value a column", self.name);
+        self.rows.push(row);
+    }
+
+    /// Index of the column of this name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// The value at a row and a named column. `None` if there is no such row or column.
+    pub fn get(&self, row: usize, column: &str) -> Option<&Value> {
+        self.rows.get(row)?.get(self.column(column)?)
+    }
+}
+
+impl Column {
+    /// A column.
+    pub fn new(name: &str, kind: Kind, unit: impl Into<String>, doc: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), unit: unit.into(), doc: doc.into(), kind }
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(5))?;
+        map.serialize_entry("table", &self.name)?;
+        map.serialize_entry("title", &self.title)?;
+        map.serialize_entry("columns", &self.columns)?;
+        map.serialize_entry("rows", &Rows(self))?;
+        map.serialize_entry("notes", &self.notes)?;
+        map.end()
+    }
+}
+
+struct Rows<'a>(&'a Table);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(Some(self.0.rows.len()))?;
+        for row in &self.0.rows {
+            seq.serialize_element(&Named(&self.0.columns, row))?;
+        }
+        seq.end()
+    }
+}
+
+struct Named<'a>(&'a [Column], &'a Row);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (column, value) in self.0.iter().zip(self.1) {
+            map.serialize_entry(&column.name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Missing => serializer.serialize_none(),
+            Value::Int(value) => match i64::try_from(*value) {
+                Ok(value) => serializer.serialize_i64(value),
+                Err(_) => match u64::try_from(*value) {
+                    Ok(value) => serializer.serialize_u64(value),
+                    Err(_) => serializer.serialize_i128(*value),
+                },
+            },
+            Value::Float(value) => serializer.serialize_f64(*value),
+            Value::Text(value) => serializer.serialize_str(value),
+            Value::Bool(value) => serializer.serialize_bool(*value),
+        }
+    }
+}
+
+macro_rules! into_value {
+    ($($from:ty => $variant:ident as $into:ty),* $(,)?) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Self {
+                Value::$variant(value as $into)
+            }
+        }
+    )*};
+}
+
+into_value!(u32 => Int as i128, i32 => Int as i128, u64 => Int as i128, i64 => Int as i128, u128 => Int as i128, usize => Int as i128, bool => Bool as bool);
+
+impl From<f64> for Value {
+    /// Numbers that are not finite become [`Value::Missing`].
+    fn from(value: f64) -> Self {
+        if value.is_finite() { Value::Float(value) } else { Value::Missing }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Value::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Value::Text(value)
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Missing, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_serialises_rows_as_objects_with_exact_integers() {
+        let mut table = Table::new(
+            "hotspots",
+            "On-CPU time by function",
+            vec![
+                Column::new("function", Kind::Text, "", "The function."),
+                Column::new("self", Kind::Number, "cycles", "Self."),
+            ],
+        );
+        table.push(vec!["std::function<bool ".into(), 156_578_009_190_u64.into()]);
+        table.notes.push("A remark.".into());
+        assert_eq!(
+            serde_json::to_string(&table).unwrap(),
+            r#"{"table":"hotspots","title":"On-CPU time by function","columns":[{"name":"function","unit":"","doc":"The function."},{"name":"self","unit":"cycles","doc":"Self."}],"rows":[{"function":"std::function<bool ","self":156578009190}],"notes":["A remark."]}"#
+        );
+    }
+
+    #[test]
+    fn a_ratio_without_a_denominator_is_missing_and_not_a_number() {
+        assert_eq!(Value::from(0.0 / 0.0), Value::Missing);
+    }
+}
