@@ -319,8 +319,19 @@ impl PartialEq for Interner {
 }
 
 impl Capture {
-    /// Adds an event that samples may refer to.
-    pub fn add_event(&mut self, event: Event) -> EventId {
+    /// A capture so described, without rows.
+    pub fn of(info: CaptureInfo) -> Self {
+        Self { info, ..Self::default() }
+    }
+
+    /// Adds an event that samples may refer to. Samples on disk name their event, so a second event of the same name
+    /// is called `name#2`.
+    pub fn add_event(&mut self, mut event: Event) -> EventId {
+        let taken = |name: &str| self.info.events.iter().any(|event| event.name == name);
+        if taken(&event.name) {
+            let numbered = (2_u32..).map(|number| format!("{}#{number}", event.name)).find(|name| !taken(name));
+            event.name = numbered.expect("there are more numbers than events");
+        }
         self.info.events.push(event);
         EventId::from_index(self.info.events.len() - 1)
     }

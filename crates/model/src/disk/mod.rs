@@ -1,0 +1,222 @@
+//! A capture on disk: a folder of `capture.json` and Parquet tables (zstd), readable by pandas, polars, DuckDB, Spark.
+//!
+//! `capture.json` is written last, by rename, and lists every table with its size and checksum. So a folder is a whole
+//! capture if and only if it holds `capture.json` and the tables are as listed: a recorder that died, a full disk or a
+//! truncated copy is never taken for one.
+//!
+//! Captures come from strangers too. Nothing in a capture names a path to be followed: tables are looked for under
+//! their fixed names inside the folder. Lengths and handles are checked before use.
+
+mod columns;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::capture::Capture;
+use crate::info::{CaptureInfo, SCHEMA};
+
+/// Name of the file that makes a folder a capture.
+pub const INFO_FILE: &str = "capture.json";
+
+/// Name of the log that a recorder writes while it runs, and that `stepscope recover` reads.
+pub const RAW_LOG_FILE: &str = "raw.log";
+
+/// Why a capture could not be read or written.
+#[derive(Debug, Error)]
+pub enum DiskError {
+    /// The folder or a file in it could not be opened, read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no such folder.
+    #[error("{}: no such capture; `stepscope record -o {}` would make one", path.display(), path.display())]
+    Absent {
+        /// The folder asked for.
+        path: PathBuf,
+    },
+    /// The path is there, but it is no capture.
+    #[error("{}: not a capture: {reason}", path.display())]
+    NotACapture {
+        /// The path asked for.
+        path: PathBuf,
+        /// What it is instead, and what to do.
+        reason: String,
+    },
+    /// The recorder did not finish.
+    #[error("{}: the recording was cut short; `stepscope recover {}` brings back what was written", path.display(), path.display())]
+    Unfinished {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Written by a newer program.
+    #[error("{}: schema {found} is newer than this program reads ({SCHEMA}); use a newer stepscope", path.display())]
+    TooNew {
+        /// The folder.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// A file is truncated, altered or not what it says.
+    #[error("{}: damaged: {reason}; record or copy the capture again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl DiskError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    fn damaged(path: &Path, reason: impl ToString) -> Self {
+        Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// What `capture.json` holds: the capture's description and the list of its tables.
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    #[serde(flatten)]
+    info: CaptureInfo,
+    tables: BTreeMap<String, TableFile>,
+}
+
+/// A table as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TableFile {
+    rows: u64,
+    bytes: u64,
+    crc32: u32,
+}
+
+/// Writes a capture into `folder`, which is made if need be.
+///
+/// # Errors
+/// [`DiskError::Io`] if a file cannot be written; the folder is then not a capture.
+pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
+    fs::create_dir_all(folder).map_err(DiskError::io(folder))?;
+    let info_path = folder.join(INFO_FILE);
+    match fs::remove_file(&info_path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(DiskError::io(&info_path)(error)),
+        _ => {}
+    }
+    let mut listed = BTreeMap::new();
+    for table in tables::TABLES {
+        let path = folder.join(table.file());
+        let columns = (table.columns)(capture);
+        let rows = columns.first().map_or(0, |column| column.rows() as u64);
+        let bytes = columns::encode(table.name, &columns).map_err(|error| DiskError::damaged(&path, error))?;
+        listed.insert(
+            table.name.to_owned(),
+            TableFile { rows, bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) },
+        );
+        fs::write(&path, bytes).map_err(DiskError::io(&path))?;
+    }
+    let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
+    manifest.info.schema = SCHEMA;
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
+    let part = folder.join(format!("{INFO_FILE}.part"));
+    let mut file = fs::File::create(&part).map_err(DiskError::io(&part))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(DiskError::io(&part))?;
+    file.sync_all().map_err(DiskError::io(&part))?;
+    fs::rename(&part, &info_path).map_err(DiskError::io(&info_path))
+}
+
+/// Reads the capture in `folder`.
+///
+/// # Errors
+/// See [`DiskError`]: absent, not a capture, unfinished, too new, damaged.
+pub fn read(folder: &Path) -> Result<Capture, DiskError> {
+    let manifest = read_manifest(folder)?;
+    let mut capture = Capture::of(manifest.info);
+    for table in tables::TABLES {
+        let path = folder.join(table.file());
+        let Some(listed) = manifest.tables.get(table.name) else { continue };
+        let bytes = fs::read(&path).map_err(DiskError::io(&path))?;
+        if bytes.len() as u64 != listed.bytes {
+            let reason = format!("{} bytes long, where capture.json says {}", bytes.len(), listed.bytes);
+            return Err(DiskError::damaged(&path, reason));
+        }
+        if crc32fast::hash(&bytes) != listed.crc32 {
+            return Err(DiskError::damaged(&path, "its checksum differs from that in capture.json"));
+        }
+        // The Parquet library is careful, but it is large and reads hostile bytes here: a panic in it is an error
+        // of the file, not of the program.
+        let rows = catch_unwind(AssertUnwindSafe(|| columns::decode(bytes)))
+            .unwrap_or_else(|_| Err("the Parquet reader gave up on it".to_owned()))
+            .map_err(|reason| DiskError::damaged(&path, reason))?;
+        if rows.len() as u64 != listed.rows {
+            let reason = format!("{} rows, where capture.json says {}", rows.len(), listed.rows);
+            return Err(DiskError::damaged(&path, reason));
+        }
+        (table.read)(&rows, &mut capture).map_err(|reason| DiskError::damaged(&path, reason))?;
+    }
+    capture.check().map_err(|reason| DiskError::damaged(folder, reason))?;
+    Ok(capture)
+}
+
+/// Reads only `capture.json`, for lists of captures.
+///
+/// # Errors
+/// As [`read`], as far as `capture.json` tells.
+pub fn read_info(folder: &Path) -> Result<CaptureInfo, DiskError> {
+    Ok(read_manifest(folder)?.info)
+}
+
+/// Whether `path` holds a finished capture, without reading it.
+pub fn is_capture(path: &Path) -> bool {
+    path.join(INFO_FILE).is_file()
+}
+
+fn read_manifest(folder: &Path) -> Result<Manifest, DiskError> {
+    let path = folder.join(INFO_FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => return Err(why_not_a_capture(folder, &path, error)),
+    };
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u32,
+    }
+    let version: Version = serde_json::from_str(&text)
+        .map_err(|error| DiskError::damaged(&path, format!("not a capture.json: {error}")))?;
+    if version.schema > SCHEMA {
+        return Err(DiskError::TooNew { path: folder.to_owned(), found: version.schema });
+    }
+    serde_json::from_str(&text).map_err(|error| DiskError::damaged(&path, error))
+}
+
+fn why_not_a_capture(folder: &Path, info: &Path, error: io::Error) -> DiskError {
+    let path = folder.to_owned();
+    if !folder.exists() {
+        return DiskError::Absent { path };
+    }
+    if folder.is_file() {
+        let reason = format!("it is a file; `stepscope import {}` reads those of other tools", path.display());
+        return DiskError::NotACapture { path, reason };
+    }
+    if error.kind() != io::ErrorKind::NotFound {
+        return DiskError::io(info)(error);
+    }
+    if folder.join(RAW_LOG_FILE).exists() {
+        return DiskError::Unfinished { path };
+    }
+    DiskError::NotACapture { path, reason: "the folder holds no capture.json".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

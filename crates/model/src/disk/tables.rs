@@ -1,0 +1,409 @@
+//! What each table's columns are, and how rows of a [`Capture`] become them and come back.
+//!
+//! Threads and processes are named twice: by the kernel's tid or pid, for people and other tools, and by row index
+//! (`thread`, `process`), which stays right when the kernel reuses a tid within one capture.
+
+use std::sync::Arc;
+
+use super::columns::{Column, Rows};
+use crate::capture::{
+    Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
+    ThreadName, Wait, WaitState,
+};
+use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
+
+/// One table of the capture's form on disk.
+pub(super) struct TableForm {
+    pub(super) name: &'static str,
+    pub(super) columns: fn(&Capture) -> Vec<Column>,
+    pub(super) read: fn(&Rows, &mut Capture) -> Result<(), String>,
+}
+
+impl TableForm {
+    pub(super) fn file(&self) -> String {
+        format!("{}.parquet", self.name)
+    }
+}
+
+/// Every table, in the order they are read: a table comes after those its rows refer to by name.
+pub(super) const TABLES: &[TableForm] = &[
+    TableForm { name: "processes", columns: processes, read: read_processes },
+    TableForm { name: "threads", columns: threads, read: read_threads },
+    TableForm { name: "modules", columns: modules, read: read_modules },
+    TableForm { name: "frames", columns: frames, read: read_frames },
+    TableForm { name: "stacks", columns: stacks, read: read_stacks },
+    TableForm { name: "samples", columns: samples, read: read_samples },
+    TableForm { name: "waits", columns: waits, read: read_waits },
+    TableForm { name: "steps", columns: steps, read: read_steps },
+    TableForm { name: "scopes", columns: scopes, read: read_scopes },
+    TableForm { name: "counters", columns: counters, read: read_counters },
+];
+
+fn text(value: &str) -> Arc<str> {
+    value.into()
+}
+
+fn processes(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.processes.iter();
+    vec![
+        Column::u32s("process", (0..).take(rows().len())),
+        Column::u32s("pid", rows().map(|row| row.pid)),
+        Column::maybe_u32s("parent_pid", rows().map(|row| row.parent_pid)),
+        Column::maybe_u64s("start_ns", rows().map(|row| row.start_ns)),
+        Column::maybe_u64s("end_ns", rows().map(|row| row.end_ns)),
+        Column::texts("command_line", rows().map(|row| text(&row.command_line))),
+        Column::texts("executable", rows().map(|row| text(&row.executable))),
+        Column::maybe_i64s("exit_status", rows().map(|row| row.exit_status.map(i64::from))),
+    ]
+}
+
+fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let parents = rows.maybe_u32s("parent_pid")?;
+    let starts = rows.maybe_u64s("start_ns")?;
+    let ends = rows.maybe_u64s("end_ns")?;
+    let commands = rows.texts("command_line")?;
+    let executables = rows.texts("executable")?;
+    let statuses = rows.maybe_i64s("exit_status")?;
+    for (row, pid) in rows.u32s("pid")?.into_iter().enumerate() {
+        let exit_status = statuses[row].map(i32::try_from).transpose().map_err(|_| "an exit status is out of range")?;
+        capture.processes.push(Process {
+            pid,
+            parent_pid: parents[row],
+            start_ns: starts[row],
+            end_ns: ends[row],
+            command_line: commands[row].to_string(),
+            executable: executables[row].to_string(),
+            exit_status,
+        });
+    }
+    Ok(())
+}
+
+fn threads(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.threads.iter();
+    let pid = |row: &Thread| row.process.map(|process| capture.processes[process.index()].pid);
+    let names = |row: &Thread| {
+        let json = serde_json::to_string(&row.names).expect("thread names are plain data");
+        (!row.names.is_empty()).then(|| text(&json))
+    };
+    vec![
+        Column::u32s("thread", (0..).take(rows().len())),
+        Column::u32s("tid", rows().map(|row| row.tid)),
+        Column::maybe_u32s("pid", rows().map(pid)),
+        Column::maybe_u32s("process", rows().map(|row| row.process.map(|process| process.0))),
+        Column::texts("name", rows().map(|row| text(&row.name))),
+        Column::maybe_texts("names", rows().map(names)),
+        Column::maybe_u64s("start_ns", rows().map(|row| row.start_ns)),
+        Column::maybe_u64s("end_ns", rows().map(|row| row.end_ns)),
+        Column::maybe_u64s("cpu_ns", rows().map(|row| row.cpu_ns)),
+        Column::maybe_u64s("runnable_ns", rows().map(|row| row.runnable_ns)),
+    ]
+}
+
+fn read_threads(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let processes = rows.maybe_u32s("process")?;
+    let last_names = rows.texts("name")?;
+    let names = rows.maybe_texts("names")?;
+    let starts = rows.maybe_u64s("start_ns")?;
+    let ends = rows.maybe_u64s("end_ns")?;
+    let cpu = rows.maybe_u64s("cpu_ns")?;
+    let runnable = rows.maybe_u64s("runnable_ns")?;
+    for (row, tid) in rows.u32s("tid")?.into_iter().enumerate() {
+        let names: Vec<ThreadName> = match &names[row] {
+            Some(json) => serde_json::from_str(json).map_err(|error| format!("names of row {row}: {error}"))?,
+            None => Vec::new(),
+        };
+        capture.threads.push(Thread {
+            tid,
+            process: processes[row].map(ProcessId),
+            name: last_names[row].to_string(),
+            names,
+            start_ns: starts[row],
+            end_ns: ends[row],
+            cpu_ns: cpu[row],
+            runnable_ns: runnable[row],
+        });
+    }
+    Ok(())
+}
+
+/// Names of the values of a small enumeration, as written in the tables.
+macro_rules! named_values {
+    ($name_of:ident, $of_name:ident, $type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+        fn $name_of(value: $type) -> Arc<str> {
+            text(match value { $($type::$variant => $name,)* })
+        }
+
+        fn $of_name(name: &str) -> Result<$type, String> {
+            match name {
+                $($name => Ok($type::$variant),)*
+                _ => Err(format!("`{name}` is not a {}", stringify!($type))),
+            }
+        }
+    };
+}
+
+named_values!(symbols_name, symbols_of, SymbolSource {
+    DebugInfo = "debug_info",
+    SymbolTable = "symbol_table",
+    DynamicSymbols = "dynamic_symbols",
+    JitMap = "jit_map",
+    None = "none",
+});
+
+named_values!(language_name, language_of, Language { Native = "native", Kernel = "kernel", Python = "python" });
+
+named_values!(state_name, state_of, WaitState { Preempted = "preempted", Blocked = "blocked" });
+
+fn modules(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.modules.iter();
+    vec![
+        Column::u32s("id", (0..).take(rows().len())),
+        Column::texts("path", rows().map(|row| text(&row.path))),
+        Column::maybe_texts("build_id", rows().map(|row| row.build_id.as_deref().map(text))),
+        Column::texts("symbols", rows().map(|row| symbols_name(row.symbols))),
+    ]
+}
+
+fn read_modules(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let build_ids = rows.maybe_texts("build_id")?;
+    let symbols = rows.texts("symbols")?;
+    for (row, path) in rows.texts("path")?.into_iter().enumerate() {
+        let build_id = build_ids[row].as_deref().map(str::to_owned);
+        capture.modules.push(Module { path: path.to_string(), build_id, symbols: symbols_of(&symbols[row])? });
+    }
+    Ok(())
+}
+
+fn frames(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.frames.iter();
+    vec![
+        Column::u32s("id", (0..).take(rows().len())),
+        Column::texts("function", rows().map(|row| row.function.clone())),
+        Column::maybe_u32s("module", rows().map(|row| row.module.map(|module| module.0))),
+        Column::maybe_texts("file", rows().map(|row| row.file.clone())),
+        Column::maybe_u32s("line", rows().map(|row| row.line)),
+        Column::bools("inlined", rows().map(|row| row.inlined)),
+        Column::maybe_u64s("address", rows().map(|row| row.address)),
+        Column::texts("language", rows().map(|row| language_name(row.language))),
+    ]
+}
+
+fn read_frames(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let modules = rows.maybe_u32s("module")?;
+    let files = rows.maybe_texts("file")?;
+    let lines = rows.maybe_u32s("line")?;
+    let inlined = rows.bools("inlined")?;
+    let addresses = rows.maybe_u64s("address")?;
+    let languages = rows.texts("language")?;
+    for (row, function) in rows.texts("function")?.into_iter().enumerate() {
+        capture.frames.push(Frame {
+            function,
+            module: modules[row].map(ModuleId),
+            file: files[row].clone(),
+            line: lines[row],
+            inlined: inlined[row],
+            address: addresses[row],
+            language: language_of(&languages[row])?,
+        });
+    }
+    Ok(())
+}
+
+fn stacks(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.stacks.iter();
+    vec![
+        Column::u32s("id", (0..).take(rows().len())),
+        Column::maybe_u32s("parent", rows().map(|row| row.parent.map(|parent| parent.0))),
+        Column::u32s("frame", rows().map(|row| row.frame.0)),
+    ]
+}
+
+fn read_stacks(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let parents = rows.maybe_u32s("parent")?;
+    for (row, frame) in rows.u32s("frame")?.into_iter().enumerate() {
+        capture.stacks.push(StackNode { parent: parents[row].map(StackId), frame: FrameId(frame) });
+    }
+    Ok(())
+}
+
+/// The tid and row of the threads that rows are about.
+fn thread_columns<'a, R: 'a>(
+    capture: &Capture,
+    rows: impl ExactSizeIterator<Item = &'a R> + Clone,
+    thread: impl Fn(&R) -> ThreadId,
+) -> [Column; 2] {
+    [
+        Column::u32s("tid", rows.clone().map(|row| capture.threads[thread(row).index()].tid)),
+        Column::u32s("thread", rows.map(|row| thread(row).0)),
+    ]
+}
+
+fn samples(capture: &Capture) -> Vec<Column> {
+    let rows = capture.samples.iter();
+    let names: Vec<Arc<str>> = capture.info.events.iter().map(|event| text(&event.name)).collect();
+    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+    vec![
+        Column::maybe_u64s("time_ns", rows.clone().map(|row| row.time_ns)),
+        tid,
+        thread,
+        Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
+        Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
+        Column::texts("event", rows.clone().map(|row| names[row.event.index()].clone())),
+        Column::u64s("weight", rows.map(|row| row.weight)),
+    ]
+}
+
+fn read_samples(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let times = rows.maybe_u64s("time_ns")?;
+    let cpus = rows.maybe_u32s("cpu")?;
+    let stacks = rows.maybe_u32s("stack")?;
+    let events = rows.texts("event")?;
+    let weights = rows.u64s("weight")?;
+    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+        let event = capture.info.events.iter().position(|event| *event.name == *events[row]);
+        let event = event.ok_or_else(|| format!("event `{}` is not listed in capture.json", events[row]))?;
+        capture.samples.push(Sample {
+            time_ns: times[row],
+            thread: ThreadId(thread),
+            cpu: cpus[row],
+            stack: stacks[row].map(StackId),
+            event: EventId::from_index(event),
+            weight: weights[row],
+        });
+    }
+    Ok(())
+}
+
+fn waits(capture: &Capture) -> Vec<Column> {
+    let rows = capture.waits.iter();
+    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+    let waker_tid = |row: &Wait| row.waker.map(|waker| capture.threads[waker.index()].tid);
+    vec![
+        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+        tid,
+        thread,
+        Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
+        Column::texts("state", rows.clone().map(|row| state_name(row.state))),
+        Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
+        Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
+        Column::maybe_u32s("waker_thread", rows.clone().map(|row| row.waker.map(|waker| waker.0))),
+        Column::maybe_u32s("waker_stack", rows.map(|row| row.waker_stack.map(|stack| stack.0))),
+    ]
+}
+
+fn read_waits(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let starts = rows.u64s("start_ns")?;
+    let ends = rows.u64s("end_ns")?;
+    let stacks = rows.maybe_u32s("stack")?;
+    let states = rows.texts("state")?;
+    let runnable = rows.maybe_u64s("runnable_ns")?;
+    let wakers = rows.maybe_u32s("waker_thread")?;
+    let waker_stacks = rows.maybe_u32s("waker_stack")?;
+    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+        capture.waits.push(Wait {
+            start_ns: starts[row],
+            end_ns: ends[row],
+            thread: ThreadId(thread),
+            stack: stacks[row].map(StackId),
+            state: state_of(&states[row])?,
+            runnable_ns: runnable[row],
+            waker: wakers[row].map(ThreadId),
+            waker_stack: waker_stacks[row].map(StackId),
+        });
+    }
+    Ok(())
+}
+
+fn steps(capture: &Capture) -> Vec<Column> {
+    let rows = capture.steps.iter();
+    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+    vec![
+        Column::u64s("index", rows.clone().map(|row| row.index)),
+        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+        Column::maybe_u64s("sim_time_ns", rows.map(|row| row.sim_time_ns)),
+        tid,
+        thread,
+    ]
+}
+
+fn read_steps(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let indices = rows.u64s("index")?;
+    let starts = rows.u64s("start_ns")?;
+    let ends = rows.u64s("end_ns")?;
+    let sim_times = rows.maybe_u64s("sim_time_ns")?;
+    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+        capture.steps.push(Step {
+            index: indices[row],
+            start_ns: starts[row],
+            end_ns: ends[row],
+            sim_time_ns: sim_times[row],
+            thread: ThreadId(thread),
+        });
+    }
+    Ok(())
+}
+
+fn scopes(capture: &Capture) -> Vec<Column> {
+    let rows = capture.scopes.iter();
+    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+    vec![
+        tid,
+        thread,
+        Column::texts("name", rows.clone().map(|row| row.name.clone())),
+        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+        Column::u32s("depth", rows.map(|row| row.depth)),
+    ]
+}
+
+fn read_scopes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let names = rows.texts("name")?;
+    let starts = rows.u64s("start_ns")?;
+    let ends = rows.u64s("end_ns")?;
+    let depths = rows.u32s("depth")?;
+    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+        capture.scopes.push(Scope {
+            thread: ThreadId(thread),
+            name: names[row].clone(),
+            start_ns: starts[row],
+            end_ns: ends[row],
+            depth: depths[row],
+        });
+    }
+    Ok(())
+}
+
+fn counters(capture: &Capture) -> Vec<Column> {
+    let rows = || capture.counters.iter();
+    let pid = |row: &Counter| row.process.map(|process| capture.processes[process.index()].pid);
+    let tid = |row: &Counter| row.thread.map(|thread| capture.threads[thread.index()].tid);
+    vec![
+        Column::u64s("time_ns", rows().map(|row| row.time_ns)),
+        Column::maybe_u32s("pid", rows().map(pid)),
+        Column::maybe_u32s("process", rows().map(|row| row.process.map(|process| process.0))),
+        Column::maybe_u32s("tid", rows().map(tid)),
+        Column::maybe_u32s("thread", rows().map(|row| row.thread.map(|thread| thread.0))),
+        Column::texts("name", rows().map(|row| row.name.clone())),
+        Column::i64s("value", rows().map(|row| row.value)),
+    ]
+}
+
+fn read_counters(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
+    let processes = rows.maybe_u32s("process")?;
+    let threads = rows.maybe_u32s("thread")?;
+    let names = rows.texts("name")?;
+    let values = rows.i64s("value")?;
+    for (row, time_ns) in rows.u64s("time_ns")?.into_iter().enumerate() {
+        capture.counters.push(Counter {
+            time_ns,
+            process: processes[row].map(ProcessId),
+            thread: threads[row].map(ThreadId),
+            name: names[row].clone(),
+            value: values[row],
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+use super::*;
+use crate::{
+    Counter, Event, Frame, Language, Module, Process, Sample, Scope, Step, SymbolSource, Thread, ThreadId, ThreadName,
+    Wait, WaitState,
+};
+
+/// A capture with a row of everything, absent values beside present ones.
+fn full() -> Capture {
+    let mut capture = Capture::default();
+    capture.info.command = vec!["sim".into(), "--world".into()];
+    let cycles = capture.add_event(Event::sampled("cycles", "cycles"));
+    let process = capture.add_process(Process { pid: 7, command_line: "sim --world".into(), ..Process::default() });
+    capture.add_process(Process { pid: 8, parent_pid: Some(7), exit_status: Some(-1), ..Process::default() });
+    let names = vec![ThreadName { time_ns: 3, name: "ruby\t".into() }];
+    let main = capture.add_thread(Thread {
+        tid: 7,
+        process: Some(process),
+        name: "sim".into(),
+        names,
+        start_ns: Some(0),
+        end_ns: Some(u64::MAX),
+        ..Thread::default()
+    });
+    let again = capture.add_thread(Thread { tid: 7, name: "a tid reused".into(), ..Thread::default() });
+    let build_id = Some("00ff".to_owned());
+    let module =
+        capture.add_module(Module { path: "/opt/sim".into(), build_id, symbols: SymbolSource::DynamicSymbols });
+    let run = capture.intern_frame(Frame {
+        function: "Run<int, (anonymous namespace)::T>".into(),
+        module: Some(module),
+        file: Some("run.cc".into()),
+        line: Some(12),
+        inlined: true,
+        address: Some(0x1234),
+        language: Language::Kernel,
+    });
+    let odd = capture.intern_function("std::function<bool ");
+    let stack = capture.intern_stack([run, odd, run]);
+    capture.samples.push(Sample {
+        time_ns: Some(5),
+        thread: main,
+        cpu: Some(3),
+        stack,
+        event: cycles,
+        weight: u64::MAX,
+    });
+    capture.samples.push(Sample { time_ns: None, thread: again, cpu: None, stack: None, event: cycles, weight: 0 });
+    capture.waits.push(Wait {
+        start_ns: 1,
+        end_ns: 9,
+        thread: main,
+        stack,
+        state: WaitState::Blocked,
+        runnable_ns: Some(2),
+        waker: Some(again),
+        waker_stack: None,
+    });
+    capture.steps.push(Step { index: 0, start_ns: 1, end_ns: 2, sim_time_ns: None, thread: main });
+    capture.scopes.push(Scope { thread: main, name: "Physics".into(), start_ns: 1, end_ns: 2, depth: 0 });
+    let name: std::sync::Arc<str> = "rss_bytes".into();
+    capture.counters.push(Counter { time_ns: 1, process: Some(process), thread: None, name, value: -5 });
+    capture
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn what_is_written_is_read_back_exactly() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&full(), folder.path()).unwrap();
+    assert_eq!(read(folder.path()).unwrap(), full());
+}
+
+#[test]
+fn an_empty_capture_is_a_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&Capture::default(), folder.path()).unwrap();
+    assert_eq!(read(folder.path()).unwrap(), Capture::default());
+}
+
+#[test]
+fn a_capture_cut_short_anywhere_is_never_taken_for_a_whole_one() {
+    let whole = tempfile::tempdir().unwrap();
+    write(&full(), whole.path()).unwrap();
+    for path in files(whole.path()) {
+        let bytes = fs::read(&path).unwrap();
+        for length in (0..bytes.len() - 1).step_by(7) {
+            fs::write(&path, &bytes[..length]).unwrap();
+            assert!(read(whole.path()).is_err(), "{} cut to {length} bytes", path.display());
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(read(whole.path()).unwrap(), full());
+}
+
+#[test]
+fn any_changed_byte_of_a_table_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&full(), folder.path()).unwrap();
+    let path = folder.path().join("samples.parquet");
+    let bytes = fs::read(&path).unwrap();
+    for index in (0..bytes.len()).step_by(5) {
+        let mut changed = bytes.clone();
+        changed[index] ^= 0x41;
+        fs::write(&path, changed).unwrap();
+        assert!(matches!(read(folder.path()), Err(DiskError::Damaged { .. })), "byte {index}");
+    }
+}
+
+#[test]
+fn hostile_parquet_with_a_right_checksum_is_an_error_and_not_a_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&full(), folder.path()).unwrap();
+    let path = folder.path().join("samples.parquet");
+    let bytes = fs::read(&path).unwrap();
+    for index in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[index] = changed[index].wrapping_add(0x55);
+        let _ = catch_unwind(AssertUnwindSafe(|| columns::decode(changed)));
+    }
+    let mut capture = full();
+    capture.samples[0].thread = ThreadId(1);
+    capture.samples[1].thread = ThreadId(0);
+    write(&capture, folder.path()).unwrap();
+    let crossed = fs::read(&path).unwrap();
+    let info = folder.path().join(INFO_FILE);
+    let lying = fs::read_to_string(&info).unwrap().replace(&format!("{}", crc32fast::hash(&crossed)), "1");
+    fs::write(&info, lying).unwrap();
+    assert!(matches!(read(folder.path()), Err(DiskError::Damaged { .. })));
+}
+
+#[test]
+fn each_kind_of_wrong_folder_gets_its_own_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = |path: &Path| read(path).unwrap_err().to_string();
+    assert!(message(&folder.path().join("none")).contains("no such capture"));
+    assert!(message(folder.path()).contains("holds no capture.json"));
+    fs::write(folder.path().join("a.folded"), "a 1").unwrap();
+    assert!(message(&folder.path().join("a.folded")).contains("stepscope import"));
+    fs::write(folder.path().join(RAW_LOG_FILE), "").unwrap();
+    assert!(message(folder.path()).contains("stepscope recover"));
+    write(&full(), folder.path()).unwrap();
+    let info = folder.path().join(INFO_FILE);
+    let newer = fs::read_to_string(&info).unwrap().replace("\"schema\": 1", "\"schema\": 99");
+    fs::write(&info, newer).unwrap();
+    assert!(message(folder.path()).contains("schema 99 is newer"));
+}
