@@ -220,6 +220,6 @@ mod tests {
 
     #[test]
     fn a_ratio_without_a_denominator_is_missing_and_not_a_number() {
-        assert_eq!(Value::from(0.0 / 0.0), Value::Missing);
+        assert_eq!(Value::from(f64::NAN), Value::Missing);
     }
 }
