@@ -1,0 +1,200 @@
+//! Where files are found: modules, their separate debug files, and what those refer to.
+//!
+//! The conventions are those of GDB ("Debugging Information in Separate Files" in its manual), `perf` (`perf-buildid-cache`)
+//! and debuginfod's cache.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use object::Object;
+
+use crate::image::{Image, hexadecimal};
+use crate::{Options, Problem};
+
+/// The file that was mapped as `path`, in the recorded build.
+///
+/// # Errors
+/// Why the most promising candidate could not be used: another build tells more than a file that is not there.
+pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
+    // The kernel marks files that were unlinked while mapped. Another file may have taken the name since, which only a
+    // build-id can tell.
+    let bytes = path.as_os_str().as_bytes();
+    let (path, deleted) = match bytes.strip_suffix(b" (deleted)") {
+        Some(name) => (Path::new(OsStr::from_bytes(name)), true),
+        None => (path, false),
+    };
+    let mut problem = Problem::Missing { path: path.to_owned() };
+    if !deleted || build_id.is_some() {
+        for root in &options.roots {
+            match Image::open(&below(root, path)).and_then(|image| of_build(image, build_id)) {
+                Ok(image) => return Ok(image),
+                Err(Problem::Missing { .. }) => {}
+                Err(found) => problem = found,
+            }
+        }
+    }
+    let cached = build_id
+        .into_iter()
+        .flat_map(|id| options.build_id_caches.iter().flat_map(move |cache| cached_images(cache, id)));
+    let mut cached = cached.filter_map(|candidate| of_build(Image::open(&candidate).ok()?, build_id).ok());
+    cached.next().ok_or(problem)
+}
+
+fn of_build(image: Image, recorded: Option<&[u8]>) -> Result<Image, Problem> {
+    let Some(recorded) = recorded.filter(|id| !id.is_empty()) else { return Ok(image) };
+    let found = image.build_id();
+    if found.is_some_and(|found| same_build(found, recorded)) {
+        return Ok(image);
+    }
+    Err(Problem::OtherBuild {
+        path: image.path().to_owned(),
+        recorded: hexadecimal(recorded),
+        found: found.map_or("none".to_owned(), hexadecimal),
+    })
+}
+
+/// `perf.data` pads build-ids to 20 bytes with zeros, and cuts longer ones off.
+pub(crate) fn same_build(found: &[u8], recorded: &[u8]) -> bool {
+    let common = found.len().min(recorded.len());
+    common > 0 && found[..common] == recorded[..common] && recorded[common..].iter().all(|&byte| byte == 0)
+}
+
+/// `path`, which is absolute, below a directory that stands for `/`.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    if !path.is_absolute() {
+        return path.to_owned();
+    }
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn cached_images(cache: &Path, build_id: &[u8]) -> [PathBuf; 2] {
+    let hex = hexadecimal(build_id);
+    let (head, tail) = hex.split_at_checked(2).unwrap_or((&hex, ""));
+    // perf: .build-id/ab/cdef…/elf. debuginfod: abcdef…/executable.
+    [cache.join(".build-id").join(head).join(tail).join("elf"), cache.join(hex.as_str()).join("executable")]
+}
+
+/// The file that holds a module's debug information, where that is not the module itself.
+pub(crate) fn find_debug_file(image: &Image, options: &Options) -> Option<Image> {
+    let by_build_id = image.build_id().and_then(|id| find_by_build_id(id, options));
+    by_build_id.or_else(|| find_by_link(image, options))
+}
+
+fn find_by_build_id(build_id: &[u8], options: &Options) -> Option<Image> {
+    let hex = hexadecimal(build_id);
+    let (head, tail) = hex.split_at_checked(2)?;
+    let system = options.debug_directories.iter().map(|directory| {
+        let mut name = tail.to_owned();
+        name.push_str(".debug");
+        directory.join(".build-id").join(head).join(name)
+    });
+    let cached = options.build_id_caches.iter().flat_map(|cache| {
+        [cache.join(".build-id").join(head).join(tail).join("debug"), cache.join(hex.as_str()).join("debuginfo")]
+    });
+    system.chain(cached).find_map(|path| of_build(Image::open(&path).ok()?, Some(build_id)).ok())
+}
+
+fn find_by_link(image: &Image, options: &Options) -> Option<Image> {
+    let elf = image.elf();
+    let (name, checksum) = elf.gnu_debuglink().ok()??;
+    let name = plain_name(name)?;
+    let path = std::path::absolute(image.path()).ok()?;
+    let directory = path.parent()?;
+    let beside = [directory.join(name), directory.join(".debug").join(name)];
+    let central = options.debug_directories.iter().map(|debug| below(debug, directory).join(name));
+    beside.into_iter().chain(central).filter(|candidate| *candidate != path).find_map(|candidate| {
+        let debug = Image::open(&candidate).ok()?;
+        belongs_to(&debug, image, checksum).then_some(debug)
+    })
+}
+
+/// Build-ids decide where both have one; else the checksum of the whole file, which takes reading all of it.
+fn belongs_to(debug: &Image, image: &Image, checksum: u32) -> bool {
+    match (debug.build_id(), image.build_id()) {
+        (Some(debug), Some(image)) => debug == image,
+        _ => crc32fast::hash(debug.bytes()) == checksum,
+    }
+}
+
+/// A link is a file's name, never a path out of the directories that are searched.
+fn plain_name(name: &[u8]) -> Option<&OsStr> {
+    let mut components = Path::new(OsStr::from_bytes(name)).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(name)), None) => Some(name),
+        _ => None,
+    }
+}
+
+/// The file to which `dwz` moved what several debug files share.
+pub(crate) fn find_supplement(debug: &Image, options: &Options) -> Option<Result<Image, Problem>> {
+    let elf = debug.elf();
+    let (name, build_id) = elf.gnu_debugaltlink().ok()??;
+    let name = Path::new(OsStr::from_bytes(name));
+    let beside = debug.path().parent().map(|directory| directory.join(name));
+    let file = name.file_name().unwrap_or_default();
+    let shared = options.debug_directories.iter().map(|directory| directory.join(".dwz").join(file));
+    let mut problem = Problem::Missing { path: name.to_owned() };
+    for candidate in beside.into_iter().chain(shared) {
+        match Image::open(&candidate).and_then(|image| of_build(image, Some(build_id))) {
+            Ok(image) => return Some(Ok(image)),
+            Err(Problem::Missing { .. }) => {}
+            Err(found) => problem = found,
+        }
+    }
+    Some(find_by_build_id(build_id, options).ok_or(problem))
+}
+
+/// The symbol table that `.gnu_debugdata` holds ("mini debug info"): an ELF file compressed with xz.
+pub(crate) fn mini_debug_info(image: &Image) -> Option<Image> {
+    let compressed = image.section(".gnu_debugdata")?;
+    // xz reaches ratios of several thousand on zeros only; symbol tables come to less than ten.
+    let limit = (compressed.len() as u64).saturating_mul(100).min(1 << 30);
+    let mut unpacked = Bounded { bytes: Vec::new(), limit };
+    lzma_rs::xz_decompress(&mut compressed.as_ref(), &mut unpacked).ok()?;
+    Image::from_bytes(image.path(), unpacked.bytes).ok()
+}
+
+/// Refuses to grow without end.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: u64,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if (self.bytes.len() + bytes.len()) as u64 > self.limit {
+            return Err(std::io::Error::other("unpacks to more than a symbol table can"));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_ids_that_perf_padded_or_cut_are_the_same() {
+        let id: Vec<u8> = (1..=20).collect();
+        assert!(same_build(&id, &id));
+        assert!(same_build(&id[..16], &[&id[..16], &[0; 4]].concat()));
+        assert!(same_build(&[&id[..], &[9; 12]].concat(), &id));
+        assert!(!same_build(&id[..16], &id));
+        assert!(!same_build(&id, &[7; 20]));
+        assert!(!same_build(&[], &id));
+    }
+
+    #[test]
+    fn debug_links_cannot_lead_out_of_their_directory() {
+        assert_eq!(plain_name(b"libfoo.so.debug"), Some(OsStr::new("libfoo.so.debug")));
+        for name in [&b"../secret"[..], b"/etc/passwd", b"a/b", b"", b".."] {
+            assert_eq!(plain_name(name), None);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Where functions start, from the unwind tables that even stripped files keep.
+
+use std::borrow::Cow;
+
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, RunTimeEndian, UnwindSection};
+use object::{Object, ObjectSection};
+
+use crate::image;
+
+type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
+
+/// The unwind tables of one file.
+pub(crate) struct FunctionStarts<'data> {
+    frames: Cow<'data, [u8]>,
+    header: Option<Cow<'data, [u8]>>,
+    bases: BaseAddresses,
+    endian: RunTimeEndian,
+    address_size: u8,
+    /// Extents of all functions, by start, where there is no header to search in.
+    extents: std::cell::OnceCell<Vec<(u64, u64)>>,
+}
+
+impl<'data> FunctionStarts<'data> {
+    /// The tables of a file; `None` if it has none.
+    pub(crate) fn of(elf: &object::File<'data>) -> Option<Self> {
+        let address = |name: &str| elf.section_by_name(name).map(|section| section.address());
+        let mut bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")?);
+        for (name, set) in [
+            (".eh_frame_hdr", BaseAddresses::set_eh_frame_hdr as fn(BaseAddresses, u64) -> BaseAddresses),
+            (".text", BaseAddresses::set_text),
+            (".got", BaseAddresses::set_got),
+        ] {
+            if let Some(address) = address(name) {
+                bases = set(bases, address);
+            }
+        }
+        Some(Self {
+            frames: image::section(elf, ".eh_frame")?,
+            header: image::section(elf, ".eh_frame_hdr"),
+            bases,
+            endian: if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big },
+            address_size: if elf.is_64() { 8 } else { 4 },
+            extents: std::cell::OnceCell::new(),
+        })
+    }
+
+    /// Start of the function whose code `address` belongs to.
+    pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
+        match &self.header {
+            Some(header) => self.search(header, address).or_else(|| self.scan(address)),
+            None => self.scan(address),
+        }
+    }
+
+    fn frames(&self) -> EhFrame<Slice<'_>> {
+        let mut frames = EhFrame::new(&self.frames, self.endian);
+        frames.set_address_size(self.address_size);
+        frames
+    }
+
+    fn search(&self, header: &[u8], address: u64) -> Option<u64> {
+        let header = EhFrameHdr::new(header, self.endian).parse(&self.bases, self.address_size).ok()?;
+        let frames = self.frames();
+        let entry = header.table()?.fde_for_address(&frames, &self.bases, address, EhFrame::cie_from_offset).ok()?;
+        Some(entry.initial_address())
+    }
+
+    fn scan(&self, address: u64) -> Option<u64> {
+        // With a search table, what it does not find is not there; the scan is for files without one.
+        if self.header.is_some() {
+            return None;
+        }
+        let extents = self.extents.get_or_init(|| self.all_extents());
+        let after = extents.partition_point(|&(start, _)| start <= address);
+        let &(start, end) = extents.get(after.checked_sub(1)?)?;
+        (address < end).then_some(start)
+    }
+
+    fn all_extents(&self) -> Vec<(u64, u64)> {
+        let frames = self.frames();
+        let mut entries = frames.entries(&self.bases);
+        let mut extents = Vec::new();
+        while let Ok(Some(entry)) = entries.next() {
+            let gimli::CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
+            extents.push((entry.initial_address(), entry.initial_address().saturating_add(entry.len())));
+        }
+        extents.sort_unstable();
+        extents
+    }
+}

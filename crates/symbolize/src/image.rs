@@ -1,0 +1,168 @@
+//! [`Image`]: an ELF file, or the bytes of one, opened.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use object::{CompressionFormat, Object, ObjectSection, ObjectSegment};
+
+use crate::Problem;
+
+/// An ELF file in memory. Its headers are read again at each use, which is cheaper than to keep them.
+#[derive(Debug)]
+pub(crate) struct Image {
+    path: PathBuf,
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+/// A decompressed section may be this much larger than its compressed form: no less than deflate can reach, so that
+/// only headers that lie are refused.
+const MAX_EXPANSION: u64 = 1100;
+
+impl Image {
+    /// Maps a file and checks that it begins as an ELF file.
+    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
+        let unreadable = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Problem::Missing { path: path.to_owned() },
+            _ => Problem::Unreadable { path: path.to_owned(), reason: error.to_string() },
+        };
+        // The recorded path may be a device or a pipe, which must not be opened: that can block or do things.
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(Problem::NotElf { path: path.to_owned(), reason: "not a regular file".to_owned() });
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        // SAFETY: the map is only read, as bytes. That the file may change below it is documented at
+        // `Symbolizer::name`; parsers of `object` and `gimli` make no assumption about the bytes.
+        let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
+        Self::new(path.to_owned(), Bytes::Mapped(map))
+    }
+
+    /// An image that is not a file by itself: the vdso, or a symbol table unpacked from a section.
+    pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Problem> {
+        Self::new(path.to_owned(), Bytes::Owned(bytes))
+    }
+
+    fn new(path: PathBuf, bytes: Bytes) -> Result<Self, Problem> {
+        let image = Self { path, bytes };
+        match parse(image.bytes()) {
+            Ok(_) => Ok(image),
+            Err(reason) => Err(Problem::NotElf { path: image.path, reason }),
+        }
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+
+    /// The file's headers.
+    pub(crate) fn elf(&self) -> object::File<'_> {
+        parse(self.bytes()).expect("the same bytes were parsed when the image was opened")
+    }
+
+    /// GNU build-id.
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        self.elf().build_id().ok().flatten()
+    }
+
+    /// A section's bytes, decompressed. `None` if there is no such section, if it is empty, or if it is damaged.
+    pub(crate) fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        section(&self.elf(), name)
+    }
+}
+
+/// Only ELF: of other formats there are no recordings, and their parsers need not be exposed to strange files.
+fn parse(bytes: &[u8]) -> Result<object::File<'_>, String> {
+    match object::FileKind::parse(bytes) {
+        Ok(object::FileKind::Elf32 | object::FileKind::Elf64) => {
+            object::File::parse(bytes).map_err(|error| error.to_string())
+        }
+        _ => Err("it does not begin as one".to_owned()),
+    }
+}
+
+/// A section's bytes, decompressed.
+pub(crate) fn section<'data>(elf: &object::File<'data>, name: &str) -> Option<Cow<'data, [u8]>> {
+    let compressed = elf.section_by_name(name)?.compressed_data().ok()?;
+    if compressed.data.is_empty() || compressed.uncompressed_size == 0 {
+        return None;
+    }
+    if compressed.format == CompressionFormat::None {
+        return Some(Cow::Borrowed(compressed.data));
+    }
+    let limit = (compressed.data.len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(1 << 16);
+    if compressed.uncompressed_size > limit {
+        return None;
+    }
+    match compressed.format {
+        // The library's own decoder is several times slower.
+        CompressionFormat::Zstandard => {
+            let size = usize::try_from(compressed.uncompressed_size).ok()?;
+            zstd::bulk::decompress(compressed.data, size).ok().map(Cow::Owned)
+        }
+        _ => compressed.decompress().ok(),
+    }
+}
+
+/// Converts between positions in a file and its own addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Segments(Vec<Segment>);
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    file_start: u64,
+    file_end: u64,
+    address: u64,
+    executable: bool,
+}
+
+impl Segments {
+    pub(crate) fn of(elf: &object::File<'_>) -> Self {
+        let mut segments: Vec<Segment> = elf
+            .segments()
+            .map(|segment| {
+                let (file_start, size) = segment.file_range();
+                Segment {
+                    file_start,
+                    file_end: file_start.saturating_add(size),
+                    address: segment.address(),
+                    executable: segment.permissions().executable(),
+                }
+            })
+            .collect();
+        // Two segments can share a page of the file; what was sampled is in the executable one.
+        segments.sort_by_key(|segment| !segment.executable);
+        Self(segments)
+    }
+
+    /// The file's own address of what lies at `offset` in it.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        let segment = self.0.iter().find(|segment| (segment.file_start..segment.file_end).contains(&offset))?;
+        segment.address.checked_add(offset - segment.file_start)
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits, as build-ids are written.
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,212 @@
+//! Names of generated code, from what its generator writes for `perf`: `/tmp/perf-PID.map`, or a jitdump.
+//!
+//! Both are described in the kernel's sources: `tools/perf/Documentation/jit-interface.txt` and
+//! `jitdump-specification.txt`.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
+use stepscope_model::SymbolSource;
+
+use crate::symbolizer::Texts;
+use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem};
+
+/// How generated code without a name is called. All of it alike, see [`crate::kernel::NAMELESS`].
+const NAMELESS: &str = "[jit]";
+
+/// A map larger than this is not read: generators write some megabytes.
+const MAX_MAP_BYTES: u64 = 1 << 30;
+
+/// The generated functions of one process.
+#[derive(Debug)]
+pub(crate) struct JitCode {
+    pid: u32,
+    found: bool,
+    /// By address; where two overlap, in the order of their making.
+    functions: Vec<Function>,
+    /// The longest function, which bounds how far back a search has to look.
+    longest: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Function {
+    start: u64,
+    size: u64,
+    /// Later ones replace earlier ones where they overlap: generators reuse memory.
+    order: usize,
+    name: Arc<str>,
+    line: Option<(Arc<str>, u32)>,
+}
+
+/// Reads what process `pid` wrote, wherever it is found.
+pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
+    let mut functions = Vec::new();
+    let mut found = false;
+    for path in map_candidates(pid, options) {
+        let Some(text) = read_map(&path) else { continue };
+        found = true;
+        parse_map(&text, &mut functions);
+        break;
+    }
+    for path in dumps {
+        found |= read_dump(path, &mut functions);
+    }
+    JitCode::new(pid, found, functions)
+}
+
+/// In the root directory of the process, under its number there; then in ours.
+fn map_candidates(pid: u32, options: &Options) -> Vec<PathBuf> {
+    let own_root = PathBuf::from(format!("/proc/{pid}/root"));
+    let inner = inner_pid(pid).unwrap_or(pid);
+    let inside = own_root.join("tmp").join(format!("perf-{inner}.map"));
+    let outside = options.roots.iter().map(|root| root.join("tmp").join(format!("perf-{pid}.map")));
+    std::iter::once(inside).chain(outside).collect()
+}
+
+/// The process' number as it sees itself, in its own pid namespace.
+fn inner_pid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
+}
+
+fn read_map(path: &Path) -> Option<Vec<u8>> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    if metadata.len() > MAX_MAP_BYTES {
+        return None;
+    }
+    let mut text = Vec::new();
+    File::open(path).ok()?.take(MAX_MAP_BYTES).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// `START SIZE NAME` per line, numbers in hexadecimal with or without `0x`, names with spaces. Lines that are not so (a
+/// generator may be writing the last one) are left out.
+fn parse_map(text: &[u8], functions: &mut Vec<Function>) {
+    let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    for line in text.split(|&byte| byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let mut parts = line.trim_end().splitn(3, ' ');
+        let (Some(start), Some(size)) = (parts.next().and_then(number), parts.next().and_then(number)) else {
+            continue;
+        };
+        let Some(name) = parts.next().filter(|name| !name.is_empty()) else { continue };
+        functions.push(Function { start, size, order: functions.len(), name: name.into(), line: None });
+    }
+}
+
+fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let Ok(file) = File::open(path) else { return false };
+    let Ok(mut reader) = JitDumpReader::new(BufReader::new(file)) else { return false };
+    let mut line = None;
+    // What is read before damage, or before the generator's last unfinished record, counts.
+    while let Ok(Some(record)) = reader.next_record() {
+        match record.parse() {
+            Ok(JitDumpRecord::CodeDebugInfo(info)) => {
+                line = (info.entries.first()).map(|entry| {
+                    (info.code_addr, String::from_utf8_lossy(&entry.file_path.as_slice()).into(), entry.line)
+                });
+            }
+            Ok(JitDumpRecord::CodeLoad(load)) => {
+                let name = String::from_utf8_lossy(&load.function_name.as_slice()).into();
+                let of_this = line.take().filter(|(address, ..)| *address == load.code_addr);
+                functions.push(Function {
+                    start: load.code_addr,
+                    size: load.code_bytes.len() as u64,
+                    order: functions.len(),
+                    name,
+                    line: of_this.map(|(_, file, line)| (file, line)),
+                });
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+impl JitCode {
+    fn new(pid: u32, found: bool, mut functions: Vec<Function>) -> Self {
+        functions.sort_by_key(|function| (function.start, function.order));
+        let longest = functions.iter().map(|function| function.size).max().unwrap_or(0);
+        Self { pid, found, functions, longest }
+    }
+
+    pub(crate) fn name(&self, addresses: &[u64], texts: &mut Texts) -> ModuleNames {
+        ModuleNames {
+            symbols: if self.functions.is_empty() { SymbolSource::None } else { SymbolSource::JitMap },
+            build_id: None,
+            places: addresses.iter().map(|&address| self.place(address, texts)).collect(),
+            problems: if self.found { Vec::new() } else { vec![Problem::NoJitMap { pid: self.pid }] },
+        }
+    }
+
+    fn place(&self, address: u64, texts: &mut Texts) -> Place {
+        let (frame, named_by) = match self.function_at(address) {
+            Some(Function { name, line, .. }) => {
+                let (file, line) = line.clone().unzip();
+                (NamedFrame { function: name.clone(), file, line, inlined: false }, NamedBy::Symbol)
+            }
+            None => (NamedFrame::function(texts.intern(NAMELESS)), NamedBy::Nothing),
+        };
+        Place { address: Some(address), frames: vec![frame], named_by }
+    }
+
+    fn function_at(&self, address: u64) -> Option<&Function> {
+        let end = self.functions.partition_point(|function| function.start <= address);
+        let candidates = self.functions[..end].iter().rev();
+        candidates
+            .take_while(|function| address - function.start < self.longest)
+            .filter(|function| address - function.start < function.size)
+            .max_by_key(|function| function.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(map: &str, addresses: &[u64]) -> Vec<String> {
+        let mut functions = Vec::new();
+        parse_map(map.as_bytes(), &mut functions);
+        let named = JitCode::new(1, true, functions).name(addresses, &mut Texts::default());
+        named.places.iter().map(|place| place.frames[0].function.to_string()).collect()
+    }
+
+    #[test]
+    fn names_hold_spaces_and_later_code_replaces_earlier() {
+        let map = "1000 100 LazyCompile:~step /sim.js:3\n0x2000 20 old\n1ff0 40 new code\nbroken\n3000 10 \n4000 1";
+        assert_eq!(
+            names(map, &[0x1000, 0x10ff, 0x1100, 0x2005, 0x202f, 0x2030, 0x4000]),
+            [
+                "LazyCompile:~step /sim.js:3",
+                "LazyCompile:~step /sim.js:3",
+                "[jit]",
+                "new code",
+                "new code",
+                "[jit]",
+                "[jit]"
+            ]
+        );
+    }
+
+    #[test]
+    fn generated_code_without_a_map_is_reported_with_what_to_do() {
+        let options = Options { roots: Vec::new(), ..Options::default() };
+        // No process has number 0 as seen from outside the kernel.
+        let named = load(0, &[], &options).name(&[0x1000], &mut Texts::default());
+        assert_eq!(named.problems, [Problem::NoJitMap { pid: 0 }]);
+        assert_eq!(named.symbols, SymbolSource::None);
+        assert_eq!(&*named.places[0].frames[0].function, "[jit]");
+    }
+
+    #[test]
+    fn extreme_numbers_do_not_overflow() {
+        assert_eq!(names("ffffffffffffffff ffffffffffffffff end\n0 1 zero", &[u64::MAX, 0]), ["end", "zero"]);
+    }
+}

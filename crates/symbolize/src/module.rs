@@ -1,0 +1,222 @@
+//! One module: its sources of names in their order, for one batch of offsets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stepscope_model::SymbolSource;
+
+use crate::function_starts::FunctionStarts;
+use crate::image::{Image, Segments, hexadecimal};
+use crate::linkage::Linkage;
+use crate::symbolizer::Texts;
+use crate::symbols::{self, Table};
+use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, debug_files, demangle, dwarf};
+
+/// Names `offsets` of a file.
+pub(crate) fn name_file(
+    path: &Path,
+    build_id: Option<&[u8]>,
+    offsets: &[u64],
+    options: &Options,
+    texts: &mut Texts,
+) -> ModuleNames {
+    let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    let mut names = match debug_files::find_image(path, build_id, options) {
+        Ok(image) => name_image(&image, name, offsets, options, texts),
+        Err(problem) => nameless(name, offsets, problem, texts),
+    };
+    if let Some(recorded) = build_id.filter(|id| !id.is_empty()) {
+        names.build_id = Some(hexadecimal(recorded));
+    }
+    names
+}
+
+/// Every offset called after the module, because `problem` is in the way.
+pub(crate) fn nameless(name: &str, offsets: &[u64], problem: Problem, texts: &mut Texts) -> ModuleNames {
+    let place = |&offset: &u64| Place {
+        address: None,
+        frames: vec![NamedFrame::function(texts.intern(&format!("{name}+{offset:#x}")))],
+        named_by: NamedBy::Nothing,
+    };
+    ModuleNames {
+        symbols: SymbolSource::None,
+        build_id: None,
+        places: offsets.iter().map(place).collect(),
+        problems: vec![problem],
+    }
+}
+
+/// Names `offsets` of an opened file that is called `name`.
+pub(crate) fn name_image(
+    image: &Image,
+    name: &str,
+    offsets: &[u64],
+    options: &Options,
+    texts: &mut Texts,
+) -> ModuleNames {
+    let elf = image.elf();
+    let segments = Segments::of(&elf);
+    let addresses: Vec<Option<u64>> = offsets.iter().map(|&offset| segments.address_of(offset)).collect();
+    let mut wanted: Vec<u64> = addresses.iter().copied().flatten().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+
+    let mut naming = Naming::new(image, &elf, name, wanted, texts);
+    naming.run(options);
+    let place = |(&offset, address): (&u64, &Option<u64>)| match address {
+        Some(address) => naming.place(*address),
+        None => naming.outside(offset),
+    };
+    let places = offsets.iter().zip(&addresses).map(place).collect();
+    ModuleNames { symbols: naming.best, build_id: image.build_id().map(hexadecimal), places, problems: naming.problems }
+}
+
+/// The names of one batch of addresses while they are being found.
+struct Naming<'a> {
+    image: &'a Image,
+    elf: &'a object::File<'a>,
+    starts: Option<FunctionStarts<'a>>,
+    module: &'a str,
+    /// Ascending, each once.
+    addresses: Vec<u64>,
+    frames: Vec<Vec<NamedFrame>>,
+    named_by: Vec<NamedBy>,
+    best: SymbolSource,
+    problems: Vec<Problem>,
+    texts: &'a mut Texts,
+}
+
+impl<'a> Naming<'a> {
+    fn new(
+        image: &'a Image,
+        elf: &'a object::File<'a>,
+        module: &'a str,
+        addresses: Vec<u64>,
+        texts: &'a mut Texts,
+    ) -> Self {
+        Self {
+            image,
+            elf,
+            starts: FunctionStarts::of(elf),
+            module,
+            frames: vec![Vec::new(); addresses.len()],
+            named_by: vec![NamedBy::Nothing; addresses.len()],
+            addresses,
+            best: SymbolSource::None,
+            problems: Vec::new(),
+            texts,
+        }
+    }
+
+    /// Goes through the sources, best first; each names what those before it did not.
+    fn run(&mut self, options: &Options) {
+        let debug = match dwarf::is_in(self.elf) {
+            true => None,
+            false => debug_files::find_debug_file(self.image, options),
+        };
+        self.debug_information(debug.as_ref().unwrap_or(self.image), options);
+        for image in debug.iter().chain([self.image]) {
+            self.symbols(&image.elf(), Table::Full, SymbolSource::SymbolTable);
+        }
+        self.symbols(self.elf, Table::Dynamic, SymbolSource::DynamicSymbols);
+        if self.has_nameless() {
+            if let Some(mini) = debug_files::mini_debug_info(self.image) {
+                self.symbols(&mini.elf(), Table::Full, SymbolSource::DynamicSymbols);
+            }
+            self.stubs();
+            self.function_starts();
+        }
+    }
+
+    fn has_nameless(&self) -> bool {
+        self.named_by.contains(&NamedBy::Nothing)
+    }
+
+    fn debug_information(&mut self, debug: &Image, options: &Options) {
+        let elf = debug.elf();
+        if !dwarf::is_in(&elf) {
+            return;
+        }
+        self.best = SymbolSource::DebugInfo;
+        let found = dwarf::name(debug, &elf, &self.addresses, options, self.texts);
+        self.problems.extend(found.problems);
+        for (at, frames) in found.frames.into_iter().enumerate().filter(|(_, frames)| !frames.is_empty()) {
+            self.frames[at] = frames;
+            self.named_by[at] = NamedBy::DebugInfo;
+        }
+    }
+
+    fn symbols(&mut self, elf: &object::File<'_>, table: Table, source: SymbolSource) {
+        let missing = self.nameless();
+        if missing.is_empty() && self.best != SymbolSource::None {
+            return;
+        }
+        if self.best == SymbolSource::None && symbols::is_in(elf, table) {
+            self.best = source;
+        }
+        let addresses: Vec<u64> = missing.iter().map(|&at| self.addresses[at]).collect();
+        let start_of = |address| self.starts.as_ref().and_then(|starts| starts.start_of(address));
+        let found = symbols::find(elf, table, &addresses, start_of);
+        for (at, symbol) in missing.into_iter().zip(found) {
+            if let Some(symbol) = symbol {
+                self.set(at, &demangle(symbol.name), NamedBy::Symbol);
+            }
+        }
+    }
+
+    /// Indices of the addresses without a name.
+    fn nameless(&self) -> Vec<usize> {
+        (0..self.addresses.len()).filter(|&at| self.named_by[at] == NamedBy::Nothing).collect()
+    }
+
+    fn set(&mut self, at: usize, name: &str, by: NamedBy) {
+        let name = self.texts.intern(name);
+        self.set_shared(at, name, by);
+    }
+
+    fn set_shared(&mut self, at: usize, name: Arc<str>, by: NamedBy) {
+        self.named_by[at] = by;
+        // Debug information may know the line of code whose function it does not name.
+        match self.frames[at].first_mut() {
+            Some(frame) => frame.function = name,
+            None => self.frames[at].push(NamedFrame::function(name)),
+        }
+    }
+
+    fn stubs(&mut self) {
+        let missing = self.nameless();
+        let addresses: Vec<u64> = missing.iter().map(|&at| self.addresses[at]).collect();
+        let Some(linkage) = Linkage::covering(self.elf, &addresses) else { return };
+        for at in missing {
+            if let Some(target) = linkage.target_of(self.addresses[at]) {
+                let name = format!("{}@plt", demangle(target));
+                self.set(at, &name, NamedBy::Symbol);
+            }
+        }
+    }
+
+    fn function_starts(&mut self) {
+        for at in self.nameless() {
+            let address = self.addresses[at];
+            let start = self.starts.as_ref().and_then(|starts| starts.start_of(address));
+            let by = if start.is_some() { NamedBy::FunctionStart } else { NamedBy::Nothing };
+            let name = format!("{}+{:#x}", self.module, start.unwrap_or(address));
+            self.set(at, &name, by);
+        }
+    }
+
+    fn place(&self, address: u64) -> Place {
+        let at = self.addresses.binary_search(&address).expect("all addresses of the batch were collected");
+        Place { address: Some(address), frames: self.frames[at].clone(), named_by: self.named_by[at] }
+    }
+
+    /// What lies in no segment that is loaded; a mapping made by hand, or a damaged file.
+    fn outside(&self, offset: u64) -> Place {
+        Place {
+            address: None,
+            frames: vec![NamedFrame::function(format!("{}+{offset:#x}", self.module))],
+            named_by: NamedBy::Nothing,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Names from symbol tables.
+
+use std::cmp::Reverse;
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind, SymbolSection};
+
+/// A symbol that names an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Symbol<'data> {
+    /// Where it starts.
+    pub start: u64,
+    /// Its name as in the table.
+    pub name: &'data str,
+    rank: Rank,
+}
+
+/// Which of several symbols at one place is shown: the same one that `perf` shows (`choose_best_symbol` in its
+/// `symbol.c`), so that names agree between tools. Greater is better.
+type Rank = (u64, Kind, Binding, Reverse<usize>, usize);
+
+/// Labels are what assemblers make of any name; functions are declared to be such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Label,
+    Function,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Binding {
+    Weak,
+    Local,
+    Global,
+}
+
+/// Names each of `addresses` (ascending) that lies within a symbol's extent, and, where a symbol has no extent, up to
+/// the next symbol, or the next function that `function_start` knows, or the end of its section.
+pub(crate) fn find<'data>(
+    elf: &object::File<'data>,
+    table: Table,
+    addresses: &[u64],
+    function_start: impl Fn(u64) -> Option<u64>,
+) -> Vec<Option<Symbol<'data>>> {
+    let mut found = covering(elf, table, addresses);
+    if found.iter().any(Option::is_none) {
+        extend_to_next(elf, table, addresses, function_start, &mut found);
+    }
+    found
+}
+
+/// Which symbol table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// `.symtab`
+    Full,
+    /// `.dynsym`
+    Dynamic,
+}
+
+fn symbols<'data, 'file>(
+    elf: &'file object::File<'data>,
+    table: Table,
+) -> impl Iterator<Item = (object::Symbol<'data, 'file>, Kind)> {
+    let symbols = match table {
+        Table::Full => elf.symbols(),
+        Table::Dynamic => elf.dynamic_symbols(),
+    };
+    symbols.filter_map(|symbol| {
+        let kind = match symbol.kind() {
+            SymbolKind::Text => Kind::Function,
+            SymbolKind::Unknown | SymbolKind::Label => Kind::Label,
+            _ => return None,
+        };
+        matches!(symbol.section(), SymbolSection::Section(_)).then_some((symbol, kind))
+    })
+}
+
+fn ranked<'data>(symbol: &object::Symbol<'data, '_>, kind: Kind) -> Option<Symbol<'data>> {
+    let name = symbol.name().ok()?;
+    // Mapping symbols of Arm assemblers, and local labels, name no function.
+    if name.is_empty() || name.starts_with(['$', '.']) {
+        return None;
+    }
+    let binding = match (symbol.is_weak(), symbol.is_local()) {
+        (true, _) => Binding::Weak,
+        (false, true) => Binding::Local,
+        (false, false) => Binding::Global,
+    };
+    let underscores = name.bytes().take_while(|&byte| byte == b'_').count();
+    let start = symbol.address();
+    Some(Symbol { start, name, rank: (start, kind, binding, Reverse(underscores), name.len()) })
+}
+
+fn offer<'data>(place: &mut Option<Symbol<'data>>, symbol: Symbol<'data>) {
+    if place.is_none_or(|present| present.rank < symbol.rank) {
+        *place = Some(symbol);
+    }
+}
+
+fn covering<'data>(elf: &object::File<'data>, table: Table, addresses: &[u64]) -> Vec<Option<Symbol<'data>>> {
+    let mut found = vec![None; addresses.len()];
+    for (symbol, kind) in symbols(elf, table) {
+        let start = symbol.address();
+        let end = start.saturating_add(symbol.size());
+        let first = addresses.partition_point(|&address| address < start);
+        if addresses.get(first).is_none_or(|&address| address >= end) {
+            continue;
+        }
+        let Some(symbol) = ranked(&symbol, kind) else { continue };
+        let hit = addresses[first..].iter().zip(&mut found[first..]).take_while(|(address, _)| **address < end);
+        hit.for_each(|(_, place)| offer(place, symbol));
+    }
+    found
+}
+
+/// Assembly often gives its functions no size.
+fn extend_to_next<'data>(
+    elf: &object::File<'data>,
+    table: Table,
+    addresses: &[u64],
+    function_start: impl Fn(u64) -> Option<u64>,
+    found: &mut [Option<Symbol<'data>>],
+) {
+    // Per address, the latest symbol before it, with its size and the end of its section.
+    let mut before: Vec<Option<(Symbol<'data>, u64, u64)>> = vec![None; addresses.len()];
+    let sections: Vec<(usize, u64)> = elf
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text)
+        .map(|section| (section.index().0, section.address().saturating_add(section.size())))
+        .collect();
+    for (symbol, kind) in symbols(elf, table) {
+        let Some(index) = symbol.section_index() else { continue };
+        let Some(&(_, end)) = sections.iter().find(|(section, _)| *section == index.0) else { continue };
+        let next = addresses.partition_point(|&address| address < symbol.address());
+        let Some(place) = before.get_mut(next) else { continue };
+        let Some(candidate) = ranked(&symbol, kind) else { continue };
+        if place.as_ref().is_none_or(|(present, ..)| present.rank < candidate.rank) {
+            *place = Some((candidate, symbol.size(), end));
+        }
+    }
+    let mut latest = None;
+    for ((place, before), &address) in found.iter_mut().zip(before).zip(addresses) {
+        latest = before.or(latest);
+        let Some((symbol, size, end)) = latest else { continue };
+        let in_another_function = || function_start(address).is_some_and(|start| start > symbol.start);
+        if place.is_none() && size == 0 && address < end && !in_another_function() {
+            *place = Some(symbol);
+        }
+    }
+}
+
+/// Whether a file has such a table.
+pub(crate) fn is_in(elf: &object::File<'_>, table: Table) -> bool {
+    symbols(elf, table).next().is_some()
+}
