@@ -1,1 +1,16 @@
 //! placeholder
+
+pub mod delimited;
+pub mod format;
+pub mod json;
+pub mod markdown;
+pub mod quantity;
+pub mod select;
+pub mod shorten;
+pub mod style;
+pub mod terminal;
+pub mod visible;
+
+pub use format::{Format, render};
+pub use select::{Filter, Selection, Sort};
+pub use style::{Colour, Style};

@@ -1,0 +1,94 @@
+//! [`render`]: any table in any text format.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::str::FromStr;
+
+use stepscope_model::Table;
+
+use crate::delimited::{self, Delimiter};
+use crate::style::Style;
+use crate::{json, markdown, terminal};
+
+/// A form of text that a table can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Aligned columns for people: [`terminal`].
+    Table,
+    /// Tab-separated exact values: [`delimited`].
+    Tsv,
+    /// Comma-separated exact values (RFC 4180): [`delimited`].
+    Csv,
+    /// One JSON object, indented: [`json`].
+    Json,
+    /// The same object on one line.
+    JsonCompact,
+    /// A GitHub-flavoured Markdown table for people: [`markdown`].
+    Markdown,
+}
+
+impl Format {
+    /// Every format, in the order in which help lists them.
+    pub const ALL: [Format; 6] =
+        [Format::Table, Format::Tsv, Format::Csv, Format::Json, Format::JsonCompact, Format::Markdown];
+
+    /// The name used with `--format`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Table => "table",
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::JsonCompact => "json-compact",
+            Format::Markdown => "markdown",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A format's name that is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an output format; use one of table, tsv, csv, json, json-compact, markdown")]
+pub struct UnknownFormat(String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}
+
+/// Writes `table` in `format`. The style is for eyes: it changes nothing in the formats for programs.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn render(table: &Table, format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Table => terminal::render(table, style, out),
+        Format::Tsv => delimited::render(table, Delimiter::Tab, out),
+        Format::Csv => delimited::render(table, Delimiter::Comma, out),
+        Format::Json => json::render(table, json::Layout::Indented, out),
+        Format::JsonCompact => json::render(table, json::Layout::Compact, out),
+        Format::Markdown => markdown::render(table, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_name_and_the_error_lists_them_all() {
+        let error = "xml".parse::<Format>().unwrap_err().to_string();
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+            assert!(error.contains(format.name()), "{error}");
+        }
+    }
+}

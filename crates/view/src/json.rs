@@ -1,0 +1,28 @@
+//! A table as one JSON object: `{"table", "title", "columns", "rows", "notes"}`.
+//!
+//! Integers are exact (readers that hold numbers as doubles lose what exceeds 2^53); names are whole.
+
+use std::io::{self, Write};
+
+use stepscope_model::Table;
+
+/// How the object is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Indented by two spaces a level.
+    Indented,
+    /// On one line.
+    Compact,
+}
+
+/// Writes the object and a line feed.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn render(table: &Table, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    match layout {
+        Layout::Indented => serde_json::to_writer_pretty(&mut *out, table)?,
+        Layout::Compact => serde_json::to_writer(&mut *out, table)?,
+    }
+    out.write_all(b"\n")
+}

@@ -1,0 +1,239 @@
+//! Values as people read them: durations, sizes, shares and counts in the unit that suits each.
+//!
+//! Three significant digits are shown; the exact value is in the machine-readable formats. Zero is shown as zero, what
+//! rounds to zero is not, and what is not known is neither.
+
+use stepscope_model::{Column, Kind, Value};
+
+/// What stands where a value is not known or does not apply.
+pub const MISSING: &str = "–";
+
+/// A value as shown: a number and the unit that belongs to this cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quantity {
+    /// The number, or the text.
+    pub number: String,
+    /// Unit of this cell, empty where the column's head says it or there is none.
+    pub unit: &'static str,
+}
+
+impl Quantity {
+    fn bare(number: impl Into<String>) -> Self {
+        Self { number: number.into(), unit: "" }
+    }
+}
+
+impl std::fmt::Display for Quantity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.number)?;
+        if !self.unit.is_empty() {
+            write!(f, " {}", self.unit)?;
+        }
+        Ok(())
+    }
+}
+
+/// The form in which `value` of a column of this kind is shown. Text is returned whole, and not yet made
+/// [visible](crate::visible::visible).
+pub fn quantity(value: &Value, kind: Kind) -> Quantity {
+    let number = match value {
+        Value::Missing => return Quantity::bare(MISSING),
+        Value::Bool(true) => return Quantity::bare("yes"),
+        Value::Bool(false) => return Quantity::bare("no"),
+        Value::Text(text) => return Quantity::bare(text.as_str()),
+        Value::Int(integer) => *integer as f64,
+        Value::Float(number) => *number,
+    };
+    match kind {
+        Kind::Duration => in_unit(number, DURATIONS),
+        Kind::Bytes => in_unit(number, SIZES),
+        Kind::Percent => Quantity::bare(percent(number)),
+        Kind::Count | Kind::Number | Kind::Text | Kind::Flag => match value {
+            Value::Int(integer) if kind != Kind::Number || integer.unsigned_abs() < 10_000_000 => {
+                Quantity::bare(grouped(*integer))
+            }
+            Value::Int(_) => in_unit(number, MULTIPLES),
+            _ => real(number),
+        },
+    }
+}
+
+/// The unit to write in a column's head: that of the cells, where they do not carry their own.
+pub fn head_unit(column: &Column) -> &str {
+    match column.kind {
+        Kind::Duration | Kind::Bytes => "",
+        Kind::Percent => "%",
+        _ => &column.unit,
+    }
+}
+
+/// Units of ascending size, each with the value it stands for.
+type Scale = &'static [(f64, &'static str)];
+
+const DURATIONS: Scale =
+    &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min"), (3600e9, "h"), (86_400e9, "d")];
+const SIZES: Scale = &[
+    (1.0, "B"),
+    (1024.0, "KiB"),
+    (1_048_576.0, "MiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_099_511_627_776.0, "TiB"),
+    (1_125_899_906_842_624.0, "PiB"),
+];
+const MULTIPLES: Scale = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
+
+/// The first unit in which the number has at most three digits before the point.
+fn in_unit(number: f64, scale: Scale) -> Quantity {
+    // Rounded to three digits, 999.5 would be written with four.
+    const FOUR_DIGITS: f64 = 999.5;
+    let fitting = scale.iter().find(|(size, _)| number.abs() / size < FOUR_DIGITS);
+    let &(size, unit) = fitting.unwrap_or(&scale[scale.len() - 1]);
+    let scaled = number / size;
+    let whole = size == 1.0 && scaled.fract() == 0.0;
+    Quantity { number: if whole { grouped(scaled as i128) } else { three_digits(scaled) }, unit }
+}
+
+fn three_digits(number: f64) -> String {
+    match number.abs() {
+        size if size >= 1e15 => format!("{number:.2e}"),
+        size if size >= 999.5 => grouped(number.round() as i128),
+        size if size >= 99.95 => format!("{number:.0}"),
+        size if size >= 9.995 => format!("{number:.1}"),
+        size if size >= 0.0995 => format!("{number:.2}"),
+        _ => format!("{number:.3}"),
+    }
+}
+
+fn real(number: f64) -> Quantity {
+    match number.abs() {
+        0.0 => Quantity::bare("0"),
+        size if size < 0.001 => Quantity::bare(format!("{number:.1e}")),
+        size if size >= 9_999_999.5 => in_unit(number, MULTIPLES),
+        _ => Quantity::bare(three_digits(number)),
+    }
+}
+
+/// A percentage with two decimals; one too small for them says so, so that it does not read as nothing.
+pub fn percent(number: f64) -> String {
+    match number {
+        number if number > 0.0 && number < 0.005 => "<0.01".to_owned(),
+        number if number < 0.0 && number > -0.005 => ">-0.01".to_owned(),
+        number => format!("{number:.2}"),
+    }
+}
+
+/// An integer with its digits in groups of three.
+pub fn grouped(integer: i128) -> String {
+    let digits = integer.unsigned_abs().to_string();
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if integer < 0 {
+        shown.push('-');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// A weight in the unit of a call tree, as text: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest.
+pub fn weight(weight: u64, unit: &str) -> String {
+    let value = Value::from(weight);
+    match unit {
+        "ns" => quantity(&value, Kind::Duration).to_string(),
+        "bytes" => quantity(&value, Kind::Bytes).to_string(),
+        "" => quantity(&value, Kind::Number).to_string(),
+        unit => format!("{} {unit}", quantity(&value, Kind::Number)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(value: impl Into<Value>, kind: Kind) -> String {
+        quantity(&value.into(), kind).to_string()
+    }
+
+    #[test]
+    fn durations_take_the_first_unit_with_three_digits_or_fewer() {
+        let cases = [
+            (0_i64, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (12_345, "12.3 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (1_234_567_890, "1.23 s"),
+            (65_000_000_000, "65.0 s"),
+            (999_499_999_999, "999 s"),
+            (1_200_000_000_000, "20.0 min"),
+            (360_000_000_000_000, "100 h"),
+            (8_640_000_000_000_000, "100 d"),
+            (i64::MAX, "106,752 d"),
+            (-1_500_000, "-1.50 ms"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(shown(ns, Kind::Duration), text, "{ns}");
+        }
+        assert_eq!(shown(0.5, Kind::Duration), "0.50 ns");
+    }
+
+    #[test]
+    fn sizes_are_binary_multiples() {
+        let cases =
+            [(0_i64, "0 B"), (999, "999 B"), (1000, "0.98 KiB"), (1536, "1.50 KiB"), (33_000_000_000, "30.7 GiB")];
+        for (bytes, text) in cases {
+            assert_eq!(shown(bytes, Kind::Bytes), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_rounds_to_zero_is_not_shown_as_zero() {
+        assert_eq!(shown(0.0, Kind::Percent), "0.00");
+        assert_eq!(shown(0.0049, Kind::Percent), "<0.01");
+        assert_eq!(shown(-0.001, Kind::Percent), ">-0.01");
+        assert_eq!(shown(12.345, Kind::Percent), "12.35");
+        assert_eq!(shown(100_i64, Kind::Percent), "100.00");
+    }
+
+    #[test]
+    fn counts_are_exact_and_long_weights_are_not() {
+        assert_eq!(shown(1_234_567_i64, Kind::Count), "1,234,567");
+        assert_eq!(shown(-1_000_i64, Kind::Count), "-1,000");
+        assert_eq!(shown(156_578_009_190_u64, Kind::Number), "157 G");
+        assert_eq!(shown(9_999_999_i64, Kind::Number), "9,999,999");
+        assert_eq!(grouped(i128::MIN), "-170,141,183,460,469,231,731,687,303,715,884,105,728");
+    }
+
+    #[test]
+    fn real_numbers_have_three_significant_digits() {
+        let cases = [
+            (1.3, "1.30"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (0.0123, "0.012"),
+            (1.2e-5, "1.2e-5"),
+            (1e300, "1.00e282 E"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(shown(number, Kind::Number), text);
+        }
+    }
+
+    #[test]
+    fn the_unknown_is_neither_zero_nor_empty() {
+        assert_eq!(shown(Option::<u64>::None, Kind::Duration), MISSING);
+        assert_eq!(shown(true, Kind::Flag), "yes");
+        assert_eq!(shown(false, Kind::Flag), "no");
+    }
+
+    #[test]
+    fn weights_carry_the_units_of_their_tree() {
+        assert_eq!(weight(1_230_000_000, "ns"), "1.23 s");
+        assert_eq!(weight(156_578_009_190, "cycles"), "157 G cycles");
+        assert_eq!(weight(21, "samples"), "21 samples");
+    }
+}

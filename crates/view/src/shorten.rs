@@ -1,0 +1,330 @@
+//! Function names in less room than they need.
+//!
+//! A C++ or Rust name says little in its middle: template arguments and parameter lists give way first, then the
+//! namespaces. What tells functions apart is where they live (the start) and what they are called (the end). Widths are
+//! in columns of a monospaced font: two for wide characters, none for combining ones.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+const ELLIPSIS: char = '…';
+
+/// `name` in at most `columns` columns, both ends kept: for tables.
+///
+/// Template arguments are shortened first, the longest first, then parameter lists; what is still too long loses its
+/// middle.
+pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
+    if name.width() <= columns {
+        return Cow::Borrowed(name);
+    }
+    let shorter = trim_brackets(name, columns);
+    if shorter.width() <= columns {
+        return Cow::Owned(shorter);
+    }
+    Cow::Owned(cut_middle(&shorter, columns))
+}
+
+/// The most telling form of a function's name for a box of `columns` columns: for flame graphs. `None` if not even
+/// the start of its last part fits.
+///
+/// In this order: the whole; without template arguments and parameter lists; without the return type; its last two
+/// parts; its last part; the start of that.
+pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
+    const FEWEST_COLUMNS: usize = 3;
+    if name.width() <= columns {
+        return Some(Cow::Borrowed(name));
+    }
+    if columns < FEWEST_COLUMNS {
+        return None;
+    }
+    let bare = without_arguments(name);
+    let parts = Parts::of(&bare);
+    let forms = [0, parts.qualified, parts.last_two, parts.last];
+    let form = forms.iter().map(|&start| &bare[start..]).find(|form| form.width() <= columns);
+    Some(Cow::Owned(match form {
+        Some(form) => form.to_owned(),
+        None => cut_end(&bare[parts.last..], columns),
+    }))
+}
+
+/// A pair of brackets and what is in them, as byte positions of the opening and the closing bracket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Brackets {
+    open: usize,
+    close: usize,
+}
+
+/// The outermost pairs of brackets of a function's name that hold arguments, by the kind of argument.
+#[derive(Debug, Default)]
+struct Arguments {
+    template: Vec<Brackets>,
+    parameters: Vec<Brackets>,
+}
+
+impl Arguments {
+    /// Finds them in one pass. Brackets that belong to an operator's name, to `(anonymous namespace)`, to a function
+    /// in whose scope the name lies, or that have no partner, are not arguments.
+    fn of(name: &str) -> Self {
+        let bytes = name.as_bytes();
+        let mut found = Self::default();
+        let mut open: Vec<usize> = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'o' => at += operator_length(name, at).saturating_sub(1),
+                b'<' | b'(' | b'[' | b'{' => open.push(at),
+                b'-' if bytes.get(at + 1) == Some(&b'>') => at += 1,
+                close @ (b'>' | b')' | b']' | b'}') => {
+                    let partner = open.iter().rposition(|&start| closes(bytes[start], close));
+                    if let Some(partner) = partner {
+                        let pair = Brackets { open: open[partner], close: at };
+                        open.truncate(partner);
+                        if open.is_empty() {
+                            found.add(pair, bytes);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        found
+    }
+
+    fn add(&mut self, pair: Brackets, bytes: &[u8]) {
+        let is_scope = bytes[pair.close + 1..].starts_with(b"::");
+        match bytes[pair.open] {
+            b'<' => self.template.push(pair),
+            b'(' if !is_scope => self.parameters.push(pair),
+            _ => {}
+        }
+    }
+}
+
+fn closes(open: u8, close: u8) -> bool {
+    matches!((open, close), (b'<', b'>') | (b'(', b')') | (b'[', b']') | (b'{', b'}'))
+}
+
+/// Length of the operator's name that starts at `at`, or 0 if none does.
+fn operator_length(name: &str, at: usize) -> usize {
+    const KEYWORD: &str = "operator";
+    const SYMBOLS: [&str; 12] = ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "<", ">"];
+    let bytes = name.as_bytes();
+    let starts_word = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    if !starts_word || !name[at..].starts_with(KEYWORD) {
+        return 0;
+    }
+    let symbol = &name[at + KEYWORD.len()..];
+    SYMBOLS.iter().find(|s| symbol.starts_with(**s)).map_or(0, |s| KEYWORD.len() + s.len())
+}
+
+/// Shortens what is in brackets, the longest first, as far as is needed and no further.
+fn trim_brackets(name: &str, columns: usize) -> String {
+    let Arguments { template, parameters } = Arguments::of(name);
+    let inner_width = |pair: &Brackets| name[pair.open + 1..pair.close].width();
+    let mut cuts: Vec<(Brackets, String)> = Vec::new();
+    let mut excess = name.width() - columns;
+    for mut pairs in [template, parameters] {
+        pairs.sort_by_key(|pair| (std::cmp::Reverse(inner_width(pair)), pair.open));
+        for pair in pairs.into_iter().take_while(|pair| inner_width(pair) > 1) {
+            if excess == 0 {
+                break;
+            }
+            let inner = &name[pair.open + 1..pair.close];
+            let kept = cut_arguments(inner, inner.width().saturating_sub(excess));
+            excess = excess.saturating_sub(inner.width() - kept.width());
+            cuts.push((pair, kept));
+        }
+    }
+    cuts.sort_by_key(|(pair, _)| pair.open);
+    let mut shorter = String::with_capacity(name.len());
+    let mut done = 0;
+    for (pair, kept) in cuts {
+        shorter.push_str(&name[done..=pair.open]);
+        shorter.push_str(&kept);
+        done = pair.close;
+    }
+    shorter.push_str(&name[done..]);
+    shorter
+}
+
+/// The start of an argument list, or only an ellipsis where the start would say nothing.
+fn cut_arguments(inner: &str, columns: usize) -> String {
+    const FEWEST_TELLING: usize = 6;
+    if columns < FEWEST_TELLING { ELLIPSIS.to_string() } else { cut_end(inner, columns) }
+}
+
+fn cut_end(text: &str, columns: usize) -> String {
+    let mut short = take_columns(text.chars(), columns.saturating_sub(1)).0;
+    short.push(ELLIPSIS);
+    short
+}
+
+/// Keeps two fifths of the room for the start and the rest for the end, which tells more.
+fn cut_middle(text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    let (mut short, used) = take_columns(text.chars(), room * 2 / 5);
+    let (end, _) = take_columns(text.chars().rev(), room - used);
+    short.push(ELLIPSIS);
+    short.extend(end.chars().rev());
+    short
+}
+
+/// As many characters as fit, and the columns they take.
+fn take_columns(characters: impl Iterator<Item = char>, columns: usize) -> (String, usize) {
+    let mut taken = String::new();
+    let mut used = 0;
+    for character in characters {
+        let width = character.width().unwrap_or(0);
+        if used + width > columns {
+            break;
+        }
+        used += width;
+        taken.push(character);
+    }
+    (taken, used)
+}
+
+/// The name with `<…>` for template arguments and without parameter lists (and what follows the last of them, such as
+/// ` const`, but not ` [clone .cold]`).
+fn without_arguments(name: &str) -> String {
+    let Arguments { template, parameters } = Arguments::of(name);
+    let mut cuts: Vec<(Brackets, &str)> = template.into_iter().map(|pair| (pair, "<…>")).collect();
+    cuts.extend(parameters.into_iter().filter(|pair| pair.open > 0).map(|pair| (pair, "")));
+    cuts.sort_by_key(|(pair, _)| pair.open);
+    let mut bare = String::with_capacity(name.len());
+    let mut done = 0;
+    for (pair, replacement) in cuts {
+        bare.push_str(&name[done..pair.open]);
+        bare.push_str(replacement);
+        done = pair.close + 1;
+    }
+    bare.push_str(name[done..].strip_prefix(" const").unwrap_or(&name[done..]));
+    bare
+}
+
+/// Where the parts of a name without arguments start, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    /// The qualified name, after the return type.
+    qualified: usize,
+    /// Its last two parts.
+    last_two: usize,
+    /// Its last part.
+    last: usize,
+}
+
+impl Parts {
+    fn of(bare: &str) -> Self {
+        let bytes = bare.as_bytes();
+        let mut depth = 0_usize;
+        let mut starts = vec![0];
+        let mut at = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'o' if depth == 0 && is_operator(bare, at) => break,
+                b'(' | b'{' | b'[' => depth += 1,
+                b')' | b'}' | b']' => depth = depth.saturating_sub(1),
+                // What precedes a space is a return type; what follows may be a remark such as `[clone .cold]`.
+                b' ' if depth == 0 && bytes.get(at + 1) != Some(&b'[') => starts = vec![at + 1],
+                b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
+                    starts.push(at + 2);
+                    at += 1;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        starts.retain(|&start| start < bytes.len());
+        let from_end = |back: usize| starts.get(starts.len().saturating_sub(back)).copied().unwrap_or(0);
+        Self { qualified: from_end(starts.len()), last_two: from_end(2), last: from_end(1) }
+    }
+}
+
+/// Whether an operator's name starts here: it may hold spaces (`operator new`) and brackets.
+fn is_operator(name: &str, at: usize) -> bool {
+    let bytes = name.as_bytes();
+    let starts_word = at == 0 || !(bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    let after = bytes.get(at + "operator".len());
+    starts_word
+        && name[at..].starts_with("operator")
+        && !after.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTITY_SCAN: &str = "std::_Hashtable<unsigned long, std::pair<unsigned long const, gz::math::Pose3<double> >, \
+                               std::allocator<int> >::find(unsigned long const&) const";
+
+    #[test]
+    fn template_arguments_give_way_before_parameters_and_only_as_far_as_needed() {
+        let cases = [
+            (200, ENTITY_SCAN),
+            (
+                110,
+                "std::_Hashtable<unsigned long, std::pair<unsigned long const, gz::math::Po…>::find(unsigned long const&) const",
+            ),
+            (65, "std::_Hashtable<unsigned long…>::find(unsigned long const&) const"),
+            (50, "std::_Hashtable<…>::find(unsigned long con…) const"),
+            (33, "std::_Hashtable<…>::find(…) const"),
+        ];
+        for (columns, short) in cases {
+            assert_eq!(shorten(ENTITY_SCAN, columns), short, "{columns}");
+        }
+    }
+
+    #[test]
+    fn without_brackets_the_middle_is_cut_and_both_ends_are_kept() {
+        assert_eq!(shorten("gz::sim::EntityComponentManager::Each", 20), "gz::sim…anager::Each");
+        assert_eq!(shorten("abcdef", 1), "…");
+        assert_eq!(shorten("abcdef", 0), "…");
+        assert_eq!(shorten("abcdef", 6), "abcdef");
+    }
+
+    #[test]
+    fn a_shortened_name_never_takes_more_columns_than_it_may() {
+        let names = [
+            ENTITY_SCAN,
+            "行列<長い引数>::積算する(値)",
+            "a<b<c<d",
+            ">>>",
+            "((((",
+            "{lambda(auto:1)#1}::operator()<int>(int)",
+        ];
+        for name in names {
+            for columns in 1..name.width() + 2 {
+                assert!(shorten(name, columns).width() <= columns, "{name} {columns}");
+                assert!(label(name, columns).is_none_or(|text| text.width() <= columns), "{name} {columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_of_operators_and_unnamed_scopes_are_not_arguments() {
+        for name in ["operator<", "a::operator<<=", "x::operator->", "f::operator()", "(anonymous namespace)::f"] {
+            let arguments = Arguments::of(name);
+            assert!(arguments.template.is_empty() && arguments.parameters.is_empty(), "{name} {arguments:?}");
+        }
+        assert_eq!(without_arguments("a::operator()<int>(long) const"), "a::operator()<…>");
+        assert_eq!(
+            without_arguments("main(int)::{lambda(int)#1}::operator()(int)"),
+            "main(int)::{lambda(int)#1}::operator()"
+        );
+    }
+
+    /// Name, columns, label: the same cases that the script's twin of [`label`] is tested with.
+    #[test]
+    fn labels_agree_with_the_cases_shared_with_the_script() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/test/labels.json");
+        let cases: Vec<(String, usize, Option<String>)> =
+            serde_json::from_str(&std::fs::read_to_string(path).expect("the shared cases are beside the script"))
+                .unwrap();
+        assert!(cases.len() > 10);
+        for (name, columns, expected) in cases {
+            assert_eq!(label(&name, columns).as_deref(), expected.as_deref(), "{name} in {columns}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Names from captures, made safe to look at.
+//!
+//! A symbol table, a thread name or a folded file may hold anything: escape sequences that drive a terminal, line
+//! breaks that forge rows, bidirectional controls that show a name reversed (CVE-2021-42574), characters that XML
+//! cannot carry at all. Every output for eyes shows such characters as the escape a programmer would write, so that
+//! they are seen and do nothing; outputs for programs carry them exactly, quoted as their format requires.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// `text` with every character that acts instead of being seen replaced by its escape: `\n`, `\u{1b}`, `\u{202e}`.
+///
+/// Borrows where there is nothing to replace, which is nearly always.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) || !text.chars().any(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            character if acts(character) => {
+                write!(shown, "\\u{{{:x}}}", u32::from(character)).expect("a String takes any text");
+            }
+            character => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character controls how its neighbours are shown, or is not shown at all.
+fn acts(character: char) -> bool {
+    match character {
+        character if character.is_control() => true,
+        // Marks, embeddings, overrides and isolates of the bidirectional algorithm (Unicode Standard Annex 9).
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        // Line and paragraph separators; zero-width space, word joiner, byte order mark; tags.
+        '\u{2028}' | '\u{2029}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => true,
+        // Not characters of XML 1.0.
+        '\u{fffe}' | '\u{ffff}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_are_borrowed_as_they_are() {
+        for name in ["std::map<int, long>::find(int const&)", "行列::積", "é", ""] {
+            assert!(matches!(visible(name), Cow::Borrowed(shown) if shown == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn characters_that_act_are_shown_as_escapes() {
+        let cases = [
+            ("a\x1b[31mred", "a\\u{1b}[31mred"),
+            ("two\nrows\tand\r", "two\\nrows\\tand\\r"),
+            ("\u{202e}gnp.exe", "\\u{202e}gnp.exe"),
+            ("nul\0", "nul\\u{0}"),
+            ("c1\u{9b}", "c1\\u{9b}"),
+            ("zero\u{200b}width", "zero\\u{200b}width"),
+            ("not xml \u{ffff}", "not xml \\u{ffff}"),
+        ];
+        for (name, shown) in cases {
+            assert_eq!(visible(name), shown);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! One table in every text format, against golden files.
+//!
+//! The table holds what makes formats differ: names longer than a line, wide and hostile characters, missing values,
+//! integers beyond 2^53, shares that round to zero, notes longer than a line.
+
+mod golden;
+
+use golden::assert_golden;
+use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_view::{Colour, Format, Selection, Style, render};
+
+fn hotspots() -> Table {
+    let mut table = Table::new(
+        "hotspots",
+        "On-CPU time by function",
+        vec![
+            Column::new("function", Kind::Text, "", "The function."),
+            Column::new("module", Kind::Text, "", "The module its code is in."),
+            Column::new("owned", Kind::Flag, "", "Your team can change it."),
+            Column::new("count", Kind::Count, "", "Samples that end in it."),
+            Column::new("self", Kind::Duration, "ns", "Time in the function itself."),
+            Column::new("self_share", Kind::Percent, "percent", "Self time of the whole."),
+            Column::new("cycles", Kind::Number, "cycles", "Cycles in the function itself."),
+            Column::new("rss", Kind::Bytes, "bytes", "Resident memory when it was first seen."),
+        ],
+    );
+    let mut row = |function: &str, module: &str, owned: bool, count: Value, ns: u64, share: f64, rss: u64| {
+        let cycles = u128::from(ns) * 5_200_000_001;
+        table.push(vec![
+            function.into(),
+            module.into(),
+            owned.into(),
+            count,
+            ns.into(),
+            share.into(),
+            cycles.into(),
+            rss.into(),
+        ]);
+    };
+    row(
+        "std::_Hashtable<unsigned long, std::pair<unsigned long const, gz::math::Pose3<double> >, std::allocator<std::pair<unsigned long const, gz::math::Pose3<double> > > >::find(unsigned long const&) const",
+        "libgz-sim8.so.8.6.0",
+        false,
+        12_345_u32.into(),
+        12_345_678_901,
+        65.437,
+        1 << 31,
+    );
+    row("gz::sim::v8::Physics::Update", "libgz-sim8.so.8.6.0", true, 816_u32.into(), 816_000_000, 4.325, 0);
+    row("行列<長い引数>::積算する", "libmatrix.so", true, 1_u32.into(), 1_002_003, 0.0049, 1536);
+    row("std::function<bool ", "a|b,\"c\".so", false, Value::Missing, 999, 0.0, 1023);
+    row("evil\x1b[31m\n\u{202e}name\t`x`", "back\\slash", false, 0_u32.into(), 0, 0.0, 1);
+    table.notes.push(
+        "The samples stand for 18.9 s of 20.1 s on the CPU (coverage 94.1 %): threads that lived shorter than the sampling period have no samples."
+            .to_owned(),
+    );
+    table.notes.push("12 records were lost.".to_owned());
+    table
+}
+
+fn rendered(table: &Table, format: Format, style: Style) -> String {
+    let mut out = Vec::new();
+    render(table, format, &style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_table_for_a_file_has_whole_names() {
+    assert_golden("table.plain.txt", &rendered(&hotspots(), Format::Table, Style::PLAIN));
+}
+
+#[test]
+fn a_table_for_a_narrow_terminal_has_shorter_names_and_colour() {
+    let style = Style { width: Some(120), colour: Colour::Always };
+    assert_golden("table.120-columns-colour.txt", &rendered(&hotspots(), Format::Table, style));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_as_long_as_names_can_give_way() {
+    use unicode_width::UnicodeWidthStr;
+    let table = hotspots();
+    for width in 100..260 {
+        let text = rendered(&table, Format::Table, Style { width: Some(width), colour: Colour::Never });
+        for line in text.lines() {
+            assert!(line.width() <= width, "{width} columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_limited_table_says_what_was_left_out() {
+    let mut table = hotspots();
+    let sort = Some("self_share:asc".parse().unwrap());
+    Selection { sort, limit: Some(2), ..Selection::default() }.apply(&mut table).unwrap();
+    let style = Style { width: Some(100), colour: Colour::Never };
+    assert_golden("table.limited.txt", &rendered(&table, Format::Table, style));
+}
+
+#[test]
+fn an_empty_table_has_its_head_and_says_that_it_is_empty() {
+    let mut table = hotspots();
+    table.rows.clear();
+    assert_golden("table.empty.txt", &rendered(&table, Format::Table, Style::PLAIN));
+}
+
+#[test]
+fn tab_separated_values() {
+    assert_golden("table.tsv", &rendered(&hotspots(), Format::Tsv, Style::PLAIN));
+}
+
+#[test]
+fn comma_separated_values() {
+    assert_golden("table.csv", &rendered(&hotspots(), Format::Csv, Style::PLAIN));
+}
+
+#[test]
+fn markdown() {
+    assert_golden("table.md", &rendered(&hotspots(), Format::Markdown, Style::PLAIN));
+}
+
+#[test]
+fn json_of_both_layouts_holds_the_same_exact_values() {
+    let table = hotspots();
+    let compact = rendered(&table, Format::JsonCompact, Style::PLAIN);
+    let indented = rendered(&table, Format::Json, Style::PLAIN);
+    assert_golden("table.json", &indented);
+    let values = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(values(&compact), values(&indented));
+    assert_eq!(compact.lines().count(), 1);
+    assert!(compact.contains(r#""self":12345678901,"#));
+}
