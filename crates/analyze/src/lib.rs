@@ -1,1 +1,49 @@
-//! placeholder
+//! Analyses: pure functions from captures to tables.
+//!
+//! Each analysis is one module, whose documentation holds its definition, its argument and its limits. All of
+//! them take a [`Selection`]: a capture, its [`Functions`] told apart and judged owned or not, and a filter.
+//!
+//! ```
+//! use stepscope_analyze::{Filter, Functions, Ownership, Selection, hotspots};
+//! use stepscope_model::{Capture, Event, Sample, Value};
+//!
+//! # let mut capture = Capture::default();
+//! # let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
+//! # let main = capture.add_thread_named("main");
+//! let run = capture.intern_function("gz::sim::Server::Run");
+//! let find = capture.intern_function("std::map<gz::Entity, int>::find");
+//! let stack = capture.intern_stack([run, find]);
+//! capture.samples.push(Sample { time_ns: None, thread: main, cpu: None, stack, event, weight: 1_003_009 });
+//!
+//! let owned = Ownership { namespaces: vec!["gz::".into()], ..Ownership::default() }.compile()?;
+//! let functions = Functions::of(&capture, &owned);
+//! let selection = Selection::new(&capture, &functions, &Filter::default())?;
+//! let table = hotspots::table(&selection, &hotspots::Options::default());
+//! assert_eq!(table.get(0, "function"), Some(&Value::from("std::map<gz::Entity, int>::find")));
+//! assert_eq!(table.get(1, "attributed_share"), Some(&Value::from(100.0)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | question |
+//! |---|---|
+//! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
+//! | [`threads`] | who used the processors |
+
+pub mod category;
+mod columns;
+#[cfg(test)]
+mod drawn;
+pub mod events;
+pub mod functions;
+pub mod hotspots;
+pub mod ownership;
+pub mod pattern;
+pub mod qualified_name;
+pub mod select;
+pub mod threads;
+pub mod weights;
+
+pub use functions::{Function, Functions, Identity};
+pub use ownership::{Owned, Ownership};
+pub use pattern::{Pattern, PatternError};
+pub use select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};

@@ -1,0 +1,96 @@
+//! The columns that several analyses share, so that equal names mean equal things.
+
+use stepscope_model::{Column, Kind};
+
+use crate::functions::Function;
+use stepscope_model::Value;
+
+/// A column of weights in `unit`.
+pub(crate) fn weight(name: &str, unit: &str, doc: &str) -> Column {
+    let kind = match unit {
+        "ns" => Kind::Duration,
+        "bytes" => Kind::Bytes,
+        "samples" | "faults" | "misses" => Kind::Count,
+        _ => Kind::Number,
+    };
+    Column::new(name, kind, unit, doc)
+}
+
+pub(crate) fn text(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Text, "", doc)
+}
+
+pub(crate) fn flag(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Flag, "", doc)
+}
+
+pub(crate) fn percent(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Percent, "percent", doc)
+}
+
+pub(crate) fn duration(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Duration, "ns", doc)
+}
+
+pub(crate) fn bytes(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Bytes, "bytes", doc)
+}
+
+pub(crate) fn count(name: &str, unit: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Count, unit, doc)
+}
+
+pub(crate) fn number(name: &str, unit: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Number, unit, doc)
+}
+
+/// The columns that say which function a row is about: `function, module, owned, category`.
+pub(crate) fn function() -> [Column; 4] {
+    [
+        text("function", "Full name of the function, or `(no stack)` for samples of which only the thread is known."),
+        text("module", "File name of the module its code is in; empty where unknown."),
+        flag(
+            "owned",
+            "Whether it is code that the user's team can change; missing where nothing was said about ownership.",
+        ),
+        text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown."),
+    ]
+}
+
+/// The values of [`function`]'s columns for a function.
+pub(crate) fn function_values(function: &Function, ownership_known: bool) -> [Value; 4] {
+    [
+        (&*function.name).into(),
+        (&*function.module).into(),
+        ownership_known.then_some(function.owned).into(),
+        function.kind.name().into(),
+    ]
+}
+
+/// The values of [`function`]'s columns for a row that is about no function.
+pub(crate) fn no_function_values(label: &str) -> [Value; 4] {
+    [label.into(), "".into(), Value::Missing, "unknown".into()]
+}
+
+#[cfg(test)]
+pub(crate) mod read {
+    //! Reading cells in tests.
+
+    use stepscope_model::{Table, Value};
+
+    /// The named columns of every row, each cell as text: integers and text as they are, real numbers with six decimals,
+    /// `-` for a missing value.
+    pub(crate) fn cells(table: &Table, columns: &[&str]) -> Vec<String> {
+        let cell = |row: usize, column: &&str| match table.get(row, column).unwrap_or_else(|| panic!("column {column}"))
+        {
+            Value::Missing => "-".to_owned(),
+            Value::Int(value) => value.to_string(),
+            Value::Float(value) => format!("{value:.6}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+            Value::Text(value) => value.clone(),
+            Value::Bool(value) => value.to_string(),
+        };
+        (0..table.rows.len())
+            .map(|row| columns.iter().map(|column| cell(row, column)).collect::<Vec<_>>().join(" | "))
+            .collect()
+    }
+}

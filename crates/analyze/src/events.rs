@@ -1,0 +1,105 @@
+//! What an event is evidence of, by its name and unit.
+//!
+//! Samples of different events are never added up: a capture of a hybrid processor has `cpu_core/cycles/` and
+//! `cpu_atom/cycles/`, and their cycles are not the same cycles.
+
+use stepscope_model::{Capture, Event, EventId};
+
+/// What samples of an event are evidence of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Time or cycles on a processor.
+    Cpu,
+    /// Minor page faults: the page was in memory.
+    MinorFaults,
+    /// Major page faults: the page was read from a file.
+    MajorFaults,
+    /// Page faults of either sort, not told apart.
+    Faults,
+    /// Cache misses.
+    CacheMisses,
+    /// Something else, or not said.
+    Other,
+}
+
+/// What samples of this event are evidence of.
+pub fn role(event: &Event) -> Role {
+    let name = plain_name(&event.name);
+    match name {
+        "cpu-clock" | "task-clock" | "cycles" | "cpu-cycles" | "ref-cycles" => Role::Cpu,
+        "minor-faults" | "min-flt" => Role::MinorFaults,
+        "major-faults" | "maj-flt" => Role::MajorFaults,
+        "page-faults" | "faults" => Role::Faults,
+        "cache-misses" | "LLC-load-misses" | "LLC-misses" => Role::CacheMisses,
+        _ if event.unit == "cycles" => Role::Cpu,
+        _ if event.unit == "misses" => Role::CacheMisses,
+        _ if event.unit == "faults" => Role::Faults,
+        _ => Role::Other,
+    }
+}
+
+/// The name without its unit on a hybrid processor and without modifiers: `cycles` for `cpu_core/cycles/P` and `cycles:u`.
+fn plain_name(name: &str) -> &str {
+    let name = match name.split('/').collect::<Vec<_>>()[..] {
+        [_unit, event, _modifiers] => event,
+        _ => name,
+    };
+    name.split(':').next().unwrap_or(name)
+}
+
+/// The event that stands for on-CPU cost: the one with the most samples among those of processor time, else among those
+/// that do not say what they are, else of any other. Ties go to the first one.
+pub fn primary(capture: &Capture) -> Option<EventId> {
+    let mut samples = vec![0_u64; capture.info.events.len()];
+    for sample in &capture.samples {
+        samples[sample.event.index()] += 1;
+    }
+    let preference = |event: &Event| match role(event) {
+        Role::Cpu => 2,
+        Role::Other => 1,
+        _ => 0,
+    };
+    let events = capture.info.events.iter().zip(samples).enumerate();
+    let best =
+        events.max_by_key(|(index, (event, samples))| (preference(event), *samples, std::cmp::Reverse(*index)))?;
+    Some(EventId::from_index(best.0))
+}
+
+/// The events of a capture that are evidence of `role`.
+pub fn of_role(capture: &Capture, wanted: Role) -> impl Iterator<Item = EventId> + '_ {
+    let events = capture.info.events.iter().enumerate();
+    events.filter(move |(_, event)| role(event) == wanted).map(|(index, _)| EventId::from_index(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawn::Drawing;
+
+    #[test]
+    fn names_are_understood_with_their_modifiers() {
+        let of = |name: &str, unit: &str| role(&Event::weighed(name, unit));
+        assert_eq!(of("cpu_core/cycles/P", "cycles"), Role::Cpu);
+        assert_eq!(of("cycles:u", "cycles"), Role::Cpu);
+        assert_eq!(of("cpu-clock", "ns"), Role::Cpu);
+        assert_eq!(of("cache-misses:u", "misses"), Role::CacheMisses);
+        assert_eq!(of("minor-faults", "faults"), Role::MinorFaults);
+        assert_eq!(of("samples", "weight"), Role::Other);
+    }
+
+    #[test]
+    fn processor_time_stands_for_cost_even_beside_more_faults() {
+        let capture = Drawing::new()
+            .folded(Event::sampled("minor-faults", "faults"), "main;a 1\nmain;b 1\nmain;c 1")
+            .folded(Event::sampled("cpu_atom/cycles/", "cycles"), "main;a 900")
+            .folded(Event::sampled("cpu_core/cycles/", "cycles"), "main;a 2\nmain;b 3")
+            .capture;
+        let primary = primary(&capture).unwrap();
+        assert_eq!(capture.event(primary).name, "cpu_core/cycles/");
+    }
+
+    #[test]
+    fn a_capture_without_events_has_no_primary_one() {
+        assert_eq!(primary(&Capture::default()), None);
+    }
+}

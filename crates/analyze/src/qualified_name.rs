@@ -1,0 +1,579 @@
+//! A function's own qualified name: what it is called and where it was declared, and nothing else.
+//!
+//! Demanglers print a function together with its return type, template arguments, parameters and notes of the
+//! compiler. Every one of those can hold the name of *somebody else's* namespace, so looking for `gz::` in the whole text
+//! calls `std::vector<gz::math::Pose3d>::push_back` owned (erratum 6 of the Gazebo study), and looking at its start
+//! misses `void gz::sim::EntityComponentManager::EachNoCache<...>`. What decides is the path of declarations:
+//!
+//! | as printed | own qualified name |
+//! |---|---|
+//! | `void gz::sim::Manager::Each<gz::A, std::pair<long, long> >` | `gz::sim::Manager::Each` |
+//! | `std::vector<gz::A, std::allocator<gz::A> >::~vector()` | `std::vector::~vector` |
+//! | `A::f(int) const::{lambda(int)#1}::operator()(int) const` | `A::f::{lambda(int)#1}::operator()` |
+//! | `non-virtual thunk to gz::sim::Physics::Update(...)` | `gz::sim::Physics::Update` |
+//! | `<gz::Pose as core::fmt::Display>::fmt` | `gz::Pose::fmt` |
+//!
+//! The text may be cut: collapsed stacks of the usual scripts end a name at its first `(`, also inside template
+//! arguments (`std::function<bool `). A bracket that is never closed therefore reaches to the end.
+//!
+//! # How
+//! One pass from left to right that keeps what lies outside brackets. A space outside brackets ends a return type, so what
+//! was kept so far is dropped; a parameter list ends the name unless `::` follows it (a lambda or a local class). The three
+//! places where brackets and spaces mean something else are handled where they stand: `operator` (`operator<`,
+//! `operator()`, `operator bool`), `(anonymous namespace)`, and Rust's `<Type as Trait>` at the start of a path.
+
+use std::borrow::Cow;
+
+/// Levels of `<<<A as B>::C as D>::E as F>` that are followed. Real names have one or two; a hostile one has thousands.
+const DEEPEST_SELF_TYPE: u32 = 8;
+
+/// What demanglers write before the name of what a symbol belongs to.
+const PREFIXES: [&str; 16] = [
+    "non-virtual thunk to ",
+    "virtual thunk to ",
+    "covariant return thunk to ",
+    "transaction clone for ",
+    "non-transaction clone for ",
+    "construction vtable for ",
+    "vtable for ",
+    "VTT for ",
+    "typeinfo for ",
+    "typeinfo name for ",
+    "guard variable for ",
+    "reference temporary for ",
+    "TLS init function for ",
+    "TLS wrapper function for ",
+    "initializer for module ",
+    "hidden alias for ",
+];
+
+/// How `stackcollapse-perf.pl --all` marks kernel, inlined, JIT-compiled and waiting frames.
+const ANNOTATIONS: [&str; 4] = ["_[k]", "_[i]", "_[j]", "_[w]"];
+
+/// Suffixes that compilers and linkers add to the copies they make of a function, up to the next dot or the end.
+const CLONES: [&str; 9] =
+    [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", ".localalias", ".clone", ".warm"];
+
+/// C++ operators that are spelled with symbols, those first that begin with another one.
+const OPERATORS: [&str; 39] = [
+    "()", "[]", "<=>", "->*", "<<=", ">>=", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=",
+    "*=", "/=", "%=", "^=", "&=", "|=", "->", ",", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", "=", "<", ">",
+];
+
+/// The function's own qualified name: return type, template arguments, parameter lists, ABI tags, thunk prefixes and the
+/// compiler's clone suffixes removed. Enclosing functions of lambdas and local classes stay, without their parameters.
+///
+/// For a Rust method of a trait this is the name within the *type* (see also [`trait_name`]). Names that are not of a
+/// form known here (`[unknown]`, `[libdart.so]`, a C name) are returned as they are. Never fails, whatever the text.
+pub fn own_name(name: &str) -> Cow<'_, str> {
+    own_name_within(name, DEEPEST_SELF_TYPE)
+}
+
+/// For a Rust method that implements a trait, `Type as Trait`, its name within the trait. Rust's coherence rules let a
+/// crate implement a trait only if the trait or the type is its own, so either name can tell whose code it is.
+pub fn trait_name(name: &str) -> Option<String> {
+    let (inner, rest) = self_type(name.trim())?;
+    let (_, of_trait) = split_self_type(inner);
+    let path = own_name_within(of_trait?, DEEPEST_SELF_TYPE - 1);
+    Some(format!("{path}{}", own_name_within(&format!("x{rest}"), 0).strip_prefix('x')?))
+}
+
+fn own_name_within(name: &str, depth: u32) -> Cow<'_, str> {
+    let text = without_prefixes(without_annotation(name.trim()));
+    if text.starts_with('[') || ANNOTATIONS.contains(&text) {
+        return Cow::Borrowed(text);
+    }
+    if let Some(python) = python_name(text) {
+        return Cow::Borrowed(python);
+    }
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(without_clone_suffix(text));
+    }
+    let scanned = Scanner { text, at: 0, kept: String::with_capacity(text.len().min(128)), depth }.run();
+    if scanned.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(scanned) }
+}
+
+fn without_annotation(text: &str) -> &str {
+    ANNOTATIONS.iter().find_map(|mark| text.strip_suffix(mark).filter(|rest| !rest.is_empty())).unwrap_or(text)
+}
+
+fn without_prefixes(mut text: &str) -> &str {
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest;
+    }
+    text
+}
+
+/// CPython's perf trampolines name a function `py::NAME:FILE`.
+fn python_name(text: &str) -> Option<&str> {
+    let (name, _file) = text.strip_prefix("py::")?.rsplit_once(':')?;
+    Some(name)
+}
+
+fn without_clone_suffix(text: &str) -> &str {
+    let end = CLONES.iter().filter_map(|suffix| find_clone_suffix(text, suffix)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn find_clone_suffix(text: &str, suffix: &str) -> Option<usize> {
+    let at = text.find(suffix)?;
+    let after = text[at + suffix.len()..].bytes().next();
+    (at > 0 && after.is_none_or(|byte| byte == b'.' || byte.is_ascii_digit())).then_some(at)
+}
+
+/// A byte that is part of a name wherever it stands, so that a name of such bytes alone needs no scan.
+fn is_plain(byte: u8) -> bool {
+    is_identifier(byte) || byte == b':'
+}
+
+fn is_identifier(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'~') || byte >= 0x80
+}
+
+/// Rust's `<...>` at the start of a path, and what follows it.
+fn self_type(text: &str) -> Option<(&str, &str)> {
+    if !text.starts_with('<') {
+        return None;
+    }
+    let end = end_of_brackets(text, 0)?;
+    let rest = &text[end..];
+    rest.starts_with("::").then(|| (&text[1..end - 1], rest))
+}
+
+/// The type and the trait of `Type as Trait` or `impl Trait for Type`.
+fn split_self_type(inner: &str) -> (&str, Option<&str>) {
+    if let Some(rest) = inner.strip_prefix("impl ") {
+        return match split_outside_brackets(rest, " for ") {
+            Some((of_trait, ty)) => (ty, Some(of_trait)),
+            None => (rest, None),
+        };
+    }
+    match split_outside_brackets(inner, " as ") {
+        Some((ty, of_trait)) => (ty, Some(of_trait)),
+        None => (inner, None),
+    }
+}
+
+fn split_outside_brackets<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
+    let mut at = 0;
+    while at < text.len() {
+        match text.as_bytes()[at] {
+            b'<' | b'(' | b'[' | b'{' => at = end_of_brackets(text, at)?,
+            b' ' if text[at..].starts_with(separator) => return Some((&text[..at], &text[at + separator.len()..])),
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// The path of a type: without `&`, `*const`, `dyn` and the like, and without further bounds (`A + Send`).
+fn type_path(mut text: &str) -> &str {
+    const MODIFIERS: [&str; 6] = ["&", "mut ", "*const ", "*mut ", "dyn ", "impl "];
+    while let Some(rest) = MODIFIERS.iter().find_map(|modifier| text.strip_prefix(modifier)) {
+        text = rest;
+    }
+    split_outside_brackets(text, " + ").map_or(text, |(first, _)| first)
+}
+
+/// Index after the bracket that closes the one at `start`, or `None` if it is never closed.
+///
+/// Angle brackets are comparisons and shifts inside of parentheses, the head of `->`, and parts of operators' names, so
+/// a `>` closes only a `<` that is the innermost open bracket, and a `)` closes every `<` left open within it.
+fn end_of_brackets(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut open: Vec<u8> = Vec::new();
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            byte @ (b'<' | b'(' | b'[' | b'{') => open.push(byte),
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' if open.last() == Some(&b'<') => drop(open.pop()),
+            b')' => close(&mut open, b'('),
+            b']' => close(&mut open, b'['),
+            b'}' => close(&mut open, b'{'),
+            b'o' if is_operator_keyword(text, at) => at = end_of_operator_symbol(text, at + "operator".len()) - 1,
+            _ => {}
+        }
+        at += 1;
+        if open.is_empty() {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn close(open: &mut Vec<u8>, opener: u8) {
+    if let Some(at) = open.iter().rposition(|&byte| byte == opener) {
+        open.truncate(at);
+    }
+}
+
+fn is_operator_keyword(text: &str, at: usize) -> bool {
+    text[at..].starts_with("operator")
+        && (at == 0 || !is_identifier(text.as_bytes()[at - 1]))
+        && text.as_bytes().get(at + "operator".len()).is_none_or(|&byte| !is_identifier(byte) || byte == b'~')
+}
+
+/// Index after the operator's symbol that starts at `at`; `at` itself if the operator is a word (`new`, a conversion).
+fn end_of_operator_symbol(text: &str, at: usize) -> usize {
+    let rest = &text[at..];
+    OPERATORS.iter().find(|symbol| rest.starts_with(**symbol)).map_or(at, |symbol| at + symbol.len())
+}
+
+/// Walks a name from left to right, always outside of brackets.
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    kept: String,
+    depth: u32,
+}
+
+/// Whether more of the name can follow.
+enum Next {
+    Continue,
+    End,
+}
+
+impl Scanner<'_> {
+    fn run(mut self) -> String {
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            let next = match byte {
+                b' ' => self.space(),
+                b'<' => self.angle(),
+                b'(' => self.parenthesis(),
+                b'[' => self.square(),
+                b'{' => self.keep_to(end_of_brackets(self.text, self.at)),
+                b'\'' => self.keep_to(self.text[self.at + 1..].find('\'').map(|end| self.at + end + 2)),
+                b'@' => Next::End,
+                b'-' if self.rest().starts_with("-in-") => Next::End,
+                b'o' if is_operator_keyword(self.text, self.at) => self.operator(),
+                byte if is_identifier(byte) => self.identifier(),
+                _ => self.keep_to(Some(self.at + 1)),
+            };
+            if matches!(next, Next::End) {
+                break;
+            }
+        }
+        if self.kept.ends_with("::") {
+            self.kept.truncate(self.kept.len() - 2);
+        }
+        self.kept
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    /// Keeps the text up to `end`, or all that is left where a bracket is never closed.
+    fn keep_to(&mut self, end: Option<usize>) -> Next {
+        let end = end.unwrap_or(self.text.len());
+        self.kept.push_str(&self.text[self.at..end]);
+        self.at = end;
+        Next::Continue
+    }
+
+    fn skip_to(&mut self, end: Option<usize>) -> Next {
+        self.at = end.unwrap_or(self.text.len());
+        Next::Continue
+    }
+
+    fn identifier(&mut self) -> Next {
+        let rest = self.rest();
+        let length = rest.bytes().position(|byte| !is_identifier(byte)).unwrap_or(rest.len());
+        let word = without_clone_suffix(&rest[..length]).len();
+        let end = self.at + length;
+        self.kept.push_str(&self.text[self.at..self.at + word]);
+        self.at = end;
+        Next::Continue
+    }
+
+    /// A space ends the return type, or begins a remark of the compiler.
+    fn space(&mut self) -> Next {
+        if [" [clone", " (."].iter().any(|remark| self.rest().starts_with(remark)) {
+            return Next::End;
+        }
+        self.kept.clear();
+        self.at += 1;
+        Next::Continue
+    }
+
+    /// Template arguments, a turbofish, or the `<Type as Trait>` that starts a Rust path.
+    fn angle(&mut self) -> Next {
+        if self.kept.is_empty() {
+            return self.self_type();
+        }
+        if self.kept.ends_with("::") {
+            self.kept.truncate(self.kept.len() - 2);
+        }
+        self.skip_to(end_of_brackets(self.text, self.at))
+    }
+
+    fn self_type(&mut self) -> Next {
+        let end = end_of_brackets(self.text, self.at);
+        let Some((inner, _)) = self_type(self.rest()).filter(|_| self.depth > 0) else {
+            return self.keep_to(end);
+        };
+        let path = type_path(split_self_type(inner).0);
+        let name = if path.starts_with(['(', '[', '*']) {
+            path.to_owned()
+        } else {
+            own_name_within(path, self.depth - 1).into_owned()
+        };
+        self.kept.push_str(&name);
+        self.skip_to(end)
+    }
+
+    fn parenthesis(&mut self) -> Next {
+        let end = end_of_brackets(self.text, self.at);
+        if self.rest().starts_with("(anonymous") || self.kept.ends_with('.') {
+            return self.keep_to(end);
+        }
+        if self.kept == "decltype" || self.kept == "typeof" {
+            return self.skip_to(end);
+        }
+        if self.kept.is_empty() && (self.rest().starts_with("(*") || self.rest().starts_with("(&")) {
+            // A function that returns a pointer to a function: `void (*gz::handler(int))(char)`.
+            return self.skip_to(Some(self.at + 2));
+        }
+        if self.kept.is_empty() {
+            return self.keep_to(end);
+        }
+        self.after_parameters(end)
+    }
+
+    /// A parameter list ends the name, unless something was declared inside of the function.
+    fn after_parameters(&mut self, end: Option<usize>) -> Next {
+        let Some(mut at) = end else { return Next::End };
+        const QUALIFIERS: [&str; 6] = [" const", " volatile", " &&", " &", " noexcept", "[abi:cxx11]"];
+        while let Some(qualifier) = QUALIFIERS.iter().find(|qualifier| self.text[at..].starts_with(**qualifier)) {
+            at += qualifier.len();
+        }
+        if !self.text[at..].starts_with("::") {
+            return Next::End;
+        }
+        self.skip_to(Some(at))
+    }
+
+    /// An ABI tag `[abi:cxx11]`, or the hash that tells two versions of a Rust crate apart: not part of the name.
+    fn square(&mut self) -> Next {
+        self.skip_to(end_of_brackets(self.text, self.at))
+    }
+
+    fn operator(&mut self) -> Next {
+        let symbol = self.at + "operator".len();
+        let end = end_of_operator_symbol(self.text, symbol);
+        if end > symbol {
+            self.keep_to(Some(end));
+            // `operator< <long>`: the space keeps template arguments off the symbol.
+            self.at += usize::from(self.rest().starts_with(" <"));
+            return Next::Continue;
+        }
+        self.keep_to(Some(symbol));
+        self.conversion()
+    }
+
+    /// `operator bool`, `operator new[]`, `operator"" _s`: the words up to the parameter list belong to the name.
+    fn conversion(&mut self) -> Next {
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            match byte {
+                b'(' => return self.parenthesis(),
+                b'<' => drop(self.skip_to(end_of_brackets(self.text, self.at))),
+                b'[' if !self.rest().starts_with("[]") => return Next::End,
+                b' ' if self.rest().starts_with(" [clone") => return Next::End,
+                _ => {
+                    let width = self.rest().chars().next().map_or(1, char::len_utf8);
+                    drop(self.keep_to(Some(self.at + width)));
+                }
+            }
+        }
+        Next::End
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Each line: as printed `=>` own qualified name.
+    fn check(cases: &str) {
+        for case in cases.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (printed, own) = case.split_once(" => ").expect("a case is `printed => own`");
+            assert_eq!(own_name(printed), own, "own name of `{printed}`");
+        }
+    }
+
+    #[test]
+    fn return_types_and_template_arguments_are_not_part_of_the_name() {
+        check(
+            "
+            gz::sim::v11::SimulationRunner::Run => gz::sim::v11::SimulationRunner::Run
+            void gz::sim::v11::EntityComponentManager::EachNoCache<gz::sim::v11::components::Component<std::add_lvalue_reference<void>, gz::sim::Tag> > => gz::sim::v11::EntityComponentManager::EachNoCache
+            unsigned long gz::sim::Manager::EntityByComponents<gz::A> => gz::sim::Manager::EntityByComponents
+            std::vector<gz::math::Pose3, std::allocator<gz::math::Pose3> >::push_back => std::vector::push_back
+            std::vector<gz::A>::~vector() => std::vector::~vector
+            Eigen::Quaternion<double, 0>& Eigen::QuaternionBase<Eigen::Quaternion<double, 0> >::operator=<gz::B> => Eigen::QuaternionBase::operator=
+            std::enable_if<std::is_same<gz::A, gz::B>::value, bool>::type sdf::f<gz::A>(gz::A const&) => sdf::f
+            gz::math::v10::graph::Graph<unsigned long, bool, gz::math::DirectedEdge<bool> >::Vertices() const => gz::math::v10::graph::Graph::Vertices
+            decltype (((forward<gz::A>)({parm#1})).size()) std::size<gz::A>(gz::A&) => std::size
+            decltype(auto) gz::f<int>(int) => gz::f
+            void (*gz::handler<int>(int))(char) => gz::handler
+            A<(B)1, (3 > 2), true>::f(int) => A::f
+            A<(1<<3)>::g => A::g
+            A<&(B::operator<(B const&)), decltype (x->y)>::h() => A::h
+            ",
+        );
+    }
+
+    #[test]
+    fn names_cut_at_a_parenthesis_are_read_as_far_as_they_go() {
+        check(
+            "
+            std::function<bool => std::function
+            bool gz::sim::detail::applyFunction<gz::Gravity, std::function<bool => gz::sim::detail::applyFunction
+            std::less<unsigned long>::operator => std::less::operator
+            gz::f(std::function<void => gz::f
+            gz::f(int)::{lambda => gz::f::{lambda
+            std::enable_if<gz::A => std::enable_if
+            ",
+        );
+    }
+
+    #[test]
+    fn operators_are_names_and_not_brackets() {
+        check(
+            "
+            gz::math::v10::operator<< => gz::math::v10::operator<<
+            bool std::operator< <char, gz::Traits<char> >(gz::A const&) => std::operator<
+            bool std::operator==<char, gz::Traits> => std::operator==
+            A::operator()(int) const => A::operator()
+            A::operator()<gz::B>(gz::B) => A::operator()
+            A::operator[](unsigned long) => A::operator[]
+            A::operator->() const => A::operator->
+            A::operator->*(int) => A::operator->*
+            A<B>::operator<=>(A<B> const&) => A::operator<=>
+            std::atomic<bool>::operator bool() const => std::atomic::operator bool
+            gz::Identity::operator bool => gz::Identity::operator bool
+            A::Ptr<B>::operator dart::dynamics::BodyNode* => A::Ptr::operator dart::dynamics::BodyNode*
+            A::operator std::vector<gz::X>() const => A::operator std::vector
+            operator new(unsigned long) => operator new
+            operator delete[] => operator delete[]
+            A::operator new[](unsigned long) => A::operator new[]
+            gz::operator\"\" _deg(long double) => gz::operator\"\" _deg
+            gz::operators::f(int) => gz::operators::f
+            gz::Xoperator::f() => gz::Xoperator::f
+            ",
+        );
+    }
+
+    #[test]
+    fn what_is_declared_inside_a_function_keeps_the_function_in_its_name() {
+        check(
+            "
+            A::f()::{lambda(int)#1}::operator()(int) const => A::f::{lambda(int)#1}::operator()
+            A::f(gz::B const&) const::{lambda(auto:1)#2}::operator()<int>(int) const => A::f::{lambda(auto:1)#2}::operator()
+            A::f(int)::$_0::operator()(int) const => A::f::$_0::operator()
+            A::f(int)::'lambda'(int)::operator()(int) const => A::f::'lambda'::operator()
+            main::{lambda()#1}::operator() => main::{lambda()#1}::operator()
+            void gz::g<int>(int)::Local::method() => gz::g::Local::method
+            gz::(anonymous namespace)::helper(int) => gz::(anonymous namespace)::helper
+            (anonymous namespace)::helper(gz::A) => (anonymous namespace)::helper
+            int (anonymous namespace)::helper<gz::A>(gz::A) => (anonymous namespace)::helper
+            std::_Function_handler<void (), gz::A::f()::{lambda()#1}>::_M_invoke(std::_Any_data const&) => std::_Function_handler::_M_invoke
+            ",
+        );
+    }
+
+    #[test]
+    fn remarks_of_compilers_and_linkers_are_removed() {
+        check(
+            "
+            non-virtual thunk to gz::sim::systems::Physics::Update(gz::A const&) => gz::sim::systems::Physics::Update
+            virtual thunk to gz::physics::SpecifyData<gz::R, gz::E>::~SpecifyData => gz::physics::SpecifyData::~SpecifyData
+            construction vtable for gz::physics::World<gz::P>-in-std::World<gz::Q> => gz::physics::World
+            gz::common::Image::Name[abi:cxx11] => gz::common::Image::Name
+            gz::common::Image::Name[abi:cxx11](int) const => gz::common::Image::Name
+            gz::f(int) [clone .constprop.0] => gz::f
+            gz::f [clone .isra.0] [clone .cold] => gz::f
+            stbi__load_main.constprop.0 => stbi__load_main
+            stbi__load_main.cold => stbi__load_main
+            _ZN3foo.llvm.1234 => _ZN3foo
+            __libc_start_main@@GLIBC_2.34 => __libc_start_main
+            malloc@plt => malloc
+            malloc_[k] => malloc
+            ",
+        );
+    }
+
+    #[test]
+    fn constructors_destructors_and_plain_names_stay() {
+        check(
+            "
+            gz::common::Image::Image(std::string const&) => gz::common::Image::Image
+            ~MaybeGilScopedRelease => ~MaybeGilScopedRelease
+            stbi__decode_jpeg_image => stbi__decode_jpeg_image
+            [unknown] => [unknown]
+            [libdart.so.6.13.2] => [libdart.so.6.13.2]
+            _[i] => _[i]
+            libdart.so.6.13.2+0x1f30 => libdart.so.6.13.2+0x1f30
+            main.(*Server).Run => main.(*Server).Run
+            py::World.step:/srv/gz/world.py => World.step
+            ",
+        );
+    }
+
+    #[test]
+    fn a_rust_method_is_named_by_its_type() {
+        check(
+            "
+            <gz::Pose as core::fmt::Display>::fmt => gz::Pose::fmt
+            <alloc::vec::Vec<gz::Pose> as core::ops::drop::Drop>::drop => alloc::vec::Vec::drop
+            <&mut gz::Iter<'a, T> as core::iter::Iterator>::next => gz::Iter::next
+            <dyn gz::Shape + core::marker::Send>::area => gz::Shape::area
+            <gz::World>::step::<f64> => gz::World::step
+            <[gz::Pose] as gz::Sum>::sum => [gz::Pose]::sum
+            <<gz::A as gz::B>::C as core::fmt::Debug>::fmt => gz::A::C::fmt
+            gz::world::_::<impl serde::Serialize for gz::world::World>::serialize => gz::world::_::serialize
+            core::ptr::drop_in_place::<gz::Pose> => core::ptr::drop_in_place
+            core::ptr::drop_in_place<alloc::vec::Vec<gz::Pose>> => core::ptr::drop_in_place
+            gz::run::{{closure}} => gz::run::{{closure}}
+            gz::run::{closure#0}::<f64> => gz::run::{closure#0}
+            gz[5f3c9a]::run => gz::run
+            <F as core::ops::function::FnOnce<A>>::call_once{{vtable.shim}} => F::call_once{{vtable.shim}}
+            core::slice::sort::<fn(gz::A) -> gz::B>::run => core::slice::sort::run
+            ",
+        );
+        assert_eq!(trait_name("<alloc::vec::Vec<T> as gz::Sum<f64>>::sum").as_deref(), Some("gz::Sum::sum"));
+        assert_eq!(trait_name("<gz::World>::step"), None);
+        assert_eq!(trait_name("gz::World::step"), None);
+    }
+
+    #[test]
+    fn thousands_of_nested_brackets_do_no_harm() {
+        for open in ["<", "(", "{", "[", "<<x as y>::", "operator<"] {
+            own_name(&open.repeat(20_000));
+        }
+        let nested = format!("{}a{}", "<".repeat(5_000), " as b>::c".repeat(5_000));
+        own_name(&nested);
+        trait_name(&nested);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_fail(text in "[ a-zé:<>()\\[\\]{}'@&*~=.,-]{0,40}|(operator|<|>|::|\\(|\\)| as | const|gz| |\\[|\\{){0,12}") {
+            own_name(&text);
+            trait_name(&text);
+        }
+
+        #[test]
+        fn a_function_is_found_behind_any_return_type_and_template_arguments(
+            returned in prop::sample::select(vec!["", "void ", "std::vector<gz::A>& ", "unsigned long "]),
+            arguments in prop::sample::select(vec!["", "<int>", "<gz::A, std::pair<long, long> >", "<std::function<bool (gz::A)> >"]),
+            parameters in prop::sample::select(vec!["", "()", "(gz::A const&, int) const", "(std::function<bool (int)>)"]),
+        ) {
+            let printed = format!("{returned}dart::World{arguments}::step{arguments}{parameters}");
+            prop_assert_eq!(own_name(&printed), "dart::World::step");
+        }
+    }
+}
