@@ -1,0 +1,54 @@
+//! [`CallTreeRows`]: frames and stacks of a capture, found again fast.
+//!
+//! A capture interns by itself, but hashes whole frames. An importer sees the same names millions of times and knows
+//! only names, so it keeps its own, cheaper index and appends to the capture's tables.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Capture, FrameId, StackId, StackNode};
+
+/// The frames and stacks that an importer has added, by what it knows them by (`K`).
+///
+/// Names are hashed with keys of this process, since they come from strangers; nodes are small numbers of our own.
+#[derive(Debug)]
+pub struct CallTreeRows<K> {
+    frames: HashMap<K, FrameId>,
+    nodes: FxHashMap<StackNode, StackId>,
+}
+
+impl<K: Hash + Eq> CallTreeRows<K> {
+    pub fn new() -> Self {
+        Self { frames: HashMap::new(), nodes: FxHashMap::default() }
+    }
+
+    /// The frame known by `key`; if it is new, `add` adds it and gives the key to keep.
+    pub fn frame<Q>(
+        &mut self,
+        key: &Q,
+        capture: &mut Capture,
+        add: impl FnOnce(&mut Capture) -> (K, FrameId),
+    ) -> FrameId
+    where
+        Q: Hash + Eq + ?Sized,
+        K: Borrow<Q>,
+    {
+        if let Some(&found) = self.frames.get(key) {
+            return found;
+        }
+        let (key, id) = add(capture);
+        self.frames.insert(key, id);
+        id
+    }
+
+    /// The node for `frame` called from `parent`, added if it is new.
+    pub fn node(&mut self, parent: Option<StackId>, frame: FrameId, capture: &mut Capture) -> StackId {
+        let node = StackNode { parent, frame };
+        *self.nodes.entry(node).or_insert_with(|| {
+            capture.stacks.push(node);
+            StackId::from_index(capture.stacks.len() - 1)
+        })
+    }
+}

@@ -1,0 +1,223 @@
+//! Where an import's bytes come from: a file, standard input, or any reader.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ImportError;
+
+/// How many bytes a format may look at to recognise itself.
+pub const HEAD_BYTES: usize = 64 * 1024;
+
+/// Bytes to import, with the name they go by in errors and in the capture's origin.
+pub struct Source<'a> {
+    name: String,
+    bytes: Bytes<'a>,
+    watch: Option<&'a AtomicU64>,
+}
+
+enum Bytes<'a> {
+    File(File),
+    Stream(Box<dyn Read + 'a>),
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Bytes::File(file) => file.read(buffer),
+            Bytes::Stream(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl<'a> Source<'a> {
+    /// The file at `path`, or standard input if `path` is `-`.
+    ///
+    /// # Errors
+    /// [`ImportError::Open`] if there is no such file or it may not be read, [`ImportError::Folder`] if it is a folder.
+    pub fn open(path: &Path) -> Result<Self, ImportError> {
+        if path == Path::new("-") {
+            return Ok(Self::stdin());
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| ImportError::Open { file: name.clone(), source })?;
+        if path.is_dir() {
+            return Err(ImportError::Folder { file: name });
+        }
+        Ok(Self { name, bytes: Bytes::File(file), watch: None })
+    }
+
+    /// Standard input, which goes by the name `-`.
+    pub fn stdin() -> Self {
+        Self::stream("-", io::stdin().lock())
+    }
+
+    /// What `stream` yields, under a name of the caller's choice. Formats that must seek read it into memory.
+    pub fn stream(name: impl Into<String>, stream: impl Read + 'a) -> Self {
+        Self { name: name.into(), bytes: Bytes::Stream(Box::new(stream)), watch: None }
+    }
+
+    /// Adds the number of bytes consumed so far to `bytes`, for a progress display on another thread.
+    pub fn counting(mut self, bytes: &'a AtomicU64) -> Self {
+        self.watch = Some(bytes);
+        self
+    }
+
+    /// Reads the head, and unpacks gzip and zstd.
+    pub(super) fn into_input(self) -> Result<Input<'a>, ImportError> {
+        let input = Input::new(self.name, self.bytes, self.watch)?;
+        match input.head.as_slice() {
+            [0x1f, 0x8b, ..] => input.unpacked(|packed| Ok(Box::new(flate2::read::MultiGzDecoder::new(packed)))),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                input.unpacked(|packed| Ok(Box::new(zstd::stream::read::Decoder::new(packed)?)))
+            }
+            _ => Ok(input),
+        }
+    }
+}
+
+/// The bytes that a format reads: what it was recognised by and everything after it. Yields all of it through [`Read`].
+pub struct Input<'a> {
+    name: String,
+    head: Vec<u8>,
+    read_of_head: usize,
+    rest: Bytes<'a>,
+    watch: Option<&'a AtomicU64>,
+}
+
+impl<'a> Input<'a> {
+    fn new(name: String, mut bytes: Bytes<'a>, watch: Option<&'a AtomicU64>) -> Result<Self, ImportError> {
+        let mut head = Vec::new();
+        let read = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head);
+        match read {
+            Ok(_) => {}
+            // A gzip stream cut short: what came before the cut is still good, and the reader meets the cut again.
+            Err(source) if head.is_empty() => return Err(ImportError::Read { file: name, offset: 0, source }),
+            Err(_) => {}
+        }
+        Ok(Self { name, head, read_of_head: 0, rest: bytes, watch })
+    }
+
+    fn unpacked(
+        mut self,
+        decoder: impl FnOnce(Self) -> io::Result<Box<dyn Read + 'a>>,
+    ) -> Result<Input<'a>, ImportError> {
+        let name = std::mem::take(&mut self.name);
+        let unpacked = decoder(self).map_err(|source| ImportError::Read { file: name.clone(), offset: 0, source })?;
+        Input::new(name, Bytes::Stream(unpacked), None)
+    }
+
+    /// The name the bytes go by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first [`HEAD_BYTES`], or everything if there is less.
+    pub fn head(&self) -> Head<'_> {
+        Head { bytes: &self.head, whole: self.head.len() < HEAD_BYTES }
+    }
+
+    /// The file itself, at its beginning, if that is what the bytes are and it can be sought in.
+    ///
+    /// # Errors
+    /// `Err` gives the input back: it is a pipe, or was unpacked.
+    pub fn into_file(mut self) -> Result<File, Self> {
+        match self.rest {
+            Bytes::File(mut file) => match file.seek(SeekFrom::Start(0)) {
+                Ok(_) => Ok(file),
+                Err(_) => {
+                    self.rest = Bytes::File(file);
+                    Err(self)
+                }
+            },
+            Bytes::Stream(_) => Err(self),
+        }
+    }
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let ahead = &self.head[self.read_of_head..];
+        let read = if ahead.is_empty() {
+            self.rest.read(buffer)?
+        } else {
+            let length = ahead.len().min(buffer.len());
+            buffer[..length].copy_from_slice(&ahead[..length]);
+            self.read_of_head += length;
+            length
+        };
+        if let Some(watch) = self.watch {
+            watch.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        Ok(read)
+    }
+}
+
+/// The beginning of an input, by which a format recognises itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Whether that is all there is.
+    pub whole: bool,
+}
+
+impl<'a> Head<'a> {
+    /// The lines of a text. A last line that may go on beyond the head is left out.
+    pub fn lines(self) -> impl Iterator<Item = &'a [u8]> {
+        let end = match memchr::memrchr(b'\n', self.bytes) {
+            _ if self.whole => self.bytes.len(),
+            Some(last) => last,
+            None => 0,
+        };
+        self.bytes[..end].split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+    }
+
+    /// Whether it can be a text at all.
+    pub fn is_text(self) -> bool {
+        memchr::memchr(0, self.bytes).is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read_all(source: Source<'_>) -> String {
+        let mut text = String::new();
+        source.into_input().unwrap().read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn packed_input_is_unpacked_and_the_head_is_read_again_by_the_format() {
+        let text = "main;a 1\n".repeat(20_000);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        for bytes in [text.as_bytes(), &gzip, &zstd] {
+            assert!(read_all(Source::stream("x", bytes)) == text);
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_as_they_are_consumed_and_not_as_they_are_looked_at() {
+        let counted = AtomicU64::new(0);
+        let mut input = Source::stream("x", &b"0123456789"[..]).counting(&counted).into_input().unwrap();
+        assert_eq!(input.head().bytes, b"0123456789");
+        assert_eq!(counted.load(Ordering::Relaxed), 0);
+        input.read_exact(&mut [0; 4]).unwrap();
+        assert_eq!(counted.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn a_line_that_may_go_on_beyond_the_head_is_no_line_of_it() {
+        let lines = |whole| Head { bytes: b"a 1\r\nb 2", whole }.lines().collect::<Vec<_>>();
+        assert_eq!(lines(false), [b"a 1"]);
+        assert_eq!(lines(true), [b"a 1", b"b 2"]);
+    }
+}
