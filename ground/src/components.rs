@@ -1,0 +1,72 @@
+//! What an entity can have. Each type here is a component.
+
+use std::sync::Arc;
+
+use rapier3d::math::{Pose, Vector};
+
+use crate::sdf;
+
+/// The entity is a model; its description, from which it can be made again.
+#[derive(Debug, Clone)]
+pub struct Model(pub Arc<sdf::Model>);
+
+/// The model is to be taken out and made again from its description before the next step.
+#[derive(Debug, Clone, Copy)]
+pub struct Recreate;
+
+/// The entity never moves.
+#[derive(Debug, Clone, Copy)]
+pub struct Static;
+
+/// The entity is a rigid body.
+#[derive(Debug, Clone, Copy)]
+pub struct Link;
+
+/// The entity is a shape that collides.
+#[derive(Debug, Clone, Copy)]
+pub struct Collision(pub sdf::Geometry);
+
+/// The entity is a shape that is seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Visual(pub sdf::Geometry);
+
+/// Pose relative to the parent entity.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalPose(pub Pose);
+
+/// Pose of a link in the world.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorldPose(pub Pose);
+
+/// Velocity of a link in the world.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorldVelocity {
+    /// m/s.
+    pub linear: Vector,
+    /// rad/s.
+    pub angular: Vector,
+}
+
+/// Force on a link's centre of mass for the next step, N.
+#[derive(Debug, Clone, Copy)]
+pub struct ForceCommand(pub Vector);
+
+/// The link drives in a circle.
+#[derive(Debug, Clone, Copy)]
+pub struct Patrol {
+    /// Centre of the circle.
+    pub centre: Vector,
+    /// Its radius, m.
+    pub radius: f64,
+    /// Time for one round, s.
+    pub period_s: f64,
+}
+
+/// The entity is an inertial measurement unit on its parent link.
+#[derive(Debug, Clone, Copy)]
+pub struct Imu {
+    /// The link it is on.
+    pub link: hecs::Entity,
+    /// Simulated time between measurements, s.
+    pub interval_s: f64,
+}

@@ -1,0 +1,280 @@
+//! Steps a world: PreUpdate and Update on the main thread, PostUpdate on a thread a system, a barrier before and after.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use crate::components::{
+    Collision, ForceCommand, Imu, Link, LocalPose, Model, Patrol, Recreate, Static, Visual, WorldPose, WorldVelocity,
+};
+use crate::ecs::{Entity, EntityComponentManager};
+use crate::physics::Physics;
+use crate::sdf;
+use crate::switches::{Switch, Switches};
+use crate::systems::{PostUpdate, UpdateInfo, patrol};
+
+/// One world and the threads that step it.
+pub struct SimulationRunner {
+    world_name: String,
+    step_s: f64,
+    steps: u64,
+    switches: Switches,
+    ecm: Arc<RwLock<EntityComponentManager>>,
+    physics: Physics,
+    post_update: PostUpdateThreads,
+    imu_readings: Arc<AtomicU64>,
+}
+
+/// The step marker: the whole of one step runs inside, its number is the first argument.
+///
+/// A probe on its entry and its return sees each step begin and end.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn ground_step(step: u64, runner: &mut SimulationRunner) {
+    runner.process_recreate_entities_remove();
+    runner.update_systems(step);
+    runner.steps = step + 1;
+}
+
+impl SimulationRunner {
+    /// A runner for a world, as yet without its models. `reporters` look at the world after each step.
+    pub fn new(world: &sdf::World, switches: &Switches, reporters: Reporters) -> Self {
+        let ecm = Arc::default();
+        Self {
+            world_name: world.name.clone(),
+            step_s: world.max_step_size_s,
+            steps: 0,
+            switches: switches.clone(),
+            physics: Physics::new(world.max_step_size_s, world.gravity, switches.clone()),
+            post_update: PostUpdateThreads::start(reporters.systems, &ecm),
+            imu_readings: reporters.imu_readings,
+            ecm,
+        }
+    }
+
+    /// Puts models into the world.
+    pub fn create_entities(&mut self, models: Vec<sdf::Model>) {
+        let mut ecm = self.ecm.write().expect("threads that panic end the program");
+        for model in models {
+            create_model(&mut ecm, &mut self.physics, Arc::new(model));
+        }
+    }
+
+    /// Simulates one step.
+    pub fn step(&mut self) {
+        ground_step(self.steps, self);
+    }
+
+    /// Number of steps simulated.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Simulated time, s.
+    pub fn sim_time_s(&self) -> f64 {
+        self.steps as f64 * self.step_s
+    }
+
+    /// Name of the world.
+    pub fn world_name(&self) -> &str {
+        &self.world_name
+    }
+
+    /// Asks for every model of this name to be taken out and made again before the next step. Says how many there are.
+    pub fn request_recreate(&mut self, name: &str) -> usize {
+        let mut ecm = self.ecm.write().expect("threads that panic end the program");
+        let mut found = Vec::new();
+        ecm.each::<(Entity, &Model)>(|(entity, model)| {
+            if model.0.name == name {
+                found.push(entity);
+            }
+        });
+        for entity in &found {
+            ecm.set_component(*entity, Recreate);
+        }
+        found.len()
+    }
+
+    /// A hash of all that was simulated: every link's pose and velocity to the last bit, by model, and the number of
+    /// readings taken. Equal for all switches.
+    pub fn state_hash(&self) -> u64 {
+        let ecm = self.ecm.read().expect("threads that panic end the program");
+        let mut links = Vec::new();
+        ecm.each::<(Entity, &Link, &WorldPose, &WorldVelocity)>(|(entity, _, pose, velocity)| {
+            let (at, turn) = (pose.0.translation, pose.0.rotation);
+            let numbers = [at.to_array(), velocity.linear.to_array(), velocity.angular.to_array()];
+            let bits: Vec<u32> = numbers.as_flattened().iter().chain(&turn.to_array()).map(|x| x.to_bits()).collect();
+            let model = ecm.entities().vertex(entity).and_then(|link| ecm.entities().vertex(link.parent?));
+            links.push((model.map(|model| model.name.as_str()), bits));
+        });
+        links.sort_unstable();
+        let mut hasher = DefaultHasher::new();
+        (self.steps, links, self.imu_readings.load(Ordering::Relaxed)).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Takes out and makes again the models that were asked for.
+    fn process_recreate_entities_remove(&mut self) {
+        let mut ecm = self.ecm.write().expect("threads that panic end the program");
+        let mut models = Vec::new();
+        let visit = |(entity, model, _): (Entity, &Model, &Recreate)| models.push((entity, model.0.clone()));
+        if self.switches.is_slow(Switch::FullScan) {
+            ecm.each_no_cache::<(Entity, &Model, &Recreate)>(visit);
+        } else {
+            ecm.each::<(Entity, &Model, &Recreate)>(visit);
+        }
+        for (entity, model) in models {
+            for removed in ecm.remove_entity(entity) {
+                self.physics.remove_link(removed);
+            }
+            create_model(&mut ecm, &mut self.physics, model);
+        }
+    }
+
+    fn update_systems(&mut self, step: u64) {
+        let info = UpdateInfo { step, sim_time_s: (step + 1) as f64 * self.step_s, step_s: self.step_s };
+        let mut ecm = self.ecm.write().expect("threads that panic end the program");
+        patrol::pre_update(&info, &ecm);
+        self.physics.update(&mut ecm);
+        drop(ecm);
+        self.post_update.run(info);
+        self.ecm.write().expect("threads that panic end the program").reset_changes();
+    }
+}
+
+/// The systems that report, and what they count.
+#[derive(Default)]
+pub struct Reporters {
+    /// Each gets a thread.
+    pub systems: Vec<Box<dyn PostUpdate>>,
+    /// Readings taken by measurement units.
+    pub imu_readings: Arc<AtomicU64>,
+}
+
+fn create_model(ecm: &mut EntityComponentManager, physics: &mut Physics, model: Arc<sdf::Model>) {
+    let entity = ecm.create_entity(&model.name, None, (Model(model.clone()), LocalPose(model.pose)));
+    if model.is_static {
+        ecm.set_component(entity, Static);
+    }
+    for link in &model.links {
+        create_link(ecm, physics, entity, &model, link);
+    }
+    let first_link = ecm.entities().vertex(entity).and_then(|vertex| vertex.children.first().copied());
+    let patrol = model.plugins.iter().find(|plugin| plugin.name == "ground::systems::Patrol");
+    if let (Some(link), Some(plugin)) = (first_link, patrol) {
+        let patrol = Patrol {
+            centre: plugin.vector("centre"),
+            radius: plugin.number("radius", 1.0),
+            period_s: plugin.number("period", 10.0).max(model_step_floor()),
+        };
+        ecm.set_component(link, patrol);
+        ecm.set_component(link, ForceCommand(Default::default()));
+    }
+}
+
+/// A period of 0 has no angle.
+const fn model_step_floor() -> f64 {
+    1e-3
+}
+
+fn create_link(
+    ecm: &mut EntityComponentManager,
+    physics: &mut Physics,
+    parent: Entity,
+    model: &sdf::Model,
+    link: &sdf::Link,
+) {
+    let velocity = WorldVelocity { linear: Default::default(), angular: Default::default() };
+    let pose = WorldPose(model.pose * link.pose);
+    let entity = ecm.create_entity(&link.name, Some(parent), (Link, LocalPose(link.pose), pose, velocity));
+    physics.create_link(entity, model, link);
+    for collision in &link.collisions {
+        let shape = (Collision(collision.geometry), LocalPose(collision.pose));
+        ecm.create_entity(&collision.name, Some(entity), shape);
+    }
+    for visual in &link.visuals {
+        ecm.create_entity(&visual.name, Some(entity), (Visual(visual.geometry), LocalPose(visual.pose)));
+    }
+    for sensor in link.sensors.iter().filter(|sensor| sensor.kind == "imu" && sensor.update_rate_hz > 0.0) {
+        let imu = Imu { link: entity, interval_s: 1.0 / sensor.update_rate_hz };
+        ecm.create_entity(&sensor.name, Some(entity), (imu,));
+    }
+}
+
+/// A thread for each reporting system, held at a barrier between steps.
+struct PostUpdateThreads {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    start: Barrier,
+    stop: Barrier,
+    running: AtomicBool,
+    info: Mutex<UpdateInfo>,
+    ecm: Arc<RwLock<EntityComponentManager>>,
+}
+
+impl PostUpdateThreads {
+    fn start(systems: Vec<Box<dyn PostUpdate>>, ecm: &Arc<RwLock<EntityComponentManager>>) -> Self {
+        let shared = Arc::new(Shared {
+            start: Barrier::new(systems.len() + 1),
+            stop: Barrier::new(systems.len() + 1),
+            running: AtomicBool::new(true),
+            info: Mutex::new(UpdateInfo { step: 0, sim_time_s: 0.0, step_s: 0.0 }),
+            ecm: ecm.clone(),
+        });
+        let threads = systems.into_iter().enumerate().map(|(index, system)| {
+            let shared = shared.clone();
+            std::thread::Builder::new()
+                .name(format!("PostUpdate{index}"))
+                .spawn(move || post_update_loop(system, &shared))
+                .expect("the system has room for a few threads")
+        });
+        Self { threads: threads.collect(), shared }
+    }
+
+    /// Lets every system look at the world, and waits for them.
+    fn run(&self, info: UpdateInfo) {
+        *self.shared.info.lock().expect("threads that panic end the program") = info;
+        self.shared.start.wait();
+        self.shared.stop.wait();
+    }
+}
+
+impl Drop for PostUpdateThreads {
+    fn drop(&mut self) {
+        self.shared.running.store(false, Ordering::Release);
+        self.shared.start.wait();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn post_update_loop(mut system: Box<dyn PostUpdate>, shared: &Shared) {
+    let _guard = AbortOnPanic;
+    loop {
+        shared.start.wait();
+        if !shared.running.load(Ordering::Acquire) {
+            return;
+        }
+        let info = *shared.info.lock().expect("threads that panic end the program");
+        let ecm = shared.ecm.read().expect("threads that panic end the program");
+        system.post_update(&info, &ecm);
+        drop(ecm);
+        shared.stop.wait();
+    }
+}
+
+/// A thread that panics would leave the others at the barrier for ever.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Loads a world and makes what is needed to run it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::runner::{Reporters, SimulationRunner};
+use crate::sdf::{Root, SdfError, Source, load_sdf_root};
+use crate::switches::{Switch, Switches};
+use crate::systems::imu::Imu;
+use crate::systems::scene_broadcaster::SceneBroadcaster;
+use crate::systems::state_log::StateLog;
+use crate::transport::Transport;
+use crate::worlds::{WorldSpec, write_world};
+
+/// How to run a world.
+#[derive(Debug, Clone, Default)]
+pub struct ServerOptions {
+    /// What is slow.
+    pub switches: Switches,
+    /// Port of the loopback interface to publish at; 0 takes a free one, `None` publishes nothing.
+    pub port: Option<u16>,
+    /// File to log every changed pose to.
+    pub log: Option<PathBuf>,
+}
+
+/// Why a world could not be made to run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The world is at fault.
+    #[error(transparent)]
+    World(#[from] SdfError),
+    /// The port cannot be listened at.
+    #[error("cannot listen at port {port} of the loopback interface: {source}; give another with --port")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The log cannot be written.
+    #[error("cannot write the log {path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No thread could be started to load with.
+    #[error("cannot start a thread to load the world: {0}")]
+    Thread(io::Error),
+}
+
+/// A world that runs.
+pub struct Server {
+    runner: SimulationRunner,
+    transport: Option<Transport>,
+    real_time_factor: f64,
+}
+
+impl From<WorldSpec> for Source {
+    /// The world's text, made in memory.
+    fn from(spec: WorldSpec) -> Self {
+        let mut text = String::new();
+        write_world(&spec, &mut text).expect("a String takes all that is written");
+        Source::Text { name: spec.name(), text: text.into() }
+    }
+}
+
+impl Server {
+    /// Loads a world: a shell of it first, then its models.
+    ///
+    /// # Errors
+    /// If the world cannot be read, or the port or the log not be had.
+    pub fn load(source: &Source, options: ServerOptions) -> Result<Self, LoadError> {
+        let mut root = load_sdf_root(source)?;
+        let kept = if options.switches.is_slow(Switch::ParseTwice) {
+            root.world.clear_models();
+            None
+        } else {
+            Some(std::mem::take(&mut root.world.models))
+        };
+        let transport = options.port.map(listen).transpose()?;
+        let reporters = reporters(&root, &options, transport.as_ref())?;
+        let mut runner = SimulationRunner::new(&root.world, &options.switches, reporters);
+        let models = match kept {
+            Some(models) => models,
+            None => download_assets(source)?.world.models,
+        };
+        runner.create_entities(models);
+        Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
+    }
+
+    /// What steps the world.
+    pub fn runner(&mut self) -> &mut SimulationRunner {
+        &mut self.runner
+    }
+
+    /// The port it publishes at.
+    pub fn port(&self) -> Option<u16> {
+        self.transport.as_ref().map(Transport::port)
+    }
+
+    /// Simulated time per wall time that the world asks for; 0 is as fast as possible.
+    pub fn real_time_factor(&self) -> f64 {
+        self.real_time_factor
+    }
+}
+
+/// The world with everything it refers to, on a thread beside whatever shows the shell. Worlds here are whole files
+/// that refer to nothing, so this brings back what was thrown away.
+#[inline(never)]
+fn download_assets(source: &Source) -> Result<Root, LoadError> {
+    let source = source.clone();
+    let thread = std::thread::Builder::new().name("DownloadAssets".into()).spawn(move || fetch_and_load(&source));
+    match thread.map_err(LoadError::Thread)?.join() {
+        Ok(root) => Ok(root?),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn fetch_and_load(source: &Source) -> Result<Root, SdfError> {
+    load_sdf_root(source)
+}
+
+fn listen(port: u16) -> Result<Transport, LoadError> {
+    Transport::listen(port).map_err(|source| LoadError::Port { port, source })
+}
+
+fn reporters(root: &Root, options: &ServerOptions, transport: Option<&Transport>) -> Result<Reporters, LoadError> {
+    let imu_readings = Arc::default();
+    let publisher = transport.map(Transport::publisher);
+    let mut reporters = Reporters {
+        systems: vec![
+            Box::new(SceneBroadcaster::new(options.switches.clone(), publisher)),
+            Box::new(Imu::new(root.world.gravity, Arc::clone(&imu_readings))),
+        ],
+        imu_readings,
+    };
+    if let Some(path) = &options.log {
+        let log = StateLog::create(path).map_err(|source| LoadError::Log { path: path.clone(), source })?;
+        reporters.systems.push(Box::new(log));
+    }
+    Ok(reporters)
+}
