@@ -1,1 +1,77 @@
-fn main(){}
+//! What each switch costs: interleaved runs of the program, slow and fast, at its size and at half of it.
+//!
+//! `cargo bench -p stepscope-ground --bench ablation [-- NAMES...]`
+//!
+//! A row gives the CPU time a step (or of loading), the gain of the fix and the growth in N: the slope between half the
+//! size and the whole size on logarithmic axes. CPU time is that of all threads, the median of interleaved runs, so
+//! that other load on the machine meets both sides alike.
+
+use std::process::Command;
+
+use ground::switches::{PATHOLOGIES, Pathology};
+
+const GROUND: &str = env!("CARGO_BIN_EXE_ground");
+const RUNS: usize = 5;
+const STEPS: &str = "1500";
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    println!("switch               N      slow ms   fast ms   gain %   k slow   k fast");
+    for pathology in
+        PATHOLOGIES.iter().filter(|known| wanted.is_empty() || wanted.iter().any(|name| name == known.name))
+    {
+        let half = Pair::measure(pathology, pathology.shapes / 2);
+        let whole = Pair::measure(pathology, pathology.shapes);
+        println!(
+            "{:<18} {:>6} {:>9.3} {:>9.3} {:>8.0} {:>8.2} {:>8.2}",
+            pathology.name,
+            pathology.shapes,
+            whole.slow_ms,
+            whole.fast_ms,
+            100.0 * (1.0 - whole.fast_ms / whole.slow_ms),
+            (whole.slow_ms / half.slow_ms).log2(),
+            (whole.fast_ms / half.fast_ms).log2(),
+        );
+    }
+}
+
+/// CPU time in ms, of a step or of loading.
+struct Pair {
+    slow_ms: f64,
+    fast_ms: f64,
+}
+
+impl Pair {
+    fn measure(pathology: &Pathology, shapes: u32) -> Self {
+        let (mut slow, mut fast) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            slow.push(cpu_ms(pathology, shapes, pathology.name));
+            fast.push(cpu_ms(pathology, shapes, ""));
+        }
+        Self { slow_ms: median(slow), fast_ms: median(fast) }
+    }
+}
+
+fn cpu_ms(pathology: &Pathology, shapes: u32, slow: &str) -> f64 {
+    let is_loading = pathology.phase == "loading";
+    let steps = if is_loading { "1" } else { STEPS };
+    let run = Command::new(GROUND)
+        .args(["run", "--steps", steps, "--slow", slow, "--n", &shapes.to_string()])
+        .output()
+        .expect("the program was built with this bench");
+    let out = String::from_utf8_lossy(&run.stdout);
+    let last = out.lines().last().unwrap_or_default();
+    let field = |name: &str| {
+        let value = last.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.parse::<f64>().ok()).unwrap_or_else(|| panic!("{name} in `{last}`"))
+    };
+    match is_loading {
+        true => 1e3 * field("load_cpu_s"),
+        false => 1e3 * field("cpu_s") / (field("steps") - 1.0),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

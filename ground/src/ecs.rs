@@ -82,12 +82,7 @@ pub struct EntityComponentManager {
 
 impl EntityComponentManager {
     /// Adds an entity with these components, as a part of `parent`.
-    pub fn create_entity(
-        &mut self,
-        name: &str,
-        parent: Option<Entity>,
-        components: impl DynamicBundle,
-    ) -> Entity {
+    pub fn create_entity(&mut self, name: &str, parent: Option<Entity>, components: impl DynamicBundle) -> Entity {
         let entity = self.components.spawn(components);
         self.entities.add(entity, name, parent);
         self.newly_created.push(entity);

@@ -107,7 +107,9 @@ enum Failure {
     Signals(io::Error),
     #[error("cannot write the world: {0}")]
     Write(io::Error),
-    #[error("cannot subscribe at port {port} of the loopback interface: {source}; is `ground run --port {port}` there?")]
+    #[error(
+        "cannot subscribe at port {port} of the loopback interface: {source}; is `ground run --port {port}` there?"
+    )]
     Echo { port: u16, source: io::Error },
 }
 
@@ -179,7 +181,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     say(&ready_line(&mut server, &loading));
 
-    let mut session = Session { first_step: server.runner().steps(), began: Instant::now(), last_status: Instant::now() };
+    let mut session =
+        Session { first_step: server.runner().steps(), began: Instant::now(), last_status: Instant::now() };
     while !stop.load(Ordering::Relaxed) && !session.is_over(args, &mut server) {
         server.runner().step();
         session.report(&mut server);

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rapier3d::math::{Pose, Vector};
-use rapier3d::prelude::{
-    Collider, ColliderBuilder, PhysicsWorld, RigidBodyBuilder, RigidBodyHandle, SharedShape,
-};
+use rapier3d::prelude::{Collider, ColliderBuilder, PhysicsWorld, RigidBodyBuilder, RigidBodyHandle, SharedShape};
 
 use crate::components::{ForceCommand, WorldPose, WorldVelocity};
 use crate::ecs::{Entity, EntityComponentManager};

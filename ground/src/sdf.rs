@@ -108,9 +108,9 @@ pub fn load_sdf_root(source: &Source) -> Result<Root, SdfError> {
 
 fn read_file(source: &Source) -> Result<Arc<str>, SdfError> {
     match source {
-        Source::File(path) => std::fs::read_to_string(path)
-            .map(Arc::from)
-            .map_err(|source| SdfError::Read { path: path.clone(), source }),
+        Source::File(path) => {
+            std::fs::read_to_string(path).map(Arc::from).map_err(|source| SdfError::Read { path: path.clone(), source })
+        }
         Source::Text { text, .. } => Ok(text.clone()),
     }
 }

@@ -181,13 +181,8 @@ mod tests {
 
     #[test]
     fn every_switch_has_an_entry_of_its_own() {
-        let switches = [
-            Switch::FullScan,
-            Switch::PoseMap,
-            Switch::ParseTwice,
-            Switch::SerializeFirst,
-            Switch::StaticBroadphase,
-        ];
+        let switches =
+            [Switch::FullScan, Switch::PoseMap, Switch::ParseTwice, Switch::SerializeFirst, Switch::StaticBroadphase];
         assert_eq!(PATHOLOGIES.map(|pathology| pathology.switch), switches);
     }
 

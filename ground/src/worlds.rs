@@ -109,9 +109,10 @@ impl Field {
 
     fn places(&self) -> impl Iterator<Item = (f64, f64)> {
         let first = self.inner_ring();
-        (first..).flat_map(ring).take(self.count as usize).map(|(x, y)| {
-            (f64::from(x) * SHAPE_SPACING, f64::from(y) * SHAPE_SPACING)
-        })
+        (first..)
+            .flat_map(ring)
+            .take(self.count as usize)
+            .map(|(x, y)| (f64::from(x) * SHAPE_SPACING, f64::from(y) * SHAPE_SPACING))
     }
 
     fn half_extent(&self) -> f64 {
@@ -238,8 +239,7 @@ mod tests {
     use super::*;
     use crate::sdf::{Element, Root};
 
-    const SPEC: WorldSpec =
-        WorldSpec { kind: WorldKind::Shapes, shapes: 50, robots: 10, mobility: Mobility::Static };
+    const SPEC: WorldSpec = WorldSpec { kind: WorldKind::Shapes, shapes: 50, robots: 10, mobility: Mobility::Static };
 
     fn text(spec: &WorldSpec) -> String {
         let mut text = String::new();

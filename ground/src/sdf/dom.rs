@@ -409,7 +409,9 @@ mod tests {
             "w.sdf, line 4: <pose> needs three or six numbers"
         );
         let geometry = |shape: &str| {
-            format!("<model name='m'><link name='l'><visual name='v'><geometry>{shape}</geometry></visual></link></model>")
+            format!(
+                "<model name='m'><link name='l'><visual name='v'><geometry>{shape}</geometry></visual></link></model>"
+            )
         };
         assert_eq!(
             message(&geometry("<mesh/>")),

@@ -48,8 +48,8 @@ impl Element {
     /// # Errors
     /// If the text is not well-formed, nests too deep, or has words where numbers belong.
     pub fn parse(text: &str, origin: &str) -> Result<Self, SdfError> {
-        let document = roxmltree::Document::parse(text)
-            .map_err(|source| SdfError::Xml { origin: origin.to_owned(), source })?;
+        let document =
+            roxmltree::Document::parse(text).map_err(|source| SdfError::Xml { origin: origin.to_owned(), source })?;
         let reader = Reader { lines: Lines::of(text), origin };
         reader.read_element(document.root_element(), 0)
     }
@@ -157,9 +157,32 @@ fn push_escaped(text: &str, out: &mut String) {
 fn holds_numbers(name: &str) -> bool {
     matches!(
         name,
-        "pose" | "size" | "radius" | "length" | "normal" | "gravity" | "mass" | "ixx" | "ixy" | "ixz" | "iyy" | "iyz"
-            | "izz" | "mu" | "mu2" | "restitution_coefficient" | "ambient" | "diffuse" | "specular" | "emissive"
-            | "max_step_size" | "real_time_factor" | "real_time_update_rate" | "update_rate" | "centre" | "period"
+        "pose"
+            | "size"
+            | "radius"
+            | "length"
+            | "normal"
+            | "gravity"
+            | "mass"
+            | "ixx"
+            | "ixy"
+            | "ixz"
+            | "iyy"
+            | "iyz"
+            | "izz"
+            | "mu"
+            | "mu2"
+            | "restitution_coefficient"
+            | "ambient"
+            | "diffuse"
+            | "specular"
+            | "emissive"
+            | "max_step_size"
+            | "real_time_factor"
+            | "real_time_update_rate"
+            | "update_rate"
+            | "centre"
+            | "period"
     )
 }
 
@@ -272,10 +295,7 @@ mod tests {
     #[test]
     fn words_where_numbers_belong_are_an_error_with_the_line() {
         let error = Element::parse("<model>\n  <pose>here</pose>\n</model>", "w.sdf").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "w.sdf, line 2: <pose> holds `here` where it needs numbers separated by spaces"
-        );
+        assert_eq!(error.to_string(), "w.sdf, line 2: <pose> holds `here` where it needs numbers separated by spaces");
         assert!(Element::parse("<pose>1 1e39</pose>", "w.sdf").is_err(), "infinite in single precision");
     }
 

@@ -30,11 +30,7 @@ impl StateLog {
             let Some(WorldPose(pose)) = ecm.component::<WorldPose>(entity) else { continue };
             let (at, turn) = (pose.translation, pose.rotation);
             let (step, id) = (info.step, entity.id());
-            writeln!(
-                self.out,
-                "{step} {id} {} {} {} {} {} {} {}",
-                at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w
-            )?;
+            writeln!(self.out, "{step} {id} {} {} {} {} {} {} {}", at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w)?;
         }
         Ok(())
     }

@@ -1,0 +1,81 @@
+//! A switch changes what a step costs, never what it computes.
+
+use ground::sdf::Source;
+use ground::server::{Server, ServerOptions};
+use ground::switches::{PATHOLOGIES, Switches};
+use ground::worlds::{Mobility, WorldKind, WorldSpec};
+
+fn world(shapes: u32, mobility: Mobility) -> Source {
+    WorldSpec { kind: WorldKind::Shapes, shapes, robots: 16, mobility }.into()
+}
+
+fn load(world: &Source, switches: Switches) -> Server {
+    Server::load(world, ServerOptions { switches, ..ServerOptions::default() }).expect("the world is whole")
+}
+
+fn state_after(steps: u64, world: &Source, switches: Switches) -> u64 {
+    let mut server = load(world, switches);
+    for _ in 0..steps {
+        server.runner().step();
+    }
+    server.runner().state_hash()
+}
+
+#[test]
+fn every_switch_gives_the_same_static_world() {
+    let world = world(60, Mobility::Static);
+    let fast = state_after(300, &world, Switches::default());
+    for pathology in &PATHOLOGIES {
+        assert_eq!(state_after(300, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
+    }
+    assert_eq!(state_after(300, &world, Switches::all()), fast, "all");
+}
+
+/// Long enough for the shapes to settle and fall asleep, which the fast pose map must not miss.
+#[test]
+fn every_switch_gives_the_same_world_of_shapes_that_fall_asleep() {
+    let world = world(12, Mobility::Dynamic);
+    let fast = state_after(3000, &world, Switches::default());
+    for pathology in &PATHOLOGIES {
+        assert_eq!(state_after(3000, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
+    }
+}
+
+#[test]
+fn the_state_differs_after_another_number_of_steps_and_in_another_world() {
+    let small = world(10, Mobility::Static);
+    let states = [
+        state_after(50, &small, Switches::default()),
+        state_after(51, &small, Switches::default()),
+        state_after(50, &world(11, Mobility::Static), Switches::default()),
+        state_after(50, &world(10, Mobility::Dynamic), Switches::default()),
+    ];
+    for (index, state) in states.iter().enumerate() {
+        assert!(!states[..index].contains(state), "state {index} is one of {states:x?}");
+    }
+}
+
+#[test]
+fn a_model_that_is_recreated_starts_again_where_it_first_stood_whichever_way_it_is_found() {
+    let world = world(10, Mobility::Static);
+    let recreated = |switches: Switches| {
+        let mut server = load(&world, switches);
+        let runner = server.runner();
+        for _ in 0..100 {
+            runner.step();
+        }
+        let before = runner.state_hash();
+        assert_eq!(runner.request_recreate("patrol_3"), 1);
+        assert_eq!(runner.request_recreate("nobody"), 0);
+        assert_eq!(runner.state_hash(), before, "nothing happens before the next step");
+        for _ in 0..100 {
+            runner.step();
+        }
+        runner.state_hash()
+    };
+    let fast = recreated(Switches::default());
+    for pathology in &PATHOLOGIES {
+        assert_eq!(recreated(Switches::only(pathology.switch)), fast, "{}", pathology.name);
+    }
+    assert_ne!(fast, state_after(200, &world, Switches::default()), "the model did go back");
+}
