@@ -34,13 +34,18 @@ mod columns;
 #[cfg(test)]
 mod drawn;
 pub mod events;
+pub mod faults;
 pub mod functions;
 pub mod hotspots;
 pub mod ownership;
 pub mod pattern;
 pub mod qualified_name;
+pub mod resources;
+pub mod sched;
 pub mod select;
 pub mod threads;
+pub mod wait_class;
+pub mod wall;
 pub mod weights;
 
 pub use functions::{Function, Functions, Identity};

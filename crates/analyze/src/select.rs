@@ -293,9 +293,9 @@ impl<'a> Selection<'a> {
         self.stacks.is_some()
     }
 
-    /// Whether a range of time or some threads were chosen, so that totals of the whole capture do not apply.
-    pub fn is_part_of_capture(&self) -> bool {
-        self.threads.is_some() || self.time.is_some()
+    /// Whether threads or processes are filtered.
+    pub fn filters_threads(&self) -> bool {
+        self.threads.is_some()
     }
 
     /// Whether a range of time is selected.
@@ -343,7 +343,8 @@ impl<'a> Selection<'a> {
         }
         let mut off_cpu = vec![0_u64; self.capture.threads.len()];
         for wait in self.thread_waits() {
-            off_cpu[wait.thread.index()] += wait.end_ns - wait.start_ns;
+            let off_cpu = &mut off_cpu[wait.thread.index()];
+            *off_cpu = off_cpu.saturating_add(wait.end_ns - wait.start_ns);
         }
         let on_cpu = |(index, off_cpu): (usize, u64)| {
             let thread = ThreadId::from_index(index);

@@ -192,9 +192,9 @@ fn notes(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
         .filter(|usage| usage.by_leaf.is_empty() && usage.cpu_ns.is_some_and(|cpu| cpu > 0))
         .collect();
     if !unsampled.is_empty() && !selection.filters_stacks() {
-        let cpu: u64 = unsampled.iter().filter_map(|usage| usage.cpu_ns).sum();
-        let all: u64 = selection.threads().filter_map(|(id, _)| usages[id.index()].cpu_ns).sum();
-        let share = percent(u128::from(cpu), u128::from(all)).unwrap_or(0.0);
+        let cpu: u128 = unsampled.iter().filter_map(|usage| usage.cpu_ns).map(u128::from).sum();
+        let all: u128 = selection.threads().filter_map(|(id, _)| usages[id.index()].cpu_ns).map(u128::from).sum();
+        let share = percent(cpu, all).unwrap_or(0.0);
         notes.push(format!(
             "{} threads used {cpu} ns of CPU time ({share:.2} % of all) and have no sample: their time is exact, what they did is not known.",
             unsampled.len(),
