@@ -1,1 +1,15 @@
-//! placeholder
+//! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
+
+mod clock;
+pub mod finish;
+pub mod launch;
+mod live;
+pub mod machine;
+mod perf;
+pub mod proc;
+pub mod rawlog;
+pub mod session;
+pub mod stream;
+
+pub use finish::{Builder, finish};
+pub use session::{Kernel, Label, Options, Progress, Reason, RecordError, Recording, Until};

@@ -1,0 +1,65 @@
+//! The running machine, as the assembler asks for it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use object::read::ReadCache;
+
+use crate::proc::{self, Backing};
+use crate::stream::{Module, ModuleKind, UnwindTables, World};
+
+/// Files, memory and command lines of processes that run now.
+#[derive(Debug, Default)]
+pub(crate) struct Live;
+
+impl World for Live {
+    fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables> {
+        match module.kind {
+            ModuleKind::File => {
+                let file = open_mapped(&module.path, pid)?;
+                UnwindTables::of_elf(&ReadCache::new(file))
+            }
+            ModuleKind::Vdso => UnwindTables::of_elf(own_vdso()?),
+            ModuleKind::Kernel | ModuleKind::Jit(_) => None,
+        }
+    }
+
+    fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
+        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+        // SAFETY: the local part is a buffer that we hold; the kernel checks the remote one.
+        let read = unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) };
+        usize::try_from(read).unwrap_or(0)
+    }
+
+    fn image(&mut self, pid: u32) -> Option<(String, Vec<String>)> {
+        let executable = proc::executable(pid).ok()?;
+        let command_line = proc::command_line(pid).unwrap_or_default();
+        Some((executable.to_string_lossy().into_owned(), command_line))
+    }
+}
+
+/// Opens the file that a process has mapped: as it sees the path, else as we do, else, where the name is gone, by the
+/// mapping itself (which takes CAP_CHECKPOINT_RESTORE).
+fn open_mapped(path: &str, pid: u32) -> Option<File> {
+    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let in_its_root = PathBuf::from(format!("/proc/{pid}/root{name}"));
+    if name == path
+        && let Ok(file) = File::open(in_its_root).or_else(|_| File::open(name))
+    {
+        return Some(file);
+    }
+    let mappings = proc::maps(pid).ok()?;
+    let is_it = |backing: &Backing| backing.path() == Some(Path::new(name));
+    let mapping = mappings.iter().find(|mapping| mapping.access.execute && is_it(&mapping.backing))?;
+    File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)).ok()
+}
+
+/// The vdso, which is the same in every process of this kernel and architecture.
+fn own_vdso() -> Option<&'static [u8]> {
+    let mappings = proc::maps(std::process::id()).ok()?;
+    let vdso = mappings.iter().find(|mapping| mapping.backing == Backing::Special("[vdso]".into()))?;
+    let length = (vdso.end - vdso.start) as usize;
+    // SAFETY: the kernel maps the vdso readable, never writes to it and never unmaps it.
+    Some(unsafe { std::slice::from_raw_parts(vdso.start as *const u8, length) })
+}

@@ -1,0 +1,472 @@
+//! The kernel's perf events: opening them, reading their rings in the order of time.
+
+mod ring;
+mod tracepoint;
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::time::Duration;
+
+use linux_perf_event_reader::{Endianness, PerfEventAttr, RawData, RawEventRecord, RecordParseInfo, RecordType};
+use perf_event_open_sys::bindings as sys;
+use perf_event_open_sys::bindings::perf_event_attr;
+use perf_event_open_sys::{ioctls, perf_event_open};
+use rustc_hash::FxHashMap;
+
+use ring::Ring;
+pub(crate) use tracepoint::Tracepoint;
+
+/// The fields that every event here records, in this order, so that all records of a ring can be ordered and filtered
+/// without knowing whose they are: a sample begins with id, ip, pid and tid, time, cpu; any other record ends with pid
+/// and tid, time, cpu, id.
+const COMMON: u64 = (sys::PERF_SAMPLE_IDENTIFIER
+    | sys::PERF_SAMPLE_IP
+    | sys::PERF_SAMPLE_TID
+    | sys::PERF_SAMPLE_TIME
+    | sys::PERF_SAMPLE_CPU
+    | sys::PERF_SAMPLE_PERIOD) as u64;
+const SAMPLE_PID_AT: usize = 16;
+const SAMPLE_TIME_AT: usize = 24;
+const TIME_FROM_END: usize = 24;
+const PID_FROM_END: usize = 32;
+
+/// What [`Events`] can record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// No samples; carries mappings, names, forks, exits and context switches.
+    Side,
+    /// Time or cycles on a CPU.
+    Cpu,
+    /// The stack at every n-th context switch.
+    SwitchStack,
+    /// Wake-ups.
+    Waking,
+    /// Page faults served from memory.
+    MinorFaults,
+    /// Page faults that waited for a device.
+    MajorFaults,
+}
+
+/// Whom events observe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Every process of the machine; others are dropped when records are read. Needs rights.
+    Machine,
+    /// These threads and what they start.
+    Threads(Vec<u32>),
+    /// This child, once it executes a program, and what it starts.
+    OnExec(u32),
+}
+
+impl Scope {
+    fn targets(&self) -> Vec<i32> {
+        match self {
+            Scope::Machine => vec![-1],
+            Scope::Threads(threads) => threads.iter().map(|&thread| thread as i32).collect(),
+            Scope::OnExec(pid) => vec![*pid as i32],
+        }
+    }
+}
+
+/// How events sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sampling {
+    pub frequency_hz: u64,
+    /// Bytes of user stack in every sample, a multiple of 8.
+    pub stack_bytes: u32,
+    pub kernel: Kernel,
+    pub switches: bool,
+}
+
+/// Whether the kernel's share is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Kernel {
+    /// Samples and stacks of the kernel, too.
+    Included,
+    /// User space only.
+    Excluded,
+}
+
+/// An open event of one processor and, perhaps, one thread.
+struct Open {
+    kind: Kind,
+    fd: File,
+}
+
+/// Open events and the rings that they write to, one a processor.
+pub(crate) struct Events {
+    scope: Scope,
+    sampling: Sampling,
+    cpus: Vec<u32>,
+    rings: Vec<Ring>,
+    open: Vec<Open>,
+    /// By event id.
+    kinds: FxHashMap<u64, (Kind, RecordParseInfo)>,
+    scratch: Vec<u8>,
+    /// Leaders that still report readiness, as opposed to the end of their thread.
+    waitable: Vec<RawFd>,
+}
+
+#[cfg(target_arch = "x86_64")]
+const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
+#[cfg(target_arch = "aarch64")]
+const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
+
+impl Events {
+    /// Opens the side-band event on every processor, and maps the rings: as large as asked for, or as large as the
+    /// limits on locked memory allow.
+    pub fn open(scope: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
+        let page = crate::proc::page_bytes() as usize;
+        let mut events = Self {
+            scope,
+            sampling,
+            cpus: online_cpus()?,
+            rings: Vec::new(),
+            open: Vec::new(),
+            kinds: FxHashMap::default(),
+            scratch: Vec::new(),
+            waitable: Vec::new(),
+        };
+        let mut attr = events.attr(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
+        attr.set_mmap(1);
+        attr.set_mmap2(1);
+        attr.set_build_id(1);
+        attr.set_comm(1);
+        attr.set_comm_exec(1);
+        attr.set_task(1);
+        attr.set_context_switch(u64::from(sampling.switches));
+        let mut pages = (ring_bytes / page).max(MIN_PAGES).next_power_of_two();
+        attr.set_watermark(1);
+        attr.__bindgen_anon_2.wakeup_watermark = (pages * page / 4) as u32;
+        let targets = events.scope.targets();
+        let Some((&first, rest)) = targets.split_first() else {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        };
+        for cpu in events.cpus.clone() {
+            let leader = match open_event(&mut attr, first, cpu as i32) {
+                // Before 5.12 there are no build-ids in records.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && attr.build_id() == 1 => {
+                    attr.set_build_id(0);
+                    open_event(&mut attr, first, cpu as i32)?
+                }
+                other => other?,
+            };
+            let ring = loop {
+                match NonZeroUsize::new(pages).map(|pages| Ring::map(&leader, pages)) {
+                    Some(Ok(ring)) => break ring,
+                    Some(Err(error))
+                        if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) && pages > MIN_PAGES =>
+                    {
+                        // All rings count against one limit: begin again, smaller.
+                        pages /= 2;
+                        events.rings.clear();
+                    }
+                    Some(Err(error)) => return Err(error),
+                    None => unreachable!("pages are at least MIN_PAGES"),
+                }
+            };
+            events.waitable.push(ring.leader());
+            events.rings.push(ring);
+            events.register(Kind::Side, leader, &attr)?;
+        }
+        if events.rings.len() < events.cpus.len() || events.rings.iter().any(|ring| ring.length() != pages * page) {
+            let Self { scope, sampling, .. } = events;
+            return Self::open(scope, sampling, pages * page);
+        }
+        for &target in rest {
+            events.open_for(Kind::Side, &mut attr, target)?;
+        }
+        Ok(events)
+    }
+
+    /// Opens one more kind of event for everything observed. Leaves nothing behind if that fails.
+    pub fn add(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
+        let before = self.open.len();
+        for target in self.scope.targets() {
+            if let Err(error) = self.open_for(kind, &mut attr, target) {
+                self.open.truncate(before);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
+        for index in 0..self.cpus.len() {
+            let event = open_event(attr, target, self.cpus[index] as i32)?;
+            set_output(&event, self.rings[index].leader())?;
+            self.register(kind, event, attr)?;
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, kind: Kind, fd: File, attr: &perf_event_attr) -> io::Result<()> {
+        let mut id = 0;
+        // SAFETY: the event is open, and `id` outlives the call.
+        if unsafe { ioctls::ID(fd.as_raw_fd(), &mut id) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.kinds.insert(id, (kind, layout(attr)?));
+        self.open.push(Open { kind, fd });
+        Ok(())
+    }
+
+    /// Bytes of each ring.
+    pub fn ring_bytes(&self) -> usize {
+        self.rings.first().map_or(0, Ring::length)
+    }
+
+    /// Whether the kernel's share is recorded.
+    pub fn kernel(&self) -> Kernel {
+        self.sampling.kernel
+    }
+
+    /// Whom the events observe.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Sets how much stack the events to come copy.
+    pub fn set_stack_bytes(&mut self, bytes: u32) {
+        self.sampling.stack_bytes = bytes & !7;
+    }
+
+    /// How full the fullest ring is, from 0 to 1.
+    pub fn fill(&self) -> f64 {
+        self.rings.iter().map(|ring| ring.used() as f64 / ring.length() as f64).fold(0.0, f64::max)
+    }
+
+    /// An event of this type that records what all do.
+    fn attr(&self, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON, ..Default::default() };
+        attr.size = size_of::<perf_event_attr>() as u32;
+        attr.clockid = libc::CLOCK_MONOTONIC;
+        attr.set_use_clockid(1);
+        attr.set_sample_id_all(1);
+        attr.set_disabled(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
+        match self.scope {
+            Scope::Machine => {}
+            Scope::Threads(_) => attr.set_inherit(1),
+            Scope::OnExec(_) => {
+                attr.set_inherit(1);
+                attr.set_enable_on_exec(1);
+            }
+        }
+        attr
+    }
+
+    /// The same with stacks: the kernel's callchain (which also has the user's frame pointers), and registers and
+    /// memory of the user's stack.
+    fn attr_with_stacks(&self, kind: u32, config: u64, stack_bytes: u32) -> perf_event_attr {
+        let mut attr = self.attr(kind, config);
+        attr.sample_type |=
+            (sys::PERF_SAMPLE_CALLCHAIN | sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER) as u64;
+        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_stack_user = stack_bytes;
+        attr
+    }
+
+    /// Samples of CPU use by the hardware's cycle counter.
+    pub fn cycles(&self) -> perf_event_attr {
+        self.sampled(sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
+    }
+
+    /// Samples of CPU use by a timer.
+    pub fn cpu_clock(&self) -> perf_event_attr {
+        self.sampled(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64)
+    }
+
+    /// For events that only the kernel causes: without it there are none, so only its part of the stack is left out.
+    fn happens_in_kernel(&self, attr: &mut perf_event_attr) {
+        attr.set_exclude_kernel(0);
+        attr.set_exclude_callchain_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
+    }
+
+    fn sampled(&self, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+        attr.set_freq(1);
+        attr.set_exclude_idle(1);
+        attr.__bindgen_anon_1.sample_freq = self.sampling.frequency_hz;
+        attr
+    }
+
+    /// The stack at every context switch.
+    pub fn switch_stacks(&self) -> perf_event_attr {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CONTEXT_SWITCHES as u64);
+        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+        self.happens_in_kernel(&mut attr);
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Wake-ups, with the waker's stack.
+    pub fn waking(&self, tracepoint: &Tracepoint) -> perf_event_attr {
+        // Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
+        let stack_bytes = self.sampling.stack_bytes.min(WAKER_STACK_BYTES);
+        let mut attr = self.attr_with_stacks(sys::PERF_TYPE_TRACEPOINT, tracepoint.id, stack_bytes);
+        self.happens_in_kernel(&mut attr);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Page faults that found their page in memory: many, so they are sampled.
+    pub fn minor_faults(&self) -> perf_event_attr {
+        let mut attr = self.sampled(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MIN as u64);
+        attr.set_exclude_idle(0);
+        attr
+    }
+
+    /// Page faults that waited for a device: all of them.
+    pub fn major_faults(&self) -> perf_event_attr {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ as u64);
+        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Starts recording. Events that wait for an exec start by themselves.
+    pub fn enable(&self) -> io::Result<()> {
+        if matches!(self.scope, Scope::OnExec(_)) {
+            return Ok(());
+        }
+        // SAFETY: the events are open.
+        self.control(|fd| unsafe { ioctls::ENABLE(fd, 0) })
+    }
+
+    /// Stops recording; what was recorded stays in the rings.
+    pub fn disable(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(|fd| unsafe { ioctls::DISABLE(fd, 0) })
+    }
+
+    fn control(&self, act: impl Fn(RawFd) -> i32) -> io::Result<()> {
+        match self.open.iter().map(|event| act(event.fd.as_raw_fd())).find(|&result| result < 0) {
+            Some(_) => Err(io::Error::last_os_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes an event happen at every n-th occurrence only. Children that inherited it keep their period.
+    pub fn set_period(&self, kind: Kind, period: u64) -> io::Result<()> {
+        for event in self.open.iter().filter(|event| event.kind == kind) {
+            // SAFETY: the event is open, and the kernel only reads the number.
+            if unsafe { ioctls::PERIOD(event.fd.as_raw_fd(), period) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a ring is filled to its watermark, at most `timeout`.
+    pub fn wait(&mut self, timeout: Duration) {
+        let fd = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polled: Vec<libc::pollfd> = self.waitable.iter().map(fd).collect();
+        let timeout_ms = timeout.as_millis().min(i32::MAX as u128) as i32;
+        // SAFETY: `polled` holds as many entries as are announced. Interruption by a signal is as good as a timeout.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout_ms) };
+        // A leader whose thread ended reports that at once and forever: waiting on it would spin.
+        let ended = |entry: &&libc::pollfd| entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
+        for entry in polled.iter().filter(ended) {
+            self.waitable.retain(|&fd| fd != entry.fd);
+        }
+    }
+
+    /// Takes the records up to `until` in the order of their times. Samples and switches of processes that `wanted`
+    /// refuses are passed over unread; wake-ups are always given, as the sleeper is not in their common fields.
+    ///
+    /// Gives the number of context switches with stacks there were on the whole machine.
+    pub fn drain(&mut self, until: u64, state: &mut impl RecordTaker) -> u64 {
+        let kinds = &self.kinds;
+        let mut switch_stacks = 0;
+        ring::drain(&mut self.rings, until, &mut self.scratch, |record| {
+            let body = record.body;
+            let sample = record.kind == sys::PERF_RECORD_SAMPLE;
+            let switch = matches!(record.kind, sys::PERF_RECORD_SWITCH | sys::PERF_RECORD_SWITCH_CPU_WIDE);
+            let id = if sample { word(body, 0) } else { body.len().checked_sub(8).and_then(|at| word(body, at)) };
+            let Some((kind, layout)) = id.and_then(|id| kinds.get(&id)) else { return };
+            switch_stacks += u64::from(sample && *kind == Kind::SwitchStack);
+            let pid_at = if sample { Some(SAMPLE_PID_AT) } else { body.len().checked_sub(PID_FROM_END) };
+            let pid = pid_at.and_then(|at| word(body, at)).map(|word| word as u32);
+            if (sample && *kind != Kind::Waking || switch) && !pid.is_some_and(|pid| state.wants(pid)) {
+                return;
+            }
+            let raw = RawEventRecord::new(RecordType(record.kind), record.misc, RawData::Single(body), *layout);
+            state.take(*kind, &raw);
+        });
+        switch_stacks
+    }
+}
+
+/// Who gets the records of [`Events::drain`].
+pub(crate) trait RecordTaker {
+    /// Whether records of this process are wanted.
+    fn wants(&self, pid: u32) -> bool;
+    /// Takes the next record.
+    fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
+}
+
+const WAKER_STACK_BYTES: u32 = 8 << 10;
+const MIN_PAGES: usize = 8;
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+fn open_event(attr: &mut perf_event_attr, target: i32, cpu: i32) -> io::Result<File> {
+    // SAFETY: `attr` is initialised, its size set; the kernel reads no further.
+    let fd = unsafe { perf_event_open(attr, target, cpu, -1, sys::PERF_FLAG_FD_CLOEXEC as _) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+fn set_output(event: &File, leader: RawFd) -> io::Result<()> {
+    // SAFETY: both are open events of one processor.
+    if unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), leader) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// How the reader has to read the records of an event.
+fn layout(attr: &perf_event_attr) -> io::Result<RecordParseInfo> {
+    // SAFETY: a plain C struct without padding that matters, viewed as bytes while it is borrowed.
+    let bytes = unsafe { std::slice::from_raw_parts((&raw const *attr).cast::<u8>(), size_of::<perf_event_attr>()) };
+    let (attr, _) = PerfEventAttr::parse::<_, byteorder::NativeEndian>(bytes)?;
+    Ok(RecordParseInfo::new(&attr, Endianness::NATIVE))
+}
+
+/// The processors that are online.
+fn online_cpus() -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    parse_cpus(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// `0-3,8` and the like.
+fn parse_cpus(text: &str) -> Option<Vec<u32>> {
+    let ranges: Option<Vec<_>> = (text.trim().split(','))
+        .map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.parse().ok()?..=last.parse().ok()?)
+        })
+        .collect();
+    Some(ranges?.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn online_processors_are_listed_as_ranges() {
+        assert_eq!(parse_cpus("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
+        assert_eq!(parse_cpus("none"), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Recordings: started, watched, cut into captures, stopped.
+
+mod options;
+mod recorder;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::launch::{Launch, LaunchError, Launched};
+use crate::rawlog::LogError;
+
+pub use options::{Kernel, Label, Options};
+use recorder::{Command, Recorder};
+
+/// Why a recording cannot be made or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The program cannot be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// There is no such process, or it ended.
+    #[error("there is no process {pid} to attach to")]
+    NoProcess {
+        /// The id that was given.
+        pid: u32,
+    },
+    /// The kernel refuses to observe it.
+    #[error(
+        "the kernel refuses to record {what}: {source}; `stepscope doctor` says what this user may record and how to change it"
+    )]
+    Refused {
+        /// What was to be recorded.
+        what: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The folder for the recording cannot be made.
+    #[error("cannot create the folder {}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The raw log cannot be written.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The recorder itself broke.
+    #[error("the recorder stopped unexpectedly ({0}); what it had written can be had with `stepscope recover`")]
+    Broken(String),
+}
+
+/// What a recording has done so far.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// Time since the window of the present capture began.
+    pub elapsed: Duration,
+    /// Samples taken, of any event.
+    pub samples: u64,
+    /// Intervals off the CPU.
+    pub waits: u64,
+    /// Records that were lost.
+    pub lost: u64,
+    /// Bytes of the raw log.
+    pub bytes: u64,
+    /// Followed processes alive.
+    pub processes: usize,
+    /// CPU time of the recorder.
+    pub recorder_cpu: Duration,
+    /// Whether the recorded program began, and has ended with all that it started.
+    pub over: bool,
+    /// What ended the recording early, e.g. a full disk.
+    pub failure: Option<String>,
+}
+
+/// What ends [`Recording::wait`].
+#[derive(Debug, Clone, Copy)]
+pub struct Until<'a> {
+    /// A length of time; without one, only the others end it.
+    pub duration: Option<Duration>,
+    /// A flag that someone sets, as on Ctrl-C.
+    pub flag: Option<&'a AtomicBool>,
+}
+
+/// Why [`Recording::wait`] returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The time is up.
+    Elapsed,
+    /// Nothing is left to record.
+    Over,
+    /// The flag was set.
+    Flagged,
+    /// The recording cannot go on, in a sentence. What was recorded so far is kept.
+    Failed(String),
+}
+
+/// A recording that runs, in a thread of its own, until it is stopped or dropped.
+///
+/// Its log grows in the folder it was given; [`finish`](crate::finish) makes a capture of it once it is stopped, or
+/// has moved on to another folder ([`begin_next`](Self::begin_next)).
+pub struct Recording {
+    commands: Sender<Command>,
+    progress: Arc<Mutex<Progress>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Recording {
+    /// Launches a program and records it from its first instruction, with everything it starts.
+    ///
+    /// # Errors
+    /// [`RecordError`]. If the program cannot be run, nothing is left behind in the folder.
+    pub fn launch(launch: Launch, options: &Options, folder: &Path) -> Result<(Launched, Self), RecordError> {
+        let prepared = launch.prepare()?;
+        let recorder = Recorder::of_child(prepared.pid(), options, folder)?;
+        let recording = Self::run(recorder);
+        match prepared.start() {
+            Ok(launched) => Ok((launched, recording)),
+            Err(error) => {
+                drop(recording);
+                let _ = std::fs::remove_file(folder.join(crate::rawlog::FILE_NAME));
+                let _ = std::fs::remove_dir(folder);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Records a running process: all its threads, what descends from it, and what they start.
+    ///
+    /// # Errors
+    /// [`RecordError`]
+    pub fn attach(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
+        Ok(Self::run(Recorder::of_tree(pid, options, folder)?))
+    }
+
+    fn run(recorder: Recorder) -> Self {
+        let (commands, received) = mpsc::channel();
+        let progress = Arc::new(Mutex::new(Progress::default()));
+        let shared = progress.clone();
+        let thread = std::thread::Builder::new().name("recorder".into());
+        let thread = thread.spawn(move || recorder.run(&received, &shared)).expect("a thread can be started");
+        Self { commands, progress, thread: Some(thread) }
+    }
+
+    /// What it has done so far.
+    pub fn progress(&self) -> Progress {
+        self.progress.lock().map(|progress| progress.clone()).unwrap_or_default()
+    }
+
+    /// Waits until something ends the recording, without ending it.
+    pub fn wait(&self, until: &Until<'_>) -> Reason {
+        self.wait_watched(until, |_| {})
+    }
+
+    /// Waits likewise, and tells the progress several times a second.
+    pub fn wait_watched(&self, until: &Until<'_>, mut watch: impl FnMut(&Progress)) -> Reason {
+        const LOOK_EVERY: Duration = Duration::from_millis(50);
+        let begun = Instant::now();
+        loop {
+            let progress = self.progress();
+            watch(&progress);
+            if let Some(failure) = progress.failure {
+                return Reason::Failed(failure);
+            }
+            if until.flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                return Reason::Flagged;
+            }
+            if progress.over {
+                return Reason::Over;
+            }
+            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Reason::Failed("the recorder stopped unexpectedly".to_owned());
+            }
+            let left = until.duration.map_or(LOOK_EVERY, |limit| limit.saturating_sub(begun.elapsed()));
+            if left.is_zero() {
+                return Reason::Elapsed;
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// Ends the present capture here and begins another, of the same running processes, in another folder. Nothing is
+    /// lost between them: intervals that span the cut are divided at it.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the new folder cannot be used; the present capture then goes on.
+    pub fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError> {
+        self.ask(|answer| Command::BeginNext { folder: folder.to_owned(), label, answer })?
+    }
+
+    /// Ends the present capture here, and records nothing until [`begin_next`](Self::begin_next).
+    ///
+    /// # Errors
+    /// [`RecordError::Broken`]
+    pub fn pause(&self) -> Result<(), RecordError> {
+        self.ask(Command::Pause)
+    }
+
+    /// Adds to the present capture how a process ended.
+    pub fn note_exit(&self, pid: u32, status: i32) {
+        let _ = self.commands.send(Command::Exited { pid, status });
+    }
+
+    /// Stops recording and completes the log.
+    ///
+    /// # Errors
+    /// [`RecordError::Broken`] if the recorder had stopped by itself.
+    pub fn stop(mut self) -> Result<Progress, RecordError> {
+        self.ask(Command::Stop)?;
+        if let Some(thread) = self.thread.take() {
+            thread.join().map_err(|_| RecordError::Broken("it panicked".to_owned()))?;
+        }
+        Ok(self.progress())
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Result<T, RecordError> {
+        let (answer, answered) = mpsc::channel();
+        let gone = || RecordError::Broken("it no longer answers".to_owned());
+        self.commands.send(command(answer)).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let (answer, _) = mpsc::channel();
+            let _ = self.commands.send(Command::Stop(answer));
+            let _ = thread.join();
+        }
+    }
+}

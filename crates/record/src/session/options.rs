@@ -1,0 +1,53 @@
+//! What to record, and how.
+
+use std::collections::BTreeSet;
+
+use stepscope_model::{Dimension, Phase};
+
+pub use crate::perf::Kernel;
+
+/// What to record, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Kinds of evidence wanted. Those that cannot be had are named in the capture with the reason.
+    pub dimensions: BTreeSet<Dimension>,
+    /// Samples of CPU use per second and processor.
+    pub frequency_hz: u64,
+    /// Bytes of user stack copied into each sample, up to 65,000; `None` for 32 KiB, or less where memory for rings is
+    /// limited. Deeper stacks are continued by other means.
+    pub stack_bytes: Option<u32>,
+    /// Bytes of each processor's ring, rounded to a power of two, or less where memory is limited.
+    pub ring_bytes: usize,
+    /// Whether the kernel's part of stacks is recorded.
+    pub kernel: Kernel,
+    /// Above this many context switches a second, only every n-th stack is taken.
+    pub max_switch_stacks_hz: u64,
+    /// Scenario, variant and phase to write into the capture.
+    pub label: Label,
+}
+
+/// What a capture is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Label {
+    /// Scenario of the lab file.
+    pub scenario: Option<String>,
+    /// Variant.
+    pub variant: Option<String>,
+    /// Phase.
+    pub phase: Option<Phase>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        use Dimension::{Cpu, Faults, Offcpu, Resources, Sched};
+        Self {
+            dimensions: BTreeSet::from([Cpu, Offcpu, Sched, Faults, Resources]),
+            frequency_hz: 997,
+            stack_bytes: None,
+            ring_bytes: 8 << 20,
+            kernel: Kernel::Included,
+            max_switch_stacks_hz: 10_000,
+            label: Label::default(),
+        }
+    }
+}

@@ -1,0 +1,681 @@
+//! The thread that records: rings in, log out.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use linux_perf_event_reader::RawEventRecord;
+use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Machine, Origin, RecordingCost};
+
+use super::{Label, Options, Progress, RecordError};
+use crate::clock;
+use crate::live::Live;
+use crate::machine;
+use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, Tracepoint};
+use crate::proc::{self, Backing, ProcessTree, Reading, ResourceSampler, State};
+use crate::rawlog::Writer;
+use crate::stream::{
+    Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches,
+};
+
+/// How long records wait at most. Longer is cheaper; shorter reads stacks beyond their copy from memory that is newer.
+const ROUND: Duration = Duration::from_millis(20);
+/// How often the log is flushed and `/proc` is read.
+const FLUSH_EVERY: Duration = Duration::from_millis(500);
+
+/// What the recording thread is asked.
+pub(super) enum Command {
+    BeginNext { folder: PathBuf, label: Label, answer: Sender<Result<(), RecordError>> },
+    Pause(Sender<()>),
+    Exited { pid: u32, status: i32 },
+    Stop(Sender<()>),
+}
+
+/// Where entries go.
+enum Output {
+    Log { writer: Writer<File>, cpu_before_ns: u64 },
+    Nowhere,
+}
+
+/// A sink that counts what passes.
+struct Counted {
+    output: Output,
+    waits: u64,
+}
+
+impl Sink for Counted {
+    fn take(&mut self, entry: Entry) {
+        self.waits += u64::from(matches!(entry, Entry::Wait(_)));
+        if let Output::Log { writer, .. } = &mut self.output {
+            writer.take(entry);
+        }
+    }
+}
+
+/// Everything that a recording needs, ready to run.
+pub(super) struct Recorder {
+    events: Events,
+    meanings: BTreeMap<Kind, Meaning>,
+    assembler: Assembler<Live>,
+    sink: Counted,
+    resources: Option<Resources>,
+    dimensions: BTreeMap<Dimension, DimensionStatus>,
+    machine: Machine,
+    label: Label,
+    launched: Option<u32>,
+    program: (Vec<String>, Option<String>, BTreeMap<String, String>),
+    thinning: Thinning,
+    window_ns: u64,
+    /// Everything recorded before this time is in the rings for sure.
+    looked_ns: u64,
+    started: bool,
+}
+
+/// Processes' resources over time.
+struct Resources {
+    sampler: ResourceSampler,
+    readings: Vec<Reading>,
+    /// The last of each, for a capture that begins later.
+    last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
+}
+
+/// Keeps the cost of stacks at context switches bounded.
+struct Thinning {
+    max_hz: u64,
+    period: u64,
+    since: Instant,
+    stacks: u64,
+}
+
+/// What gives records to the assembler.
+struct Taker<'a> {
+    assembler: &'a mut Assembler<Live>,
+    meanings: &'a BTreeMap<Kind, Meaning>,
+    sink: &'a mut Counted,
+}
+
+impl RecordTaker for Taker<'_> {
+    fn wants(&self, pid: u32) -> bool {
+        self.assembler.follows(pid)
+    }
+
+    fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
+        let meaning = self.meanings.get(&kind).copied().unwrap_or(Meaning::Bookkeeping);
+        self.assembler.take(meaning, record, self.sink);
+    }
+}
+
+impl Recorder {
+    /// Prepares to record a child that waits before its exec.
+    pub fn of_child(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
+        let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid))?;
+        recorder.assembler.expect_exec(pid);
+        recorder.launched = Some(pid);
+        recorder.enable()?;
+        Ok(recorder)
+    }
+
+    /// Prepares to record a running process and what descends from it.
+    pub fn of_tree(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
+        let mut tree = ProcessTree::of(pid);
+        tree.refresh();
+        let pids = |tree: &ProcessTree| -> Vec<u32> { tree.members().map(|member| member.pid()).collect() };
+        let threads: Vec<u32> =
+            pids(&tree).into_iter().flat_map(|pid| proc::threads(pid).unwrap_or_default()).collect();
+        if threads.is_empty() || proc::stat(pid).is_ok_and(|stat| stat.state.has_ended()) {
+            return Err(RecordError::NoProcess { pid });
+        }
+        let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid))?;
+        recorder.program = program_of(pid);
+        recorder.enable()?;
+        // Read after enabling: whatever changes from here on is also in the rings, and knowing it twice does no harm.
+        tree.refresh();
+        for pid in pids(&tree) {
+            if let Some(present) = present(pid) {
+                recorder.assembler.present(&present, &mut recorder.sink);
+            }
+        }
+        Ok(recorder)
+    }
+
+    fn open(scope: Scope, options: &Options, folder: &Path, tree: ProcessTree) -> Result<Self, RecordError> {
+        raise_descriptor_limit();
+        let mut events = open_side_band(scope, options)?;
+        events.set_stack_bytes(
+            options
+                .stack_bytes
+                .unwrap_or(match events.ring_bytes() {
+                    4_194_304.. => 32 << 10,
+                    1_048_576.. => 16 << 10,
+                    _ => 8 << 10,
+                })
+                .min(65_000),
+        );
+        let mut plan = Plan::new(&mut events, options);
+        plan.add_cpu()?;
+        plan.add_switches();
+        plan.add_faults();
+        plan.add_others();
+        let Plan { dimensions, mut meanings, named, switches, .. } = plan;
+        let machine = machine::describe();
+        let window_ns = clock::now_ns();
+        let resources = options.dimensions.contains(&Dimension::Resources).then(|| Resources {
+            sampler: ResourceSampler::new(tree),
+            readings: Vec::new(),
+            last: BTreeMap::new(),
+        });
+        let mut recorder = Self {
+            events,
+            meanings: BTreeMap::new(),
+            assembler: Assembler::new(Live, Follow::Tree, switches, Some(window_ns)),
+            sink: Counted { output: Output::Nowhere, waits: 0 },
+            resources,
+            dimensions,
+            machine,
+            label: options.label.clone(),
+            launched: None,
+            program: Default::default(),
+            thinning: Thinning {
+                max_hz: options.max_switch_stacks_hz.max(1),
+                period: 1,
+                since: Instant::now(),
+                stacks: 0,
+            },
+            window_ns,
+            looked_ns: window_ns,
+            started: false,
+        };
+        recorder.sink.output = recorder.new_log(folder)?;
+        for (kind, event) in named {
+            let event = recorder.assembler.add_event(event, &mut recorder.sink);
+            meanings.insert(kind, Meaning::Sampled { event, weight: 1 });
+        }
+        recorder.meanings = meanings;
+        Ok(recorder)
+    }
+
+    /// A log in this folder that starts with what is known.
+    fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
+        fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
+        let mut writer = Writer::create(folder)?;
+        let (command, working_directory, environment) = self.program.clone();
+        writer.take(Entry::Start(Box::new(CaptureInfo {
+            origin: Origin::Recorded,
+            scenario: self.label.scenario.clone(),
+            variant: self.label.variant.clone(),
+            phase: self.label.phase,
+            command,
+            working_directory,
+            environment,
+            started_at: Some(clock::wall_clock_now()),
+            clock: Some("CLOCK_MONOTONIC".to_owned()),
+            start_ns: Some(self.window_ns),
+            machine: Some(self.machine.clone()),
+            dimensions: self.dimensions.clone(),
+            ..CaptureInfo::default()
+        })));
+        Ok(Output::Log { writer, cpu_before_ns: 0 })
+    }
+
+    fn enable(&self) -> Result<(), RecordError> {
+        let refused = |source| RecordError::Refused { what: "anything (enabling events failed)".into(), source };
+        self.events.enable().map_err(refused)
+    }
+
+    /// Records until told to stop.
+    pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
+        raise_priority();
+        let mut flushed = Instant::now() - FLUSH_EVERY;
+        loop {
+            self.events.wait(ROUND);
+            self.round();
+            if flushed.elapsed() >= FLUSH_EVERY {
+                flushed = Instant::now();
+                self.read_resources();
+                self.flush();
+            }
+            if self.started && self.assembler.is_over() {
+                let _ = self.events.disable();
+            }
+            self.report(progress);
+            loop {
+                match commands.try_recv() {
+                    Ok(Command::Stop(answer)) => {
+                        self.stop();
+                        self.report(progress);
+                        let _ = answer.send(());
+                        return;
+                    }
+                    Ok(command) => self.obey(command),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.stop(),
+                }
+            }
+        }
+    }
+
+    /// Takes what the rings held when they were last looked at.
+    fn round(&mut self) {
+        let look_ns = clock::now_ns();
+        self.drain(self.looked_ns);
+        self.looked_ns = look_ns;
+        self.thin();
+        self.learn_program();
+    }
+
+    fn drain(&mut self, until: u64) {
+        let Self { assembler, meanings, sink, .. } = self;
+        let mut taker = Taker { assembler, meanings, sink };
+        self.thinning.stacks += self.events.drain(until, &mut taker);
+    }
+
+    fn thin(&mut self) {
+        let Some(period) = self.thinning.wanted() else { return };
+        if self.events.set_period(Kind::SwitchStack, period).is_ok() {
+            self.thinning.period = period;
+            self.assembler.thinned_switch_stacks(period);
+        }
+    }
+
+    /// Notes the program once it runs.
+    fn learn_program(&mut self) {
+        if self.started {
+            return;
+        }
+        let Some(pid) = self.launched else {
+            self.started = true;
+            return;
+        };
+        if self.assembler.process(pid).is_none() && !self.assembler.is_over() {
+            return;
+        }
+        self.started = true;
+        self.program = program_of(pid);
+        let (command, working_directory, environment) = self.program.clone();
+        self.sink.take(Entry::Program { command, working_directory, environment });
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::BeginNext { folder, label, answer } => {
+                let _ = answer.send(self.begin_next(&folder, label));
+            }
+            Command::Pause(answer) => {
+                self.cut(Output::Nowhere);
+                let _ = answer.send(());
+            }
+            Command::Exited { pid, status } => self.sink.take(Entry::ExitStatus { pid, status }),
+            Command::Stop(_) => unreachable!("stopping is the loop's"),
+        }
+    }
+
+    fn begin_next(&mut self, folder: &Path, label: Label) -> Result<(), RecordError> {
+        self.label = label;
+        self.window_ns = self.looked_ns;
+        let output = self.new_log(folder)?;
+        self.cut(output);
+        Ok(())
+    }
+
+    /// Ends the present log at the time up to which records have been taken, and goes on with another.
+    fn cut(&mut self, output: Output) {
+        // Everything up to the last look has arrived.
+        let now_ns = self.looked_ns;
+        self.drain(now_ns);
+        let mut next = Counted { output, waits: 0 };
+        if let Output::Log { cpu_before_ns, .. } = &mut next.output {
+            *cpu_before_ns = clock::thread_cpu_ns();
+        }
+        self.assembler.cut(now_ns, &mut self.sink, &mut next);
+        let mut ended = std::mem::replace(&mut self.sink, next);
+        self.close(&mut ended, now_ns);
+        self.window_ns = now_ns;
+        if let Some(resources) = &self.resources {
+            for (&(pid, tid, name), &value) in &resources.last {
+                if let Some(counter) = counter(&self.assembler, now_ns, pid, tid, name, value) {
+                    self.sink.take(counter);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.read_resources();
+        let end_ns = clock::now_ns();
+        let _ = self.events.disable();
+        self.drain(u64::MAX);
+        self.learn_program();
+        self.assembler.finish(Some(end_ns), &mut self.sink);
+        let mut sink = std::mem::replace(&mut self.sink, Counted { output: Output::Nowhere, waits: 0 });
+        self.close(&mut sink, end_ns);
+        self.sink = sink;
+    }
+
+    /// Completes a log.
+    fn close(&self, sink: &mut Counted, end_ns: u64) {
+        let Output::Log { writer, cpu_before_ns } = &mut sink.output else { return };
+        let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
+        let log_bytes = writer.bytes();
+        writer.take(Entry::End(Box::new(End {
+            end_ns: Some(end_ns),
+            cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
+            notes: Vec::new(),
+            dimensions: self.dimensions_at_end(),
+        })));
+        writer.flush();
+    }
+
+    fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
+        let mut dimensions = self.dimensions.clone();
+        if let (Some(resources), Some(status)) = (&self.resources, dimensions.get_mut(&Dimension::Resources)) {
+            let lacks = resources.sampler.lacks();
+            if !lacks.is_empty() {
+                *status = DimensionStatus::Partial { lacks };
+            }
+        }
+        dimensions
+    }
+
+    fn flush(&mut self) {
+        let losses = self.assembler.losses().clone();
+        self.sink.take(Entry::Losses(Box::new(losses)));
+        if let Output::Log { writer, .. } = &mut self.sink.output {
+            writer.flush();
+        }
+    }
+
+    fn read_resources(&mut self) {
+        let Some(resources) = &mut self.resources else { return };
+        for pid in self.assembler.pids() {
+            resources.sampler.tree_mut().add(pid);
+        }
+        resources.readings.clear();
+        resources.sampler.sample(&mut resources.readings);
+        let now_ns = clock::now_ns();
+        for reading in &resources.readings {
+            let name = reading.quantity.name();
+            resources.last.insert((reading.pid, reading.tid, name), reading.value);
+            if let Some(counter) = counter(&self.assembler, now_ns, reading.pid, reading.tid, name, reading.value) {
+                self.sink.take(counter);
+            }
+        }
+        let assembler = &self.assembler;
+        resources.last.retain(|(pid, ..), _| assembler.process(*pid).is_some());
+    }
+
+    fn report(&self, progress: &Mutex<Progress>) {
+        let Ok(mut progress) = progress.lock() else { return };
+        let losses = self.assembler.losses();
+        progress.elapsed = Duration::from_nanos(self.looked_ns.saturating_sub(self.window_ns));
+        progress.samples = losses.samples;
+        progress.lost = losses.lost_records;
+        progress.waits = self.sink.waits;
+        progress.processes = self.assembler.pids().count();
+        progress.recorder_cpu = Duration::from_nanos(clock::thread_cpu_ns());
+        progress.over = self.started && self.assembler.is_over();
+        if let Output::Log { writer, .. } = &self.sink.output {
+            progress.bytes = writer.bytes();
+            progress.failure = writer.error().map(|error| {
+                format!("the recording cannot be written any more ({error}); what was written so far is kept")
+            });
+        }
+    }
+}
+
+impl Thinning {
+    /// The period to change to, if it is time to.
+    fn wanted(&mut self) -> Option<u64> {
+        let elapsed = self.since.elapsed();
+        if elapsed < Duration::from_millis(100) {
+            return None;
+        }
+        let switches_hz = (self.stacks * self.period) as f64 / elapsed.as_secs_f64();
+        self.stacks = 0;
+        self.since = Instant::now();
+        let wanted = (switches_hz / self.max_hz as f64).ceil().max(1.0) as u64;
+        // Going back only well below the limit keeps the period from swinging.
+        let change = wanted > self.period || wanted * 2 < self.period;
+        change.then_some(wanted)
+    }
+}
+
+/// The events of a recording, being opened one after the other; each that fails is a lack and not an end.
+struct Plan<'a> {
+    events: &'a mut Events,
+    options: &'a Options,
+    dimensions: BTreeMap<Dimension, DimensionStatus>,
+    meanings: BTreeMap<Kind, Meaning>,
+    named: Vec<(Kind, Event)>,
+    switches: Switches,
+}
+
+impl<'a> Plan<'a> {
+    fn new(events: &'a mut Events, options: &'a Options) -> Self {
+        Self {
+            events,
+            options,
+            dimensions: BTreeMap::new(),
+            meanings: BTreeMap::new(),
+            named: Vec::new(),
+            switches: Switches::Unrecorded,
+        }
+    }
+
+    fn wants(&self, dimension: Dimension) -> bool {
+        self.options.dimensions.contains(&dimension)
+    }
+
+    fn note(&mut self, dimension: Dimension, lacks: Vec<String>) {
+        if self.wants(dimension) {
+            let status = match lacks.is_empty() {
+                true => DimensionStatus::Recorded,
+                false => DimensionStatus::Partial { lacks },
+            };
+            self.dimensions.insert(dimension, status);
+        }
+    }
+
+    fn kernel_lacks(&self) -> Vec<String> {
+        match (self.events.kernel(), self.options.kernel) {
+            (Kernel::Excluded, Kernel::Included) => vec![
+                "The kernel's part of stacks and of CPU time is missing: this user may record user space only \
+                 (kernel.perf_event_paranoid)."
+                    .to_owned(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    fn add_cpu(&mut self) -> Result<(), RecordError> {
+        if !self.wants(Dimension::Cpu) {
+            return Ok(());
+        }
+        let cycles = self.events.cycles();
+        let event = match self.events.add(Kind::Cpu, cycles) {
+            Ok(()) => Event::sampled("cycles", "cycles"),
+            // Without a PMU there is no such event; in some virtual machines it can be opened and never counts.
+            Err(_) => {
+                let clock = self.events.cpu_clock();
+                let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
+                self.events.add(Kind::Cpu, clock).map_err(refused)?;
+                Event::sampled("cpu-clock", "ns")
+            }
+        };
+        self.named.push((Kind::Cpu, event));
+        let lacks = self.kernel_lacks();
+        self.note(Dimension::Cpu, lacks);
+        Ok(())
+    }
+
+    fn add_switches(&mut self) {
+        if !wants_switches(self.options) {
+            return;
+        }
+        self.switches = Switches::Recorded;
+        let mut lacks = Vec::new();
+        if self.wants(Dimension::Offcpu) {
+            let attr = self.events.switch_stacks();
+            match self.events.add(Kind::SwitchStack, attr) {
+                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, Meaning::SwitchStack)),
+                Err(error) => lacks.push(format!(
+                    "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
+                     kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
+                )),
+            }
+        }
+        self.note(Dimension::Offcpu, lacks);
+        let lacks = self.add_waking().err().into_iter().collect();
+        self.note(Dimension::Sched, lacks);
+    }
+
+    fn add_waking(&mut self) -> Result<(), String> {
+        let lack = |why: String| {
+            format!("Who woke a thread, and for how long it then waited for a processor, is missing: {why}.")
+        };
+        if *self.events.scope() != Scope::Machine {
+            return Err(lack("wake-ups can be seen for the whole machine only, which needs CAP_PERFMON".into()));
+        }
+        let tracepoint = Tracepoint::find("sched", "sched_waking")
+            .map_err(|error| lack(format!("the tracepoint sched:sched_waking cannot be found in tracefs ({error})")))?;
+        let pid_at = tracepoint.offset_of("pid").unwrap_or(24);
+        let attr = self.events.waking(&tracepoint);
+        self.events
+            .add(Kind::Waking, attr)
+            .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
+        self.meanings.insert(Kind::Waking, Meaning::Waking { pid_at });
+        self.switches = Switches::WithWakeUps;
+        Ok(())
+    }
+
+    fn add_faults(&mut self) {
+        if !self.wants(Dimension::Faults) {
+            return;
+        }
+        let mut lacks = self.kernel_lacks();
+        let kinds = [
+            (Kind::MinorFaults, self.events.minor_faults(), "minor-faults"),
+            (Kind::MajorFaults, self.events.major_faults(), "major-faults"),
+        ];
+        for (kind, attr, name) in kinds {
+            match self.events.add(kind, attr) {
+                Ok(()) => self.named.push((kind, Event::sampled(name, "faults"))),
+                Err(error) => lacks.push(format!("The event {name} is refused ({error}).")),
+            }
+        }
+        self.note(Dimension::Faults, lacks);
+    }
+
+    fn add_others(&mut self) {
+        for &dimension in &self.options.dimensions {
+            let status = match dimension {
+                Dimension::Resources => DimensionStatus::Recorded,
+                _ => DimensionStatus::Missing {
+                    reason: format!("The dimension `{dimension}` cannot be recorded by this version."),
+                    remedy: None,
+                },
+            };
+            self.dimensions.entry(dimension).or_insert(status);
+        }
+    }
+}
+
+fn wants_switches(options: &Options) -> bool {
+    [Dimension::Offcpu, Dimension::Sched].iter().any(|dimension| options.dimensions.contains(dimension))
+}
+
+/// Opens the side band of the widest scope that is allowed: the whole machine (which samples short threads fairly and
+/// sees every wake-up), else the threads; with the kernel, else without.
+fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordError> {
+    let sampling = |kernel| Sampling {
+        frequency_hz: options.frequency_hz.max(1),
+        stack_bytes: 0,
+        kernel,
+        switches: wants_switches(options),
+    };
+    let attempts = [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads, Kernel::Excluded)];
+    let mut refusal = None;
+    for (scope, kernel) in attempts {
+        match Events::open(scope, sampling(kernel), options.ring_bytes) {
+            Ok(events) => return Ok(events),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    let source = refusal.unwrap_or_else(|| io::Error::from(io::ErrorKind::PermissionDenied));
+    Err(RecordError::Refused { what: "this program".into(), source })
+}
+
+fn counter(
+    assembler: &Assembler<Live>,
+    time_ns: u64,
+    pid: u32,
+    tid: Option<u32>,
+    name: &str,
+    value: i64,
+) -> Option<Entry> {
+    let process = assembler.process(pid)?;
+    let thread = match tid {
+        Some(tid) => Some(assembler.thread_of(tid)?),
+        None => None,
+    };
+    Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
+}
+
+/// A running process, as `/proc` tells it.
+fn present(pid: u32) -> Option<Present> {
+    let threads = proc::threads(pid).ok()?.into_iter().filter_map(|tid| {
+        let stat = proc::thread_stat(pid, tid).ok().filter(|stat| !stat.state.has_ended())?;
+        let runnable = if stat.state == State::Running { Runnable::Yes } else { Runnable::No };
+        Some(PresentThread { tid, name: stat.name, runnable })
+    });
+    let threads: Vec<_> = threads.collect();
+    let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
+    let mappings = mappings.map(|mapping| PresentMapping {
+        range: mapping.start..mapping.end,
+        offset: mapping.offset,
+        path: match mapping.backing {
+            Backing::Anonymous => String::new(),
+            Backing::File { path, deleted } => {
+                let path = path.to_string_lossy().into_owned();
+                if deleted { path + " (deleted)" } else { path }
+            }
+            Backing::Special(name) => name,
+        },
+    });
+    let parent_pid = proc::stat(pid).ok().map(|stat| stat.parent);
+    (!threads.is_empty()).then(|| Present { pid, parent_pid, threads, mappings: mappings.collect() })
+}
+
+/// Command, directory, and the environment that matters.
+fn program_of(pid: u32) -> (Vec<String>, Option<String>, BTreeMap<String, String>) {
+    const MATTER: [&str; 12] =
+        ["LD_", "OMP_", "GZ_", "IGN_", "ROS_", "RMW_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", "PYTHON", "RUST_"];
+    let environment = proc::environment(pid).unwrap_or_default();
+    let matters = |name: &str| MATTER.iter().any(|prefix| name.starts_with(prefix));
+    (
+        proc::command_line(pid).unwrap_or_default(),
+        proc::working_directory(pid).ok().map(|path| path.to_string_lossy().into_owned()),
+        environment.into_iter().filter(|(name, _)| matters(name)).collect(),
+    )
+}
+
+/// One descriptor a processor, thread and event adds up; the soft limit is often 1024.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure outlives both calls; raising the soft limit to the hard one needs no rights.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// The recorder must keep up with a program that uses every processor. Without rights it stays as it is.
+fn raise_priority() {
+    // SAFETY: no memory is involved. 0 means this thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+}

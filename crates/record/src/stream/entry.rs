@@ -1,0 +1,245 @@
+//! What the assembler tells, in the order it learns it: the content of a raw log.
+//!
+//! Processes, threads, modules, frames and stack nodes are numbered from 0 in the order of their entries; every other
+//! entry refers to them by these numbers, and only to entries before it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState};
+
+macro_rules! refs {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+    )*};
+}
+
+refs! {
+    /// The n-th [`Entry::Process`].
+    ProcessRef
+    /// The n-th [`Entry::Thread`].
+    ThreadRef
+    /// The n-th [`Entry::Module`].
+    ModuleRef
+    /// The n-th [`Entry::Frame`].
+    FrameRef
+    /// The n-th [`Entry::Stack`].
+    StackRef
+    /// The n-th [`Entry::Event`].
+    EventRef
+}
+
+/// One thing learnt while recording.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// What is known about the recording from its start. Comes first, and once.
+    Start(Box<CaptureInfo>),
+    /// The launched program was executed: the recording window starts here, and not when the recorder got ready.
+    Began {
+        /// When.
+        time_ns: u64,
+    },
+    /// The launched program, as it began.
+    Program {
+        /// Program and arguments.
+        command: Vec<String>,
+        /// Where it ran.
+        working_directory: Option<String>,
+        /// The variables that change how programs run.
+        environment: BTreeMap<String, String>,
+    },
+    /// What samples may be samples of.
+    Event(Event),
+    /// A process.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// The process that forked it, or its parent's pid where that is not recorded.
+        parent_pid: Option<u32>,
+        /// When it was forked, if after the start.
+        start_ns: Option<u64>,
+    },
+    /// The program that a process runs, again after every exec.
+    Image {
+        /// The process.
+        process: ProcessRef,
+        /// Path of the executable.
+        executable: String,
+        /// The arguments.
+        command_line: Vec<String>,
+    },
+    /// A process ended.
+    ProcessEnd {
+        /// The process.
+        process: ProcessRef,
+        /// When.
+        time_ns: u64,
+    },
+    /// How a process ended, where we were told.
+    ExitStatus {
+        /// Its id; the last process that had it is meant.
+        pid: u32,
+        /// Exit code, or 128 + signal.
+        status: i32,
+    },
+    /// A thread.
+    Thread {
+        /// Its id.
+        tid: u32,
+        /// Its process.
+        process: ProcessRef,
+        /// When it began, or the start of the capture.
+        start_ns: Option<u64>,
+        /// Its name then.
+        name: String,
+    },
+    /// A thread took a name.
+    ThreadName {
+        /// The thread.
+        thread: ThreadRef,
+        /// When.
+        time_ns: u64,
+        /// The name.
+        name: String,
+    },
+    /// A thread, or what was recorded of it, ended.
+    ThreadEnd {
+        /// The thread.
+        thread: ThreadRef,
+        /// When.
+        time_ns: Option<u64>,
+        /// Its exact time on a CPU, where context switches were recorded.
+        cpu_ns: Option<u64>,
+        /// Its time on run queues, where wake-ups were recorded.
+        runnable_ns: Option<u64>,
+    },
+    /// Where code comes from.
+    Module(Module),
+    /// A place in code.
+    Frame {
+        /// Where its code is; absent where nothing was mapped.
+        module: Option<ModuleRef>,
+        /// The file offset in a file, the offset in the vdso's image, else the absolute address. Callers lie inside
+        /// the call instruction.
+        offset: u64,
+    },
+    /// A call: a frame, called from `parent`'s.
+    Stack {
+        /// The caller; absent for a root.
+        parent: Option<StackRef>,
+        /// The place.
+        frame: FrameRef,
+    },
+    /// One sample.
+    Sample(Sample),
+    /// One interval off the CPU.
+    Wait(Wait),
+    /// A reading of a quantity of a process or a thread.
+    Counter {
+        /// When.
+        time_ns: u64,
+        /// Which process.
+        process: ProcessRef,
+        /// Which of its threads, for quantities of threads.
+        thread: Option<ThreadRef>,
+        /// What, with its unit.
+        name: String,
+        /// The reading.
+        value: i64,
+    },
+    /// What is lost so far; the last one counts.
+    Losses(Box<Losses>),
+    /// The recording ended as it should.
+    End(Box<End>),
+}
+
+/// Where code comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Module {
+    /// How its code is found.
+    pub kind: ModuleKind,
+    /// Path as mapped, or a name in brackets.
+    pub path: String,
+    /// Build-id, where the kernel told it.
+    pub build_id: Option<Vec<u8>>,
+}
+
+/// How a module's code is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ModuleKind {
+    /// In a file.
+    File,
+    /// The kernel and its modules.
+    Kernel,
+    /// The kernel's code mapped into every process.
+    Vdso,
+    /// Anonymous executable memory of the process with this pid.
+    Jit(u32),
+}
+
+/// One sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub time_ns: Option<u64>,
+    /// Which thread.
+    pub thread: ThreadRef,
+    /// On which processor.
+    pub cpu: Option<u32>,
+    /// Where.
+    pub stack: Option<StackRef>,
+    /// Of what.
+    pub event: EventRef,
+    /// What it stands for.
+    pub weight: u64,
+}
+
+/// One interval off the CPU; see [`stepscope_model::Wait`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// Switched out.
+    pub start_ns: u64,
+    /// Switched in.
+    pub end_ns: u64,
+    /// Which thread.
+    pub thread: ThreadRef,
+    /// Where it was.
+    pub stack: Option<StackRef>,
+    /// Why it was off.
+    pub state: WaitState,
+    /// Woken but not running.
+    pub runnable_ns: Option<u64>,
+    /// Who woke it.
+    pub waker: Option<ThreadRef>,
+    /// Where the waker was.
+    pub waker_stack: Option<StackRef>,
+}
+
+/// What is known when a recording ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The end of the recording window.
+    pub end_ns: Option<u64>,
+    /// What recording cost.
+    pub cost: Option<RecordingCost>,
+    /// Remarks for the reader of results.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// What dimensions turned out to lack, by name.
+    #[serde(default)]
+    pub dimensions: BTreeMap<Dimension, DimensionStatus>,
+}
+
+/// Takes entries: a raw log, or what builds a capture in memory.
+pub trait Sink {
+    /// Takes the next entry.
+    fn take(&mut self, entry: Entry);
+}
+
+impl Sink for Vec<Entry> {
+    fn take(&mut self, entry: Entry) {
+        self.push(entry);
+    }
+}
