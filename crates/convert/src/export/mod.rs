@@ -3,8 +3,16 @@
 //! A format is a module with one function that writes it as it goes: none holds the whole output in memory. What each
 //! keeps and loses is in `docs/formats.md`.
 
+mod chrome;
+mod clock;
+mod firefox;
 mod folded;
+mod json;
+mod pprof;
+mod protobuf;
 mod selection;
+mod speedscope;
+mod timeline;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -16,16 +24,28 @@ use stepscope_model::{Capture, EventId};
 pub enum Format {
     /// Folded stacks.
     Folded,
+    /// pprof's gzipped protobuf.
+    Pprof,
+    /// Firefox Profiler's processed profile.
+    Firefox,
+    /// speedscope's JSON.
+    Speedscope,
+    /// Chrome's trace events, which Perfetto reads.
+    Chrome,
 }
 
 impl Format {
     /// Every format that can be written.
-    pub const ALL: [Format; 1] = [Self::Folded];
+    pub const ALL: [Format; 5] = [Self::Folded, Self::Pprof, Self::Firefox, Self::Speedscope, Self::Chrome];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Folded => "folded",
+            Self::Pprof => "pprof",
+            Self::Firefox => "firefox",
+            Self::Speedscope => "speedscope",
+            Self::Chrome => "chrome",
         }
     }
 
@@ -38,6 +58,14 @@ impl Format {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Folded => "Folded stacks, a line a stack: flamegraph.pl, inferno, speedscope, this program.",
+            Self::Pprof => {
+                "pprof protobuf, gzipped: `go tool pprof`, Pyroscope, Grafana; every event and blocked time."
+            }
+            Self::Firefox => {
+                "Firefox Profiler JSON: profiler.firefox.com; samples, waits as markers, memory over time."
+            }
+            Self::Speedscope => "speedscope JSON, a profile a thread: speedscope.app.",
+            Self::Chrome => "Trace event JSON: ui.perfetto.dev, chrome://tracing; threads running, runnable, blocked.",
         }
     }
 
@@ -45,6 +73,10 @@ impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Self::Folded => "folded",
+            Self::Pprof => "pb.gz",
+            Self::Firefox => "profile.json",
+            Self::Speedscope => "speedscope.json",
+            Self::Chrome => "trace.json",
         }
     }
 }
@@ -136,14 +168,7 @@ pub enum ExportError {
     },
 }
 
-impl From<serde_json::Error> for ExportError {
-    fn from(error: serde_json::Error) -> Self {
-        // Nothing that is written here can fail to be JSON, so what fails is the writing.
-        Self::Write(error.into())
-    }
-}
-
-/// Writes `capture` as `format` to `out`, which should be buffered.
+/// Writes `capture` as `format` to `out`, which need not be buffered.
 ///
 /// # Errors
 /// See [`ExportError`]. If writing failed, `out` holds an incomplete file.
@@ -153,8 +178,14 @@ pub fn write(
     out: &mut dyn Write,
     options: &ExportOptions,
 ) -> Result<(), ExportError> {
+    const BUFFER: usize = 256 * 1024;
+    let mut out = io::BufWriter::with_capacity(BUFFER, out);
     match format {
-        Format::Folded => folded::write(capture, out, options)?,
+        Format::Folded => folded::write(capture, &mut out, options)?,
+        Format::Pprof => pprof::write(capture, &mut out, options)?,
+        Format::Firefox => firefox::write(capture, &mut out, options)?,
+        Format::Speedscope => speedscope::write(capture, &mut out, options)?,
+        Format::Chrome => chrome::write(capture, &mut out, options)?,
     }
     out.flush()?;
     Ok(())

@@ -1,0 +1,268 @@
+//! Chrome's trace events as JSON, which Perfetto reads too.
+//!
+//! The format is described in "Trace Event Format" (the document that chrome://tracing links to). A thread's track
+//! shows what it was doing: running, runnable, or blocked and in which function, with arrows from the thread that woke
+//! it. Samples are instants on it. Steps and scopes have tracks of their own (asynchronous events), because they do
+//! not nest with running and waiting; readings over time are counters.
+//!
+//! Times are microseconds with three decimals, counted from the capture's start, so that ns are kept.
+
+use std::io::{self, Write};
+
+use stepscope_model::{Capture, Counter, FrameId, Language, ProcessId, Sample, Scope, StackId, Step, ThreadId, Wait};
+
+use super::json::Json;
+use super::timeline::{self, ByThread, Ids, Slice, State, Window};
+use super::{Evidence, ExportError, ExportOptions, Format};
+
+pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) -> Result<(), ExportError> {
+    let window = Window::of(capture).ok_or(ExportError::NoTimes { format: Format::Chrome })?;
+    let trace = Trace { capture, window, ids: Ids::of(capture) };
+    let with_waits = !matches!(options.evidence, Some(Evidence::Event(_)));
+    let waits = ByThread::new(capture, capture.waits.iter().copied().filter(|_| with_waits), |wait| wait.thread);
+    Json::new(out).object(|json| {
+        json.entry("displayTimeUnit", "ns")?;
+        json.object_entry("otherData", |json| {
+            json.entry("title", super::title(capture, options))?;
+            json.entry("tool", &capture.info.tool)?;
+            json.entry("notes", &capture.info.notes)
+        })?;
+        json.array_entry("traceEvents", |json| {
+            trace.names(json)?;
+            for thread in (0..capture.threads.len()).map(ThreadId::from_index) {
+                trace.states(json, thread, waits.of(thread))?;
+            }
+            trace.wake_ups(json, with_waits)?;
+            trace.samples(json, options.evidence)?;
+            trace.steps(json)?;
+            trace.scopes(json)?;
+            trace.counters(json)
+        })?;
+        trace.stack_frames(json)
+    })?;
+    Ok(())
+}
+
+struct Trace<'a> {
+    capture: &'a Capture,
+    window: Window,
+    ids: Ids,
+}
+
+/// What is special about one event, beside phase, name, thread and time.
+type Extras<'a> = &'a dyn Fn(&mut Json<'_>) -> io::Result<()>;
+
+impl Trace<'_> {
+    /// Writes an event of a thread.
+    fn event(
+        &self,
+        json: &mut Json<'_>,
+        phase: &str,
+        name: &str,
+        thread: ThreadId,
+        time_ns: u64,
+        extras: Extras<'_>,
+    ) -> io::Result<()> {
+        json.line()?;
+        json.object(|json| {
+            json.entry("ph", phase)?;
+            json.entry("name", name)?;
+            json.entry("pid", self.ids.pid(self.capture.threads[thread.index()].process))?;
+            json.entry("tid", self.ids.tid(thread))?;
+            json.entry("ts", micros(self.window.since_start_ns(time_ns)))?;
+            extras(json)
+        })
+    }
+
+    /// Names of processes and threads.
+    fn names(&self, json: &mut Json<'_>) -> io::Result<()> {
+        let metadata = |json: &mut Json<'_>, what: &str, pid: u32, tid: Option<u32>, name: &str| {
+            json.line()?;
+            json.object(|json| {
+                json.entry("ph", "M")?;
+                json.entry("name", what)?;
+                json.entry("pid", pid)?;
+                json.some_entry("tid", tid)?;
+                json.object_entry("args", |json| json.entry("name", name))
+            })
+        };
+        for process in (0..self.capture.processes.len()).map(ProcessId::from_index) {
+            let name = timeline::process_name(self.capture, process);
+            metadata(json, "process_name", self.ids.pid(Some(process)), None, &name)?;
+        }
+        if self.capture.threads.iter().any(|thread| thread.process.is_none()) {
+            metadata(json, "process_name", self.ids.pid(None), None, "threads")?;
+        }
+        for (index, thread) in self.capture.threads.iter().enumerate() {
+            let tid = self.ids.tid(ThreadId::from_index(index));
+            metadata(json, "thread_name", self.ids.pid(thread.process), Some(tid), &thread.name)?;
+        }
+        Ok(())
+    }
+
+    fn states(&self, json: &mut Json<'_>, thread: ThreadId, waits: &[Wait]) -> io::Result<()> {
+        let row = &self.capture.threads[thread.index()];
+        for slice in timeline::slices(row, waits, self.window) {
+            let Slice { start_ns, end_ns, state, stack } = slice;
+            let function = stack.and_then(|stack| self.waiting_function(stack));
+            let (name, colour) = match (state, function) {
+                (State::Running, _) => ("running".to_owned(), "thread_state_running"),
+                (State::Runnable, _) => ("runnable".to_owned(), "thread_state_runnable"),
+                (State::Blocked, None) => ("blocked".to_owned(), "thread_state_sleeping"),
+                (State::Blocked, Some(function)) => {
+                    (format!("blocked in {}", self.capture.function(function)), "thread_state_sleeping")
+                }
+            };
+            self.event(json, "X", &name, thread, start_ns, &|json| {
+                json.entry("dur", micros(end_ns - start_ns))?;
+                json.entry("cat", "sched")?;
+                json.entry("cname", colour)?;
+                json.some_entry("sf", stack.map(|stack| stack.index().to_string()))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The innermost function of the program itself: that a thread waits in the kernel is no news.
+    fn waiting_function(&self, stack: StackId) -> Option<FrameId> {
+        let is_kernel = |frame: &FrameId| self.capture.frames[frame.index()].language == Language::Kernel;
+        let mut frames = self.capture.frames_of(Some(stack));
+        let leaf = frames.next()?;
+        Some(std::iter::once(leaf).chain(frames).find(|frame| !is_kernel(frame)).unwrap_or(leaf))
+    }
+
+    /// Arrows from wakers to the woken.
+    fn wake_ups(&self, json: &mut Json<'_>, with_waits: bool) -> io::Result<()> {
+        let woken = self.capture.waits.iter().filter(|_| with_waits).filter_map(|wait| Some((wait, wait.waker?)));
+        for (id, (wait, waker)) in woken.enumerate() {
+            let time_ns = timeline::woken_ns(wait);
+            let flow = |json: &mut Json<'_>| {
+                json.entry("cat", "wakeup")?;
+                json.entry("id", id)
+            };
+            self.event(json, "s", "wake-up", waker, time_ns, &flow)?;
+            self.event(json, "f", "wake-up", wait.thread, time_ns, &|json| {
+                json.entry("bp", "e")?;
+                flow(json)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn samples(&self, json: &mut Json<'_>, evidence: Option<Evidence>) -> io::Result<()> {
+        let is_wanted = |sample: &&Sample| match evidence {
+            Some(Evidence::Event(event)) => sample.event == event,
+            Some(Evidence::OffCpu) => false,
+            None => true,
+        };
+        for sample in self.capture.samples.iter().filter(is_wanted) {
+            let Some(time_ns) = sample.time_ns else { continue };
+            let event = self.capture.event(sample.event);
+            let function = self.capture.frames_of(sample.stack).next();
+            let name = function.map_or(&*event.name, |function| self.capture.function(function));
+            self.event(json, "i", name, sample.thread, time_ns, &|json| {
+                json.entry("s", "t")?;
+                json.entry("cat", &event.name)?;
+                json.some_entry("sf", sample.stack.map(|stack| stack.index().to_string()))?;
+                json.object_entry("args", |json| {
+                    json.entry(&event.unit, sample.weight)?;
+                    json.some_entry("cpu", sample.cpu)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn steps(&self, json: &mut Json<'_>) -> io::Result<()> {
+        for Step { index, start_ns, end_ns, sim_time_ns, thread } in &self.capture.steps {
+            self.begin(json, "step", "step", *thread, *start_ns, &|json| {
+                json.object_entry("args", |json| {
+                    json.entry("index", index)?;
+                    json.some_entry("sim_time_ns", *sim_time_ns)
+                })
+            })?;
+            self.end(json, "step", "step", *thread, *end_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Scopes are by start within each thread, so those still open are a stack.
+    fn scopes(&self, json: &mut Json<'_>) -> io::Result<()> {
+        let by_thread = ByThread::new(self.capture, self.capture.scopes.iter(), |scope| scope.thread);
+        for thread in (0..self.capture.threads.len()).map(ThreadId::from_index) {
+            let mut open: Vec<&Scope> = Vec::new();
+            for scope in by_thread.of(thread) {
+                while let Some(ended) = open.pop_if(|open| open.end_ns <= scope.start_ns) {
+                    self.end(json, "scope", &ended.name, thread, ended.end_ns)?;
+                }
+                self.begin(json, "scope", &scope.name, thread, scope.start_ns, &|_| Ok(()))?;
+                open.push(scope);
+            }
+            for ended in open.into_iter().rev() {
+                self.end(json, "scope", &ended.name, thread, ended.end_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &self,
+        json: &mut Json<'_>,
+        category: &str,
+        name: &str,
+        thread: ThreadId,
+        time_ns: u64,
+        extras: Extras<'_>,
+    ) -> io::Result<()> {
+        self.event(json, "b", name, thread, time_ns, &|json| {
+            json.entry("cat", category)?;
+            json.entry("id", self.ids.tid(thread).to_string())?;
+            extras(json)
+        })
+    }
+
+    fn end(&self, json: &mut Json<'_>, category: &str, name: &str, thread: ThreadId, time_ns: u64) -> io::Result<()> {
+        self.event(json, "e", name, thread, time_ns, &|json| {
+            json.entry("cat", category)?;
+            json.entry("id", self.ids.tid(thread).to_string())
+        })
+    }
+
+    fn counters(&self, json: &mut Json<'_>) -> io::Result<()> {
+        for Counter { time_ns, process, thread, name, value } in &self.capture.counters {
+            let of_thread = thread.map(|thread| &self.capture.threads[thread.index()]);
+            let process = process.or(of_thread.and_then(|thread| thread.process));
+            json.line()?;
+            json.object(|json| {
+                json.entry("ph", "C")?;
+                match thread {
+                    Some(thread) => json.entry("name", format!("{name} of {}", self.ids.tid(*thread)))?,
+                    None => json.entry("name", name)?,
+                }
+                json.entry("pid", self.ids.pid(process))?;
+                json.entry("ts", micros(self.window.since_start_ns(*time_ns)))?;
+                json.object_entry("args", |json| json.entry(name, value))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The call tree, which events refer to by `sf`.
+    fn stack_frames(&self, json: &mut Json<'_>) -> io::Result<()> {
+        json.object_entry("stackFrames", |json| {
+            for (index, node) in self.capture.stacks.iter().enumerate() {
+                json.line()?;
+                json.object_entry(&index.to_string(), |json| {
+                    json.entry("name", self.capture.function(node.frame))?;
+                    json.entry("category", self.capture.module_of(node.frame).map_or("", |module| module.name()))?;
+                    json.some_entry("parent", node.parent.map(|parent| parent.index().to_string()))
+                })?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
