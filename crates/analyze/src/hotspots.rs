@@ -28,7 +28,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Capture, Column, FrameId, StackId, Table, Value};
+use stepscope_model::{Capture, Column, FrameId, Table, Value};
 
 use crate::columns;
 use crate::functions::{FunctionId, Functions, NO_STACK};

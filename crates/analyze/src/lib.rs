@@ -29,6 +29,7 @@
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`threads`] | who used the processors |
 
+pub mod calltree;
 pub mod category;
 mod columns;
 #[cfg(test)]
@@ -43,7 +44,10 @@ pub mod qualified_name;
 pub mod resources;
 pub mod sched;
 pub mod select;
+pub mod steps;
+pub mod summary;
 pub mod threads;
+pub mod tree;
 pub mod wait_class;
 pub mod wall;
 pub mod weights;

@@ -181,6 +181,11 @@ fn largest_together(processes: &[Observed<'_>], name: &str) -> Option<i64> {
     largest
 }
 
+/// The largest resident memory of all selected processes together, at one reading; absent where it was not read.
+pub fn peak_rss_together(selection: &Selection<'_>) -> Option<i64> {
+    largest_together(&observed(selection), "rss_bytes")
+}
+
 /// The table `resources`: a row for all processes together, then one each by CPU time, name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
     let mut processes = observed(selection);

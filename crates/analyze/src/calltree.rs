@@ -1,0 +1,449 @@
+//! Call trees for flame graphs: what ran, blocked or faulted, by the path it was reached on.
+//!
+//! A node of the tree is a function called from the parent node's; places of one function (lines, addresses) are merged.
+//! Recursion is not: each call is a node below its caller, as on the stack. Every node's total is its own weight and its
+//! children's totals, and node 0 is the whole of the selection, so nothing is lost: samples of which only the thread is
+//! known are a node `(no stack)`.
+//!
+//! Inverted trees start at the leaves, and callers grow from them: the total of a node right below the whole is the
+//! self weight of its function. A sample ends, in this order, at the root of its stack.
+//!
+//! Children are in the order of names, so that equal trees are drawn equally and two recordings can be compared by
+//! eye.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, ThreadId, WaitState};
+
+use crate::events::{self, Role};
+use crate::functions::{FunctionId, NO_STACK};
+use crate::hotspots::source_of;
+use crate::select::Selection;
+use crate::weights::blocked_ns;
+
+/// How to build a tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Which end of the stacks is at the root.
+    pub order: Order,
+    /// What the first level below the whole is.
+    pub grouping: Grouping,
+}
+
+/// Which end of the stacks is at the root of the tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Callers at the root.
+    #[default]
+    CallersFirst,
+    /// Leaves at the root.
+    LeavesFirst,
+}
+
+/// What the first level below the whole is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// The stacks' own roots.
+    #[default]
+    None,
+    /// A group a thread.
+    Thread,
+    /// A group a thread name.
+    ThreadName,
+}
+
+/// The tree of the selected samples' weights.
+pub fn of_samples(selection: &Selection<'_>, options: &Options) -> CallTree {
+    let (title, unit) = match selection.event() {
+        Some(event) if event.unit == "ns" && events::role(event) == Role::Cpu => ("On-CPU time", "ns"),
+        Some(event) => (event.name.as_str(), event.unit.as_str()),
+        None => ("No samples", ""),
+    };
+    let stacks = selection.samples().map(|sample| (sample.thread, sample.stack, sample.weight));
+    build(selection, options, title, unit, stacks)
+}
+
+/// The tree of the selected waits' blocked time in ns, by the stack blocked at.
+pub fn off_cpu(selection: &Selection<'_>, options: &Options) -> CallTree {
+    let blocked = selection.waits().filter(|wait| wait.state == WaitState::Blocked);
+    let stacks = blocked.map(|wait| (wait.thread, wait.stack, blocked_ns(&wait)));
+    build(selection, options, "Blocked time", "ns", stacks)
+}
+
+/// The tree of the selected page faults, minor and major ones together.
+pub fn faults(selection: &Selection<'_>, options: &Options) -> CallTree {
+    let capture = selection.capture();
+    let told_apart = [Role::MinorFaults, Role::MajorFaults];
+    let mut found: Vec<_> = told_apart.iter().flat_map(|role| events::of_role(capture, *role)).collect();
+    if found.is_empty() {
+        found.extend(events::of_role(capture, Role::Faults));
+    }
+    let selections: Vec<Selection<'_>> = found.into_iter().map(|event| selection.of_event(event)).collect();
+    let stacks = selections.iter().flat_map(Selection::samples);
+    let stacks = stacks.map(|sample| (sample.thread, sample.stack, sample.weight));
+    build(selection, options, "Page faults", "faults", stacks)
+}
+
+/// A group of threads that has its own subtree.
+type Group = Option<Arc<str>>;
+
+fn build(
+    selection: &Selection<'_>,
+    options: &Options,
+    title: &str,
+    unit: &str,
+    weights: impl Iterator<Item = (ThreadId, Option<StackId>, u64)>,
+) -> CallTree {
+    let mut growing = Growing::new(selection, options.order);
+    let groups = groups(selection, options.grouping);
+    let mut sums: FxHashMap<(u32, Option<StackId>), u64> = FxHashMap::default();
+    let mut order: Vec<Group> = Vec::new();
+    let mut numbers: FxHashMap<Group, u32> = FxHashMap::default();
+    for (thread, stack, weight) in weights.filter(|(.., weight)| *weight > 0) {
+        let group = &groups[thread.index()];
+        let number = *numbers.entry(group.clone()).or_insert_with(|| {
+            order.push(group.clone());
+            order.len() as u32 - 1
+        });
+        let sum = sums.entry((number, stack)).or_default();
+        *sum = sum.saturating_add(weight);
+    }
+    let mut sums: Vec<((u32, Option<StackId>), u64)> = sums.into_iter().collect();
+    sums.sort_unstable();
+    for of_group in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+        let stacks: Vec<(Option<StackId>, u64)> = of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
+        growing.add_group(&order[of_group[0].0.0 as usize], &stacks);
+    }
+    growing.finish(selection, title, unit)
+}
+
+/// The group of each thread, by row.
+fn groups(selection: &Selection<'_>, grouping: Grouping) -> Vec<Group> {
+    let threads = &selection.capture().threads;
+    match grouping {
+        Grouping::None => vec![None; threads.len()],
+        Grouping::Thread => threads.iter().map(|one| Some(format!("{} ({})", one.name, one.tid).into())).collect(),
+        Grouping::ThreadName => threads.iter().map(|one| Some(one.name.as_str().into())).collect(),
+    }
+}
+
+/// What a node is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Group(Arc<str>),
+    Function(FunctionId),
+    NoStack,
+}
+
+/// A node of a tree that is being built.
+struct Node {
+    parent: Option<u32>,
+    key: Option<Key>,
+    own: u64,
+    total: u64,
+    /// The heaviest place that was merged into it, with its weight.
+    place: Option<(u64, FrameId)>,
+    inlined: bool,
+}
+
+/// A tree that is being built, in the order in which its nodes are met.
+struct Growing<'a> {
+    selection: &'a Selection<'a>,
+    order: Order,
+    nodes: Vec<Node>,
+    children: FxHashMap<(u32, Key), u32>,
+}
+
+impl<'a> Growing<'a> {
+    fn new(selection: &'a Selection<'a>, order: Order) -> Self {
+        let whole = Node { parent: None, key: None, own: 0, total: 0, place: None, inlined: false };
+        Self { selection, order, nodes: vec![whole], children: FxHashMap::default() }
+    }
+
+    fn child(&mut self, parent: u32, key: Key) -> u32 {
+        let next = self.nodes.len() as u32;
+        let nodes = &mut self.nodes;
+        *self.children.entry((parent, key)).or_insert_with_key(|(_, key)| {
+            nodes.push(Node { parent: Some(parent), key: Some(key.clone()), own: 0, total: 0, place: None, inlined: true });
+            next
+        })
+    }
+
+    fn own(&mut self, node: u32, weight: u64) {
+        let own = &mut self.nodes[node as usize].own;
+        *own = own.saturating_add(weight);
+    }
+
+    /// Notes that a place with this much weight on it is part of the node.
+    fn merge(&mut self, node: u32, frame: FrameId, weight: u64) {
+        let node = &mut self.nodes[node as usize];
+        let frames = &self.selection.capture().frames;
+        node.inlined &= frames[frame.index()].inlined;
+        let rank = |weight: u64, frame: FrameId| {
+            let frame = &frames[frame.index()];
+            (frame.file.is_some(), weight, Reverse((frame.file.clone(), frame.line)))
+        };
+        if node.place.is_none_or(|(best_weight, best)| rank(best_weight, best) < rank(weight, frame)) {
+            node.place = Some((weight, frame));
+        }
+    }
+
+    /// Adds stacks with their weights, each stack once.
+    fn add_group(&mut self, group: &Group, stacks: &[(Option<StackId>, u64)]) {
+        let root = match group {
+            Some(name) => self.child(0, Key::Group(name.clone())),
+            None => 0,
+        };
+        for (_, weight) in stacks.iter().filter(|(stack, _)| stack.is_none()) {
+            let node = self.child(root, Key::NoStack);
+            self.own(node, *weight);
+        }
+        let stacks = stacks.iter().filter_map(|(stack, weight)| Some(((*stack)?, *weight)));
+        match self.order {
+            Order::CallersFirst => self.add_callers_first(root, stacks.collect()),
+            Order::LeavesFirst => stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight)),
+        }
+    }
+
+    /// Every node of the capture's tree that has weight on it becomes, or joins, one node here.
+    fn add_callers_first(&mut self, root: u32, own: FxHashMap<StackId, u64>) {
+        let capture = self.selection.capture();
+        let mut totals = own.clone();
+        let mut nodes: Vec<StackId> = Vec::with_capacity(own.len());
+        for &stack in own.keys() {
+            // Up to the first ancestor that is known already.
+            let above = capture.nodes_of(capture.stacks[stack.index()].parent);
+            for node in above.take_while(|node| !totals.contains_key(node)).collect::<Vec<_>>() {
+                totals.insert(node, 0);
+            }
+        }
+        nodes.extend(totals.keys());
+        nodes.sort_unstable();
+        for &node in nodes.iter().rev() {
+            if let Some(parent) = capture.stacks[node.index()].parent {
+                let below = totals[&node];
+                let total = totals.get_mut(&parent).expect("ancestors were added above");
+                *total = total.saturating_add(below);
+            }
+        }
+        let mut known: FxHashMap<StackId, u32> = FxHashMap::default();
+        for &stack in &nodes {
+            let node = capture.stacks[stack.index()];
+            let parent = node.parent.map_or(root, |parent| known[&parent]);
+            let here = self.child(parent, Key::Function(self.selection.functions().of_frame(node.frame)));
+            self.merge(here, node.frame, totals[&stack]);
+            self.own(here, own.get(&stack).copied().unwrap_or(0));
+            known.insert(stack, here);
+        }
+    }
+
+    fn add_leaf_first(&mut self, root: u32, stack: StackId, weight: u64) {
+        let selection = self.selection;
+        let mut here = root;
+        for frame in selection.capture().frames_of(Some(stack)) {
+            here = self.child(here, Key::Function(selection.functions().of_frame(frame)));
+            self.merge(here, frame, weight);
+        }
+        self.own(here, weight);
+    }
+
+    /// Adds up totals, and puts every node's children in the order of their names.
+    fn finish(mut self, selection: &Selection<'_>, title: &str, unit: &str) -> CallTree {
+        for index in (0..self.nodes.len()).rev() {
+            let node = &mut self.nodes[index];
+            node.total = node.total.saturating_add(node.own);
+            let (parent, total) = (node.parent, node.total);
+            if let Some(parent) = parent {
+                let parent = &mut self.nodes[parent as usize];
+                parent.total = parent.total.saturating_add(total);
+            }
+        }
+        let drawn = self.nodes.iter().map(|node| self.draw(node)).collect();
+        CallTree {
+            title: title.to_owned(),
+            subtitle: subtitle(selection),
+            unit: unit.to_owned(),
+            nodes: in_order_of_names(drawn),
+            inverted: self.order == Order::LeavesFirst,
+        }
+    }
+
+    fn draw(&self, node: &Node) -> CallNode {
+        let (functions, capture) = (self.selection.functions(), self.selection.capture());
+        let nothing: Arc<str> = "".into();
+        let mut drawn = CallNode {
+            parent: node.parent,
+            name: "all".into(),
+            module: nothing.clone(),
+            source: nothing,
+            kind: FrameKind::Group,
+            owned: false,
+            inlined: false,
+            total: node.total,
+            own: node.own,
+        };
+        match &node.key {
+            None => {}
+            Some(Key::Group(name)) => drawn.name = name.clone(),
+            Some(Key::NoStack) => (drawn.name, drawn.kind) = (NO_STACK.into(), FrameKind::Unknown),
+            Some(Key::Function(id)) => {
+                let function = functions.get(*id);
+                (drawn.name, drawn.module) = (function.name.clone(), function.module.clone());
+                (drawn.kind, drawn.owned, drawn.inlined) = (function.kind, function.owned, node.inlined);
+                drawn.source = node.place.map_or(drawn.source, |(_, frame)| source_of(capture, frame).into());
+            }
+        }
+        drawn
+    }
+}
+
+fn subtitle(selection: &Selection<'_>) -> String {
+    let label = selection.capture().info.label();
+    let filters = Some(selection.description()).filter(|filters| !filters.is_empty());
+    [label, filters].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Renumbers nodes so that each is followed by its subtree, children by name and module.
+fn in_order_of_names(nodes: Vec<CallNode>) -> Vec<CallNode> {
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            children[parent as usize].push(index as u32);
+        }
+    }
+    for siblings in &mut children {
+        let name = |index: &u32| {
+            let node = &nodes[*index as usize];
+            (&node.name, &node.module)
+        };
+        // From the last to the first: the walk below takes them from the end.
+        siblings.sort_unstable_by(|a, b| name(b).cmp(&name(a)));
+    }
+    let mut nodes: Vec<Option<CallNode>> = nodes.into_iter().map(Some).collect();
+    let mut ordered: Vec<CallNode> = Vec::with_capacity(nodes.len());
+    let mut waiting: Vec<(u32, Option<u32>)> = vec![(0, None)];
+    while let Some((index, parent)) = waiting.pop() {
+        let node = nodes[index as usize].take().expect("a node has one parent");
+        let number = ordered.len() as u32;
+        ordered.push(CallNode { parent, ..node });
+        waiting.extend(children[index as usize].iter().map(|child| (*child, Some(number))));
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{Capture, Event};
+
+    use super::*;
+    use crate::drawn::{self, Drawing};
+
+    /// A tree as text: two spaces a level, `name total/own` a line.
+    fn outline(tree: &CallTree) -> Vec<String> {
+        let mut depths: Vec<usize> = Vec::new();
+        for node in &tree.nodes {
+            depths.push(node.parent.map_or(0, |parent| depths[parent as usize] + 1));
+        }
+        let line = |(node, depth): (&CallNode, &usize)| format!("{}{} {}/{}", "  ".repeat(*depth), node.name, node.total, node.own);
+        tree.nodes.iter().zip(&depths).map(line).collect()
+    }
+
+    fn tree(capture: &Capture, order: Order, grouping: Grouping) -> CallTree {
+        drawn::selected(capture, &["gz::"], |selection| of_samples(selection, &Options { order, grouping }))
+    }
+
+    const STACKS: &str = "
+        main;run;b;run 4
+        main;run;a 2
+        main;run 1
+        worker;poll 8
+        worker 16
+        ";
+
+    #[test]
+    fn children_are_by_name_and_totals_hold_their_children() {
+        let tree = tree(&drawn::folded(STACKS), Order::CallersFirst, Grouping::None);
+        assert_eq!(outline(&tree), [
+            "all 31/0",
+            "  (no stack) 16/16",
+            "  poll 8/8",
+            "  run 7/1",
+            "    a 2/2",
+            "    b 4/0",
+            "      run 4/4",
+        ]);
+        assert_eq!((tree.title.as_str(), tree.unit.as_str(), tree.inverted), ("On-CPU time", "ns", false));
+    }
+
+    #[test]
+    fn an_inverted_tree_grows_from_the_leaves() {
+        let tree = tree(&drawn::folded(STACKS), Order::LeavesFirst, Grouping::None);
+        assert_eq!(outline(&tree), [
+            "all 31/0",
+            "  (no stack) 16/16",
+            "  a 2/0",
+            "    run 2/2",
+            "  poll 8/8",
+            "  run 5/1",
+            "    b 4/0",
+            "      run 4/4",
+        ]);
+        assert!(tree.inverted);
+    }
+
+    #[test]
+    fn threads_are_groups() {
+        let by_thread = tree(&drawn::folded(STACKS), Order::CallersFirst, Grouping::Thread);
+        assert_eq!(outline(&by_thread)[..3], ["all 31/0", "  main (100) 7/0", "    run 7/1"]);
+        assert_eq!(by_thread.nodes[1].kind, FrameKind::Group);
+        let by_name = tree(&drawn::folded(STACKS), Order::CallersFirst, Grouping::ThreadName);
+        assert_eq!(outline(&by_name)[6..], ["  worker 24/0", "    (no stack) 16/16", "    poll 8/8"]);
+    }
+
+    #[test]
+    fn places_of_a_function_are_one_node_with_the_heaviest_place() {
+        let capture = drawn::columns(
+            "
+            main                main                main
+            run [file:a.cc:1]   run [file:a.cc:2]   run [file:a.cc:2]
+            x                   y                   gz::z [inl]
+            3                   2                   2
+            ",
+        );
+        let tree = tree(&capture, Order::CallersFirst, Grouping::None);
+        assert_eq!(outline(&tree), ["all 7/0", "  run 7/0", "    gz::z 2/2", "    x 3/3", "    y 2/2"]);
+        assert_eq!(&*tree.nodes[1].source, "a.cc:2");
+        assert_eq!((tree.nodes[2].owned, tree.nodes[2].inlined), (true, true));
+        assert_eq!((tree.nodes[3].owned, tree.nodes[3].inlined), (false, false));
+    }
+
+    #[test]
+    fn blocked_time_is_a_tree_of_the_stacks_blocked_at() {
+        let capture = Drawing::new()
+            .blocked_then_runnable("main", 0..100, 30, "run;lock")
+            .blocked("main", 200..250, "")
+            .preempted("main", 300..900, "run")
+            .capture;
+        let tree = drawn::selected(&capture, &[], |selection| off_cpu(selection, &Options::default()));
+        assert_eq!(outline(&tree), ["all 120/0", "  (no stack) 50/50", "  run 70/0", "    lock 70/70"]);
+    }
+
+    #[test]
+    fn both_sorts_of_faults_are_one_tree() {
+        let capture = Drawing::new()
+            .folded(Event::sampled("minor-faults", "faults"), "main;a 1\nmain;b 1")
+            .folded(Event::sampled("major-faults", "faults"), "main;a 1")
+            .capture;
+        let tree = drawn::selected(&capture, &[], |selection| faults(selection, &Options::default()));
+        assert_eq!(outline(&tree), ["all 3/0", "  a 2/2", "  b 1/1"]);
+        assert_eq!(tree.unit, "faults");
+    }
+
+    #[test]
+    fn a_tree_of_nothing_is_its_whole() {
+        let tree = tree(&Capture::default(), Order::CallersFirst, Grouping::None);
+        assert_eq!(outline(&tree), ["all 0/0"]);
+    }
+}
