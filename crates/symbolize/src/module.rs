@@ -142,8 +142,10 @@ impl<'a> Naming<'a> {
         let found = dwarf::name(debug, &elf, &self.addresses, options, self.texts);
         self.problems.extend(found.problems);
         for (at, frames) in found.frames.into_iter().enumerate().filter(|(_, frames)| !frames.is_empty()) {
+            if !frames[0].function.is_empty() {
+                self.named_by[at] = NamedBy::DebugInfo;
+            }
             self.frames[at] = frames;
-            self.named_by[at] = NamedBy::DebugInfo;
         }
     }
 
