@@ -1,0 +1,403 @@
+//! What each process of a program uses, read from `/proc` a few times a second.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+
+use super::files::Files;
+use super::{Io, ProcessTree, SchedStat, Stat, Status, page_bytes, ticks_per_second};
+
+/// Something that is read of a process or a thread. Its [`name`](Self::name) carries the unit.
+///
+/// Quantities of which the documentation says *total* count from the beginning of the process, not of the recording,
+/// and never fall; the others are momentary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quantity {
+    /// Total CPU time in user mode, ended threads included. The kernel gives it in steps of 10 ms.
+    CpuUser,
+    /// Total CPU time in the kernel, likewise.
+    CpuSystem,
+    /// Resident memory.
+    Rss,
+    /// Largest resident memory so far.
+    PeakRss,
+    /// Threads.
+    Threads,
+    /// Total of times that threads gave up a processor. The kernel counts by thread and forgets a thread's count when
+    /// it ends, so of a thread that ended only what was read before is in here.
+    VoluntarySwitches,
+    /// Total of times that a processor was taken from a thread, likewise.
+    InvoluntarySwitches,
+    /// Total of bytes fetched from storage.
+    IoRead,
+    /// Total of bytes to be sent to storage.
+    IoWrite,
+    /// Total of bytes that read calls returned, wherever they came from: files in memory and pipes count, sockets
+    /// do not.
+    IoReadCalls,
+    /// Total of bytes given to write calls, likewise.
+    IoWriteCalls,
+    /// Open file descriptors.
+    Fds,
+    /// Total of page faults that needed no storage.
+    MinorFaults,
+    /// Total of page faults that read from storage.
+    MajorFaults,
+    /// Of a thread: total, exact CPU time.
+    ThreadCpu,
+    /// Of a thread: total time runnable but waiting for a processor.
+    RunQueueDelay,
+}
+
+impl Quantity {
+    /// Every quantity, in the order tables show them.
+    pub const ALL: [Quantity; 16] = [
+        Quantity::CpuUser,
+        Quantity::CpuSystem,
+        Quantity::Rss,
+        Quantity::PeakRss,
+        Quantity::Threads,
+        Quantity::VoluntarySwitches,
+        Quantity::InvoluntarySwitches,
+        Quantity::IoRead,
+        Quantity::IoWrite,
+        Quantity::IoReadCalls,
+        Quantity::IoWriteCalls,
+        Quantity::Fds,
+        Quantity::MinorFaults,
+        Quantity::MajorFaults,
+        Quantity::ThreadCpu,
+        Quantity::RunQueueDelay,
+    ];
+
+    /// The name in the `counters` table, with its unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::CpuUser => "cpu_user_ns",
+            Quantity::CpuSystem => "cpu_system_ns",
+            Quantity::Rss => "rss_bytes",
+            Quantity::PeakRss => "peak_rss_bytes",
+            Quantity::Threads => "threads",
+            Quantity::VoluntarySwitches => "context_switches_voluntary",
+            Quantity::InvoluntarySwitches => "context_switches_involuntary",
+            Quantity::IoRead => "io_read_bytes",
+            Quantity::IoWrite => "io_write_bytes",
+            Quantity::IoReadCalls => "io_read_call_bytes",
+            Quantity::IoWriteCalls => "io_write_call_bytes",
+            Quantity::Fds => "fds",
+            Quantity::MinorFaults => "minor_faults",
+            Quantity::MajorFaults => "major_faults",
+            Quantity::ThreadCpu => "thread_cpu_ns",
+            Quantity::RunQueueDelay => "run_queue_delay_ns",
+        }
+    }
+
+    /// Whether it counts from the beginning of the process, so that differences are what is of interest.
+    pub fn is_total(self) -> bool {
+        !matches!(self, Quantity::Rss | Quantity::PeakRss | Quantity::Threads | Quantity::Fds)
+    }
+}
+
+/// One reading of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The process.
+    pub pid: u32,
+    /// The thread, for the quantities of threads.
+    pub tid: Option<u32>,
+    /// What was read.
+    pub quantity: Quantity,
+    /// The value, in the quantity's unit.
+    pub value: i64,
+}
+
+/// Reads what the processes of a tree use.
+///
+/// A reading is given when it differs from the one before, and the first time; so an idle process costs no rows, and
+/// whoever draws a line holds each value until the next. Reads about five small files a process, and one a thread
+/// (a second one only for threads that ran since).
+#[derive(Debug)]
+pub struct ResourceSampler {
+    tree: ProcessTree,
+    processes: HashMap<u32, Used>,
+    denied: BTreeSet<&'static str>,
+    files: Files,
+    tick_ns: i64,
+    page_bytes: i64,
+}
+
+/// What is remembered of a process.
+#[derive(Debug, Default)]
+struct Used {
+    start_ticks: u64,
+    given: HashMap<(Option<u32>, Quantity), i64>,
+    threads: HashMap<u32, ThreadUsed>,
+    /// Switches of threads that have ended, as far as they were read.
+    ended_switches: (u64, u64),
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct ThreadUsed {
+    timeslices: u64,
+    switches: (u64, u64),
+}
+
+impl ResourceSampler {
+    /// A sampler of these processes.
+    pub fn new(tree: ProcessTree) -> Self {
+        Self {
+            tree,
+            processes: HashMap::new(),
+            denied: BTreeSet::new(),
+            files: Files::default(),
+            tick_ns: (1_000_000_000 / ticks_per_second()) as i64,
+            page_bytes: page_bytes() as i64,
+        }
+    }
+
+    /// The tree, for [`ProcessTree::add`].
+    pub fn tree_mut(&mut self) -> &mut ProcessTree {
+        &mut self.tree
+    }
+
+    /// What could not be read of some process for want of rights, one sentence each.
+    pub fn lacks(&self) -> Vec<String> {
+        let lack = |what| format!("{what} of processes of other users, or that forbid to be looked at");
+        self.denied.iter().map(lack).collect()
+    }
+
+    /// Reads everything once, and appends to `readings` what has changed.
+    pub fn sample(&mut self, readings: &mut Vec<Reading>) {
+        let found_new = self.tree.refresh();
+        let stats: Vec<Stat> = self.tree.members().map(|member| member.stat.clone()).collect();
+        self.processes.retain(|pid, _| stats.iter().any(|stat| stat.pid == *pid));
+        for stat in stats.iter().filter(|stat| !stat.state.has_ended()) {
+            self.sample_process(stat, found_new, readings);
+        }
+    }
+
+    fn sample_process(&mut self, stat: &Stat, look_for_threads: bool, readings: &mut Vec<Reading>) {
+        let mut used = self.processes.remove(&stat.pid).unwrap_or_default();
+        if used.start_ticks != stat.start_ticks {
+            used = Used { start_ticks: stat.start_ticks, ..Used::default() };
+        }
+        let mut now = Now { pid: stat.pid, used: &mut used, readings };
+        now.give(Quantity::CpuUser, signed(stat.user_ticks).saturating_mul(self.tick_ns));
+        now.give(Quantity::CpuSystem, signed(stat.system_ticks).saturating_mul(self.tick_ns));
+        now.give(Quantity::Rss, signed(stat.rss_pages).saturating_mul(self.page_bytes));
+        now.give(Quantity::Threads, signed(stat.threads));
+        now.give(Quantity::MinorFaults, signed(stat.minor_faults));
+        now.give(Quantity::MajorFaults, signed(stat.major_faults));
+        if let Some(peak) = self.status(stat.pid, stat.pid).and_then(|status| status.peak_rss_bytes) {
+            now.give(Quantity::PeakRss, signed(peak));
+        }
+        if let Some(io) = self.io(stat.pid) {
+            now.give(Quantity::IoRead, signed(io.read_bytes));
+            now.give(Quantity::IoWrite, signed(io.write_bytes));
+            now.give(Quantity::IoReadCalls, signed(io.read_call_bytes));
+            now.give(Quantity::IoWriteCalls, signed(io.write_call_bytes));
+        }
+        if let Some(fds) = self.fds(stat.pid) {
+            now.give(Quantity::Fds, fds);
+        }
+        self.sample_threads(look_for_threads, &mut now);
+        self.processes.insert(stat.pid, used);
+    }
+
+    fn sample_threads(&mut self, look_for_new: bool, now: &mut Now) {
+        if look_for_new || now.used.threads.is_empty() {
+            for tid in super::numbered_entries(now.pid, "task").unwrap_or_default() {
+                now.used.threads.entry(tid).or_default();
+            }
+        }
+        let mut switches = now.used.ended_switches;
+        for (tid, before) in now.used.threads.clone() {
+            match self.schedstat(now.pid, tid) {
+                Some(sched) => {
+                    let after = self.switches_since(before, sched, now.pid, tid);
+                    now.used.threads.insert(tid, after);
+                    add(&mut switches, after.switches);
+                    now.give_thread(tid, Quantity::ThreadCpu, signed(sched.cpu_ns));
+                    now.give_thread(tid, Quantity::RunQueueDelay, signed(sched.run_queue_delay_ns));
+                }
+                None => {
+                    now.forget_thread(tid);
+                    add(&mut now.used.ended_switches, before.switches);
+                    add(&mut switches, before.switches);
+                }
+            }
+        }
+        now.give(Quantity::VoluntarySwitches, signed(switches.0));
+        now.give(Quantity::InvoluntarySwitches, signed(switches.1));
+    }
+
+    /// A thread that was not put on a processor since has switched no more. Kernels without these statistics say 0
+    /// for all.
+    fn switches_since(&mut self, before: ThreadUsed, sched: SchedStat, pid: u32, tid: u32) -> ThreadUsed {
+        if sched.timeslices == before.timeslices && sched.timeslices != 0 {
+            return before;
+        }
+        let switches = self.status(pid, tid).map(|status| (status.voluntary_switches, status.involuntary_switches));
+        ThreadUsed { timeslices: sched.timeslices, switches: switches.unwrap_or(before.switches) }
+    }
+
+    fn status(&mut self, pid: u32, tid: u32) -> Option<Status> {
+        Status::parse(self.files.of_thread(pid, tid, "status").ok()?)
+    }
+
+    fn schedstat(&mut self, pid: u32, tid: u32) -> Option<SchedStat> {
+        SchedStat::parse(self.files.of_thread(pid, tid, "schedstat").ok()?)
+    }
+
+    fn io(&mut self, pid: u32) -> Option<Io> {
+        match self.files.of_process(pid, "io") {
+            Ok(text) => Io::parse(text),
+            Err(error) => {
+                self.note_denial(&error, "bytes read and written");
+                None
+            }
+        }
+    }
+
+    fn fds(&mut self, pid: u32) -> Option<i64> {
+        match super::fd_count(pid) {
+            Ok(count) => Some(signed(count)),
+            Err(super::ProcError::Denied { .. }) => {
+                self.denied.insert("open file descriptors");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn note_denial(&mut self, error: &io::Error, what: &'static str) {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            self.denied.insert(what);
+        }
+    }
+}
+
+/// The process being read.
+struct Now<'a> {
+    pid: u32,
+    used: &'a mut Used,
+    readings: &'a mut Vec<Reading>,
+}
+
+impl Now<'_> {
+    fn give(&mut self, quantity: Quantity, value: i64) {
+        self.give_if_changed(None, quantity, value);
+    }
+
+    fn give_thread(&mut self, tid: u32, quantity: Quantity, value: i64) {
+        self.give_if_changed(Some(tid), quantity, value);
+    }
+
+    fn give_if_changed(&mut self, tid: Option<u32>, quantity: Quantity, value: i64) {
+        if self.used.given.insert((tid, quantity), value) != Some(value) {
+            self.readings.push(Reading { pid: self.pid, tid, quantity, value });
+        }
+    }
+
+    fn forget_thread(&mut self, tid: u32) {
+        self.used.threads.remove(&tid);
+        for quantity in [Quantity::ThreadCpu, Quantity::RunQueueDelay] {
+            self.used.given.remove(&(Some(tid), quantity));
+        }
+    }
+}
+
+fn add(sum: &mut (u64, u64), more: (u64, u64)) {
+    sum.0 = sum.0.saturating_add(more.0);
+    sum.1 = sum.1.saturating_add(more.1);
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(readings: &[Reading], tid: Option<u32>, quantity: Quantity) -> Option<i64> {
+        let found = readings.iter().rev().find(|reading| (reading.tid, reading.quantity) == (tid, quantity));
+        found.map(|reading| reading.value)
+    }
+
+    fn own_sampler() -> ResourceSampler {
+        ResourceSampler::new(ProcessTree::of(std::process::id()))
+    }
+
+    fn own(readings: &[Reading]) -> Vec<Reading> {
+        readings.iter().copied().filter(|reading| reading.pid == std::process::id()).collect()
+    }
+
+    #[test]
+    fn every_quantity_of_our_own_process_is_read() {
+        let mut readings = Vec::new();
+        own_sampler().sample(&mut readings);
+        // SAFETY: gettid only returns a number.
+        let tid = unsafe { libc::gettid() } as u32;
+        for quantity in Quantity::ALL {
+            let of_thread = matches!(quantity, Quantity::ThreadCpu | Quantity::RunQueueDelay);
+            assert!(value(&own(&readings), of_thread.then_some(tid), quantity).is_some(), "{}", quantity.name());
+        }
+    }
+
+    #[test]
+    fn what_is_written_and_opened_and_allocated_shows_in_the_next_reading() {
+        let mut sampler = own_sampler();
+        let mut before = Vec::new();
+        sampler.sample(&mut before);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1_u8; 3_000_000]).unwrap();
+        let memory = vec![1_u8; 64 << 20];
+        let mut after = before.clone();
+        sampler.sample(&mut after);
+        let growth =
+            |quantity| value(&own(&after), None, quantity).unwrap() - value(&own(&before), None, quantity).unwrap();
+        assert!(growth(Quantity::IoWriteCalls) >= 3_000_000);
+        assert!(growth(Quantity::MinorFaults) >= 1);
+        assert!(value(&own(&after), None, Quantity::PeakRss).unwrap() >= memory.len() as i64);
+    }
+
+    #[test]
+    fn a_process_that_sleeps_is_given_once() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        while super::super::stat(child.id()).unwrap().state != super::super::State::Sleeping
+            || super::super::thread_name(child.id(), child.id()).unwrap() != "sleep"
+        {
+            std::thread::yield_now();
+        }
+        let mut sampler = ResourceSampler::new(ProcessTree::of(child.id()));
+        let mut readings = Vec::new();
+        sampler.sample(&mut readings);
+        assert_eq!(readings.len(), Quantity::ALL.len());
+        readings.clear();
+        sampler.sample(&mut readings);
+        assert_eq!(readings, []);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        sampler.sample(&mut readings);
+        assert_eq!(readings, []);
+    }
+
+    #[test]
+    fn switches_of_a_thread_that_ended_stay_in_the_total() {
+        let mut used = Used::default();
+        used.threads.insert(u32::MAX, ThreadUsed { timeslices: 9, switches: (5, 4) });
+        let mut readings = Vec::new();
+        let mut now = Now { pid: std::process::id(), used: &mut used, readings: &mut readings };
+        own_sampler().sample_threads(false, &mut now);
+        assert_eq!(used.ended_switches, (5, 4));
+        assert_eq!(value(&readings, None, Quantity::VoluntarySwitches), Some(5));
+        assert_eq!(value(&readings, None, Quantity::InvoluntarySwitches), Some(4));
+    }
+
+    #[test]
+    fn totals_and_momentary_values_are_told_apart_by_name() {
+        let momentary: Vec<&str> =
+            Quantity::ALL.iter().filter(|quantity| !quantity.is_total()).map(|quantity| quantity.name()).collect();
+        assert_eq!(momentary, ["rss_bytes", "peak_rss_bytes", "threads", "fds"]);
+    }
+}
