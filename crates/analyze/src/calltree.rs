@@ -113,7 +113,8 @@ fn build(
     let mut sums: Vec<((u32, Option<StackId>), u64)> = sums.into_iter().collect();
     sums.sort_unstable();
     for of_group in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-        let stacks: Vec<(Option<StackId>, u64)> = of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
+        let stacks: Vec<(Option<StackId>, u64)> =
+            of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
         growing.add_group(&order[of_group[0].0.0 as usize], &stacks);
     }
     growing.finish(selection, title, unit)
@@ -166,7 +167,14 @@ impl<'a> Growing<'a> {
         let next = self.nodes.len() as u32;
         let nodes = &mut self.nodes;
         *self.children.entry((parent, key)).or_insert_with_key(|(_, key)| {
-            nodes.push(Node { parent: Some(parent), key: Some(key.clone()), own: 0, total: 0, place: None, inlined: true });
+            nodes.push(Node {
+                parent: Some(parent),
+                key: Some(key.clone()),
+                own: 0,
+                total: 0,
+                place: None,
+                inlined: true,
+            });
             next
         })
     }
@@ -346,7 +354,9 @@ mod tests {
         for node in &tree.nodes {
             depths.push(node.parent.map_or(0, |parent| depths[parent as usize] + 1));
         }
-        let line = |(node, depth): (&CallNode, &usize)| format!("{}{} {}/{}", "  ".repeat(*depth), node.name, node.total, node.own);
+        let line = |(node, depth): (&CallNode, &usize)| {
+            format!("{}{} {}/{}", "  ".repeat(*depth), node.name, node.total, node.own)
+        };
         tree.nodes.iter().zip(&depths).map(line).collect()
     }
 
@@ -365,31 +375,29 @@ mod tests {
     #[test]
     fn children_are_by_name_and_totals_hold_their_children() {
         let tree = tree(&drawn::folded(STACKS), Order::CallersFirst, Grouping::None);
-        assert_eq!(outline(&tree), [
-            "all 31/0",
-            "  (no stack) 16/16",
-            "  poll 8/8",
-            "  run 7/1",
-            "    a 2/2",
-            "    b 4/0",
-            "      run 4/4",
-        ]);
+        assert_eq!(
+            outline(&tree),
+            ["all 31/0", "  (no stack) 16/16", "  poll 8/8", "  run 7/1", "    a 2/2", "    b 4/0", "      run 4/4",]
+        );
         assert_eq!((tree.title.as_str(), tree.unit.as_str(), tree.inverted), ("On-CPU time", "ns", false));
     }
 
     #[test]
     fn an_inverted_tree_grows_from_the_leaves() {
         let tree = tree(&drawn::folded(STACKS), Order::LeavesFirst, Grouping::None);
-        assert_eq!(outline(&tree), [
-            "all 31/0",
-            "  (no stack) 16/16",
-            "  a 2/0",
-            "    run 2/2",
-            "  poll 8/8",
-            "  run 5/1",
-            "    b 4/0",
-            "      run 4/4",
-        ]);
+        assert_eq!(
+            outline(&tree),
+            [
+                "all 31/0",
+                "  (no stack) 16/16",
+                "  a 2/0",
+                "    run 2/2",
+                "  poll 8/8",
+                "  run 5/1",
+                "    b 4/0",
+                "      run 4/4",
+            ]
+        );
         assert!(tree.inverted);
     }
 

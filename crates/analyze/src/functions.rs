@@ -64,6 +64,7 @@ pub struct Functions {
     functions: Vec<Function>,
     of_frame: Vec<FunctionId>,
     nearest_owned: Vec<Option<FunctionId>>,
+    nearest_program: Vec<Option<FunctionId>>,
     outermost: Vec<bool>,
     any_owned: bool,
 }
@@ -73,7 +74,11 @@ impl Functions {
     pub fn of(capture: &Capture, owned: &Owned) -> Self {
         let mut found = Self { any_owned: !owned.is_empty(), ..Self::default() };
         found.tell_apart(capture, owned);
-        found.nearest_owned = found.find_nearest_owned(capture);
+        found.nearest_owned = found.nearest(capture, |function| function.owned);
+        if !found.any_owned {
+            let is_program = |function: &Function| matches!(function.kind, FrameKind::Native | FrameKind::Python);
+            found.nearest_program = found.nearest(capture, is_program);
+        }
         found.outermost = found.find_outermost(capture);
         found
     }
@@ -118,6 +123,13 @@ impl Functions {
         self.nearest_owned[stack.index()]
     }
 
+    /// The function that a stack's cost is credited to: the nearest owned one; where nothing was said about ownership, the
+    /// nearest one that is of the program, and not of the kernel, a run-time library or an allocator.
+    pub fn credited(&self, stack: StackId) -> Option<FunctionId> {
+        let nearest = if self.any_owned { &self.nearest_owned } else { &self.nearest_program };
+        nearest[stack.index()]
+    }
+
     /// Whether the function at this node is at no node between it and the root. A function's inclusive weight is the sum
     /// over the subtrees of such nodes, so that recursion counts once.
     pub fn is_outermost(&self, node: StackId) -> bool {
@@ -145,12 +157,13 @@ impl Functions {
         }
     }
 
-    fn find_nearest_owned(&self, capture: &Capture) -> Vec<Option<FunctionId>> {
+    /// For each node the first function from there to the root that is `wanted`.
+    fn nearest(&self, capture: &Capture, wanted: impl Fn(&Function) -> bool) -> Vec<Option<FunctionId>> {
         let mut nearest: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
         for node in &capture.stacks {
             let function = self.of_frame(node.frame);
             let above = node.parent.and_then(|parent| nearest[parent.index()]);
-            nearest.push(if self.get(function).owned { Some(function) } else { above });
+            nearest.push(if wanted(self.get(function)) { Some(function) } else { above });
         }
         nearest
     }

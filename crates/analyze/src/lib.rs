@@ -41,6 +41,7 @@ pub mod hotspots;
 pub mod ownership;
 pub mod pattern;
 pub mod qualified_name;
+pub mod rank;
 pub mod resources;
 pub mod sched;
 pub mod select;

@@ -56,28 +56,36 @@ pub fn coverage_percent(selection: &Selection<'_>) -> Option<f64> {
 
 /// The table `summary`: a row a capture, in the order given.
 pub fn table(selections: &[Selection<'_>]) -> Table {
-    let mut table = Table::new("summary", "Summary", vec![
-        columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
-        columns::duration("wall", "Length of the recording."),
-        columns::number("rtf", "", "Real-time factor: simulated time over wall time."),
-        columns::count("steps", "steps", "Simulation steps."),
-        columns::duration("step_median", "Median time of a step."),
-        columns::duration("step_p95", "95th percentile of the steps' times."),
-        columns::duration("step_p99", "99th percentile."),
-        columns::duration("step_max", "The longest step."),
-        columns::duration("cpu", "Exact CPU time of all threads, from context switches."),
-        columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."),
-        columns::count("processes", "processes", "Number of processes."),
-        columns::count("threads", "threads", "Number of threads."),
-        columns::bytes("rss_peak", "Largest resident memory of all processes together."),
-        columns::count("samples", "samples", "Number of samples; missing where only sums of weights were imported."),
-        columns::percent("coverage", "Sampled time in percent of exact CPU time."),
-        columns::percent("owned_share", "Weight under owned code in percent of all."),
-        columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all."),
-        columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all."),
-        columns::count("lost_records", "records", "Records that the kernel dropped."),
-        columns::percent("overhead", "CPU time of the recorder in percent of the program's."),
-    ]);
+    let mut table = Table::new(
+        "summary",
+        "Summary",
+        vec![
+            columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
+            columns::duration("wall", "Length of the recording."),
+            columns::number("rtf", "", "Real-time factor: simulated time over wall time."),
+            columns::count("steps", "steps", "Simulation steps."),
+            columns::duration("step_median", "Median time of a step."),
+            columns::duration("step_p95", "95th percentile of the steps' times."),
+            columns::duration("step_p99", "99th percentile."),
+            columns::duration("step_max", "The longest step."),
+            columns::duration("cpu", "Exact CPU time of all threads, from context switches."),
+            columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."),
+            columns::count("processes", "processes", "Number of processes."),
+            columns::count("threads", "threads", "Number of threads."),
+            columns::bytes("rss_peak", "Largest resident memory of all processes together."),
+            columns::count(
+                "samples",
+                "samples",
+                "Number of samples; missing where only sums of weights were imported.",
+            ),
+            columns::percent("coverage", "Sampled time in percent of exact CPU time."),
+            columns::percent("owned_share", "Weight under owned code in percent of all."),
+            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all."),
+            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all."),
+            columns::count("lost_records", "records", "Records that the kernel dropped."),
+            columns::percent("overhead", "CPU time of the recorder in percent of the program's."),
+        ],
+    );
     for selection in selections {
         table.push(row(selection));
         table.notes.extend(notes(selection, selections.len() > 1));
@@ -160,13 +168,17 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<String> {
 
 /// The table `dimensions`: what each capture was asked for, and what came of it.
 pub fn dimensions(selections: &[Selection<'_>]) -> Table {
-    let mut table = Table::new("dimensions", "What was recorded", vec![
-        columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
-        columns::text("dimension", "Kind of evidence."),
-        columns::text("status", "recorded, partial or missing."),
-        columns::text("detail", "What is missing, and why."),
-        columns::text("remedy", "The command or change that would enable it."),
-    ]);
+    let mut table = Table::new(
+        "dimensions",
+        "What was recorded",
+        vec![
+            columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
+            columns::text("dimension", "Kind of evidence."),
+            columns::text("status", "recorded, partial or missing."),
+            columns::text("detail", "What is missing, and why."),
+            columns::text("remedy", "The command or change that would enable it."),
+        ],
+    );
     for capture in selections.iter().map(Selection::capture) {
         for (dimension, status) in &capture.info.dimensions {
             let (status, detail, remedy) = match status {
@@ -218,12 +230,17 @@ mod tests {
     #[test]
     fn a_recorded_capture_is_summed_up() {
         let table = summary(&recorded());
-        assert_eq!(cells(&table, &["capture", "wall", "rtf", "steps", "step_median", "cpu", "cores", "processes", "threads"]), [
-            "shapes/steady | 10000 | 0.5 | 10 | 1000 | 10000 | 1 | 1 | 2"
-        ]);
-        assert_eq!(cells(&table, &["samples", "coverage", "owned_share", "unknown_share", "truncated_share", "lost_records", "overhead"]), [
-            "3 | 95 | 73.684211 | 10.526316 | 1.5 | 0 | 1"
-        ]);
+        assert_eq!(
+            cells(&table, &["capture", "wall", "rtf", "steps", "step_median", "cpu", "cores", "processes", "threads"]),
+            ["shapes/steady | 10000 | 0.5 | 10 | 1000 | 10000 | 1 | 1 | 2"]
+        );
+        assert_eq!(
+            cells(
+                &table,
+                &["samples", "coverage", "owned_share", "unknown_share", "truncated_share", "lost_records", "overhead"]
+            ),
+            ["3 | 95 | 73.684211 | 10.526316 | 1.5 | 0 | 1"]
+        );
         assert!(table.notes.is_empty());
     }
 
@@ -235,9 +252,10 @@ mod tests {
             .lived("main", 0..26_000, 26_000)
             .folded(Event::sampled("cpu-clock", "ns"), "main;a 400")
             .capture;
-        assert_eq!(summary(&capture).notes, [
-            "Coverage is 1.5 %: shares are of what was sampled, and are not turned into time."
-        ]);
+        assert_eq!(
+            summary(&capture).notes,
+            ["Coverage is 1.5 %: shares are of what was sampled, and are not turned into time."]
+        );
     }
 
     #[test]
@@ -245,20 +263,24 @@ mod tests {
         let mut capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), "main;a 5").capture;
         capture.info.origin = Origin::Imported { format: "folded".to_owned(), file: "runs/jetty.folded".to_owned() };
         let table = summary(&capture);
-        assert_eq!(cells(&table, &["capture", "wall", "rtf", "cpu", "samples", "coverage", "lost_records", "rss_peak"]), [
-            "jetty.folded | - | - | - | - | - | - | -"
-        ]);
+        assert_eq!(
+            cells(&table, &["capture", "wall", "rtf", "cpu", "samples", "coverage", "lost_records", "rss_peak"]),
+            ["jetty.folded | - | - | - | - | - | - | -"]
+        );
     }
 
     #[test]
     fn dimensions_are_listed_with_reason_and_remedy() {
         let mut capture = recorded();
         capture.info.dimensions.insert(Dimension::Cpu, DimensionStatus::Recorded);
-        capture.info.dimensions.insert(Dimension::Cache, DimensionStatus::Missing {
-            reason: "This machine has no PMU.".to_owned(),
-            remedy: None,
-        });
+        capture.info.dimensions.insert(
+            Dimension::Cache,
+            DimensionStatus::Missing { reason: "This machine has no PMU.".to_owned(), remedy: None },
+        );
         let table = drawn::selected(&capture, &[], |selection| dimensions(std::slice::from_ref(selection)));
-        assert_eq!(cells(&table, &["dimension", "status", "detail"]), ["cpu | recorded | ", "cache | missing | This machine has no PMU."]);
+        assert_eq!(
+            cells(&table, &["dimension", "status", "detail"]),
+            ["cpu | recorded | ", "cache | missing | This machine has no PMU."]
+        );
     }
 }

@@ -37,17 +37,24 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 
 /// The table `tree` of any call tree.
 pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
-    let mut table = Table::new("tree", format!("{} by call path", tree.title), vec![
-        columns::text("tree", "The function, two spaces further to the right than its caller; `(N more)` for those that were added up."),
-        columns::count("depth", "", "Number of callers above it."),
-        columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here."),
-        columns::percent("inclusive_share", "Inclusive in percent of the whole."),
-        columns::weight("self", &tree.unit, "Weight of the samples that end here."),
-        columns::percent("self_share", "Self in percent of the whole."),
-        columns::text("module", "File name of the module its code is in; empty where unknown."),
-        columns::flag("owned", "Whether it is code that the user's team can change; missing for groups and sums."),
-        columns::text("category", "Kind of code: native, runtime, allocator, kernel, python, unknown, or group."),
-    ]);
+    let mut table = Table::new(
+        "tree",
+        format!("{} by call path", tree.title),
+        vec![
+            columns::text(
+                "tree",
+                "The function, two spaces further to the right than its caller; `(N more)` for those that were added up.",
+            ),
+            columns::count("depth", "", "Number of callers above it."),
+            columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here."),
+            columns::percent("inclusive_share", "Inclusive in percent of the whole."),
+            columns::weight("self", &tree.unit, "Weight of the samples that end here."),
+            columns::percent("self_share", "Self in percent of the whole."),
+            columns::text("module", "File name of the module its code is in; empty where unknown."),
+            columns::flag("owned", "Whether it is code that the user's team can change; missing for groups and sums."),
+            columns::text("category", "Kind of code: native, runtime, allocator, kernel, python, unknown, or group."),
+        ],
+    );
     if tree.nodes[0].total > 0 {
         Outline::of(tree, options).write(&mut table);
     }
@@ -95,7 +102,8 @@ impl<'a> Outline<'a> {
 
     /// The callees of a node that have rows, and one row for those that have none; the last one first.
     fn rows_below(&self, node: usize, depth: usize, waiting: &mut Vec<Row>) {
-        let is_shown = |&&child: &&usize| depth <= self.options.deepest && self.share(child) >= self.options.least_percent;
+        let is_shown =
+            |&&child: &&usize| depth <= self.options.deepest && self.share(child) >= self.options.least_percent;
         let shown: Vec<usize> = self.children[node].iter().filter(is_shown).copied().collect();
         let hidden = || self.children[node].iter().filter(|child| !is_shown(child));
         if hidden().count() > 0 {
@@ -168,26 +176,27 @@ mod tests {
 
     #[test]
     fn callees_follow_their_caller_heaviest_first_and_light_ones_are_added_up() {
-        assert_eq!(rows(&Options { least_percent: 2.5, ..Options::default() }), [
-            "all | 100 | 0",
-            "  run | 90 | 0",
-            "    step | 85 | 25",
-            "      find | 60 | 60",
-            "    log | 3 | 0",
-            "      (2 more) | 3 | -",
-            "    (1 more) | 2 | -",
-            "  load | 10 | 10",
-        ]);
+        assert_eq!(
+            rows(&Options { least_percent: 2.5, ..Options::default() }),
+            [
+                "all | 100 | 0",
+                "  run | 90 | 0",
+                "    step | 85 | 25",
+                "      find | 60 | 60",
+                "    log | 3 | 0",
+                "      (2 more) | 3 | -",
+                "    (1 more) | 2 | -",
+                "  load | 10 | 10",
+            ]
+        );
     }
 
     #[test]
     fn what_is_too_deep_is_added_up() {
-        assert_eq!(rows(&Options { deepest: 1, ..Options::default() }), [
-            "all | 100 | 0",
-            "  run | 90 | 0",
-            "    (3 more) | 90 | -",
-            "  load | 10 | 10",
-        ]);
+        assert_eq!(
+            rows(&Options { deepest: 1, ..Options::default() }),
+            ["all | 100 | 0", "  run | 90 | 0", "    (3 more) | 90 | -", "  load | 10 | 10",]
+        );
     }
 
     #[test]
@@ -197,7 +206,9 @@ mod tests {
 
     #[test]
     fn a_tree_of_nothing_has_no_rows() {
-        let table = drawn::selected(&stepscope_model::Capture::default(), &[], |selection| table(selection, &Options::default()));
+        let table = drawn::selected(&stepscope_model::Capture::default(), &[], |selection| {
+            table(selection, &Options::default())
+        });
         assert!(table.rows.is_empty());
     }
 }

@@ -22,7 +22,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Capture, FrameKind, StackId, Table, ThreadId, Value, Wait, WaitState};
+use stepscope_model::{Capture, StackId, Table, ThreadId, Value, Wait, WaitState};
 
 use crate::columns;
 use crate::functions::{FunctionId, Functions, NO_STACK};
@@ -96,22 +96,9 @@ impl<'a> Stacks<'a> {
 
     fn get(&mut self, stack: StackId) -> (WaitClass, Option<FunctionId>) {
         *self.known.entry(stack).or_insert_with(|| {
-            (
-                wait_class::of_stack(self.capture, self.functions, stack),
-                credited_caller(self.capture, self.functions, stack),
-            )
+            (wait_class::of_stack(self.capture, self.functions, stack), self.functions.credited(stack))
         })
     }
-}
-
-/// The nearest owned function; where nothing was said about ownership, the nearest one of the program's own code.
-pub(crate) fn credited_caller(capture: &Capture, functions: &Functions, stack: StackId) -> Option<FunctionId> {
-    if functions.ownership_known() {
-        return functions.nearest_owned(stack);
-    }
-    let callers = capture.nodes_of(Some(stack)).map(|node| functions.of_node(capture, node));
-    let is_program = |id: &FunctionId| matches!(functions.get(*id).kind, FrameKind::Native | FrameKind::Python);
-    callers.into_iter().find(is_program)
 }
 
 fn lives(selection: &Selection<'_>) -> FxHashMap<ThreadId, Life> {

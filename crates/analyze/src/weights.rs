@@ -131,6 +131,12 @@ impl StackWeights {
         self.by_function(functions, |node| functions.nearest_owned(node))
     }
 
+    /// How much is credited to each function: attributed, or to the program's nearest function where nothing was said
+    /// about ownership.
+    pub fn credited_by_function(&self, functions: &Functions) -> Vec<Amount> {
+        self.by_function(functions, |node| functions.credited(node))
+    }
+
     /// How much ends at stacks that hold each function, recursion counted once.
     pub fn inclusive_by_function(&self, capture: &Capture, functions: &Functions) -> Vec<Amount> {
         let mut sums = vec![Amount::default(); functions.len()];

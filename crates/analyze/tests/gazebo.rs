@@ -10,11 +10,12 @@ use serde_json::Value as Json;
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::hotspots::{self, Options, Order};
 use stepscope_analyze::ownership::Ownership;
+use stepscope_analyze::rank;
 use stepscope_analyze::select::Selection;
 use stepscope_analyze::threads;
-use stepscope_model::{Capture, Event, Table, Value};
+use stepscope_model::{Capture, Event, Phase, Table, Value};
 
-/// Sample file, its truth, its event.
+/// Sample file, its truth, the unit of its weights.
 const FILES: [(&str, &str, &str); 5] = [
     ("expected/micro.folded", "micro", "cycles"),
     ("3k_shapes_static.steady.cpu.folded", "runtime__3k_shapes_static", "cycles"),
@@ -28,7 +29,8 @@ fn on_each_sample(test: &str, check: impl Fn(&Selection<'_>, &Json)) {
     let Some(samples) = support::samples(test) else { return };
     let folder = samples.join("gazebo");
     for (file, truth, unit) in FILES {
-        let capture = support::folded(&folder.join(file), Event::weighed("cycles", unit));
+        let name = if unit == "misses" { "cache-misses" } else { "cycles" };
+        let capture = support::folded(&folder.join(file), Event::weighed(name, unit));
         let truth = read_json(&folder.join(format!("expected/{truth}.json")));
         with_study_ownership(&capture, |selection| check(selection, &truth));
     }
@@ -200,6 +202,59 @@ fn threads_by_name_are_exact() {
             assert_percent(float(&table, row, "share"), &truth["pct"], "share of a thread");
             assert_eq!(text(&table, row, "top_function"), truth["top_self"].as_str().unwrap());
             assert_percent(float(&table, row, "top_share"), &truth["top_self_pct_of_comm"], "top function");
+        }
+    });
+}
+
+/// The study ranked `Write` above the scan, because it had guessed who called the hash table.
+#[test]
+fn the_entity_scan_ranks_above_write() {
+    let Some(samples) = support::samples("the_entity_scan_ranks_above_write") else { return };
+    let mut capture =
+        support::folded(&samples.join("gazebo/3k_shapes_static.steady.cpu.folded"), Event::weighed("cycles", "cycles"));
+    let mut misses = support::folded(
+        &samples.join("gazebo/3k_shapes_static.steady.cache-misses.folded"),
+        Event::weighed("cache-misses", "misses"),
+    );
+    for capture in [&mut capture, &mut misses] {
+        capture.info.scenario = Some("3k_shapes_static".to_owned());
+        capture.info.phase = Some(Phase::Steady);
+    }
+    with_study_ownership(&capture, |cpu| {
+        with_study_ownership(&misses, |cache| {
+            let selections = [cpu.clone(), cache.clone()];
+            for by in [rank::Order::Cost, rank::Order::Score] {
+                let table = rank::table(&selections, &rank::Options { by, ..rank::Options::default() });
+                let place = |name: &str| {
+                    let row = (0..table.rows.len()).find(|&row| text(&table, row, "function") == name);
+                    row.unwrap_or_else(|| panic!("{name} is ranked"))
+                };
+                let scan = "gz::sim::v11::EntityComponentManager::EntityMatches";
+                let write = "gz::physics::dartsim::SimulationFeatures::Write";
+                let vertices = "gz::math::v10::graph::Graph<unsigned long, bool, gz::math::v10::graph::DirectedEdge<bool> >::Vertices";
+                assert!(place(scan) < place(write), "by {by:?}");
+                assert!(place(vertices) < place(write), "by {by:?}");
+                // Twenty-eight points of CPU with nineteen of the misses: friendly to the cache, as the study found.
+                let ratio = float(&table, place(scan), "cache_ratio");
+                assert!((ratio - 18.626047 / 28.144773).abs() < 1e-6, "{ratio}");
+                assert_eq!(int(&table, place(scan), "score"), 40);
+                assert_eq!(int(&table, place(scan), "score_max"), 60);
+            }
+        });
+    });
+}
+
+#[test]
+fn the_ranked_costs_of_a_scenario_add_up_to_the_cost_under_owned_code() {
+    on_each_sample("the_ranked_costs_of_a_scenario_add_up_to_the_cost_under_owned_code", |selection, truth| {
+        let table = rank::table(std::slice::from_ref(selection), &rank::Options::default());
+        let sum: f64 = (0..table.rows.len()).map(|row| float(&table, row, "cost")).sum();
+        // Misses alone are no cost: they rank nothing.
+        let role = stepscope_analyze::events::role(selection.event().unwrap());
+        if role == stepscope_analyze::events::Role::Cpu {
+            assert_percent(sum, &truth["under_owned"]["anchored"]["pct"], "the sum of costs");
+        } else {
+            assert!(table.rows.is_empty());
         }
     });
 }
