@@ -1,1 +1,36 @@
-fn main() {}
+//! `stepscope`: the performance lab for simulators and robotics software.
+//!
+//! The roof of the house: reads the command line, calls the rooms below, prints. One short file a verb.
+
+mod arguments;
+mod failure;
+mod interrupt;
+mod load;
+mod output;
+mod progress;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use verbs::Verb;
+
+/// Record, rank, explain and compare the performance of simulators and robotics software.
+#[derive(Parser)]
+#[command(name = "stepscope", version, max_term_width = 100, after_help = EXIT_CODES)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted.
+The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
+
+fn main() -> ExitCode {
+    match CommandLine::parse().verb.run() {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

@@ -23,7 +23,7 @@ fn read(clock: libc::clockid_t) -> u64 {
 }
 
 /// The wall-clock time now, as RFC 3339 in UTC.
-pub(crate) fn wall_clock_now() -> String {
+pub fn wall_clock_now() -> String {
     let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     rfc3339(since_epoch.as_secs(), since_epoch.subsec_millis())
 }

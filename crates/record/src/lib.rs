@@ -1,6 +1,6 @@
 //! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
 
-mod clock;
+pub mod clock;
 pub mod finish;
 pub mod launch;
 mod live;

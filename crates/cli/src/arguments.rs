@@ -1,0 +1,146 @@
+//! Flags that several verbs share, documented once.
+
+use std::time::Duration;
+
+use clap::Args;
+use stepscope_analyze::ownership::{Owned, Ownership};
+use stepscope_analyze::pattern::Pattern;
+use stepscope_analyze::select::{Filter, ProcessPattern, ThreadPattern, TimeRange, Under};
+
+use crate::failure::Failure;
+
+/// Whose code is whose.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Ownership")]
+pub struct OwnedArguments {
+    /// Functions your team can change: a glob over their own qualified names, e.g. 'gz::*'; repeatable.
+    #[arg(id = "owned", long, value_name = "GLOB")]
+    namespaces: Vec<String>,
+    /// Modules your team can change: a glob over their file names, e.g. 'libgz-*'; repeatable.
+    #[arg(id = "owned-module", long, value_name = "GLOB")]
+    modules: Vec<String>,
+    /// Sources your team can change: a glob over their paths, e.g. '/home/me/sim/src/**'; repeatable.
+    #[arg(id = "owned-source", long, value_name = "GLOB")]
+    sources: Vec<String>,
+}
+
+impl OwnedArguments {
+    /// What the command line says; else what `otherwise` does, e.g. a run's lab file.
+    pub fn ownership(&self, otherwise: Option<&Ownership>) -> Ownership {
+        let told = Ownership {
+            namespaces: self.namespaces.clone(),
+            modules: self.modules.clone(),
+            sources: self.sources.clone(),
+        };
+        if told.is_empty() { otherwise.cloned().unwrap_or(told) } else { told }
+    }
+
+    /// The same, ready to judge.
+    pub fn owned(&self, otherwise: Option<&Ownership>) -> Result<Owned, Failure> {
+        Ok(self.ownership(otherwise).compile()?)
+    }
+}
+
+/// What of a capture to look at.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Selection")]
+pub struct SelectArguments {
+    /// Only threads of this name (glob or /regex/) or tid; repeatable.
+    #[arg(long = "thread", value_name = "NAME|TID")]
+    threads: Vec<ThreadPattern>,
+    /// Only processes of this name (glob or /regex/) or pid; repeatable.
+    #[arg(long = "process", value_name = "NAME|PID")]
+    processes: Vec<ProcessPattern>,
+    /// Only stacks through this function (name, glob or /regex/); repeatable.
+    #[arg(long = "function", value_name = "NAME")]
+    functions: Vec<Pattern>,
+    /// Only stacks through code of this module (file name, glob or /regex/); repeatable.
+    #[arg(long = "module", value_name = "NAME")]
+    modules: Vec<Pattern>,
+    /// Only stacks under owned code.
+    #[arg(long, conflicts_with = "not_owned")]
+    only_owned: bool,
+    /// Only stacks without owned code.
+    #[arg(long)]
+    not_owned: bool,
+    /// Only this part of the recording, from its start: `2s..5s`, `500ms..`, `..10s`.
+    #[arg(long = "time", value_name = "FROM..TO", value_parser = time_range)]
+    time: Option<TimeRange>,
+    /// The samples of this event, where a capture has several.
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+}
+
+impl SelectArguments {
+    /// What they select.
+    pub fn filter(&self) -> Filter {
+        let ownership = match (self.only_owned, self.not_owned) {
+            (true, _) => Some(Under::Owned),
+            (_, true) => Some(Under::NotOwned),
+            _ => None,
+        };
+        Filter {
+            threads: self.threads.clone(),
+            processes: self.processes.clone(),
+            functions: self.functions.clone(),
+            modules: self.modules.clone(),
+            ownership,
+            time: self.time,
+            event: self.event.clone(),
+        }
+    }
+}
+
+/// A length of time as people write it: `30`, `30s`, `1.5s`, `200ms`, `2m`, `1h`. A bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit.trim() {
+        "" | "s" => 1.0,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is not a unit of time; write 30s, 500ms, 2m")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a length of time; write 30s, 500ms, 2m"))?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("`{text}` is out of range"))
+}
+
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let (from, to) = text.split_once("..").ok_or("write FROM..TO, e.g. 2s..5s; either end may be left out")?;
+    let ns = |text: &str| duration(text).map(|duration| duration.as_nanos() as u64);
+    let from_ns = if from.is_empty() { 0 } else { ns(from)? };
+    let to_ns = if to.is_empty() { None } else { Some(ns(to)?) };
+    match to_ns {
+        Some(to_ns) if to_ns <= from_ns => Err(format!("{text} ends before it begins")),
+        _ => Ok(TimeRange { from_ns, to_ns }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_read_as_people_write_it() {
+        let read = |text| duration(text).unwrap().as_nanos();
+        assert_eq!(read("30"), 30_000_000_000);
+        assert_eq!(read("1.5s"), 1_500_000_000);
+        assert_eq!(read("250ms"), 250_000_000);
+        assert_eq!(read("2m"), 120_000_000_000);
+        assert!(duration("5 parsecs").unwrap_err().contains("not a unit of time"));
+        assert!(duration("-1").is_err());
+        assert!(duration("1e300h").is_err());
+    }
+
+    #[test]
+    fn a_range_of_time_may_leave_either_end_out_but_not_run_backwards() {
+        let range = |text| time_range(text).map(|range| (range.from_ns, range.to_ns));
+        assert_eq!(range("2s..5s"), Ok((2_000_000_000, Some(5_000_000_000))));
+        assert_eq!(range("..10ms"), Ok((0, Some(10_000_000))));
+        assert_eq!(range("1.."), Ok((1_000_000_000, None)));
+        assert!(range("5..2").unwrap_err().contains("ends before it begins"));
+        assert!(range("5").is_err());
+    }
+}

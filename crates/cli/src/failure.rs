@@ -1,0 +1,72 @@
+//! How a verb ends when it cannot do what was asked.
+
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+
+/// Why a verb did not do what was asked, and with which exit code the program ends.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request makes no sense (exit code 2).
+    Usage(String),
+    /// It made sense, but could not be done (exit code 1).
+    Failed(String),
+    /// The reader of our output went away, as `head` does: not worth a word.
+    ReaderGone,
+}
+
+impl Failure {
+    /// Says it on standard error and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        let (message, code) = match self {
+            Failure::Usage(message) => (message, 2),
+            Failure::Failed(message) => (message, 1),
+            Failure::ReaderGone => return ExitCode::SUCCESS,
+        };
+        eprintln!("stepscope: {message}");
+        ExitCode::from(code)
+    }
+
+    /// Output that could not be written.
+    pub fn writing(what: &str) -> impl FnOnce(io::Error) -> Failure + '_ {
+        move |error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+            _ => Failure::Failed(format!("{what}: {error}")),
+        }
+    }
+}
+
+/// Typed errors of the rooms below already say what happened, where, and what to do.
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure::Failed(with_sources(&error))
+    }
+}
+
+fn with_sources(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let text = error.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        source = error.source();
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("reading the world")]
+    struct Outer(#[source] io::Error);
+
+    #[test]
+    fn sources_are_told_unless_the_message_holds_them_already() {
+        let error = Outer(io::Error::other("no such shape"));
+        assert_eq!(with_sources(&error), "reading the world: no such shape");
+    }
+}

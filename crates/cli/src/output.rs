@@ -1,0 +1,111 @@
+//! Tables on standard output, and files that are written whole or not at all.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use stepscope_model::Table;
+use stepscope_view::{Filter, Format, Selection, Sort, Style, render};
+
+use crate::failure::Failure;
+
+/// How tables are shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct TableArguments {
+    /// table (for people), tsv, csv, json, json-compact or markdown.
+    #[arg(long, default_value = "table", value_name = "FORMAT")]
+    format: Format,
+    /// Order the rows by this column, largest first; `COLUMN:asc` for smallest first.
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<Sort>,
+    /// At most so many rows; 0 for all. Tables for people show 30 unless told, other formats all.
+    #[arg(long, value_name = "ROWS")]
+    limit: Option<usize>,
+    /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
+    #[arg(long = "filter", value_name = "CONDITION")]
+    filters: Vec<Filter>,
+}
+
+/// Rows of a table for people, unless told.
+const ROWS_FOR_PEOPLE: usize = 30;
+
+impl TableArguments {
+    /// Whether the reader is a program.
+    pub fn for_programs(&self) -> bool {
+        !matches!(self.format, Format::Table | Format::Markdown)
+    }
+
+    /// Selects rows of the tables and prints them. The order, filters and limit apply to each table that has the columns.
+    pub fn print(&self, tables: Vec<Table>) -> Result<(), Failure> {
+        let stdout = io::stdout();
+        let style = Style::of_stdout(&stdout);
+        let mut out = BufWriter::new(stdout.lock());
+        for (index, mut table) in tables.into_iter().enumerate() {
+            self.selection().apply(&mut table)?;
+            if index > 0 && !self.for_programs() {
+                writeln!(out).map_err(Failure::writing("standard output"))?;
+            }
+            render(&table, self.format, &style, &mut out).map_err(Failure::writing("standard output"))?;
+        }
+        out.flush().map_err(Failure::writing("standard output"))
+    }
+
+    fn selection(&self) -> Selection {
+        let unless_told = (!self.for_programs()).then_some(ROWS_FOR_PEOPLE);
+        let limit = match self.limit {
+            Some(0) => None,
+            Some(rows) => Some(rows),
+            None => unless_told,
+        };
+        Selection { filters: self.filters.clone(), sort: self.sort.clone(), limit }
+    }
+}
+
+/// Where a verb writes what is no table.
+pub enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file, replaced only when it is complete.
+    File(PathBuf),
+}
+
+impl Target {
+    /// `-` and nothing mean standard output.
+    pub fn of(path: Option<&Path>) -> Self {
+        match path {
+            Some(path) if path != Path::new("-") => Target::File(path.to_owned()),
+            _ => Target::Stdout,
+        }
+    }
+
+    /// Lets `write` write there. A file appears under its name only after `write` succeeded.
+    pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+        let path = match self {
+            Target::Stdout => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                write(&mut out)?;
+                return out.flush().map_err(Failure::writing("standard output"));
+            }
+            Target::File(path) => path,
+        };
+        let name = path.display().to_string();
+        if path.is_dir() {
+            return Err(Failure::Usage(format!("{name}: a folder; name a file to write")));
+        }
+        let part = path.with_file_name(format!(
+            ".{}.part",
+            path.file_name().ok_or_else(|| Failure::Usage(format!("{name}: not a file name")))?.to_string_lossy()
+        ));
+        let mut out = BufWriter::new(fs::File::create(&part).map_err(Failure::writing(&name))?);
+        let written = write(&mut out).and_then(|()| out.flush().map_err(Failure::writing(&name)));
+        drop(out);
+        if let Err(failure) = written {
+            // The part is of no use to anybody; that it cannot be removed is a lesser trouble than the failure.
+            let _ = fs::remove_file(&part);
+            return Err(failure);
+        }
+        fs::rename(&part, path).map_err(Failure::writing(&name))
+    }
+}

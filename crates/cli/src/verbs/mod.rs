@@ -1,0 +1,74 @@
+//! One file a verb.
+
+mod export;
+mod flamegraph;
+mod import;
+mod rank;
+mod record;
+mod recover;
+mod show;
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use stepscope_model::{Capture, disk};
+use stepscope_symbolize::Symbolizer;
+
+use crate::failure::Failure;
+use crate::progress;
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Record(record::Record),
+    Show(show::Show),
+    Rank(rank::Rank),
+    Flamegraph(flamegraph::Flamegraph),
+    Import(import::Import),
+    Export(export::Export),
+    Recover(recover::Recover),
+}
+
+impl Verb {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Verb::Record(verb) => verb.run(),
+            Verb::Show(verb) => verb.run(),
+            Verb::Rank(verb) => verb.run(),
+            Verb::Flamegraph(verb) => verb.run(),
+            Verb::Import(verb) => verb.run(),
+            Verb::Export(verb) => verb.run(),
+            Verb::Recover(verb) => verb.run(),
+        }
+    }
+}
+
+/// Refuses to write a capture where something is, unless it is a capture and the user said so.
+fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
+    let name = folder.display();
+    if folder.is_file() {
+        return Err(Failure::Usage(format!("{name}: a file; name another folder with -o")));
+    }
+    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
+    if empty {
+        return Ok(());
+    }
+    let ours = disk::is_capture(folder) || folder.join(disk::RAW_LOG_FILE).exists();
+    match (ours, force) {
+        (true, true) => Ok(fs::remove_dir_all(folder).map_err(Failure::writing(&name.to_string()))?),
+        (true, false) => Err(Failure::Usage(format!("{name}: holds a capture; add --force to replace it"))),
+        (false, _) => Err(Failure::Usage(format!("{name}: not empty, and no capture; name another folder with -o"))),
+    }
+}
+
+/// Names the addresses of the raw log in `folder`, writes the capture beside it and removes the log.
+fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
+    let mut symbolizer = Symbolizer::default();
+    let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
+    progress::of_step("writing the capture", || disk::write(&capture, folder))?;
+    let log = folder.join(disk::RAW_LOG_FILE);
+    fs::remove_file(&log).map_err(Failure::writing(&log.display().to_string()))?;
+    Ok(capture)
+}

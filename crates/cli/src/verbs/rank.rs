@@ -1,0 +1,77 @@
+//! `stepscope rank`: what your code decides, over scenarios.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use stepscope_analyze::{Functions, Selection, rank};
+use stepscope_model::Phase;
+
+use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::failure::Failure;
+use crate::load;
+use crate::output::TableArguments;
+
+/// Rank your functions by what they cost over all scenarios of a run, or over captures.
+#[derive(Debug, Args)]
+pub struct Rank {
+    /// Runs, captures, or files that can be imported.
+    #[arg(required = true, value_name = "RUN|CAPTURE")]
+    sources: Vec<PathBuf>,
+    /// cost: what each function costs as the nearest owned caller. score: evidence of all dimensions, 0 to 100.
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+    /// Only this phase [default: steady if there is any].
+    #[arg(long, value_enum)]
+    phase: Option<PhaseArgument>,
+    #[command(flatten)]
+    select: SelectArguments,
+    #[command(flatten)]
+    owned: OwnedArguments,
+    #[command(flatten)]
+    output: TableArguments,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum By {
+    #[default]
+    Cost,
+    Score,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PhaseArgument {
+    Loading,
+    Steady,
+}
+
+impl From<PhaseArgument> for Phase {
+    fn from(phase: PhaseArgument) -> Self {
+        match phase {
+            PhaseArgument::Loading => Phase::Loading,
+            PhaseArgument::Steady => Phase::Steady,
+        }
+    }
+}
+
+impl Rank {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let loaded = load::all(&self.sources)?;
+        let owned = self.owned.owned(loaded.ownership.as_ref())?;
+        let functions: Vec<Functions> = loaded.captures.iter().map(|capture| Functions::of(capture, &owned)).collect();
+        let filter = self.select.filter();
+        let selections = loaded
+            .captures
+            .iter()
+            .zip(&functions)
+            .map(|(capture, functions)| Selection::new(capture, functions, &filter));
+        let selections = selections.collect::<Result<Vec<_>, _>>()?;
+        let by = match self.by {
+            By::Cost => rank::Order::Cost,
+            By::Score => rank::Order::Score,
+        };
+        let options = rank::Options { by, phase: self.phase.map(Phase::from), ..rank::Options::default() };
+        self.output.print(vec![rank::table(&selections, &options)])?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

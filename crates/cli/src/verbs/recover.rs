@@ -1,0 +1,38 @@
+//! `stepscope recover`: a capture from the raw log of a recorder that did not finish.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use stepscope_model::disk;
+
+use crate::failure::Failure;
+
+/// Bring back what a recorder that was killed had written: all but about the last half second.
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// The folder that `record` or `run` was writing.
+    capture: PathBuf,
+}
+
+impl Recover {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        if disk::is_capture(&self.capture) {
+            let message = format!("{}: a whole capture; there is nothing to recover", self.capture.display());
+            return Err(Failure::Usage(message));
+        }
+        if !self.capture.join(disk::RAW_LOG_FILE).exists() {
+            let message =
+                format!("{}: holds no {}, so no recorder was at work here", self.capture.display(), disk::RAW_LOG_FILE);
+            return Err(Failure::Usage(message));
+        }
+        let capture = super::finish_recording(&self.capture)?;
+        for note in &capture.info.notes {
+            eprintln!("note: {note}");
+        }
+        let wall = capture.info.wall_ns().unwrap_or(0) as f64 / 1e9;
+        eprintln!("recovered {} samples and {} waits of {wall:.1} s", capture.samples.len(), capture.waits.len());
+        println!("{}", self.capture.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}

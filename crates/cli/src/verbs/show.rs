@@ -1,0 +1,99 @@
+//! `stepscope show`: one analysis of a capture, as a table.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use stepscope_analyze::{
+    Functions, Selection, calltree, faults, hotspots, resources, sched, summary, threads, tree, wall,
+};
+use stepscope_model::Table;
+
+use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::failure::Failure;
+use crate::load;
+use crate::output::TableArguments;
+
+/// Show a capture, or a file of another tool, as tables.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The capture, or a file that can be imported; `-` for standard input.
+    capture: PathBuf,
+    /// What to show.
+    #[arg(long, value_enum, default_value_t)]
+    view: View,
+    #[command(flatten)]
+    select: SelectArguments,
+    #[command(flatten)]
+    owned: OwnedArguments,
+    #[command(flatten)]
+    output: TableArguments,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum View {
+    /// What each function costs: by itself, with its callees, as the nearest owned caller.
+    #[default]
+    Hotspots,
+    /// CPU time and top function of each thread.
+    Threads,
+    /// The same for each thread name.
+    ThreadNames,
+    /// How each thread spent its life: running, runnable, blocked by class.
+    Wall,
+    /// The same for each thread name.
+    WallNames,
+    /// Blocked time by the owned function that waited.
+    Blocked,
+    /// Run-queue delays and context switches of each thread.
+    Sched,
+    /// Page faults by function.
+    Faults,
+    /// CPU, memory, threads and I/O of each process.
+    Resources,
+    /// Every counter of each process.
+    Counters,
+    /// The call tree as text.
+    Tree,
+    /// The call tree from the leaves.
+    InvertedTree,
+    /// Which owned function was charged for which leaf.
+    Edges,
+    /// The capture in a row: times, coverage, losses.
+    Summary,
+    /// What was recorded, and why the rest was not.
+    Dimensions,
+}
+
+impl Show {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let capture = load::capture(&self.capture)?;
+        let functions = Functions::of(&capture, &self.owned.owned(None)?);
+        let selection = Selection::new(&capture, &functions, &self.select.filter())?;
+        self.output.print(vec![self.view.table(&selection)])?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl View {
+    fn table(self, selection: &Selection<'_>) -> Table {
+        let inverted = calltree::Options { order: calltree::Order::LeavesFirst, ..calltree::Options::default() };
+        match self {
+            View::Hotspots => hotspots::table(selection, &hotspots::Options::default()),
+            View::Threads => threads::table(selection),
+            View::ThreadNames => threads::by_name(selection),
+            View::Wall => wall::table(selection, wall::Grouping::Thread),
+            View::WallNames => wall::table(selection, wall::Grouping::ThreadName),
+            View::Blocked => wall::callers(selection),
+            View::Sched => sched::table(selection, &sched::Options::default()),
+            View::Faults => faults::table(selection),
+            View::Resources => resources::table(selection),
+            View::Counters => resources::counters(selection),
+            View::Tree => tree::table(selection, &tree::Options::default()),
+            View::InvertedTree => tree::table(selection, &tree::Options { tree: inverted, ..tree::Options::default() }),
+            View::Edges => hotspots::edges(selection),
+            View::Summary => summary::table(std::slice::from_ref(selection)),
+            View::Dimensions => summary::dimensions(std::slice::from_ref(selection)),
+        }
+    }
+}
