@@ -1,9 +1,9 @@
-//! What each switch costs: interleaved runs of the program, slow and fast, at its size and at half of it.
+//! What each switch costs: interleaved runs of the program, slow and fast, at its size and at a quarter of it.
 //!
 //! `cargo bench -p stepscope-ground --bench ablation [-- NAMES...]`
 //!
-//! A row gives the CPU time a step (or of loading), the gain of the fix and the growth in N: the slope between half the
-//! size and the whole size on logarithmic axes. CPU time is that of all threads, the median of interleaved runs, so
+//! A row gives the CPU time a step (or of loading), the gain of the fix and the growth in N: the slope between a quarter
+//! of the size and the whole size on logarithmic axes. CPU time is that of all threads, the median of interleaved runs, so
 //! that other load on the machine meets both sides alike.
 
 use std::process::Command;
@@ -20,7 +20,7 @@ fn main() {
     for pathology in
         PATHOLOGIES.iter().filter(|known| wanted.is_empty() || wanted.iter().any(|name| name == known.name))
     {
-        let half = Pair::measure(pathology, pathology.shapes / 2);
+        let quarter = Pair::measure(pathology, pathology.shapes / 4);
         let whole = Pair::measure(pathology, pathology.shapes);
         println!(
             "{:<18} {:>6} {:>9.3} {:>9.3} {:>8.0} {:>8.2} {:>8.2}",
@@ -29,8 +29,8 @@ fn main() {
             whole.slow_ms,
             whole.fast_ms,
             100.0 * (1.0 - whole.fast_ms / whole.slow_ms),
-            (whole.slow_ms / half.slow_ms).log2(),
-            (whole.fast_ms / half.fast_ms).log2(),
+            (whole.slow_ms / quarter.slow_ms).log(4.0),
+            (whole.fast_ms / quarter.fast_ms).log(4.0),
         );
     }
 }

@@ -1,6 +1,6 @@
 //! The physics system: models' links as rigid bodies of the engine, commands in, poses out.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use rapier3d::math::{Pose, Vector};
 use rapier3d::prelude::{Collider, ColliderBuilder, PhysicsWorld, RigidBodyBuilder, RigidBodyHandle, SharedShape};
@@ -10,7 +10,7 @@ use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::{self, Geometry};
 use crate::switches::{Switch, Switches};
 
-/// Number of a link within the engine; also its body's `user_data`.
+/// Number of a link within the engine, never used again; also its body's `user_data`.
 type LinkId = usize;
 
 /// A link and the body that stands for it.
@@ -23,12 +23,12 @@ struct LinkBody {
 pub struct Physics {
     engine: PhysicsWorld,
     switches: Switches,
-    links: BTreeMap<LinkId, LinkBody>,
+    /// By number; `None` where a link was removed.
+    links: Vec<Option<LinkBody>>,
     link_of: HashMap<Entity, LinkId>,
-    next_link: LinkId,
     previous_poses: HashMap<LinkId, Pose>,
     /// Links whose pose may differ from the last one reported; what the fast way looks at.
-    maybe_moved: BTreeSet<LinkId>,
+    maybe_moved: Vec<LinkId>,
 }
 
 impl Physics {
@@ -39,18 +39,16 @@ impl Physics {
         Self {
             engine,
             switches,
-            links: BTreeMap::new(),
+            links: Vec::new(),
             link_of: HashMap::new(),
-            next_link: 0,
             previous_poses: HashMap::new(),
-            maybe_moved: BTreeSet::new(),
+            maybe_moved: Vec::new(),
         }
     }
 
     /// Makes a body for a link of a model.
     pub fn create_link(&mut self, entity: Entity, model: &sdf::Model, link: &sdf::Link) {
-        let id = self.next_link;
-        self.next_link += 1;
+        let id = self.links.len();
         let body = match model.is_static {
             false => RigidBodyBuilder::dynamic(),
             true if self.sweeps_static(link) => RigidBodyBuilder::kinematic_position_based(),
@@ -60,9 +58,9 @@ impl Physics {
         for collision in &link.collisions {
             self.engine.insert_collider(collider(collision, link), Some(body));
         }
-        self.links.insert(id, LinkBody { entity, body });
+        self.links.push(Some(LinkBody { entity, body }));
         self.link_of.insert(entity, id);
-        self.maybe_moved.insert(id);
+        self.maybe_moved.push(id);
     }
 
     /// Whether a static link is in the broad phase as if it moved. Floors never are, and what robots roll on is thereby
@@ -75,11 +73,10 @@ impl Physics {
     /// Takes a link's body out. Entities that are no links are ignored.
     pub fn remove_link(&mut self, entity: Entity) {
         let Some(id) = self.link_of.remove(&entity) else { return };
-        if let Some(link) = self.links.remove(&id) {
+        if let Some(link) = self.links[id].take() {
             self.engine.remove_body(link.body);
         }
         self.previous_poses.remove(&id);
-        self.maybe_moved.remove(&id);
     }
 
     /// One step of the world: commands to the engine, the engine's step, poses from the engine.
@@ -92,7 +89,7 @@ impl Physics {
     /// Hands the commands of this step to the engine.
     fn update_physics(&mut self, ecm: &EntityComponentManager) {
         ecm.each::<(Entity, &ForceCommand)>(|(entity, command)| {
-            let Some(link) = self.link_of.get(&entity).and_then(|id| self.links.get(id)) else { return };
+            let Some(link) = self.link_of.get(&entity).and_then(|id| self.links[*id].as_ref()) else { return };
             let body = &mut self.engine.bodies[link.body];
             body.reset_forces(false);
             body.add_force(command.0, true);
@@ -116,7 +113,8 @@ impl Physics {
     fn rebuild_pose_map(&mut self) -> Vec<(LinkId, Pose)> {
         let mut changed = Vec::new();
         let mut new_poses = HashMap::new();
-        for (&id, link) in &self.links {
+        for (id, link) in self.links.iter().enumerate() {
+            let Some(link) = link else { continue };
             let pose = *self.engine.bodies[link.body].position();
             if self.previous_poses.get(&id) != Some(&pose) {
                 changed.push((id, pose));
@@ -131,9 +129,11 @@ impl Physics {
     /// is hit was woken by it.
     fn update_pose_map(&mut self) -> Vec<(LinkId, Pose)> {
         self.note_active_links();
+        self.maybe_moved.sort_unstable();
+        self.maybe_moved.dedup();
         let mut changed = Vec::new();
-        for id in std::mem::take(&mut self.maybe_moved) {
-            let Some(link) = self.links.get(&id) else { continue };
+        for id in self.maybe_moved.drain(..) {
+            let Some(link) = &self.links[id] else { continue };
             let pose = *self.engine.bodies[link.body].position();
             if self.previous_poses.insert(id, pose) != Some(pose) {
                 changed.push((id, pose));
@@ -150,7 +150,7 @@ impl Physics {
     /// Hands what the engine changed to the store.
     fn update_sim(&self, changed: &[(LinkId, Pose)], ecm: &mut EntityComponentManager) {
         for (id, pose) in changed {
-            let link = &self.links[id];
+            let Some(link) = &self.links[*id] else { continue };
             let body = &self.engine.bodies[link.body];
             ecm.update_components::<(&mut WorldPose, &mut WorldVelocity)>(link.entity, |(world_pose, velocity)| {
                 world_pose.0 = *pose;

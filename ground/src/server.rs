@@ -85,7 +85,7 @@ impl Server {
         let mut runner = SimulationRunner::new(&root.world, &options.switches, reporters);
         let models = match kept {
             Some(models) => models,
-            None => download_assets(source)?.world.models,
+            None => load_in_background(source)?.world.models,
         };
         runner.create_entities(models);
         Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
@@ -107,19 +107,19 @@ impl Server {
     }
 }
 
-/// The world with everything it refers to, on a thread beside whatever shows the shell. Worlds here are whole files
-/// that refer to nothing, so this brings back what was thrown away.
-#[inline(never)]
-fn download_assets(source: &Source) -> Result<Root, LoadError> {
+fn load_in_background(source: &Source) -> Result<Root, LoadError> {
     let source = source.clone();
-    let thread = std::thread::Builder::new().name("DownloadAssets".into()).spawn(move || fetch_and_load(&source));
+    let thread = std::thread::Builder::new().name("DownloadAssets".into()).spawn(move || download_assets(&source));
     match thread.map_err(LoadError::Thread)?.join() {
         Ok(root) => Ok(root?),
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 
-fn fetch_and_load(source: &Source) -> Result<Root, SdfError> {
+/// The world with everything it refers to. Worlds here are whole files that refer to nothing, so this brings back what
+/// was thrown away.
+#[inline(never)]
+fn download_assets(source: &Source) -> Result<Root, SdfError> {
     load_sdf_root(source)
 }
 

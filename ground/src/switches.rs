@@ -14,7 +14,7 @@ pub enum Switch {
     ParseTwice,
     /// The first step writes every model's description as text.
     SerializeFirst,
-    /// Bodies that never move are in the broad phase as if they did.
+    /// The engine is told that bodies which never move might.
     StaticBroadphase,
 }
 
@@ -74,7 +74,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::server::download_assets",
         slow: "parses the world for its shell, then again for its models",
         fast: "keeps the models of the first parse",
-        shapes: 40_000,
+        shapes: 20_000,
         share_percent: 0,
     },
     Pathology {
@@ -85,7 +85,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::systems::scene_broadcaster::sdf_model_serializer",
         slow: "writes every model's element tree as text on the first step",
         fast: "writes a model's text when somebody asks for it",
-        shapes: 40_000,
+        shapes: 20_000,
         share_percent: 0,
     },
     Pathology {
@@ -93,10 +93,10 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         name: "static-broadphase",
         study: "Gazebo, 8.4",
         phase: "steady",
-        function: "ground::physics::Physics::step_engine",
-        slow: "gives static models kinematic bodies, which the broad phase sweeps each step",
+        function: "rapier3d::pipeline::physics_pipeline::PhysicsPipeline::step",
+        slow: "gives static models kinematic bodies, which the engine visits each step as if they moved",
         fast: "gives them fixed bodies, which it leaves alone",
-        shapes: 4_000,
+        shapes: 8_000,
         share_percent: 0,
     },
 ];

@@ -46,9 +46,9 @@ impl WorldSpec {
 }
 
 /// Metres between the places of two shapes.
-const SHAPE_SPACING: f64 = 2.0;
-/// Metres between the centres of two robots' circles: less than their diameter, so that they meet.
-const PATROL_SPACING: f64 = 3.0;
+const SHAPE_SPACING: f64 = 1.5;
+/// Metres between the centres of two robots' circles: so close that neighbours meet now and then.
+const PATROL_SPACING: f64 = 4.5;
 /// Radius of the circle a robot patrols on.
 const PATROL_RADIUS: f64 = 2.0;
 

@@ -154,11 +154,11 @@ impl Root {
     /// # Errors
     /// If there is no world, or something in it lacks what it needs.
     pub fn from_element(mut element: Element, origin: &str) -> Result<Self, SdfError> {
-        let Some(index) = element.children.iter().position(|child| child.name == "world") else {
+        let Some(index) = element.children.iter().position(|child| &*child.name == "world") else {
             return Err(Node { element: &element, origin }.missing("a <world>"));
         };
         let mut world = element.children.swap_remove(index);
-        let (models, settings) = world.children.into_iter().partition(|child| child.name == "model");
+        let (models, settings) = world.children.into_iter().partition(|child| &*child.name == "model");
         world.children = settings;
         Ok(Self { world: World::read(Node { element: &world, origin }, models)? })
     }
@@ -278,7 +278,7 @@ impl Geometry {
         let geometry = parent.child("geometry").ok_or_else(|| parent.missing("a <geometry>"))?;
         let shape = geometry.element.children.first().ok_or_else(|| geometry.missing("a shape"))?;
         let shape = Node { element: shape, origin: geometry.origin };
-        match shape.element.name.as_str() {
+        match &*shape.element.name {
             "box" => match shape.child("size").map(|size| size.element.numbers()) {
                 Some(&[x, y, z]) if x > 0.0 && y > 0.0 && z > 0.0 => Ok(Self::Box(vector(x, y, z))),
                 _ => Err(shape.missing("a <size> of three lengths above 0")),
@@ -360,7 +360,7 @@ impl<'a> Node<'a> {
         SdfError::Missing {
             origin: self.origin.to_owned(),
             line: self.element.line,
-            element: self.element.name.clone(),
+            element: self.element.name.to_string(),
             what,
         }
     }

@@ -1,6 +1,9 @@
 //! [`Element`]: a world file's XML as a tree that can be searched, changed and written back.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::SdfError;
 
@@ -9,8 +12,8 @@ use super::SdfError;
 /// Equality ignores the line: a tree that was written and read again is equal to the one before.
 #[derive(Debug, Clone, Default)]
 pub struct Element {
-    /// Tag.
-    pub name: String,
+    /// Tag; elements that were read together share the copies.
+    pub name: Arc<str>,
     /// Attributes in file order.
     pub attributes: Vec<(String, String)>,
     /// Text or numbers, where the element holds some.
@@ -50,13 +53,13 @@ impl Element {
     pub fn parse(text: &str, origin: &str) -> Result<Self, SdfError> {
         let document =
             roxmltree::Document::parse(text).map_err(|source| SdfError::Xml { origin: origin.to_owned(), source })?;
-        let reader = Reader { lines: Lines::of(text), origin };
+        let reader = Reader { lines: Lines::of(text), names: RefCell::default(), origin };
         reader.read_element(document.root_element(), 0)
     }
 
     /// The first child of this name.
     pub fn child(&self, name: &str) -> Option<&Element> {
-        self.children.iter().find(|child| child.name == name)
+        self.children.iter().find(|child| &*child.name == name)
     }
 
     /// The element at the end of a path of first children.
@@ -66,7 +69,7 @@ impl Element {
 
     /// The children of this name.
     pub fn children_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
-        self.children.iter().filter(move |child| child.name == name)
+        self.children.iter().filter(move |child| &*child.name == name)
     }
 
     /// The attribute of this name.
@@ -189,6 +192,7 @@ fn holds_numbers(name: &str) -> bool {
 /// Turns XML nodes into elements.
 struct Reader<'a> {
     lines: Lines,
+    names: RefCell<HashSet<Arc<str>>>,
     origin: &'a str,
 }
 
@@ -198,7 +202,7 @@ impl Reader<'_> {
         if depth == Element::MAX_DEPTH {
             return Err(SdfError::TooDeep { origin: self.origin.to_owned(), line, max: Element::MAX_DEPTH });
         }
-        let name = node.tag_name().name().to_owned();
+        let name = self.shared_name(node.tag_name().name());
         let attributes =
             node.attributes().map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect();
         let value = self.read_value(node, &name, line)?;
@@ -208,6 +212,16 @@ impl Reader<'_> {
             .map(|child| self.read_element(child, depth + 1))
             .collect::<Result<_, _>>()?;
         Ok(Element { name, attributes, value, children, line })
+    }
+
+    fn shared_name(&self, name: &str) -> Arc<str> {
+        let mut names = self.names.borrow_mut();
+        if let Some(shared) = names.get(name) {
+            return shared.clone();
+        }
+        let shared = Arc::<str>::from(name);
+        names.insert(shared.clone());
+        shared
     }
 
     fn read_value(&self, node: roxmltree::Node<'_, '_>, name: &str, line: u32) -> Result<Option<Param>, SdfError> {
