@@ -35,6 +35,7 @@ mod columns;
 #[cfg(test)]
 mod drawn;
 pub mod events;
+pub mod explain;
 pub mod faults;
 pub mod functions;
 pub mod hotspots;
