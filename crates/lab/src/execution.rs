@@ -1,0 +1,450 @@
+//! The life of one trial: launch, loading, drivers, warm-up, steady, stop, captures.
+//!
+//! ```text
+//! launch        ready          begin_next       stop
+//!   |--- loading ---|... warm-up ...|--- steady ---|  ended, named, written
+//!        recorded     drivers run      recorded
+//! ```
+//!
+//! One recording follows the processes from the first instruction to the end, and is cut into a capture a phase.
+//! Naming addresses reads a lot of debug information, so it waits until the program is gone: it must not take
+//! processors from what is recorded.
+//!
+//! Whatever happens, the program, its drivers and all that they started are ended: by [`stop`](Execution::stop) in the
+//! normal case, by dropping [`Live`] in a panic, and by their keepers if this process itself is killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use stepscope_model::{Phase, disk};
+use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
+use stepscope_record::{Label, RecordError};
+
+use crate::driver;
+use crate::event::{Event, Listener};
+use crate::lab_file::{StopSettings, Trial};
+use crate::outcome::{Failure, Outcome, Stage, how_it_ended};
+use crate::output::OutputFile;
+use crate::ready::{Observation, TreeSurroundings, Watch, check_observable};
+use crate::recorder::{Order, Recorder, Recording};
+
+/// How often a running trial is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How often a listener is told how it goes.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// How many lines of output a failure shows.
+const LAST_LINES: usize = 20;
+
+/// Name of the file in a trial's folder that holds what its program printed.
+pub const OUTPUT_FILE: &str = "output.log";
+
+/// Folder, removed afterwards, of what is recorded before a steady phase without a loading phase.
+const UNWANTED_FOLDER: &str = "unwanted.part";
+
+/// What running one trial needs besides the trial.
+pub struct Bench<'a> {
+    /// What records.
+    pub recorder: &'a dyn Recorder,
+    /// Set by someone to end the run early, as on Ctrl-C.
+    pub interrupt: &'a AtomicBool,
+    /// Who is told.
+    pub listener: &'a mut dyn Listener,
+}
+
+/// How a trial went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executed {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// When it was ready and by what, if it was.
+    pub ready: Option<(Duration, String)>,
+    /// The phases of which there is a capture on disk, in the order recorded.
+    pub captured: Vec<Phase>,
+    /// What a reader of the results should know, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Runs a trial and writes its captures and output into `folder`, which must be empty or absent.
+pub fn execute(trial: &Trial, folder: &Path, bench: &mut Bench<'_>) -> Executed {
+    let mut execution = Execution { trial, folder, bench, ready: None, begun: Vec::new(), notes: Vec::new() };
+    let outcome = execution.run();
+    let (outcome, captured) = execution.finish(outcome);
+    Executed { outcome, ready: execution.ready, captured, notes: execution.notes }
+}
+
+struct Execution<'a, 'b> {
+    trial: &'a Trial,
+    folder: &'a Path,
+    bench: &'a mut Bench<'b>,
+    ready: Option<(Duration, String)>,
+    /// Phases whose recording has begun.
+    begun: Vec<Phase>,
+    notes: Vec<String>,
+}
+
+/// Everything that runs. Fields are dropped in this order.
+struct Live {
+    recording: Box<dyn Recording>,
+    drivers: Vec<driver::Running>,
+    launched: Launched,
+    output: OutputFile,
+    since: Instant,
+    watch: Option<Watch>,
+}
+
+/// Why a trial does not go on.
+enum Cut {
+    Failed(Failure),
+    Interrupted,
+}
+
+/// What ended a stage.
+enum Turn<T> {
+    Done(T),
+    TimeUp,
+    /// The program ended, or all of it that matters did.
+    Ended(Exit),
+}
+
+impl Execution<'_, '_> {
+    fn run(&mut self) -> Outcome {
+        let mut live = match self.launch() {
+            Ok(live) => live,
+            Err(reason) => return self.failed(Stage::Launch, reason),
+        };
+        let went = self.go_through(&mut live);
+        let stopped = self.stop(live);
+        let outcome = match went {
+            Ok(()) => stopped.unwrap_or(Outcome::Recorded),
+            Err(Cut::Interrupted) => Outcome::Interrupted,
+            Err(Cut::Failed(failure)) => Outcome::Failed(failure),
+        };
+        self.remark(&outcome);
+        outcome
+    }
+
+    fn launch(&mut self) -> Result<Live, String> {
+        let scenario = &self.trial.scenario;
+        if let Some(ready) = &scenario.ready {
+            check_observable(ready, self.bench.recorder.steps_seen())?;
+        }
+        fs::create_dir_all(self.folder)
+            .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
+        let watch = scenario.ready.as_ref().map(|ready| Watch::new(ready, &mut TreeSurroundings::before_launch()));
+        let output = self.folder.join(OUTPUT_FILE);
+        let launch = Launch::new(&scenario.command).directory(&scenario.cwd).output(Output::File(output.clone()));
+        let launch = scenario.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+        let first = self.first_phase();
+        let order = Order {
+            dimensions: scenario.record.dimensions.iter().copied().collect(),
+            frequency_hz: scenario.record.frequency_hz,
+            label: self.label(first),
+        };
+        let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
+        let since = Instant::now();
+        let launched = self.bench.recorder.launch(launch, &order, &folder);
+        let (launched, recording) = launched.map_err(|error| error.to_string())?;
+        self.bench.listener.told(&Event::Launched { pid: launched.pid() });
+        match first {
+            Some(phase) => self.begun.push(phase),
+            None => recording.pause().map_err(|error| error.to_string())?,
+        }
+        Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
+    }
+
+    /// The phase that begins with the launch, if one does.
+    fn first_phase(&self) -> Option<Phase> {
+        let scenario = &self.trial.scenario;
+        if scenario.record.records(Phase::Loading) {
+            return Some(Phase::Loading);
+        }
+        let at_once = scenario.ready.is_none() && scenario.record.warmup.is_zero();
+        at_once.then_some(Phase::Steady)
+    }
+
+    fn label(&self, phase: Option<Phase>) -> Label {
+        let Trial { scenario, variant } = self.trial;
+        Label { scenario: Some(scenario.name.clone()), variant: variant.clone(), phase }
+    }
+
+    fn folder_of(&self, phase: Phase) -> PathBuf {
+        self.folder.join(phase.to_string())
+    }
+
+    fn go_through(&mut self, live: &mut Live) -> Result<(), Cut> {
+        let record = &self.trial.scenario.record;
+        if let Some(watch) = live.watch.take() {
+            self.load(live, watch)?;
+        }
+        if !record.records(Phase::Steady) {
+            return Ok(());
+        }
+        if self.begun.contains(&Phase::Loading) {
+            live.recording.pause().map_err(|error| self.cut_by_recorder(Stage::Loading, &error))?;
+        }
+        self.start_drivers(live)?;
+        if !self.begun.contains(&Phase::Steady) {
+            self.warm_up(live)?;
+            let (folder, label) = (self.folder_of(Phase::Steady), self.label(Some(Phase::Steady)));
+            let begun = live.recording.begin_next(&folder, label);
+            begun.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
+            self.begun.push(Phase::Steady);
+        }
+        self.keep_steady(live)
+    }
+
+    fn load(&mut self, live: &mut Live, mut watch: Watch) -> Result<(), Cut> {
+        let timeout = self.trial.scenario.record.loading_timeout;
+        let mut surroundings = TreeSurroundings::of(live.launched.tree());
+        let turn = self.stay(live, Stage::Loading, timeout, |live| {
+            let output = live.output.read_new().unwrap_or_default();
+            let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps: None };
+            watch.look(&seen, &mut surroundings)
+        })?;
+        match turn {
+            Turn::Done(by) => {
+                let after = live.since.elapsed();
+                self.bench.listener.told(&Event::Ready { by: &by, after });
+                self.ready = Some((after, by));
+                Ok(())
+            }
+            Turn::TimeUp => {
+                let why = watch.explain_failure(&mut surroundings);
+                let timeout_s = timeout.as_secs_f64();
+                let reason = format!("not ready after {timeout_s} s (`loading = {{ timeout_s = ... }}`): {why}");
+                Err(self.cut(live, Stage::Loading, reason, None))
+            }
+            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::Loading, &exit, "before it was ready")),
+        }
+    }
+
+    fn start_drivers(&mut self, live: &mut Live) -> Result<(), Cut> {
+        let scenario = &self.trial.scenario;
+        for (index, driver) in scenario.drivers.iter().enumerate() {
+            let started = driver::Running::start(driver, index, scenario, self.folder);
+            let running = started.map_err(|error| {
+                self.cut(live, Stage::WarmUp, format!("driver {}: {error}", index + 1), None).without_lines()
+            })?;
+            self.bench.listener.told(&Event::DriverStarted { command: running.command() });
+            live.drivers.push(running);
+        }
+        Ok(())
+    }
+
+    fn warm_up(&mut self, live: &mut Live) -> Result<(), Cut> {
+        let warmup = self.trial.scenario.record.warmup;
+        match self.stay(live, Stage::WarmUp, warmup, |_| None::<()>)? {
+            Turn::Done(()) | Turn::TimeUp => Ok(()),
+            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::WarmUp, &exit, "before its steady phase")),
+        }
+    }
+
+    fn keep_steady(&mut self, live: &mut Live) -> Result<(), Cut> {
+        let duration = self.trial.scenario.record.duration;
+        let begun = Instant::now();
+        match self.stay(live, Stage::Steady, duration, |_| None::<()>)? {
+            Turn::Done(()) | Turn::TimeUp => Ok(()),
+            Turn::Ended(exit) if exit.status() == 0 => {
+                self.notes.push(format!(
+                    "The program ended by itself, with status 0, after {:.1} s of the {} s of its steady phase.",
+                    begun.elapsed().as_secs_f64(),
+                    duration.as_secs_f64()
+                ));
+                Ok(())
+            }
+            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::Steady, &exit, "in its steady phase")),
+        }
+    }
+
+    /// Stays in a stage until `done` says something, the time is up or the program ends.
+    fn stay<T>(
+        &mut self,
+        live: &mut Live,
+        stage: Stage,
+        limit: Duration,
+        mut done: impl FnMut(&mut Live) -> Option<T>,
+    ) -> Result<Turn<T>, Cut> {
+        let begun = Instant::now();
+        let mut tell_at = Duration::ZERO;
+        loop {
+            // How it ended is asked first: what it printed last is then there to be looked at.
+            let ended = self.has_ended(live)?;
+            if let Some(found) = done(live) {
+                return Ok(Turn::Done(found));
+            }
+            if let Some(exit) = ended {
+                return Ok(Turn::Ended(exit));
+            }
+            let progress = live.recording.progress();
+            let elapsed = begun.elapsed();
+            if elapsed >= tell_at {
+                tell_at = elapsed + TELL_EVERY;
+                self.bench.listener.told(&Event::Going { stage, elapsed, limit, recording: &progress });
+            }
+            if let Some(failure) = progress.failure {
+                return Err(self.cut(live, stage, format!("the recording failed: {failure}"), None).without_lines());
+            }
+            if self.bench.interrupt.load(Ordering::Relaxed) {
+                return Err(Cut::Interrupted);
+            }
+            self.look_at_drivers(live, stage)?;
+            if elapsed >= limit {
+                return Ok(Turn::TimeUp);
+            }
+            pause(&mut live.launched, LOOK_EVERY.min(limit - elapsed));
+        }
+    }
+
+    /// How the program ended, if it did: badly, or well with everything that it started. A launcher that hands over
+    /// to other processes and leaves with status 0 has not ended in this sense.
+    fn has_ended(&mut self, live: &mut Live) -> Result<Option<Exit>, Cut> {
+        let ended = live.launched.exit().and_then(|exit| Ok((exit, live.launched.all_ended()?)));
+        match ended {
+            Ok((Some(exit), all)) if all || exit.status() != 0 => Ok(Some(exit)),
+            Ok(_) => Ok(None),
+            Err(error) => Err(self.cut(live, Stage::Launch, error.to_string(), None)),
+        }
+    }
+
+    fn look_at_drivers(&mut self, live: &mut Live, stage: Stage) -> Result<(), Cut> {
+        for driver in &mut live.drivers {
+            let Some(exit) = driver.newly_ended() else { continue };
+            let how = how_it_ended(&exit);
+            self.bench.listener.told(&Event::DriverEnded { command: driver.command(), how: &how });
+            let command = driver.command().join(" ");
+            if exit.status() == 0 {
+                self.notes.push(format!("The driver `{command}` ended by itself in the {stage} stage, with status 0."));
+                continue;
+            }
+            let reason = format!("the driver `{command}` {how}: without it the workload is not the one that was meant");
+            let last_lines = driver.last_lines(LAST_LINES);
+            return Err(Cut::Failed(Failure { stage, reason, status: Some(exit.status()), last_lines }));
+        }
+        Ok(())
+    }
+
+    /// Ends the recording, the drivers and the program, and all that they started. Gives the outcome if that fails.
+    fn stop(&mut self, live: Live) -> Option<Outcome> {
+        self.bench.listener.told(&Event::Stopping);
+        let Live { recording, mut drivers, mut launched, .. } = live;
+        if let Ok(Some(exit)) = launched.exit() {
+            recording.note_exit(launched.pid(), exit.status());
+        }
+        // Before anything is ended: shutting down is no part of the phase.
+        let recorded = recording.stop();
+        let grace = grace(self.trial.scenario.stop);
+        // Clients first, as a server that goes away may make them fail; the last one first, as it may need the others.
+        let mut problems = Vec::new();
+        for driver in drivers.iter_mut().rev() {
+            let name = driver.command()[0].clone();
+            problems.extend(self.ended(&format!("driver `{name}`"), driver.stop(&grace)));
+        }
+        problems.extend(self.ended("program", launched.stop(&grace)));
+        problems.extend(recorded.err().map(|error| error.to_string()));
+        (!problems.is_empty()).then(|| self.failed(Stage::Stop, problems.join("; ")))
+    }
+
+    /// Notes what it took to end something, and says what could not be ended.
+    fn ended(&mut self, what: &str, report: Result<StopReport, LaunchError>) -> Option<String> {
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => return Some(format!("cannot end the {what}: {error}")),
+        };
+        if !report.killed.is_empty() {
+            let names: Vec<String> =
+                report.killed.iter().map(|ended| format!("{} ({})", ended.name, ended.pid)).collect();
+            self.notes.push(format!(
+                "The {what} did not end when asked to, and had to be killed: {}. `stop` in the lab file gives it more time.",
+                names.join(", ")
+            ));
+        }
+        (!report.survivors.is_empty()).then(|| format!("the {what} could not be ended: {report}"))
+    }
+
+    /// Makes captures of what was recorded. Gives the phases that there are captures of.
+    fn finish(&mut self, mut outcome: Outcome) -> (Outcome, Vec<Phase>) {
+        let _ = fs::remove_dir_all(self.folder.join(UNWANTED_FOLDER));
+        let mut captured = Vec::new();
+        for phase in std::mem::take(&mut self.begun) {
+            self.bench.listener.told(&Event::Finishing { phase });
+            match self.finish_phase(phase) {
+                Ok(()) => captured.push(phase),
+                Err(reason) if outcome.is_recorded() => outcome = self.failed(Stage::Finish, reason),
+                Err(reason) => self.notes.push(format!("The {phase} phase was lost: {reason}.")),
+            }
+        }
+        (outcome, captured)
+    }
+
+    fn finish_phase(&mut self, phase: Phase) -> Result<(), String> {
+        let folder = self.folder_of(phase);
+        let mut capture = self.bench.recorder.finish(&folder).map_err(|error| error.to_string())?;
+        capture.info.environment.extend(self.trial.scenario.env.clone());
+        capture.info.notes.extend(self.notes.iter().cloned());
+        disk::write(&capture, &folder).map_err(|error| {
+            format!("{error}; once this is repaired, `stepscope recover {}` makes the capture", folder.display())
+        })?;
+        // The capture holds all of it.
+        let _ = fs::remove_file(folder.join(disk::RAW_LOG_FILE));
+        self.bench.listener.told(&Event::Captured { phase, folder: &folder, samples: capture.samples.len() });
+        Ok(())
+    }
+
+    /// Lets the captures say how the trial ended.
+    fn remark(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Failed(failure) => {
+                self.notes.push(format!("The scenario failed in its {} stage: {}.", failure.stage, failure.reason));
+            }
+            Outcome::Interrupted => self.notes.push("The user interrupted the run in this scenario.".to_owned()),
+            Outcome::Recorded | Outcome::NotRun => {}
+        }
+    }
+
+    fn failed(&self, stage: Stage, reason: String) -> Outcome {
+        let last_lines = OutputFile::new(self.folder.join(OUTPUT_FILE)).last_lines(LAST_LINES);
+        Outcome::Failed(Failure { stage, reason, status: None, last_lines })
+    }
+
+    fn cut(&self, live: &Live, stage: Stage, reason: String, status: Option<i32>) -> Cut {
+        Cut::Failed(Failure { stage, reason, status, last_lines: live.output.last_lines(LAST_LINES) })
+    }
+
+    fn cut_by_end(&self, live: &Live, stage: Stage, exit: &Exit, when: &str) -> Cut {
+        let program = &self.trial.scenario.command[0];
+        let seconds = live.since.elapsed().as_secs_f64();
+        let reason = format!("`{program}` {} {when}, {seconds:.1} s after launch", how_it_ended(exit));
+        self.cut(live, stage, reason, Some(exit.status()))
+    }
+
+    fn cut_by_recorder(&self, stage: Stage, error: &RecordError) -> Cut {
+        Cut::Failed(Failure { stage, reason: error.to_string(), status: None, last_lines: Vec::new() })
+    }
+}
+
+impl Cut {
+    /// For failures that are not the program's: its output would mislead.
+    fn without_lines(mut self) -> Self {
+        if let Cut::Failed(failure) = &mut self {
+            failure.last_lines.clear();
+        }
+        self
+    }
+}
+
+fn grace(stop: StopSettings) -> Grace {
+    Grace { after_interrupt: stop.interrupt, after_terminate: stop.terminate, ..Grace::default() }
+}
+
+/// Waits that long, or until the program ends.
+fn pause(launched: &mut Launched, length: Duration) {
+    // Once it has ended, waiting for its end would return at once, again and again.
+    match launched.exit() {
+        Ok(None) => drop(launched.wait_for(length)),
+        _ => std::thread::sleep(length),
+    }
+}

@@ -1,0 +1,257 @@
+//! The lab file, `stepscope.toml`: what to run, what to record of it, and which code is the user's own.
+//!
+//! `docs/lab-file.md` documents every key with its default. [`LabFile::read`] resolves all of them, so that the rest of
+//! this crate sees no optional setting: paths are absolute, `[record]` is merged into each scenario, and
+//! [`LabFile::trials`] multiplies scenarios by variants.
+//!
+//! ```
+//! use stepscope_lab::lab_file::{LabFile, Ready};
+//!
+//! let lab = LabFile::parse("/home/me/lab/stepscope.toml".as_ref(), r#"
+//!     [scenario.shapes]
+//!     command = ["gz", "sim", "-s", "-r", "shapes.sdf"]
+//!     ready = { log = "Loaded world" }
+//! "#)?;
+//! assert_eq!(lab.scenarios[0].ready, Some(Ready::Log("Loaded world".into())));
+//! assert_eq!(lab.scenarios[0].record.frequency_hz, 997);
+//! # Ok::<(), stepscope_lab::lab_file::LabFileError>(())
+//! ```
+
+mod decode;
+mod problem;
+mod settings;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use regex::Regex;
+use stepscope_analyze::Ownership;
+use stepscope_model::{Dimension, Phase};
+
+pub use problem::{LabFileError, Problem};
+pub use trial::{Selection, SelectionError, Trial};
+
+/// The name a lab file has unless one is given.
+pub const FILE_NAME: &str = "stepscope.toml";
+
+/// The variant's name under which a scenario is recorded as it is written.
+pub const BASE: &str = "base";
+
+/// Larger files are not lab files.
+const LARGEST_BYTES: u64 = 4 << 20;
+
+/// A lab file, checked, with every default filled in.
+#[derive(Debug, Clone)]
+pub struct LabFile {
+    /// Where it was read from, absolute.
+    pub path: PathBuf,
+    /// Its text, as read.
+    pub text: String,
+    /// `[project] name`: heads the report. The name of the file's folder unless given.
+    pub name: String,
+    /// `[project] owned`; relative source globs are also meant from the file's folder.
+    pub owned: Ownership,
+    /// The scenarios, in the order of the file. Never empty.
+    pub scenarios: Vec<Scenario>,
+    /// The variants, in the order of the file.
+    pub variants: Vec<Variant>,
+}
+
+/// A workload.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The key it has in the lab file: letters, digits, `_` and `-`.
+    pub name: String,
+    /// What it stresses, in a sentence.
+    pub axis: Option<String>,
+    /// Program and arguments. Never empty.
+    pub command: Vec<String>,
+    /// Directory it runs in.
+    pub cwd: PathBuf,
+    /// Variables added to the environment.
+    pub env: BTreeMap<String, String>,
+    /// When loading is over. Without it there is no loading phase.
+    pub ready: Option<Ready>,
+    /// Clients attached once it is ready.
+    pub drivers: Vec<Driver>,
+    /// What marks a simulation step.
+    pub step: Option<StepSource>,
+    /// What is recorded of it.
+    pub record: RecordSettings,
+    /// How it is stopped.
+    pub stop: StopSettings,
+    /// Which code is owned.
+    pub owned: Ownership,
+}
+
+/// The event that ends the loading phase.
+#[derive(Debug, Clone)]
+pub enum Ready {
+    /// `log`: a line of its output holds this text.
+    Log(String),
+    /// `log_regex`: a line of its output matches.
+    LogRegex(Regex),
+    /// `port`: a process of the scenario listens on this TCP port.
+    Port(u16),
+    /// `file`: this file appears, or is replaced or written if it was there at launch.
+    File(PathBuf),
+    /// `steps`: this many simulation steps have ended.
+    Steps(u64),
+    /// `after_s`: this long after launch.
+    After(Duration),
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Ready::Log(a), Ready::Log(b)) => a == b,
+            (Ready::LogRegex(a), Ready::LogRegex(b)) => a.as_str() == b.as_str(),
+            (Ready::Port(a), Ready::Port(b)) => a == b,
+            (Ready::File(a), Ready::File(b)) => a == b,
+            (Ready::Steps(a), Ready::Steps(b)) => a == b,
+            (Ready::After(a), Ready::After(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// A client that must be attached for the workload to be the one that is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// Program and arguments. Never empty.
+    pub command: Vec<String>,
+    /// Directory it runs in; that of the scenario unless given.
+    pub cwd: Option<PathBuf>,
+    /// Variables added to the scenario's environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What marks one iteration of the simulation loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepSource {
+    /// `scope`: a named scope, e.g. `SimulationRunner::Step`.
+    Scope(String),
+    /// `function`: each call of this function.
+    Function(String),
+    /// `"marks"`: the program includes our marks.
+    Marks,
+}
+
+/// What is recorded: `[record]`, overridden by the scenario's own `record`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordSettings {
+    /// Kinds of evidence asked for, without repetition. A scenario with a `step` asks for `steps` too.
+    pub dimensions: Vec<Dimension>,
+    /// Samples per second of CPU time.
+    pub frequency_hz: u64,
+    /// Phases recorded, in the order they happen. Never empty.
+    pub phases: Vec<Phase>,
+    /// How long a scenario may take to become ready.
+    pub loading_timeout: Duration,
+    /// Time between ready (and the start of the drivers) and the steady recording.
+    pub warmup: Duration,
+    /// Length of the steady recording.
+    pub duration: Duration,
+}
+
+impl RecordSettings {
+    /// Whether this phase is to be recorded.
+    pub fn records(&self, phase: Phase) -> bool {
+        self.phases.contains(&phase)
+    }
+}
+
+impl Default for RecordSettings {
+    fn default() -> Self {
+        Self {
+            dimensions: vec![
+                Dimension::Cpu,
+                Dimension::Offcpu,
+                Dimension::Sched,
+                Dimension::Faults,
+                Dimension::Resources,
+            ],
+            frequency_hz: 997,
+            phases: vec![Phase::Loading, Phase::Steady],
+            loading_timeout: Duration::from_secs(120),
+            warmup: Duration::from_secs(5),
+            duration: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How long each signal is given before the next, stronger one: SIGINT, SIGTERM, SIGKILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StopSettings {
+    /// Time between SIGINT and SIGTERM.
+    pub interrupt: Duration,
+    /// Time between SIGTERM and SIGKILL.
+    pub terminate: Duration,
+}
+
+impl Default for StopSettings {
+    fn default() -> Self {
+        Self { interrupt: Duration::from_secs(5), terminate: Duration::from_secs(5) }
+    }
+}
+
+/// A named way to run the same scenarios: what it changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// The key it has in the lab file.
+    pub name: String,
+    /// Variables added to the scenario's environment, or replacing those it sets.
+    pub env: BTreeMap<String, String>,
+    /// Replaces the scenario's command.
+    pub command: Option<Vec<String>>,
+    /// Replaces the scenario's directory.
+    pub cwd: Option<PathBuf>,
+    /// The scenarios it applies to; all unless given.
+    pub scenarios: Option<Vec<String>>,
+}
+
+impl Variant {
+    /// Whether it changes nothing, and so only gives a name to the scenarios as they are written.
+    pub fn changes_nothing(&self) -> bool {
+        self.env.is_empty() && self.command.is_none() && self.cwd.is_none()
+    }
+}
+
+impl LabFile {
+    /// Reads and checks a lab file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or with everything that is wrong in it: each with line, column and what is expected.
+    pub fn read(path: &Path) -> Result<Self, LabFileError> {
+        let unreadable = |source| LabFileError::Unreadable { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > LARGEST_BYTES {
+            let bytes = std::fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
+            return Err(LabFileError::TooLarge { path: path.to_owned(), bytes, limit: LARGEST_BYTES });
+        }
+        let text = String::from_utf8(bytes).map_err(|error| LabFileError::NotText {
+            path: path.to_owned(),
+            offset: error.utf8_error().valid_up_to(),
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// Checks the text of a lab file that lies at `path`, which relative paths in it start from.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, LabFileError> {
+        settings::parse(path, text).map_err(|problems| LabFileError::Wrong { path: path.to_owned(), problems })
+    }
+
+    /// The folder that relative paths start from.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+}

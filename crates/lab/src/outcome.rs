@@ -1,0 +1,159 @@
+//! What came of running a scenario: kept in `run.json`, told to the user, turned into an exit code.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use stepscope_record::launch::Exit;
+
+/// What came of one trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum Outcome {
+    /// It has not been run yet, or the run ended before its turn.
+    NotRun,
+    /// Every phase asked for was recorded.
+    Recorded,
+    /// It went wrong; phases recorded before that are kept.
+    Failed(Failure),
+    /// The user interrupted it; what was recorded so far is kept.
+    Interrupted,
+}
+
+/// What went wrong with a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// In which part of its life.
+    pub stage: Stage,
+    /// What happened and what may help, in sentences.
+    pub reason: String,
+    /// Exit code, or 128 + signal, of the program that ended, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<i32>,
+    /// Last lines of the output of the program at fault, oldest first.
+    #[serde(default)]
+    pub last_lines: Vec<String>,
+}
+
+/// The parts of a trial's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Being started.
+    Launch,
+    /// From launch until ready.
+    Loading,
+    /// Drivers started, steady recording not yet begun.
+    WarmUp,
+    /// The steady recording.
+    Steady,
+    /// Being ended.
+    Stop,
+    /// Naming addresses and writing captures.
+    Finish,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Stage::Launch => "launch",
+            Stage::Loading => "loading",
+            Stage::WarmUp => "warm-up",
+            Stage::Steady => "steady",
+            Stage::Stop => "stop",
+            Stage::Finish => "finish",
+        })
+    }
+}
+
+impl Outcome {
+    /// Whether every phase asked for was recorded.
+    pub fn is_recorded(&self) -> bool {
+        *self == Outcome::Recorded
+    }
+
+    /// One line: `recorded`, `interrupted`, `failed (loading): ...`.
+    pub fn summary(&self) -> String {
+        match self {
+            Outcome::NotRun => "not run".to_owned(),
+            Outcome::Recorded => "recorded".to_owned(),
+            Outcome::Failed(failure) => format!("failed ({}): {}", failure.stage, failure.reason),
+            Outcome::Interrupted => "interrupted".to_owned(),
+        }
+    }
+}
+
+/// The exit code of `stepscope run`, as `docs/lab-file.md` documents it: 0 if all trials were recorded, 130 if the run
+/// was interrupted, else 1.
+pub fn exit_code<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> u8 {
+    let mut code = 0;
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Recorded => {}
+            Outcome::Interrupted => return 130,
+            Outcome::Failed(_) | Outcome::NotRun => code = 1,
+        }
+    }
+    code
+}
+
+/// `exited with status 3`, `was killed by SIGSEGV`.
+pub(crate) fn how_it_ended(exit: &Exit) -> String {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was killed by {}", signal_name(signal)),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL (by someone, or for lack of memory)",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGSYS => "SIGSYS",
+        _ => return format!("signal {signal}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> Outcome {
+        Outcome::Failed(Failure { stage: Stage::Loading, reason: "x".into(), status: Some(3), last_lines: Vec::new() })
+    }
+
+    #[test]
+    fn the_exit_code_tells_all_recorded_from_some_failed_and_from_interrupted() {
+        assert_eq!(exit_code(&[Outcome::Recorded, Outcome::Recorded]), 0);
+        assert_eq!(exit_code(&[failed(), Outcome::Recorded]), 1);
+        assert_eq!(exit_code(&[failed(), Outcome::Interrupted, Outcome::NotRun]), 130);
+    }
+
+    #[test]
+    fn an_outcome_is_written_flat() {
+        let text = serde_json::to_string(&failed()).unwrap();
+        assert_eq!(text, r#"{"outcome":"failed","stage":"loading","reason":"x","status":3,"last_lines":[]}"#);
+        assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), failed());
+    }
+
+    #[test]
+    fn an_exit_is_told_by_its_status_or_the_name_of_its_signal() {
+        let exit = |code, signal| Exit { code, signal, usage: Default::default() };
+        assert_eq!(how_it_ended(&exit(Some(3), None)), "exited with status 3");
+        assert_eq!(how_it_ended(&exit(None, Some(libc::SIGSEGV))), "was killed by SIGSEGV");
+        assert_eq!(how_it_ended(&exit(None, Some(63))), "was killed by signal 63");
+    }
+}

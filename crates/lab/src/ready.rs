@@ -1,0 +1,322 @@
+//! When a scenario is ready: the conditions that end its loading phase.
+//!
+//! A [`Watch`] is a state machine. It is shown an [`Observation`] every few milliseconds and says when its condition
+//! has come true; what only the system knows it asks of [`Surroundings`], so that tests need no processes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+
+use crate::lab_file::Ready;
+use crate::output::printable;
+
+mod surroundings;
+
+pub use surroundings::{FileState, Listener, Surroundings, TreeSurroundings};
+
+/// The longest line that is kept while its end is not there. Of longer ones the last part is.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// How often conditions that look into `/proc` are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What happened since the last look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Observation<'a> {
+    /// Time since the scenario was launched.
+    pub since_launch: Duration,
+    /// New output of the scenario.
+    pub output: &'a [u8],
+    /// Steps that have ended so far, where they are counted.
+    pub steps: Option<u64>,
+}
+
+/// Waits for the condition of one launch.
+#[derive(Debug)]
+pub struct Watch {
+    condition: Condition,
+}
+
+#[derive(Debug)]
+enum Condition {
+    Log { wanted: Wanted, line: Vec<u8> },
+    Port { port: u16, next_look: Duration },
+    File { path: PathBuf, at_launch: Option<FileState> },
+    Steps(u64),
+    After(Duration),
+}
+
+#[derive(Debug)]
+enum Wanted {
+    Text(String),
+    Match(Regex),
+}
+
+impl Watch {
+    /// A watch for `ready`, made before the launch: a file that is there already does not count.
+    pub fn new(ready: &Ready, surroundings: &mut dyn Surroundings) -> Self {
+        let condition = match ready {
+            Ready::Log(text) => Condition::Log { wanted: Wanted::Text(text.clone()), line: Vec::new() },
+            Ready::LogRegex(regex) => Condition::Log { wanted: Wanted::Match(regex.clone()), line: Vec::new() },
+            Ready::Port(port) => Condition::Port { port: *port, next_look: Duration::ZERO },
+            Ready::File(path) => Condition::File { path: path.clone(), at_launch: surroundings.file(path) },
+            Ready::Steps(steps) => Condition::Steps(*steps),
+            Ready::After(time) => Condition::After(*time),
+        };
+        Self { condition }
+    }
+
+    /// Whether the condition has come true, and by what: a phrase such as ``output "Loaded world"``.
+    pub fn look(&mut self, seen: &Observation, surroundings: &mut dyn Surroundings) -> Option<String> {
+        match &mut self.condition {
+            Condition::Log { wanted, line } => {
+                let line = find_line(wanted, line, seen.output)?;
+                Some(format!("output \"{}\"", shortened(&line)))
+            }
+            Condition::Port { port, next_look } => {
+                if seen.since_launch < *next_look {
+                    return None;
+                }
+                *next_look = seen.since_launch + LOOK_EVERY;
+                let pid = surroundings.listeners(*port).into_iter().find_map(|listener| listener.pid)?;
+                Some(format!("port {port} open in process {pid}"))
+            }
+            Condition::File { path, at_launch } => {
+                let now = surroundings.file(path)?;
+                (Some(now) != *at_launch).then(|| format!("file {}", path.display()))
+            }
+            Condition::Steps(steps) => (seen.steps? >= *steps).then(|| format!("{steps} steps")),
+            Condition::After(time) => {
+                (seen.since_launch >= *time).then(|| format!("{} s after launch", time.as_secs_f64()))
+            }
+        }
+    }
+
+    /// What was waited for in vain, and what may help, in a sentence.
+    pub fn explain_failure(&self, surroundings: &mut dyn Surroundings) -> String {
+        match &self.condition {
+            Condition::Log { wanted, .. } => {
+                let wanted = match wanted {
+                    Wanted::Text(text) => format!("held \"{text}\""),
+                    Wanted::Match(regex) => format!("matched `{regex}`"),
+                };
+                format!(
+                    "no line of its output {wanted}. A program may hold its output back when it does not write to a \
+                     terminal: run it under `stdbuf -oL`, or with PYTHONUNBUFFERED=1 for Python"
+                )
+            }
+            Condition::Port { port, .. } => {
+                let others = surroundings.listeners(*port);
+                match others.iter().find(|listener| listener.pid.is_none()) {
+                    Some(_) => format!(
+                        "none of its processes listened on TCP port {port}; a program outside the scenario does: end \
+                         it, or take another port"
+                    ),
+                    None => format!("none of its processes listened on TCP port {port}"),
+                }
+            }
+            Condition::File { path, at_launch } => {
+                let verb = if at_launch.is_some() { "changed" } else { "appeared" };
+                format!("the file {} never {verb}", path.display())
+            }
+            Condition::Steps(steps) => format!("fewer than {steps} steps ended"),
+            Condition::After(time) => {
+                format!("`after_s` is {} s, longer than the loading timeout", time.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// The first line that is wanted among those that `output` ends or goes on with. `line` holds what came before of the
+/// line that has not ended.
+fn find_line(wanted: &Wanted, line: &mut Vec<u8>, output: &[u8]) -> Option<String> {
+    let mut rest = output;
+    while let Some(end) = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
+        line.extend_from_slice(&rest[..end]);
+        rest = &rest[end + 1..];
+        let complete = printable(&std::mem::take(line));
+        let found = match wanted {
+            Wanted::Text(text) => complete.contains(text.as_str()),
+            Wanted::Match(regex) => regex.is_match(&complete),
+        };
+        if found {
+            return Some(complete);
+        }
+    }
+    line.extend_from_slice(rest);
+    // A prompt has no line end and may never get one. A pattern may mean the end of the line, so it waits for it.
+    if let Wanted::Text(text) = wanted {
+        let so_far = printable(line);
+        if !rest.is_empty() && so_far.contains(text.as_str()) {
+            return Some(so_far);
+        }
+    }
+    if line.len() > LONGEST_LINE {
+        line.drain(..line.len() - LONGEST_LINE / 2);
+    }
+    None
+}
+
+fn shortened(line: &str) -> String {
+    const LONGEST: usize = 100;
+    let line = line.trim();
+    if line.chars().count() <= LONGEST {
+        return line.to_owned();
+    }
+    line.chars().take(LONGEST).chain(std::iter::once('\u{2026}')).collect()
+}
+
+/// Whether this condition can be observed at all by a recorder that counts steps or does not.
+///
+/// # Errors
+/// A sentence that says why not and what to write instead.
+pub fn check_observable(ready: &Ready, steps: StepsSeen) -> Result<(), String> {
+    match (ready, steps) {
+        (Ready::Steps(_), StepsSeen::Never { reason }) => Err(format!(
+            "`ready = {{ steps = ... }}` needs steps to be counted while recording: {reason}. \
+             Until then use `log`, `port`, `file` or `after_s`"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a recorder knows of steps while it records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepsSeen {
+    /// [`Observation::steps`] will be given.
+    WhileRecording,
+    /// It will not.
+    Never {
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Fake {
+        file: Option<FileState>,
+        listeners: Vec<Listener>,
+        looks: usize,
+    }
+
+    impl Surroundings for Fake {
+        fn file(&mut self, _: &Path) -> Option<FileState> {
+            self.file
+        }
+
+        fn listeners(&mut self, _: u16) -> Vec<Listener> {
+            self.looks += 1;
+            self.listeners.clone()
+        }
+    }
+
+    /// The text or pattern, the pieces of output, and what is found after which piece.
+    fn found(ready: &Ready, pieces: &[&str]) -> Option<(usize, String)> {
+        let mut watch = Watch::new(ready, &mut Fake::default());
+        pieces.iter().enumerate().find_map(|(index, piece)| {
+            let seen = Observation { output: piece.as_bytes(), ..Observation::default() };
+            Some((index, watch.look(&seen, &mut Fake::default())?))
+        })
+    }
+
+    #[test]
+    fn text_is_found_in_a_line_that_comes_in_pieces_with_colours_and_without_an_end() {
+        let ready = Ready::Log("Loaded world".into());
+        let line = |line: &str| format!("output \"{line}\"");
+        assert_eq!(found(&ready, &["[Msg] Load", "ed wor", "ld.\n"]), Some((2, line("[Msg] Loaded world."))));
+        assert_eq!(found(&ready, &["Loaded\nworld\n", ""]), None);
+        assert_eq!(found(&ready, &["\x1b[1mLoaded\x1b[0m world> "]), Some((0, line("Loaded world>"))));
+        assert_eq!(found(&ready, &["10 %\rLoaded world\r"]), Some((0, line("Loaded world"))));
+    }
+
+    #[test]
+    fn a_pattern_waits_for_the_end_of_the_line() {
+        let ready = Ready::LogRegex(Regex::new("^Loaded [0-9]+$").unwrap());
+        assert_eq!(found(&ready, &["Loaded 3", "0\n"]), Some((1, "output \"Loaded 30\"".into())));
+        assert_eq!(found(&ready, &["was Loaded 30\n"]), None);
+    }
+
+    #[test]
+    fn a_line_without_an_end_does_not_fill_the_memory_and_its_last_part_is_still_searched() {
+        let mut watch = Watch::new(&Ready::Log("needle".into()), &mut Fake::default());
+        let hay = vec![b'h'; 100_000];
+        for _ in 0..5 {
+            let seen = Observation { output: &hay, ..Observation::default() };
+            assert_eq!(watch.look(&seen, &mut Fake::default()), None);
+        }
+        let Condition::Log { line, .. } = &watch.condition else { panic!() };
+        assert!(line.len() <= LONGEST_LINE);
+        let seen = Observation { output: b"nee", ..Observation::default() };
+        assert_eq!(watch.look(&seen, &mut Fake::default()), None);
+        let seen = Observation { output: b"dle", ..Observation::default() };
+        assert!(watch.look(&seen, &mut Fake::default()).is_some());
+    }
+
+    #[test]
+    fn a_port_counts_only_when_a_process_of_the_scenario_holds_it() {
+        let mut fake = Fake { listeners: vec![Listener { pid: None }], ..Fake::default() };
+        let mut watch = Watch::new(&Ready::Port(11345), &mut fake);
+        let at = |ms| Observation { since_launch: Duration::from_millis(ms), ..Observation::default() };
+        assert_eq!(watch.look(&at(0), &mut fake), None);
+        assert!(watch.explain_failure(&mut fake).contains("a program outside the scenario does"));
+        fake.listeners.push(Listener { pid: Some(7) });
+        assert_eq!(watch.look(&at(100), &mut fake), Some("port 11345 open in process 7".into()));
+    }
+
+    #[test]
+    fn proc_is_looked_at_ten_times_a_second_and_not_more() {
+        let mut fake = Fake::default();
+        let mut watch = Watch::new(&Ready::Port(1), &mut fake);
+        for ms in 0..1000 {
+            let seen = Observation { since_launch: Duration::from_millis(ms), ..Observation::default() };
+            watch.look(&seen, &mut fake);
+        }
+        assert_eq!(fake.looks, 10);
+    }
+
+    #[test]
+    fn a_file_counts_when_it_appears_or_is_written_anew() {
+        let state = |modified_ns| Some(FileState { identity: (1, 2), bytes: 3, modified_ns });
+        let ready = Ready::File("/run/ready".into());
+        let mut fake = Fake::default();
+        let mut watch = Watch::new(&ready, &mut fake);
+        assert_eq!(watch.look(&Observation::default(), &mut fake), None);
+        fake.file = state(1);
+        assert_eq!(watch.look(&Observation::default(), &mut fake), Some("file /run/ready".into()));
+
+        let mut watch = Watch::new(&ready, &mut fake);
+        assert_eq!(watch.look(&Observation::default(), &mut fake), None);
+        assert_eq!(watch.explain_failure(&mut fake), "the file /run/ready never changed");
+        fake.file = state(2);
+        assert!(watch.look(&Observation::default(), &mut fake).is_some());
+    }
+
+    #[test]
+    fn time_and_steps_are_counted_from_the_launch() {
+        let mut fake = Fake::default();
+        let mut watch = Watch::new(&Ready::After(Duration::from_millis(1500)), &mut fake);
+        let at = |ms, steps| Observation { since_launch: Duration::from_millis(ms), steps, output: b"" };
+        assert_eq!(watch.look(&at(1499, None), &mut fake), None);
+        assert_eq!(watch.look(&at(1500, None), &mut fake), Some("1.5 s after launch".into()));
+        let mut watch = Watch::new(&Ready::Steps(10), &mut fake);
+        assert_eq!(watch.look(&at(0, None), &mut fake), None);
+        assert_eq!(watch.look(&at(0, Some(9)), &mut fake), None);
+        assert_eq!(watch.look(&at(0, Some(10)), &mut fake), Some("10 steps".into()));
+    }
+
+    #[test]
+    fn steps_are_refused_as_a_condition_when_no_one_counts_them() {
+        let never = StepsSeen::Never { reason: "this build records no steps" };
+        let error = check_observable(&Ready::Steps(10), never).unwrap_err();
+        assert!(error.contains("this build records no steps"), "{error}");
+        assert_eq!(check_observable(&Ready::Steps(10), StepsSeen::WhileRecording), Ok(()));
+        assert_eq!(check_observable(&Ready::Port(1), never), Ok(()));
+    }
+}

@@ -1,0 +1,404 @@
+//! A run on disk: every capture that one execution of a lab file made, and what came of each scenario.
+//!
+//! ```text
+//! stepscope-runs/
+//!   latest -> 2026-11-21T11-44-51Z
+//!   2026-11-21T11-44-51Z/
+//!     run.json                          what was run, on which machine, and what came of it
+//!     stepscope.toml                    the lab file, as it was
+//!     report.html  rank.json  rank.tsv
+//!     shapes/base/output.log            what the program printed; driver-N.log for its drivers
+//!     shapes/base/loading/              a capture: capture.json and Parquet tables
+//!     shapes/base/steady/
+//!     shapes/after/...
+//! ```
+//!
+//! Every capture lies at the same depth, under `RUN/SCENARIO/VARIANT/PHASE` (the variant of a lab file without variants
+//! is `base`), so that engines that know partitioned folders query many runs in place.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+use stepscope_model::{Machine, Phase, disk};
+use stepscope_record::clock;
+
+use crate::event::Event;
+use crate::execution::{Bench, execute};
+use crate::lab_file::{FILE_NAME, LabFile, Trial};
+use crate::outcome::Outcome;
+
+/// Name of the file that describes a run.
+pub const RUN_FILE: &str = "run.json";
+
+/// Name of the folder that runs are kept in, unless another is given.
+pub const RUNS_FOLDER: &str = "stepscope-runs";
+
+/// Name of the link to the newest run.
+pub const LATEST: &str = "latest";
+
+/// Version of `run.json`. Raised when a reader of the old form would misread the new.
+const SCHEMA: u32 = 1;
+
+/// No `run.json` of ours is larger.
+const LARGEST_RUN_FILE: u64 = 64 << 20;
+
+/// Captures lie at most so deep below a folder that is opened: run, scenario, variant, phase.
+const DEPTH: usize = 4;
+
+/// More captures than any run has; a folder with more is something else.
+const MOST_CAPTURES: usize = 100_000;
+
+/// What `run.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Version of this form.
+    pub schema: u32,
+    /// Program and version that made the run.
+    pub tool: String,
+    /// Name of the project, from the lab file.
+    pub name: String,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// When it ended; absent while it goes on, and if it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// The machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The trials, in the order they were planned.
+    pub trials: Vec<TrialInfo>,
+}
+
+/// What was run once, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialInfo {
+    /// The scenario.
+    pub scenario: String,
+    /// The variant; absent where the lab file has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// What the scenario stresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Directory it ran in.
+    pub cwd: String,
+    /// Variables that the lab file set.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Commands of the drivers.
+    #[serde(default)]
+    pub drivers: Vec<Vec<String>>,
+    /// What came of it.
+    pub result: Outcome,
+    /// Time from launch until it was ready, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_after_ns: Option<u64>,
+    /// What said that it was ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_by: Option<String>,
+    /// Phases of which a capture was written.
+    #[serde(default)]
+    pub captured: Vec<Phase>,
+    /// Remarks, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl TrialInfo {
+    fn planned(trial: &Trial) -> Self {
+        let scenario = &trial.scenario;
+        Self {
+            scenario: scenario.name.clone(),
+            variant: trial.variant.clone(),
+            axis: scenario.axis.clone(),
+            command: scenario.command.clone(),
+            cwd: scenario.cwd.display().to_string(),
+            env: scenario.env.clone(),
+            drivers: scenario.drivers.iter().map(|driver| driver.command.clone()).collect(),
+            result: Outcome::NotRun,
+            ready_after_ns: None,
+            ready_by: None,
+            captured: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// `scenario`, or `scenario/variant`.
+    pub fn label(&self) -> String {
+        match &self.variant {
+            Some(variant) => format!("{}/{variant}", self.scenario),
+            None => self.scenario.clone(),
+        }
+    }
+}
+
+/// A run could not be made or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file or folder cannot be made, read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is nothing at the path.
+    #[error("{}: no such run; `stepscope run` makes one in {RUNS_FOLDER}/", path.display())]
+    Absent {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It holds no captures.
+    #[error("{}: not a run: it holds neither {RUN_FILE} nor captures; give the folder that `stepscope run` named, e.g. {RUNS_FOLDER}/{LATEST}", path.display())]
+    NotARun {
+        /// The path.
+        path: PathBuf,
+    },
+    /// `run.json` is not what it should be.
+    #[error("{}: damaged: {reason}; without this file the captures beside it are read by themselves", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// `run.json` was written by a newer program.
+    #[error("{}: schema {found} is newer than this program reads ({SCHEMA}); use a newer stepscope", path.display())]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RunError + '_ {
+    move |source| RunError::Io { path: path.to_owned(), source }
+}
+
+/// A run on disk.
+#[derive(Debug, Clone)]
+pub struct Run {
+    folder: PathBuf,
+    info: Option<RunInfo>,
+}
+
+impl Run {
+    /// Makes the folder of a new run below `runs`, named by the time, and links `latest` to it.
+    ///
+    /// # Errors
+    /// [`RunError::Io`]
+    pub fn create(runs: &Path, lab: &LabFile, trials: &[Trial]) -> Result<Self, RunError> {
+        fs::create_dir_all(runs).map_err(io_error(runs))?;
+        let started_at = clock::utc_now();
+        let folder = create_unused(runs, &clock::utc_file_name())?;
+        let copy = folder.join(FILE_NAME);
+        fs::write(&copy, &lab.text).map_err(io_error(&copy))?;
+        let info = RunInfo {
+            schema: SCHEMA,
+            tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
+            name: lab.name.clone(),
+            started_at,
+            ended_at: None,
+            machine: Some(stepscope_record::machine::describe()),
+            trials: trials.iter().map(TrialInfo::planned).collect(),
+        };
+        let run = Self { folder, info: Some(info) };
+        run.write_info()?;
+        link_latest(runs, &run.folder);
+        Ok(run)
+    }
+
+    /// Opens a run, or any folder with captures in it. Captures that were deleted since are simply not there.
+    ///
+    /// # Errors
+    /// If there is no run, or `run.json` is damaged or newer than this program.
+    pub fn open(path: &Path) -> Result<Self, RunError> {
+        match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(RunError::Absent { path: path.into() });
+            }
+            Err(error) => return Err(io_error(path)(error)),
+            Ok(metadata) if !metadata.is_dir() => return Err(RunError::NotARun { path: path.into() }),
+            Ok(_) => {}
+        }
+        let latest = path.join(LATEST);
+        if !path.join(RUN_FILE).exists() && latest.join(RUN_FILE).exists() {
+            return Self::open(&latest);
+        }
+        let run = Self { folder: path.to_owned(), info: read_info(&path.join(RUN_FILE))? };
+        if run.info.is_none() && run.captures().is_empty() {
+            return Err(RunError::NotARun { path: path.into() });
+        }
+        Ok(run)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What `run.json` says; `None` for a folder of captures without one.
+    pub fn info(&self) -> Option<&RunInfo> {
+        self.info.as_ref()
+    }
+
+    /// Folders of the captures that are there, in the order of the trials and then by path.
+    pub fn captures(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        find_folders(&self.folder, DEPTH, &disk::is_capture, &mut found);
+        self.in_order_of_trials(found)
+    }
+
+    /// Folders that hold a recording of which no capture was made: the recorder was killed, or the disk was full.
+    /// `stepscope recover` makes captures of them.
+    pub fn unfinished(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let unfinished = |path: &Path| !disk::is_capture(path) && path.join(disk::RAW_LOG_FILE).is_file();
+        find_folders(&self.folder, DEPTH, &unfinished, &mut found);
+        self.in_order_of_trials(found)
+    }
+
+    fn in_order_of_trials(&self, mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
+        let trials = self.info.as_ref().map(|info| info.trials.as_slice()).unwrap_or_default();
+        let place_of = |folder: &PathBuf| {
+            let inside = folder.strip_prefix(&self.folder).unwrap_or(folder);
+            let parts: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
+            let is_trial = |trial: &TrialInfo| {
+                let variant = trial.variant.as_deref().unwrap_or(crate::lab_file::BASE);
+                parts.first() == Some(&trial.scenario.as_str()) && parts.get(1) == Some(&variant)
+            };
+            trials.iter().position(is_trial).unwrap_or(usize::MAX)
+        };
+        folders.sort_by_cached_key(|folder| (place_of(folder), folder.clone()));
+        folders
+    }
+
+    fn write_info(&self) -> Result<(), RunError> {
+        let path = self.folder.join(RUN_FILE);
+        let text = serde_json::to_string_pretty(&self.info)
+            .map_err(|error| RunError::Damaged { path: path.clone(), reason: error.to_string() })?;
+        write_whole(&path, format!("{text}\n").as_bytes()).map_err(io_error(&path))
+    }
+
+    /// Runs the trials one after the other, each recorded into its folder. One that fails does not keep the others
+    /// from being run; an interrupt does. `run.json` is brought up to date after each.
+    ///
+    /// # Errors
+    /// If `run.json` cannot be written.
+    pub fn conduct(&mut self, trials: &[Trial], bench: &mut Bench<'_>) -> Result<(), RunError> {
+        for (index, trial) in trials.iter().enumerate() {
+            if bench.interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+            bench.listener.told(&Event::Begun { trial, index, of: trials.len() });
+            let executed = execute(trial, &self.folder.join(trial.folder()), bench);
+            bench.listener.told(&Event::Ended { trial, outcome: &executed.outcome });
+            if let Some(info) = self.info.as_mut().and_then(|info| info.trials.get_mut(index)) {
+                info.result = executed.outcome;
+                if let Some((after, by)) = executed.ready {
+                    info.ready_after_ns = u64::try_from(after.as_nanos()).ok();
+                    info.ready_by = Some(by);
+                }
+                info.captured = executed.captured;
+                info.notes = executed.notes;
+            }
+            self.write_info()?;
+        }
+        if let Some(info) = &mut self.info {
+            info.ended_at = Some(clock::utc_now());
+        }
+        self.write_info()
+    }
+
+    /// What came of the trials.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        self.info.iter().flat_map(|info| &info.trials).map(|trial| &trial.result)
+    }
+}
+
+/// Makes `runs/name`, or the first of `runs/name-2`, `runs/name-3`, ... that is not there. A run never writes into the
+/// folder of another.
+fn create_unused(runs: &Path, name: &str) -> Result<PathBuf, RunError> {
+    let mut folder = runs.join(name);
+    for number in 2.. {
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                folder = runs.join(format!("{name}-{number}"))
+            }
+            Err(error) => return Err(io_error(&folder)(error)),
+            Ok(()) => break,
+        }
+    }
+    Ok(folder)
+}
+
+/// Lets `latest` point to a run. It is for convenience only: where it cannot be made (a file system without links, a
+/// file of that name), there is none.
+fn link_latest(runs: &Path, folder: &Path) {
+    let latest = runs.join(LATEST);
+    if fs::symlink_metadata(&latest).is_ok_and(|metadata| !metadata.is_symlink()) {
+        return;
+    }
+    let Some(name) = folder.file_name() else { return };
+    let new = runs.join(format!(".{LATEST}-{}", std::process::id()));
+    if symlink(name, &new).and_then(|()| fs::rename(&new, &latest)).is_err() {
+        let _ = fs::remove_file(&new);
+    }
+}
+
+/// Writes a file so that a reader finds the old one or the new one, never a part.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = fs::File::create(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}
+
+fn read_info(path: &Path) -> Result<Option<RunInfo>, RunError> {
+    let damaged = |reason: String| RunError::Damaged { path: path.to_owned(), reason };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error(path)(error)),
+        Ok(metadata) if metadata.len() > LARGEST_RUN_FILE => {
+            return Err(damaged(format!("it has {} bytes", metadata.len())));
+        }
+        Ok(_) => {}
+    }
+    let bytes = fs::read(path).map_err(io_error(path))?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let found = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if found > u64::from(SCHEMA) {
+        return Err(RunError::TooNew { path: path.to_owned(), found: u32::try_from(found).unwrap_or(u32::MAX) });
+    }
+    serde_json::from_value(value).map(Some).map_err(|error| damaged(error.to_string()))
+}
+
+/// Adds the folders at or below `folder` that are `wanted`. Links are not followed: they may lead anywhere, and `latest`
+/// leads to what is found anyway.
+fn find_folders(folder: &Path, depth: usize, wanted: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
+    if found.len() >= MOST_CAPTURES {
+        return;
+    }
+    if wanted(folder) {
+        found.push(folder.to_owned());
+        return;
+    }
+    if depth == 0 {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find_folders(&entry.path(), depth - 1, wanted, found);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What lab files mean: defaults, overrides, relative paths, variants, selections. And that no text makes the reader panic.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use stepscope_lab::lab_file::{
+    Driver, LabFile, LabFileError, Ready, RecordSettings, Selection, StepSource, StopSettings,
+};
+use stepscope_model::{Dimension, Phase};
+
+const EVERY_KEY: &str = r#"
+[project]
+name = "Gazebo"
+owned = { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**", "/opt/gz/**"] }
+
+[record]
+dimensions = ["cpu", "sched"]
+frequency_hz = 499
+phases = ["steady", "loading"]
+loading = { timeout_s = 60 }
+steady = { warmup_s = 2.5, duration_s = 10 }
+
+[stop]
+interrupt_s = 20
+
+[scenario.shapes_static]
+axis = "3000 static entities: framework overhead without physics work"
+command = ["gz", "sim", "-s", "-r", "worlds/3k_shapes_static.sdf", ""]
+cwd = "gazebo"
+env = { GZ_PARTITION = "lab" }
+ready = { log = "Loaded world" }
+drivers = [["gz", "topic", "-e"], { command = ["./drive"], cwd = "tools", env = { SPEED = "2" } }]
+step = { scope = "SimulationRunner::Step" }
+record = { steady = { duration_s = 20 } }
+stop = { terminate_s = 1 }
+owned = { modules = ["libdart*"] }
+
+[scenario.own_program]
+command = ["./build/sim"]
+
+[variant.before]
+
+[variant.after]
+env = { USE_FIX = "1", GZ_PARTITION = "fixed" }
+
+[variant.debug]
+command = ["build-debug/sim"]
+cwd = "/tmp"
+scenarios = ["own_program"]
+"#;
+
+fn parse(text: &str) -> LabFile {
+    LabFile::parse(Path::new("/home/me/lab/stepscope.toml"), text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn selection(scenarios: &[&str], variants: &[&str]) -> Selection {
+    let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    Selection { scenarios: owned(scenarios), variants: owned(variants) }
+}
+
+fn labels(lab: &LabFile, scenarios: &[&str], variants: &[&str]) -> Vec<String> {
+    lab.trials(&selection(scenarios, variants)).unwrap().iter().map(|trial| trial.label()).collect()
+}
+
+#[test]
+fn every_key_is_understood_and_paths_start_from_the_lab_file() {
+    let lab = parse(EVERY_KEY);
+    assert_eq!(lab.name, "Gazebo");
+    assert_eq!(lab.owned.sources, ["src/**", "/opt/gz/**", "/home/me/lab/src/**"]);
+    let shapes = &lab.scenarios[0];
+    assert_eq!(shapes.name, "shapes_static");
+    assert_eq!(shapes.axis.as_deref(), Some("3000 static entities: framework overhead without physics work"));
+    assert_eq!(shapes.command, ["gz", "sim", "-s", "-r", "worlds/3k_shapes_static.sdf", ""]);
+    assert_eq!(shapes.cwd, Path::new("/home/me/lab/gazebo"));
+    assert_eq!(shapes.ready, Some(Ready::Log("Loaded world".into())));
+    assert_eq!(shapes.step, Some(StepSource::Scope("SimulationRunner::Step".into())));
+    assert_eq!(shapes.owned.modules, ["libdart*"]);
+    assert_eq!(shapes.owned.namespaces, Vec::<String>::new());
+    let topic = Driver { command: vec!["gz".into(), "topic".into(), "-e".into()], cwd: None, env: [].into() };
+    let drive = Driver {
+        command: vec!["/home/me/lab/./drive".into()],
+        cwd: Some("/home/me/lab/tools".into()),
+        env: [("SPEED".into(), "2".into())].into(),
+    };
+    assert_eq!(shapes.drivers, [topic, drive]);
+    assert_eq!(lab.scenarios[1].command, ["/home/me/lab/./build/sim"]);
+}
+
+#[test]
+fn a_scenario_overrides_single_keys_of_what_holds_for_all() {
+    let lab = parse(EVERY_KEY);
+    let expected = RecordSettings {
+        dimensions: vec![Dimension::Cpu, Dimension::Sched, Dimension::Steps],
+        frequency_hz: 499,
+        phases: vec![Phase::Loading, Phase::Steady],
+        loading_timeout: Duration::from_secs(60),
+        warmup: Duration::from_millis(2500),
+        duration: Duration::from_secs(20),
+    };
+    assert_eq!(lab.scenarios[0].record, expected);
+    assert_eq!(lab.scenarios[1].record.duration, Duration::from_secs(10));
+    let stop = |interrupt, terminate| StopSettings {
+        interrupt: Duration::from_secs(interrupt),
+        terminate: Duration::from_secs(terminate),
+    };
+    assert_eq!(lab.scenarios[0].stop, stop(20, 1));
+    assert_eq!(lab.scenarios[1].stop, stop(20, StopSettings::default().terminate.as_secs()));
+}
+
+#[test]
+fn what_is_not_said_has_the_documented_default() {
+    let lab = parse(r#"scenario.a = { command = ["a"], ready = { port = 1 } }"#);
+    assert_eq!(lab.name, "lab");
+    let scenario = &lab.scenarios[0];
+    assert_eq!(scenario.record, RecordSettings::default());
+    assert_eq!(scenario.stop, StopSettings::default());
+    assert_eq!(scenario.cwd, Path::new("/home/me/lab"));
+    assert!(scenario.owned.is_empty() && scenario.drivers.is_empty() && scenario.env.is_empty());
+}
+
+#[test]
+fn a_scenario_that_says_not_when_it_is_ready_has_no_loading_phase() {
+    assert_eq!(parse(r#"scenario.a = { command = ["a"] }"#).scenarios[0].record.phases, [Phase::Steady]);
+}
+
+#[test]
+fn each_condition_is_read() {
+    let ready =
+        |text: &str| parse(&format!("scenario.a = {{ command = ['a'], ready = {text} }}")).scenarios[0].ready.clone();
+    assert_eq!(
+        ready("{ log_regex = '^Loaded [0-9]+$' }"),
+        Some(Ready::LogRegex(regex::Regex::new("^Loaded [0-9]+$").unwrap()))
+    );
+    assert_eq!(ready("{ port = 11345 }"), Some(Ready::Port(11345)));
+    assert_eq!(ready("{ file = 'run/ready' }"), Some(Ready::File("/home/me/lab/run/ready".into())));
+    assert_eq!(ready("{ steps = 10 }"), Some(Ready::Steps(10)));
+    assert_eq!(ready("{ after_s = 40 }"), Some(Ready::After(Duration::from_secs(40))));
+}
+
+#[test]
+fn scenarios_are_multiplied_by_variants_and_the_one_that_changes_nothing_names_them_as_they_are() {
+    let lab = parse(EVERY_KEY);
+    let all =
+        ["shapes_static/before", "shapes_static/after", "own_program/before", "own_program/after", "own_program/debug"];
+    assert_eq!(labels(&lab, &[], &[]), all);
+    let trials = lab.trials(&selection(&[], &[])).unwrap();
+    assert_eq!(trials[1].scenario.env["GZ_PARTITION"], "fixed");
+    assert_eq!(trials[1].scenario.env["USE_FIX"], "1");
+    assert_eq!(trials[1].folder(), Path::new("shapes_static/after"));
+    assert_eq!(trials[4].scenario.command, ["/home/me/lab/build-debug/sim"]);
+    assert_eq!(trials[4].scenario.cwd, Path::new("/tmp"));
+
+    let unnamed = parse("scenario.a = { command = ['a'] }\nvariant.after = { env = { FIX = '1' } }");
+    assert_eq!(labels(&unnamed, &[], &[]), ["a/base", "a/after"]);
+    let without = parse("scenario.a = { command = ['a'] }");
+    assert_eq!(labels(&without, &[], &[]), ["a"]);
+    assert_eq!(without.trials(&Selection::default()).unwrap()[0].folder(), Path::new("a/base"));
+}
+
+#[test]
+fn scenarios_and_variants_are_selected_by_name_or_pattern_in_the_order_of_the_file() {
+    let lab = parse(EVERY_KEY);
+    assert_eq!(labels(&lab, &["own_program", "shapes*"], &["after"]), ["shapes_static/after", "own_program/after"]);
+    let error =
+        |scenarios: &[&str], variants: &[&str]| lab.trials(&selection(scenarios, variants)).unwrap_err().to_string();
+    assert_eq!(
+        error(&["shape_static"], &[]),
+        "the lab file has no scenario `shape_static`; did you mean `shapes_static`?"
+    );
+    assert_eq!(error(&[], &["x"]), "the lab file has no variant `x`; it has `before`, `after`, `debug`");
+    assert_eq!(error(&["[a"], &[]), "`[a` is not a pattern: unclosed character class; missing ']'");
+    let nothing = "none of the scenarios asked for has a variant asked for: see `scenarios` in [variant.debug]";
+    assert_eq!(error(&["shapes*"], &["debug"]), nothing);
+}
+
+#[test]
+fn a_file_that_cannot_be_a_lab_file_is_refused_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stepscope.toml");
+    assert!(matches!(LabFile::read(&path), Err(LabFileError::Unreadable { path: named, .. }) if named == path));
+    fs::write(&path, b"axis = \"\xff\"").unwrap();
+    assert!(matches!(LabFile::read(&path), Err(LabFileError::NotText { offset: 8, .. })));
+    fs::File::create(&path).unwrap().set_len(5 << 30).unwrap();
+    assert!(matches!(LabFile::read(&path), Err(LabFileError::TooLarge { bytes: 5_368_709_120, .. })));
+    assert!(matches!(LabFile::read(folder.path()), Err(LabFileError::Unreadable { .. })));
+    fs::write(&path, "scenario.a = { command = ['a'] }").unwrap();
+    assert_eq!(LabFile::read(&path).unwrap().folder(), folder.path());
+}
+
+fn whatever(text: &str) {
+    // Whatever it is: it is read or refused in words, and never panics.
+    if let Err(error) = LabFile::parse(Path::new("stepscope.toml"), text) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// A value of any kind, nested a little.
+fn any_value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        Just("true".to_owned()),
+        any::<i64>().prop_map(|value| value.to_string()),
+        prop_oneof![Just("nan"), Just("-inf"), Just("1e308"), Just("0x7fffffffffffffff"), Just("-0.0")]
+            .prop_map(str::to_owned),
+        Just("1979-05-27T07:32:00Z".to_owned()),
+        "[a-z*\\[(/\u{fc}]{0,6}".prop_map(|text| format!("'{text}'")),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let keys = prop_oneof![Just("log"), Just("port"), Just("command"), Just("env"), Just("timeout_s"), Just("x")];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(|items| format!("[{}]", items.join(", "))),
+            (keys, inner).prop_map(|(key, value)| format!("{{ {key} = {value} }}")),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC{0,200}") {
+        whatever(&text);
+    }
+
+    #[test]
+    fn a_lab_file_with_bytes_cut_out_or_doubled_does_not_make_the_reader_panic(
+        from in 0..EVERY_KEY.len(), length in 0..40usize, copies in 0..3usize
+    ) {
+        let (head, rest) = EVERY_KEY.split_at(from);
+        let (piece, tail) = rest.split_at(length.min(rest.len()));
+        whatever(&format!("{head}{}{tail}", piece.repeat(copies)));
+    }
+
+    #[test]
+    fn any_value_under_any_key_is_read_or_refused(
+        key in prop::sample::select(vec![
+            "project", "record", "stop", "scenario", "variant", "scenario.a", "project.owned", "record.dimensions",
+            "record.frequency_hz", "record.phases", "record.loading", "record.steady", "scenario.a.command",
+            "scenario.a.cwd", "scenario.a.env", "scenario.a.ready", "scenario.a.drivers", "scenario.a.step",
+            "scenario.a.record", "scenario.a.owned.namespaces", "scenario.a.ready.log_regex", "variant.b.scenarios",
+            "record.steady.duration_s", "stop.interrupt_s",
+        ]),
+        value in any_value(),
+    ) {
+        whatever(&format!("{key} = {value}\n"));
+    }
+}
