@@ -1,6 +1,9 @@
 //! placeholder
 
+mod assets;
 pub mod delimited;
+mod embed;
+pub mod flamegraph;
 pub mod format;
 pub mod json;
 pub mod markdown;

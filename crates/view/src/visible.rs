@@ -6,7 +6,8 @@
 //! they are seen and do nothing; outputs for programs carry them exactly, quoted as their format requires.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+
+use crate::embed::append;
 
 /// `text` with every character that acts instead of being seen replaced by its escape: `\n`, `\u{1b}`, `\u{202e}`.
 ///
@@ -22,7 +23,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
             character if acts(character) => {
-                write!(shown, "\\u{{{:x}}}", u32::from(character)).expect("a String takes any text");
+                append!(shown, "\\u{{{:x}}}", u32::from(character));
             }
             character => shown.push(character),
         }

@@ -1,0 +1,142 @@
+//! Text inside XML, HTML and scripts: nothing in a name may end what it stands in.
+//!
+//! All text is made [visible](crate::visible) first, so characters that XML cannot carry do not occur.
+
+use std::borrow::Cow;
+
+use crate::visible::visible;
+
+/// Appends formatted text to a `String`, which cannot fail.
+macro_rules! append {
+    ($text:expr, $($format:tt)*) => {
+        std::fmt::Write::write_fmt(&mut $text, format_args!($($format)*)).expect("a String takes any text")
+    };
+}
+pub(crate) use append;
+
+/// Text for element content and double-quoted attribute values, of XML and HTML alike.
+pub(crate) fn markup(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    if !shown.contains(['&', '<', '>', '"', '\'']) {
+        return shown;
+    }
+    let mut escaped = String::with_capacity(shown.len() + 16);
+    for character in shown.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            character => escaped.push(character),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Appends a JSON string that may stand in an HTML `<script>` and in an XML CDATA section.
+///
+/// Beyond what JSON asks, `<` before `/`, `!` or `?` and `>` after `]]` are written as `\u003c` and `\u003e`: without
+/// them there is no `</script`, no `<!--` (HTML Living Standard, 4.12.1.3) and no `]]>` (XML 1.0, 2.7).
+pub(crate) fn push_json_string(text: &str, json: &mut String) {
+    let shown = visible(text);
+    json.push('"');
+    let bytes = shown.as_bytes();
+    let mut done = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let replacement = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'<' if matches!(bytes.get(at + 1), Some(b'/' | b'!' | b'?')) => "\\u003c",
+            b'>' if bytes[..at].ends_with(b"]]") => "\\u003e",
+            // `visible` leaves no other control character.
+            _ => continue,
+        };
+        json.push_str(&shown[done..at]);
+        json.push_str(replacement);
+        done = at + 1;
+    }
+    json.push_str(&shown[done..]);
+    json.push('"');
+}
+
+/// Appends a non-negative integer in the alphabet of source maps: base 32 digits, least significant first, one
+/// character of `A-Za-z0-9+/` each, its sixth bit set where more digits follow.
+///
+/// One character holds numbers below 32, which most numbers in a call tree are, and every character is safe in every
+/// format.
+pub(crate) fn push_number(mut number: u64, text: &mut String) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    loop {
+        let more = number >= 32;
+        let digit = (number & 31) as usize | usize::from(more) << 5;
+        text.push(char::from(DIGITS[digit]));
+        if !more {
+            return;
+        }
+        number >>= 5;
+    }
+}
+
+/// A coordinate in hundredths of a pixel, without needless zeros.
+pub(crate) fn push_coordinate(pixels: f64, text: &mut String) {
+    let hundredths = (pixels * 100.0).round() as i64;
+    let (whole, part) = (hundredths / 100, hundredths % 100);
+    match part {
+        0 => append!(*text, "{whole}"),
+        part if part % 10 == 0 => append!(*text, "{whole}.{}", part / 10),
+        part => append!(*text, "{whole}.{part:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json_of(text: &str) -> String {
+        let mut json = String::new();
+        push_json_string(text, &mut json);
+        json
+    }
+
+    #[test]
+    fn markup_in_names_is_text() {
+        assert_eq!(markup("a<b> & \"c\" 'd'"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
+        assert_eq!(markup("\u{1}\u{202e}"), "\\u{1}\\u{202e}");
+        assert!(matches!(markup("main"), Cow::Borrowed("main")));
+    }
+
+    #[test]
+    fn a_json_string_ends_neither_script_nor_cdata_and_reads_back() {
+        let names =
+            ["</script><script>alert(1)</script>", "<!-- <script>", "]]>", "a]]]>b", "\"\\", "std::map<int>", "<?x"];
+        for name in names {
+            let json = json_of(name);
+            for end in ["</", "<!--", "<?", "]]>"] {
+                assert!(!json.contains(end), "{json}");
+            }
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+        }
+        assert_eq!(json_of("line\nbreak\0"), r#""line\\nbreak\\u{0}""#);
+    }
+
+    #[test]
+    fn numbers_are_written_in_base_32_least_digit_first() {
+        // 1000 = 8 + 31 * 32; digits that are followed by others have 32 added.
+        for (number, text) in [(0, "A"), (31, "f"), (32, "gB"), (1000, "of"), (u64::MAX, "////////////P")] {
+            let mut written = String::new();
+            push_number(number, &mut written);
+            assert_eq!(written, text, "{number}");
+        }
+    }
+
+    #[test]
+    fn coordinates_have_no_needless_zeros() {
+        let mut text = String::new();
+        for pixels in [12.0, 0.5, 3.456, 7.05, 0.001] {
+            push_coordinate(pixels, &mut text);
+            text.push(' ');
+        }
+        assert_eq!(text, "12 0.5 3.46 7.05 0 ");
+    }
+}

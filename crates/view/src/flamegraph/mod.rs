@@ -1,0 +1,83 @@
+//! Flame graphs: one SVG file that needs nothing else.
+//!
+//! The file holds three things. A *first picture* of the widest frames as ordinary SVG, which every viewer of images
+//! shows, without scripts too. The *whole tree* as compact [data](data). And the *script* (from `web/`), which takes
+//! the picture's place in a browser and draws what is visible at the current zoom, and only that: a tree of 200,000
+//! frames is on the screen as soon as its few megabytes are read.
+//!
+//! In the browser: click to zoom, breadcrumbs and browser history to go back, search with the share that it matches,
+//! details of the frame under the pointer, and the keyboard for all of it. Links can be shared:
+//!
+//! - `graph.svg?s=REGEX` highlights the functions that match;
+//! - `graph.svg?x=WEIGHT&y=DEPTH` is zoomed to the frame that starts at this weight from the left, at this depth. The
+//!   address bar always holds the link to what is seen.
+//!
+//! The same tree and options give the same bytes.
+
+pub(crate) mod data;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub(crate) mod layout;
+pub(crate) mod palette;
+mod picture;
+
+use std::io::{self, Write};
+
+use stepscope_model::CallTree;
+
+use crate::assets;
+use crate::embed::markup;
+use layout::Layout;
+pub use palette::Colours;
+
+/// How a flame graph is drawn at first. The reader can change both in the browser.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What colours tell.
+    pub colours: Colours,
+    /// Where the root is; by default below, and above in inverted trees, where the root is what is asked about.
+    pub growth: Option<Growth>,
+}
+
+/// The direction from a frame to the frames it calls (in inverted trees, to its callers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// The root is at the bottom: a flame graph.
+    Up,
+    /// The root is at the top: an icicle graph.
+    Down,
+}
+
+impl Options {
+    pub(crate) fn growth_of(&self, tree: &CallTree) -> Growth {
+        self.growth.unwrap_or(if tree.inverted { Growth::Down } else { Growth::Up })
+    }
+}
+
+/// Writes the flame graph of a tree as a standalone SVG document.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let layout = Layout::of(tree);
+    let modules = data::heaviest_modules(tree);
+    let picture = picture::draw(tree, &layout, &modules, options);
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
+         <title>{title}</title>\n\
+         <desc>{subtitle}</desc>\n\
+         <style><![CDATA[{sheet}{app_sheet}]]></style>\n",
+        width = picture::WIDTH,
+        height = picture.height,
+        title = markup(&tree.title),
+        subtitle = markup(&tree.subtitle),
+        sheet = palette::style_sheet(),
+        app_sheet = assets::FLAMEGRAPH_CSS,
+    )?;
+    out.write_all(picture.elements.as_bytes())?;
+    out.write_all(b"<script type=\"application/json\" class=\"flame-data\"><![CDATA[")?;
+    out.write_all(data::encode(tree, &layout, &modules, options).as_bytes())?;
+    write!(out, "]]></script>\n<script><![CDATA[{}]]></script>\n</svg>\n", assets::FLAMEGRAPH_JS)
+}

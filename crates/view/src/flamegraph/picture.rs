@@ -1,0 +1,266 @@
+//! The first picture: the widest frames as plain SVG elements, for viewers without scripts.
+
+use std::sync::Arc;
+
+use stepscope_model::{CallNode, CallTree, FrameKind};
+
+use super::layout::Layout;
+use super::palette::{COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, kind_class, shade};
+use super::{Growth, Options};
+use crate::embed::{append, markup, push_coordinate};
+use crate::quantity::{percent, weight};
+use crate::shorten::{label, shorten};
+
+/// Width of the picture in pixels; it scales.
+pub(crate) const WIDTH: u32 = 1200;
+
+const MARGIN: f64 = 10.0;
+const HEADER: f64 = 62.0;
+const FOOTER: f64 = 34.0;
+/// Height of a frame with the line that separates it from the next.
+const ROW: f64 = 18.0;
+/// Narrower frames are not drawn.
+const NARROWEST: f64 = 0.5;
+/// More frames than this do not make the picture clearer, only the file larger.
+const MOST_FRAMES: usize = 1500;
+/// Deeper frames are not drawn: a recursion ten thousand deep would make a picture of two hundred thousand pixels.
+const MOST_ROWS: u32 = 400;
+/// Advance of one column of the 12-pixel monospaced fonts in use (0.6 em, 0.602 in DejaVu Sans Mono), and a little.
+const COLUMN: f64 = 7.25;
+
+/// SVG elements and the height that they need.
+pub(crate) struct Picture {
+    pub elements: String,
+    pub height: u32,
+}
+
+/// Draws the tree.
+pub(crate) fn draw(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], options: &Options) -> Picture {
+    let drawn = widest(layout);
+    let rows = drawn.iter().map(|&position| layout.depth[position] + 1).max().unwrap_or(1);
+    let height = HEADER + f64::from(rows) * ROW + FOOTER;
+    let mut pen = Pen {
+        tree,
+        layout,
+        modules,
+        colours: options.colours,
+        growth: options.growth_of(tree),
+        rows,
+        has_owned: tree.nodes.iter().any(|node| node.owned),
+        elements: String::with_capacity(drawn.len() * 256 + 4096),
+    };
+    pen.open(height);
+    for position in drawn {
+        pen.frame(position);
+    }
+    if layout.whole() == 0 {
+        pen.text(MARGIN, HEADER + ROW / 2.0, "No samples.", "faint");
+    }
+    pen.legend(height - FOOTER / 2.0 + 4.0);
+    pen.elements.push_str("</g>\n");
+    Picture { elements: pen.elements, height: height as u32 }
+}
+
+/// Positions of the frames to draw, in drawing order. A frame is at least as wide as those in it, so that with it
+/// every frame under it is drawn too.
+fn widest(layout: &Layout) -> Vec<usize> {
+    let scale = pixels_per_weight(layout);
+    let is_wide = |&position: &usize| {
+        layout.extent[position] > 0
+            && layout.extent[position] as f64 * scale >= NARROWEST
+            && layout.depth[position] < MOST_ROWS
+    };
+    let mut positions: Vec<usize> = (0..layout.node.len()).filter(is_wide).collect();
+    if positions.len() > MOST_FRAMES {
+        positions.select_nth_unstable_by_key(MOST_FRAMES, |&position| {
+            (std::cmp::Reverse(layout.extent[position]), layout.depth[position], position)
+        });
+        positions.truncate(MOST_FRAMES);
+        positions.sort_unstable();
+    }
+    positions
+}
+
+fn pixels_per_weight(layout: &Layout) -> f64 {
+    (f64::from(WIDTH) - 2.0 * MARGIN) / (layout.whole().max(1) as f64)
+}
+
+struct Pen<'a> {
+    tree: &'a CallTree,
+    layout: &'a Layout,
+    modules: &'a [Arc<str>],
+    colours: Colours,
+    growth: Growth,
+    rows: u32,
+    has_owned: bool,
+    elements: String,
+}
+
+impl Pen<'_> {
+    fn open(&mut self, height: f64) {
+        let elements = &mut self.elements;
+        elements.push_str("<g id=\"picture\" font-family=\"ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace\" font-size=\"12\">\n");
+        append!(*elements, "<rect class=\"bg\" width=\"{WIDTH}\" height=\"{height}\"/>\n");
+        let title = shorten(&self.tree.title, 90).into_owned();
+        append!(
+            *elements,
+            "<text class=\"ink\" x=\"{MARGIN}\" y=\"26\" font-family=\"system-ui,sans-serif\" font-size=\"18\" font-weight=\"600\">{}</text>\n",
+            markup(&title)
+        );
+        let subtitle = shorten(&self.tree.subtitle, 160).into_owned();
+        append!(
+            *elements,
+            "<text class=\"faint\" x=\"{MARGIN}\" y=\"46\" font-family=\"system-ui,sans-serif\">{}</text>\n",
+            markup(&subtitle)
+        );
+    }
+
+    fn text(&mut self, x: f64, y: f64, text: &str, class: &str) {
+        self.elements.push_str("<text x=\"");
+        push_coordinate(x, &mut self.elements);
+        self.elements.push_str("\" y=\"");
+        push_coordinate(y, &mut self.elements);
+        self.elements.push_str("\" class=\"");
+        self.elements.push_str(class);
+        self.elements.push_str("\">");
+        self.elements.push_str(&markup(text));
+        self.elements.push_str("</text>\n");
+    }
+
+    fn frame(&mut self, position: usize) {
+        let node = &self.tree.nodes[self.layout.node[position] as usize];
+        let scale = pixels_per_weight(self.layout);
+        let x = MARGIN + self.layout.start[position] as f64 * scale;
+        let width = self.layout.extent[position] as f64 * scale;
+        let depth = self.layout.depth[position];
+        let row = match self.growth {
+            Growth::Up => self.rows - 1 - depth,
+            Growth::Down => depth,
+        };
+        let y = HEADER + f64::from(row) * ROW;
+        // The background shows between neighbours, unless they are too narrow to be told apart anyway.
+        let gap = if width > 3.0 { 1.0 } else { width * 0.25 };
+        let quiet = if self.is_quiet(node) { " q" } else { "" };
+        self.elements.push_str("<g><title>");
+        self.elements.push_str(&markup(&self.details(node)));
+        self.elements.push_str("</title><rect class=\"");
+        self.elements.push_str(self.class(node));
+        if let shade @ 1.. = shade(&node.name) {
+            append!(self.elements, " s{shade}");
+        }
+        self.elements.push_str(quiet);
+        for (attribute, value) in [("x", x), ("y", y), ("width", width - gap), ("height", ROW - 1.0)] {
+            append!(self.elements, "\" {attribute}=\"");
+            push_coordinate(value, &mut self.elements);
+        }
+        self.elements.push_str("\"/>");
+        if let Some(text) = label_of(node, width) {
+            self.text(x + 3.0, y + 13.0, &text, if quiet.is_empty() { "t" } else { "t q" });
+        }
+        self.elements.push_str("</g>\n");
+    }
+
+    fn details(&self, node: &CallNode) -> String {
+        let unit = &self.tree.unit;
+        let share = percent(node.total as f64 * 100.0 / self.layout.whole().max(1) as f64);
+        let mut details = node.name.to_string();
+        if !node.module.is_empty() {
+            append!(details, " ({})", node.module);
+        }
+        append!(details, ": {}, {share} %; self {}", weight(node.total, unit), weight(node.own, unit));
+        details
+    }
+
+    fn is_quiet(&self, node: &CallNode) -> bool {
+        self.has_owned && !node.owned && node.kind != FrameKind::Group
+    }
+
+    fn class(&self, node: &CallNode) -> &'static str {
+        match self.colours {
+            Colours::Module if node.kind != FrameKind::Group => {
+                let rank = self.modules.iter().position(|module| *module == node.module);
+                MODULE_CLASSES[rank.unwrap_or(COLOURED_MODULES)]
+            }
+            _ => kind_class(node),
+        }
+    }
+
+    fn legend(&mut self, baseline: f64) {
+        let mut x = MARGIN;
+        for (class, name) in self.legend_entries() {
+            let quiet = if self.has_owned && class != "owned" && class != "group" { " q" } else { "" };
+            append!(
+                self.elements,
+                "<rect class=\"{class}{quiet}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
+                baseline - 10.0
+            );
+            self.text(x + 18.0, baseline, &name, "faint");
+            x += 18.0 + unicode_width::UnicodeWidthStr::width(name.as_str()) as f64 * COLUMN + 18.0;
+        }
+    }
+
+    /// Classes and names of the colours that occur.
+    fn legend_entries(&self) -> Vec<(&'static str, String)> {
+        if self.colours == Colours::Module {
+            let named =
+                self.modules.iter().zip(MODULE_CLASSES).map(|(name, class)| (class, shorten(name, 24).into_owned()));
+            return named.chain([(MODULE_CLASSES[COLOURED_MODULES], "other".to_owned())]).collect();
+        }
+        let occurs = |class: &str| self.tree.nodes.iter().any(|node| kind_class(node) == class);
+        let kinds = KINDS.iter().skip(1).map(|kind| kind.name());
+        std::iter::once("owned")
+            .chain(kinds)
+            .filter(|class| occurs(class))
+            .map(|class| (class, class.to_owned()))
+            .collect()
+    }
+}
+
+/// The text in a frame of this width in pixels, if any fits.
+fn label_of(node: &CallNode, width: f64) -> Option<String> {
+    let columns = ((width - 6.0) / COLUMN).max(0.0) as usize;
+    let name = crate::visible::visible(&node.name);
+    if node.kind == FrameKind::Group {
+        return (columns >= 3).then(|| shorten(&name, columns).into_owned());
+    }
+    label(&name, columns).map(std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flamegraph::fixture::tree;
+
+    fn drawn(tree: &CallTree) -> Picture {
+        draw(tree, &Layout::of(tree), &[], &Options::default())
+    }
+
+    #[test]
+    fn frames_are_drawn_widest_first_and_never_without_their_callers() {
+        let mut nodes = vec![("all", None, 0)];
+        nodes.extend((0..MOST_FRAMES as u32 * 2).map(|index| ("f", Some(index / 2), 1)));
+        let tree = tree(&nodes);
+        let layout = Layout::of(&tree);
+        let positions = widest(&layout);
+        assert_eq!(positions.len(), MOST_FRAMES);
+        let mut path: Vec<usize> = Vec::new();
+        for &position in &positions {
+            let depth = layout.depth[position] as usize;
+            path.truncate(depth);
+            assert_eq!(path.len(), depth, "the frame under position {position} is drawn");
+            path.push(position);
+        }
+    }
+
+    #[test]
+    fn a_deep_recursion_does_not_make_an_endless_picture() {
+        let nodes: Vec<_> =
+            (0..100_000_u32).map(|index| ("f", index.checked_sub(1), u64::from(index == 99_999))).collect();
+        assert!(drawn(&tree(&nodes)).height < 8000);
+    }
+
+    #[test]
+    fn a_tree_without_weight_says_so() {
+        assert!(drawn(&tree(&[("all", None, 0)])).elements.contains("No samples."));
+    }
+}

@@ -1,0 +1,84 @@
+// What is seen, in the address of the page: for going back and forward, and for links to share.
+
+/** The part of a flame graph's state that its address holds. */
+export interface View {
+  /** Search pattern; empty for none. */
+  search: string;
+  /** The zoomed frame, by the weight to its left and its depth; absent for the whole. */
+  zoom?: { x: number; y: number };
+}
+
+/** Whether going back leads to the state before. */
+export type Entry = "new" | "same";
+
+/** Where a flame graph keeps what it shows. */
+export interface Address {
+  read(): View;
+  write(view: View, entry: Entry): void;
+}
+
+/** Reads `s`, `x` and `y`. */
+export function viewOf(parameters: URLSearchParams): View {
+  const number = (name: string) => {
+    const text = parameters.get(name);
+    const value = text === null || text === "" ? NaN : Number(text);
+    return value >= 0 && Number.isFinite(value) ? value : undefined;
+  };
+  const [x, y] = [number("x"), number("y")];
+  const search = parameters.get("s") ?? "";
+  return x === undefined || y === undefined ? { search } : { search, zoom: { x, y } };
+}
+
+/** Writes `s`, `x` and `y`, and leaves other parameters as they are. */
+export function putView(view: View, parameters: URLSearchParams): void {
+  for (const name of ["s", "x", "y"]) parameters.delete(name);
+  if (view.search) parameters.set("s", view.search);
+  if (view.zoom) {
+    parameters.set("x", String(view.zoom.x));
+    parameters.set("y", String(view.zoom.y));
+  }
+}
+
+/** The query of a standalone flame graph: `graph.svg?s=REGEX&x=WEIGHT&y=DEPTH`. */
+export class QueryAddress implements Address {
+  read(): View {
+    return viewOf(new URLSearchParams(location.search));
+  }
+
+  write(view: View, entry: Entry): void {
+    const parameters = new URLSearchParams(location.search);
+    putView(view, parameters);
+    const query = parameters.toString();
+    setUrl(location.pathname + (query ? `?${query}` : "") + location.hash, entry);
+  }
+}
+
+/** The fragment of a page with several flame graphs: `report.html#flame=3&s=REGEX`. It tells of one graph at a time. */
+export class FragmentAddress implements Address {
+  private readonly id: string;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  read(): View {
+    const parameters = new URLSearchParams(location.hash.slice(1));
+    return parameters.get("flame") === this.id ? viewOf(parameters) : { search: "" };
+  }
+
+  write(view: View, entry: Entry): void {
+    const parameters = new URLSearchParams({ flame: this.id });
+    putView(view, parameters);
+    setUrl(`${location.pathname}${location.search}#${parameters.toString()}`, entry);
+  }
+}
+
+/** Some embeddings (sandboxed frames, `data:` addresses) have no address to write; the graph works without. */
+function setUrl(url: string, entry: Entry): void {
+  try {
+    if (entry === "new") history.pushState(null, "", url);
+    else history.replaceState(null, "", url);
+  } catch {
+    // Nothing is lost but the link.
+  }
+}
