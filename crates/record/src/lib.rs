@@ -1,5 +1,6 @@
 //! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
 
+pub mod abilities;
 pub mod clock;
 pub mod finish;
 pub mod launch;

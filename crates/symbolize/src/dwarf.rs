@@ -171,7 +171,8 @@ impl<'a, 'data> Namer<'a, 'data> {
         let package_elf = package.as_ref().map(Image::elf);
         let package = package_elf.as_ref().and_then(split::Package::of);
         for hit in hits.chunk_by(|one, other| one.unit == other.unit) {
-            let wanted: Vec<usize> = hit.iter().map(|hit| hit.address).filter(|&at| self.frames[at].is_empty()).collect();
+            let wanted: Vec<usize> =
+                hit.iter().map(|hit| hit.address).filter(|&at| self.frames[at].is_empty()).collect();
             if wanted.is_empty() {
                 continue;
             }
@@ -194,7 +195,8 @@ impl<'a, 'data> Namer<'a, 'data> {
             None => vec![None; addresses.len()],
         };
         let mut lines = Files::of(self.dwarf, &unit);
-        let lines: Vec<_> = rows.into_iter().map(|row| row.map(|row| (lines.name(row.file, self.texts), row.line))).collect();
+        let lines: Vec<_> =
+            rows.into_iter().map(|row| row.map(|row| (lines.name(row.file, self.texts), row.line))).collect();
 
         let wants_split = unit.dwo_id.is_some() && unit.dwo_name()?.is_some();
         let mut frames = Vec::new();

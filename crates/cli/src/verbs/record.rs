@@ -114,7 +114,7 @@ impl Record {
             (None, None) => "program".to_owned(),
         };
         // To the second, and without the colons that some file systems refuse.
-        let time = clock::wall_clock_now()[..19].replace(':', "-");
+        let time = clock::utc_file_name();
         PathBuf::from(format!("{program}-{time}.capture"))
     }
 

@@ -68,8 +68,7 @@ impl ProcessTree {
 
     /// Takes a process into the tree of which it is known otherwise (from a fork record) that it belongs there.
     pub fn add(&mut self, pid: u32) {
-        if let Some(stat) = self.stat(pid) {
-            self.members.insert(pid, Member { stat });
+        if !self.members.contains_key(&pid) && self.admit(pid) {
             self.newest_pid = None;
         }
     }

@@ -211,7 +211,7 @@ impl Recorder {
             command,
             working_directory,
             environment,
-            started_at: Some(clock::wall_clock_now()),
+            started_at: Some(clock::utc_now()),
             clock: Some("CLOCK_MONOTONIC".to_owned()),
             start_ns: Some(self.window_ns),
             machine: Some(self.machine.clone()),

@@ -83,11 +83,7 @@ fn join(texts: &mut Texts, around: &str, name: &str) -> Arc<str> {
 
 impl<'data> FunctionNames<'data> {
     /// Begins with a unit whose scopes are known.
-    pub(super) fn in_unit<'n, 'a>(
-        &'n mut self,
-        entry: Entry<'a, 'data>,
-        scopes: Scopes,
-    ) -> Naming<'n, 'a, 'data> {
+    pub(super) fn in_unit<'n, 'a>(&'n mut self, entry: Entry<'a, 'data>, scopes: Scopes) -> Naming<'n, 'a, 'data> {
         Naming { names: self, entry, scopes: Rc::new(scopes) }
     }
 }
@@ -115,12 +111,14 @@ impl<'data> Naming<'_, '_, 'data> {
         loop {
             links = links.checked_sub(1)?;
             let die = place.die()?;
-            let linkage = die.attr_value(gimli::DW_AT_linkage_name).or_else(|| die.attr_value(gimli::DW_AT_MIPS_linkage_name));
+            let linkage =
+                die.attr_value(gimli::DW_AT_linkage_name).or_else(|| die.attr_value(gimli::DW_AT_MIPS_linkage_name));
             if let Some(linkage) = linkage.and_then(|value| self.text(&place, value)) {
                 return Some(texts.intern(&demangle(&linkage)));
             }
             last_name = last_name.or_else(|| self.text(&place, die.attr_value(gimli::DW_AT_name)?));
-            let origin = die.attr_value(gimli::DW_AT_abstract_origin).or_else(|| die.attr_value(gimli::DW_AT_specification));
+            let origin =
+                die.attr_value(gimli::DW_AT_abstract_origin).or_else(|| die.attr_value(gimli::DW_AT_specification));
             let Some(origin) = origin else { break };
             place = self.refer(&place, origin)?;
         }
@@ -140,7 +138,14 @@ impl<'data> Naming<'_, '_, 'data> {
     }
 
     /// The qualified name of a scope.
-    fn path_of(&mut self, place: &Place<'data>, tree: &Scopes, index: usize, links: usize, texts: &mut Texts) -> Option<Arc<str>> {
+    fn path_of(
+        &mut self,
+        place: &Place<'data>,
+        tree: &Scopes,
+        index: usize,
+        links: usize,
+        texts: &mut Texts,
+    ) -> Option<Arc<str>> {
         let scope = tree.get(index);
         let place = place.at(scope.offset);
         let key = place.key();
@@ -161,7 +166,14 @@ impl<'data> Naming<'_, '_, 'data> {
         Some(path)
     }
 
-    fn type_path(&mut self, place: &Place<'data>, tree: &Scopes, index: usize, links: usize, texts: &mut Texts) -> Option<Arc<str>> {
+    fn type_path(
+        &mut self,
+        place: &Place<'data>,
+        tree: &Scopes,
+        index: usize,
+        links: usize,
+        texts: &mut Texts,
+    ) -> Option<Arc<str>> {
         let die = place.die()?;
         // A nested type that is defined outside the type around it.
         if let Some(declaration) = die.attr_value(gimli::DW_AT_specification) {

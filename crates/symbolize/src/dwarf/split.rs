@@ -46,7 +46,8 @@ pub(super) fn candidates(dwarf: &Dwarf<'_>, skeleton: &Unit<'_>, debug: &Image) 
     let name = skeleton.dwo_name().ok().flatten().and_then(|name| dwarf.attr_string(skeleton, name).ok());
     let Some(name) = name else { return Vec::new() };
     let name = Path::new(OsStr::from_bytes(name.slice()));
-    let directory = skeleton.comp_dir.map_or(Path::new(""), |directory| Path::new(OsStr::from_bytes(directory.slice())));
+    let directory =
+        skeleton.comp_dir.map_or(Path::new(""), |directory| Path::new(OsStr::from_bytes(directory.slice())));
     let beside = debug.path().parent().zip(name.file_name()).map(|(directory, file)| directory.join(file));
     std::iter::once(directory.join(name)).chain(beside).collect()
 }

@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use gimli::{
-    Abbreviation, Attribute, AttributeValue, DwTag, EntriesRaw, UnitHeader, UnitOffset,
-};
+use gimli::{Abbreviation, Attribute, AttributeValue, DwTag, EntriesRaw, UnitHeader, UnitOffset};
 
 use super::{Dwarf, Slice, Unit, indices_in};
 
@@ -111,7 +109,13 @@ fn is_scope(tag: DwTag) -> bool {
 }
 
 pub(super) fn is_type(tag: DwTag) -> bool {
-    matches!(tag, gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type | gimli::DW_TAG_interface_type)
+    matches!(
+        tag,
+        gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_interface_type
+    )
 }
 
 /// Finds the functions at each of `addresses` (ascending).
@@ -262,7 +266,11 @@ impl<'data> Attributes<'data> {
         Ok(attributes)
     }
 
-    fn add(&mut self, Entry { dwarf, unit, .. }: Entry<'_, 'data>, attribute: Attribute<Slice<'data>>) -> gimli::Result<()> {
+    fn add(
+        &mut self,
+        Entry { dwarf, unit, .. }: Entry<'_, 'data>,
+        attribute: Attribute<Slice<'data>>,
+    ) -> gimli::Result<()> {
         match attribute.name() {
             gimli::DW_AT_low_pc => self.low_pc = dwarf.attr_address(unit, attribute.value())?,
             gimli::DW_AT_high_pc => match attribute.value() {
@@ -276,7 +284,9 @@ impl<'data> Attributes<'data> {
                     value => value.udata_value(),
                 };
             }
-            gimli::DW_AT_call_line => self.call_line = attribute.udata_value().and_then(|line| u32::try_from(line).ok()),
+            gimli::DW_AT_call_line => {
+                self.call_line = attribute.udata_value().and_then(|line| u32::try_from(line).ok())
+            }
             _ => {}
         }
         Ok(())

@@ -1,0 +1,57 @@
+//! `stepscope demo`: the main job on the bundled simulator.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use stepscope_lab::lab_file::{FILE_NAME, LabFile, Selection};
+use stepscope_lab::run::RUNS_FOLDER;
+
+use crate::failure::Failure;
+use crate::output::TableArguments;
+
+/// The lab file of the demonstration.
+const LAB: &str = include_str!("../../../../ground/stepscope.toml");
+
+/// The simulator's program, which is built beside ours.
+const SIMULATOR: &str = "ground";
+
+/// Record the bundled simulator in its loading and steady phases, rank, and write the report.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Folder in which the run makes a folder of its own.
+    #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(flatten)]
+    table: TableArguments,
+}
+
+impl Demo {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let simulator = simulator()?;
+        let lab = LabFile::parse(&std::env::current_dir().unwrap_or_default().join(FILE_NAME), LAB)?;
+        let mut trials = lab.trials(&Selection::default())?;
+        for trial in &mut trials {
+            if let Some(program) = trial.scenario.command.first_mut().filter(|program| *program == SIMULATOR) {
+                *program = simulator.display().to_string();
+            }
+        }
+        eprintln!("The bundled simulator, with the pathologies that the Gazebo study found switched on.");
+        let conducted = super::run::conduct(&lab, &trials, &self.output)?;
+        let ranked = super::rank::of_run(conducted.folder());
+        self.table.print(vec![ranked?])?;
+        conducted.tell_next();
+        eprintln!("      stepscope record -- YOUR-SIMULATOR");
+        Ok(conducted.exit_code())
+    }
+}
+
+fn simulator() -> Result<PathBuf, Failure> {
+    let ours = std::env::current_exe().map_err(Failure::writing("our own path"))?;
+    let beside = ours.parent().unwrap_or(Path::new("/")).join(SIMULATOR);
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    let built = "cargo build --release -p stepscope-ground";
+    Err(Failure::Failed(format!("{}: the bundled simulator is not there; build it with: {built}", beside.display())))
+}

@@ -1,0 +1,159 @@
+//! Drives the program as a user does: arguments in, text and exit codes out.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn stepscope(folder: &Path, arguments: &[&str]) -> Output {
+    with_input(folder, arguments, "")
+}
+
+fn with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_stepscope"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that does not read its input closes the pipe; that is not what these tests are about.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn row<'a>(table: &'a Value, function: &str) -> &'a Value {
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["function"] == function).unwrap_or_else(|| panic!("no row of {function}"))
+}
+
+/// Two threads; `find` is called by owned code and by code of others.
+const FOLDED: &str = "\
+sim;main;gz::Run;gz::Scan;std::map<gz::X, int>::find 60
+sim;main;gz::Run;gz::Write 25
+sim;main;other::Load;std::map<gz::X, int>::find 10
+worker;std::function<bool  5
+";
+
+#[test]
+fn folded_stacks_on_standard_input_are_shown_as_hot_spots_credited_to_the_nearest_owned_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["show", "-", "--owned", "gz::*", "--format", "json"];
+    let table = json(&with_input(folder.path(), &arguments, FOLDED));
+    assert_eq!(table["table"], "hotspots");
+    let find = row(&table, "std::map<gz::X, int>::find");
+    assert_eq!((&find["owned"], &find["self"], &find["attributed"]), (&Value::Bool(false), &70.into(), &0.into()));
+    assert_eq!(row(&table, "gz::Scan")["attributed"], 60);
+    assert_eq!(row(&table, "gz::Run")["inclusive"], 85);
+    assert_eq!(row(&table, "std::function<bool ")["self"], 5);
+    assert_eq!(find["count"], Value::Null, "folded counts may be periods");
+}
+
+#[test]
+fn an_imported_capture_gives_the_same_tables_and_stacks_as_the_file_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    let imported = stepscope(folder.path(), &["import", "cpu.folded"]);
+    assert_eq!(text(&imported.stdout), "cpu.capture\n");
+    let of = |source| json(&stepscope(folder.path(), &["show", source, "--format", "json"]))["rows"].clone();
+    assert_eq!(of("cpu.capture"), of("cpu.folded"));
+    let exported = stepscope(folder.path(), &["export", "cpu.capture", "--format", "folded"]);
+    let mut lines: Vec<&str> = FOLDED.lines().collect();
+    let written = text(&exported.stdout);
+    let mut again: Vec<&str> = written.lines().collect();
+    lines.sort_unstable();
+    again.sort_unstable();
+    assert_eq!(again, lines);
+}
+
+#[test]
+fn a_second_import_does_not_overwrite_the_first_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    assert!(stepscope(folder.path(), &["import", "cpu.folded"]).status.success());
+    let second = stepscope(folder.path(), &["import", "cpu.folded"]);
+    assert_eq!(second.status.code(), Some(2));
+    assert!(text(&second.stderr).contains("--force"));
+    assert!(stepscope(folder.path(), &["import", "cpu.folded", "--force"]).status.success());
+}
+
+#[test]
+fn the_rank_is_in_the_order_of_the_cost_that_owned_code_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    let table = json(&stepscope(folder.path(), &["rank", "cpu.folded", "--owned", "gz::*", "--format", "json"]));
+    let rows = table["rows"].as_array().unwrap();
+    let functions: Vec<&str> = rows.iter().map(|row| row["function"].as_str().unwrap()).collect();
+    assert_eq!(functions, ["gz::Scan", "gz::Write", "gz::Run"], "the wrapper comes last: it decides nothing");
+}
+
+#[test]
+fn a_flame_graph_is_one_file_that_holds_every_name_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let svg = text(&with_input(folder.path(), &["flamegraph", "-"], FOLDED).stdout);
+    assert!(svg.starts_with("<?xml") && svg.trim_end().ends_with("</svg>"));
+    assert!(!svg.contains("<gz::X, int>"), "a name's angle brackets are not markup");
+}
+
+#[test]
+fn wrong_input_is_told_with_what_to_do_and_a_documented_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("empty.folded"), "").unwrap();
+    for (arguments, code, says) in [
+        (&["show", "nowhere"][..], 1, "no such capture"),
+        (&["show", "."], 1, "holds no capture.json"),
+        (&["show", "empty.folded"], 1, "is empty"),
+        (&["show", "-", "--thread", "nobody"], 1, "there are"),
+        (&["show", "-", "--format", "xml"], 2, "not an output format"),
+        (&["show", "-", "--time", "5..2"], 2, "ends before it begins"),
+        (&["show", "-", "--sort", "nothing"], 1, "no column"),
+        (&["record"], 2, "COMMAND"),
+        (&["record", "-o", "c", "--", "./no-such-program"], 1, "no-such-program"),
+        (&["recover", "."], 2, "raw.log"),
+        (&["import", "."], 1, "folder"),
+        (&["export", "-"], 2, "--format"),
+    ] {
+        let output = with_input(folder.path(), arguments, FOLDED);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    assert!(!folder.path().join("c").exists(), "a program that cannot be run leaves nothing behind");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let many: String = (0..50_000).map(|n| format!("sim;f{n} 1\n")).collect();
+    fs::write(folder.path().join("many.folded"), many).unwrap();
+    let command = format!("{} show many.folded --format tsv | head -1", env!("CARGO_BIN_EXE_stepscope"));
+    let output =
+        Command::new("bash").args(["-o", "pipefail", "-c", &command]).current_dir(folder.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("function\t"));
+}
+
+#[test]
+fn help_of_every_verb_can_be_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = text(&stepscope(folder.path(), &["--help"]).stdout);
+    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let verbs: Vec<&str> = verbs.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(verbs.len() >= 7, "{help}");
+    for verb in verbs {
+        assert!(stepscope(folder.path(), &[verb, "--help"]).status.success() || verb == "help", "{verb}");
+    }
+}

@@ -1,0 +1,467 @@
+//! What was found out about this machine and user, by trying.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::mem::size_of;
+use std::os::fd::FromRawFd;
+use std::path::Path;
+use std::{fmt, fs};
+
+use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use stepscope_model::Machine;
+
+use crate::launch::{Launch, Output, Prepared};
+use crate::perf::{Events, Kernel, Kind, Sampling, Scope, Tracepoint};
+use crate::proc::{self, Backing, Mapping};
+
+/// What became of trying something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// It works.
+    Works,
+    /// The kernel refused with this error number.
+    Refused(i32),
+    /// It was not tried, because something that it needs does not work.
+    #[default]
+    Untried,
+}
+
+impl Outcome {
+    /// Whether it works.
+    pub fn works(self) -> bool {
+        self == Outcome::Works
+    }
+
+    fn of(result: io::Result<()>) -> Self {
+        result.map_or_else(|error| Self::of_error(&error), |()| Outcome::Works)
+    }
+
+    fn of_error(error: &io::Error) -> Self {
+        Outcome::Refused(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Works => f.write_str("yes"),
+            Outcome::Refused(errno) => write!(f, "no: {}", io::Error::from_raw_os_error(*errno)),
+            Outcome::Untried => f.write_str("no"),
+        }
+    }
+}
+
+/// Hardware counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pmu {
+    /// Cycles are counted.
+    Counts,
+    /// The event can be opened, but stands still: a virtual machine that passes the counters through by half.
+    Stuck,
+    /// There are none (`ENOENT`), which is not a question of rights.
+    #[default]
+    Absent,
+    /// There may be some, but this user may not use them.
+    Refused(i32),
+}
+
+/// Whether tracepoints can be looked up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tracefs {
+    /// They can.
+    Readable,
+    /// It is mounted, and this user may not look into it.
+    Unreadable,
+    /// It is not mounted, and this user may not mount it.
+    #[default]
+    NotMounted,
+}
+
+/// Whether kernel addresses can be named.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KernelNames {
+    /// `/proc/kallsyms` has addresses.
+    Readable,
+    /// Its addresses are all zero for this user.
+    Hidden,
+    /// There is none.
+    #[default]
+    Absent,
+}
+
+/// Effective capabilities.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities(pub u64);
+
+impl Capabilities {
+    /// Those that matter here, with their numbers (`linux/capability.h`).
+    const NAMES: [(&'static str, u32); 7] = [
+        ("cap_perfmon", 38),
+        ("cap_sys_admin", 21),
+        ("cap_ipc_lock", 14),
+        ("cap_dac_read_search", 2),
+        ("cap_syslog", 34),
+        ("cap_sys_ptrace", 19),
+        ("cap_bpf", 39),
+    ];
+
+    /// Whether a capability is effective, by its lower-case name.
+    pub fn has(self, name: &str) -> bool {
+        Self::NAMES.iter().any(|&(known, number)| known == name && self.0 >> number & 1 == 1)
+    }
+}
+
+impl fmt::Display for Capabilities {
+    /// Those that matter here.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Self::NAMES.iter().map(|&(name, _)| name).filter(|name| self.has(name)).collect();
+        f.write_str(if names.is_empty() { "none that matter" } else { "" })?;
+        f.write_str(&names.join(", "))
+    }
+}
+
+/// Everything that was found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The program asked for rights: the running executable.
+    pub executable: String,
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective capabilities.
+    pub capabilities: Capabilities,
+    /// `kernel.perf_event_paranoid`; absent where the kernel has no perf events.
+    pub paranoid: Option<i32>,
+    /// Whether a seccomp filter is in force, as in most containers.
+    pub seccomp_filter: bool,
+    /// Name of the container runtime, where we are in one.
+    pub container: Option<String>,
+    /// `RLIMIT_MEMLOCK`; absent where it is unlimited.
+    pub memlock_bytes: Option<u64>,
+    /// `kernel.perf_event_mlock_kb`: what each user may lock for rings besides, per processor.
+    pub perf_mlock_kib: Option<u64>,
+    /// The size of each processor's ring that could be had, of the 8 MiB that are asked for.
+    pub ring_bytes: usize,
+    /// `kernel.kptr_restrict`.
+    pub kptr_restrict: Option<i32>,
+    /// Names of the kernel.
+    pub kernel_names: KernelNames,
+    /// `kernel.yama.ptrace_scope`; absent where that module is not there.
+    pub ptrace_scope: Option<i32>,
+    /// Reading the memory of a process that we launched.
+    pub read_memory: Outcome,
+    /// Attaching to a process that we launched (`ptrace`).
+    pub ptrace: Outcome,
+    /// tracefs.
+    pub tracefs: Tracefs,
+    /// Hardware counters.
+    pub pmu: Pmu,
+    /// Following a program in user space: mappings, forks, context switches.
+    pub follow: Outcome,
+    /// Samples of CPU time in user space.
+    pub cpu_clock: Outcome,
+    /// The kernel's part of it.
+    pub kernel: Outcome,
+    /// Stacks at context switches.
+    pub switch_stacks: Outcome,
+    /// Page faults.
+    pub faults: Outcome,
+    /// Observing the whole machine.
+    pub machine_wide: Outcome,
+    /// Wake-ups.
+    pub waking: Outcome,
+}
+
+/// The size of rings that a recording asks for.
+const RING_BYTES: usize = 8 << 20;
+
+impl Findings {
+    /// Looks and tries. What cannot be read is left at its default.
+    pub fn gather() -> Self {
+        let pid = std::process::id();
+        let status = proc::status(pid).unwrap_or_default();
+        let mut findings = Self {
+            executable: std::env::current_exe().map(|path| path.display().to_string()).unwrap_or_default(),
+            uid: status.uids[1],
+            capabilities: Capabilities(status.effective_capabilities),
+            paranoid: sysctl("kernel/perf_event_paranoid"),
+            seccomp_filter: status.seccomp_filter,
+            container: container(),
+            memlock_bytes: memlock_bytes(),
+            perf_mlock_kib: sysctl("kernel/perf_event_mlock_kb"),
+            kptr_restrict: sysctl("kernel/kptr_restrict"),
+            kernel_names: kernel_names(),
+            ptrace_scope: sysctl("kernel/yama/ptrace_scope"),
+            pmu: pmu(),
+            ..Self::default()
+        };
+        findings.try_a_child();
+        findings.try_events();
+        findings
+    }
+
+    /// Tries the events of a recording, on ourselves.
+    fn try_events(&mut self) {
+        // SAFETY: gettid only returns a number.
+        let this_thread = || Scope::Threads(vec![unsafe { libc::gettid() } as u32]);
+        match open(this_thread(), Kernel::Excluded) {
+            Ok(mut events) => {
+                self.follow = Outcome::Works;
+                self.ring_bytes = events.ring_bytes();
+                self.cpu_clock = add(&mut events, Kind::Cpu, Events::cpu_clock);
+                self.faults = add(&mut events, Kind::MinorFaults, Events::minor_faults);
+            }
+            Err(error) => self.follow = Outcome::of_error(&error),
+        }
+        match open(this_thread(), Kernel::Included) {
+            Ok(mut events) => {
+                self.kernel = add(&mut events, Kind::Cpu, Events::cpu_clock);
+                self.switch_stacks = add(&mut events, Kind::SwitchStack, Events::switch_stacks);
+            }
+            Err(error) => self.kernel = Outcome::of_error(&error),
+        }
+        let tracepoint = Tracepoint::find("sched", "sched_waking");
+        self.tracefs = tracefs(tracepoint.as_ref().err());
+        match open(Scope::Machine, Kernel::Included) {
+            Ok(mut events) => {
+                self.machine_wide = Outcome::Works;
+                let Ok(tracepoint) = &tracepoint else { return };
+                self.waking = add(&mut events, Kind::Waking, |events| events.waking(tracepoint));
+            }
+            Err(error) => self.machine_wide = Outcome::of_error(&error),
+        }
+    }
+
+    /// Tries what a recorder does to a program that it launched.
+    fn try_a_child(&mut self) {
+        let sleep = Launch::new(["sleep", "60"]).output(Output::Null).prepare().and_then(Prepared::start);
+        let Ok(child) = sleep else { return };
+        self.read_memory = Outcome::of(read_stack_of(child.pid()));
+        self.ptrace = Outcome::of(trace(child.pid()));
+    }
+
+    /// The findings as names and values, for people.
+    pub fn facts(&self, machine: &Machine) -> Vec<(&'static str, String)> {
+        let number = |value: Option<i32>| value.map_or("not there".to_owned(), |value| value.to_string());
+        let kib = |bytes: u64| format!("{} KiB", bytes >> 10);
+        let virtualization = machine.virtualization.clone().unwrap_or_else(|| "none found".to_owned());
+        vec![
+            ("processor", format!("{}, {} online ({})", machine.cpu, machine.cores, machine.architecture)),
+            ("frequency governor", machine.governor.clone().unwrap_or_else(|| "none".to_owned())),
+            ("virtual machine", virtualization),
+            ("container", self.container.clone().unwrap_or_else(|| "none found".to_owned())),
+            ("kernel", machine.kernel.clone()),
+            ("load", format!("{:.2}", machine.load_milli as f64 / 1000.0)),
+            ("user", format!("{} (uid {})", if self.uid == 0 { "root" } else { "not root" }, self.uid)),
+            ("capabilities", self.capabilities.to_string()),
+            ("kernel.perf_event_paranoid", number(self.paranoid)),
+            ("seccomp filter", if self.seccomp_filter { "in force" } else { "none" }.to_owned()),
+            ("hardware counters (PMU)", self.pmu.to_string()),
+            ("locked memory (RLIMIT_MEMLOCK)", self.memlock_bytes.map_or("unlimited".to_owned(), kib)),
+            (
+                "kernel.perf_event_mlock_kb",
+                self.perf_mlock_kib.map_or("not there".to_owned(), |value| format!("{value} KiB")),
+            ),
+            ("ring per processor", format!("{} of {}", kib(self.ring_bytes as u64), kib(RING_BYTES as u64))),
+            ("kernel.kptr_restrict", number(self.kptr_restrict)),
+            ("kernel names (/proc/kallsyms)", self.kernel_names.to_string()),
+            ("kernel.yama.ptrace_scope", number(self.ptrace_scope)),
+            ("tracefs", self.tracefs.to_string()),
+            ("follow a program", self.follow.to_string()),
+            ("sample CPU time in user space", self.cpu_clock.to_string()),
+            ("sample CPU time in the kernel", self.kernel.to_string()),
+            ("stacks at context switches", self.switch_stacks.to_string()),
+            ("page faults", self.faults.to_string()),
+            ("observe the whole machine", self.machine_wide.to_string()),
+            ("wake-ups", self.waking.to_string()),
+            ("read the memory of a launched program", self.read_memory.to_string()),
+            ("ptrace a launched program", self.ptrace.to_string()),
+        ]
+    }
+}
+
+impl fmt::Display for Pmu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pmu::Counts => f.write_str("yes"),
+            Pmu::Stuck => f.write_str("there, but standing still"),
+            Pmu::Absent => f.write_str("none"),
+            Pmu::Refused(errno) => write!(f, "refused: {}", io::Error::from_raw_os_error(*errno)),
+        }
+    }
+}
+
+impl fmt::Display for Tracefs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Tracefs::Readable => "readable",
+            Tracefs::Unreadable => "not readable for this user",
+            Tracefs::NotMounted => "not mounted",
+        })
+    }
+}
+
+impl fmt::Display for KernelNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KernelNames::Readable => "readable",
+            KernelNames::Hidden => "addresses hidden from this user",
+            KernelNames::Absent => "none",
+        })
+    }
+}
+
+fn open(scope: Scope, kernel: Kernel) -> io::Result<Events> {
+    let sampling = Sampling { frequency_hz: 997, stack_bytes: 8 << 10, kernel, switches: true };
+    Events::open(scope, sampling, RING_BYTES)
+}
+
+fn add(events: &mut Events, kind: Kind, attr: impl Fn(&Events) -> perf_event_attr) -> Outcome {
+    let attr = attr(events);
+    Outcome::of(events.add(kind, attr))
+}
+
+fn sysctl<T: std::str::FromStr>(name: &str) -> Option<T> {
+    fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?.trim().parse().ok()
+}
+
+/// What a failed look for a tracepoint says about tracefs.
+fn tracefs(error: Option<&io::Error>) -> Tracefs {
+    match error {
+        None => Tracefs::Readable,
+        // A directory is always there to mount it on, so its being empty says that nothing is mounted.
+        Some(_) if fs::read_dir("/sys/kernel/tracing").is_ok_and(|mut entries| entries.next().is_none()) => {
+            Tracefs::NotMounted
+        }
+        Some(error) if error.kind() == io::ErrorKind::PermissionDenied => Tracefs::Unreadable,
+        Some(_) => Tracefs::NotMounted,
+    }
+}
+
+fn memlock_bytes() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is writable.
+    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Whether the first names have addresses other than zero; all have, or none.
+fn kernel_names() -> KernelNames {
+    let Ok(file) = fs::File::open("/proc/kallsyms") else { return KernelNames::Absent };
+    let mut lines = BufReader::new(file.take(64 << 10)).lines().map_while(Result::ok);
+    // On some processors the first symbols really are at 0 (per-processor ones).
+    let is_named = |line: String| line.split(' ').next().is_some_and(|address| address.bytes().any(|b| b != b'0'));
+    if lines.any(is_named) { KernelNames::Readable } else { KernelNames::Hidden }
+}
+
+/// The container runtime that we run in, by the marks that each leaves.
+fn container() -> Option<String> {
+    let exists = |path: &str| Path::new(path).exists();
+    if let Ok(name) = fs::read_to_string("/run/systemd/container") {
+        return Some(name.trim().to_owned());
+    }
+    if exists("/run/.containerenv") {
+        return Some("podman".to_owned());
+    }
+    if exists("/.dockerenv") {
+        return Some("docker".to_owned());
+    }
+    let groups = fs::read_to_string("/proc/1/cgroup").unwrap_or_default();
+    ["kubepods", "docker", "containerd", "lxc"].iter().find(|name| groups.contains(*name)).map(|&name| name.to_owned())
+}
+
+/// Counts our own cycles for a moment.
+fn pmu() -> Pmu {
+    let mut attr = perf_event_attr {
+        type_: sys::PERF_TYPE_HARDWARE,
+        config: sys::PERF_COUNT_HW_CPU_CYCLES as u64,
+        size: size_of::<perf_event_attr>() as u32,
+        ..Default::default()
+    };
+    attr.set_disabled(1);
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    // SAFETY: `attr` is initialised and its size set.
+    let fd = unsafe { perf_event_open(&mut attr, 0, -1, -1, sys::PERF_FLAG_FD_CLOEXEC as _) };
+    if fd < 0 {
+        return match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EACCES) => Pmu::Refused(libc::EACCES),
+            Some(libc::EPERM) => Pmu::Refused(libc::EPERM),
+            // ENOENT, and EOPNOTSUPP or ENODEV on some processors: the kernel knows of no such counter.
+            _ => Pmu::Absent,
+        };
+    }
+    // SAFETY: the descriptor is new and ours alone.
+    let mut event = unsafe { fs::File::from_raw_fd(fd) };
+    // SAFETY: the event is open.
+    unsafe { ioctls::ENABLE(fd, 0) };
+    std::hint::black_box((0..1_000_000_u64).fold(1, |x: u64, i| std::hint::black_box(x.wrapping_mul(i | 1))));
+    let mut count = [0; 8];
+    match event.read_exact(&mut count) {
+        Ok(()) if u64::from_ne_bytes(count) > 0 => Pmu::Counts,
+        _ => Pmu::Stuck,
+    }
+}
+
+/// Reads a byte of a process's stack.
+fn read_stack_of(pid: u32) -> io::Result<()> {
+    let maps = fs::read(format!("/proc/{pid}/maps"))?;
+    let maps = Mapping::parse_all(&maps).ok_or(io::ErrorKind::InvalidData)?;
+    let stack = maps.iter().find(|mapping| mapping.backing == Backing::Special("[stack]".into()));
+    let end = stack.ok_or(io::ErrorKind::NotFound)?.end;
+    let mut copy = 0_u8;
+    let local = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: (end - 1) as *mut libc::c_void, iov_len: 1 };
+    // SAFETY: one byte is written to `copy`; the remote address is only looked at in the other process.
+    match unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) } {
+        1 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Attaches to a process and lets it go.
+fn trace(pid: u32) -> io::Result<()> {
+    let pid = pid as i32;
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: no memory is passed; the process is our own child's child, which nobody else waits for here.
+    unsafe {
+        if libc::ptrace(libc::PTRACE_SEIZE, pid, none, none) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::ptrace(libc::PTRACE_INTERRUPT, pid, none, none);
+        libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
+        libc::ptrace(libc::PTRACE_DETACH, pid, none, none);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_known_by_name() {
+        let capabilities = Capabilities(1 << 38 | 1 << 2 | 1 << 12);
+        assert!(capabilities.has("cap_perfmon") && !capabilities.has("cap_sys_admin") && !capabilities.has("nonsense"));
+        assert_eq!(capabilities.to_string(), "cap_perfmon, cap_dac_read_search");
+        assert_eq!(Capabilities(0).to_string(), "none that matter");
+    }
+
+    #[test]
+    fn a_process_that_we_launched_may_be_read_while_it_lives() {
+        let child = Launch::new(["sleep", "60"]).output(Output::Null).prepare().unwrap().start().unwrap();
+        let pid = child.pid();
+        assert_eq!(Outcome::of(read_stack_of(pid)), Outcome::Works);
+        drop(child);
+        assert_eq!(Outcome::of(read_stack_of(pid)), Outcome::Refused(libc::ENOENT));
+    }
+
+    #[test]
+    fn a_process_that_was_traced_ends_as_if_it_had_not_been() {
+        let child = Launch::new(["true"]).prepare().unwrap();
+        let pid = child.pid();
+        trace(pid).unwrap();
+        drop(child);
+        assert!(!proc::exists(pid));
+    }
+}
