@@ -91,7 +91,9 @@ pub fn header(line: &[u8]) -> Option<Header<'_>> {
     while at < line.len() {
         at += line[at..].iter().take_while(|&&byte| byte == b' ').count();
         let (token, rest) = split_token(&line[at..]);
-        if let Some(task) = task(token)
+        // Ids are printed five wide, periods ten.
+        let is_period = line[..at].trim_ascii().is_empty() && at + token.len() >= 10 && !token.contains(&b'/');
+        if let Some(task) = task(token).filter(|_| !is_period)
             && let Some(fields) = fields(rest)
         {
             let header = Header { comm: line[..at].trim_ascii(), task, ..fields };
@@ -315,6 +317,8 @@ mod tests {
             ("sim 4671 [000] U 1.000000: 5 cycles:uppp: ", "sim|-/4671|0|1000000000|5|cycles:uppp|"),
             ("sim  4671 ", "sim|-/4671|-|-|-|-|"),
             ("sim  4671 cycles: ", "sim|-/4671|-|-|-|cycles|"),
+            ("    250000   cpu-clock: ", "|-/-|-|-|250000|cpu-clock|"),
+            (" 4671 cpu-clock: ", "|-/4671|-|-|-|cpu-clock|"),
             (" 2712.229643: page-faults: ", "|-/-|-|2712229643000|-|page-faults|"),
             ("   4671/4671  2712.229643:  7 cpu_core/cycles/u: ", "|4671/4671|-|2712229643000|7|cpu_core/cycles/u|"),
             (
