@@ -28,10 +28,14 @@ const KEYS: [keys: string, effect: string][] = [
   ["c", "colours: kind of code or module"],
 ];
 
+/** Where a flame graph stands: it may be all there is, or one of several things in a page. */
+export type Setting = "alone" | "within a page";
+
 /** A flame graph in an element of the page. */
 export class FlameGraph {
   private readonly tree: Tree;
   private readonly address: Address;
+  private readonly setting: Setting;
   private readonly forms = new Map<Frame, Forms>();
   private readonly legends = new Map<Colours, HTMLElement>();
 
@@ -65,11 +69,13 @@ export class FlameGraph {
   private rows = 1;
   private columnWidth = 7.25;
   private drawn: { first: number; last: number } | undefined;
+  private onPaper = false;
 
-  constructor(root: HTMLElement, tree: Tree, address: Address) {
+  constructor(root: HTMLElement, tree: Tree, address: Address, setting: Setting) {
     this.root = root;
     this.tree = tree;
     this.address = address;
+    this.setting = setting;
     this.growth = tree.growth;
     this.painter = new Painter(tree, tree.colours);
     this.build();
@@ -88,6 +94,20 @@ export class FlameGraph {
     this.scrollToRoot();
   }
 
+  /** Shows every row, scaled to the paper's width by the style sheet. */
+  showForPrint(): void {
+    this.onPaper = true;
+    this.layOut();
+    this.canvas.setAttribute("viewBox", `0 0 ${this.zoom().width} ${this.canvas.height.baseVal.value}`);
+  }
+
+  /** Shows what fits the view again. */
+  showForScreen(): void {
+    this.onPaper = false;
+    this.canvas.removeAttribute("viewBox");
+    this.layOut();
+  }
+
   // Construction
 
   private build(): void {
@@ -95,7 +115,7 @@ export class FlameGraph {
     const helpButton = html("button", { type: "button", title: "Keys", "aria-label": "Keys" }, "?");
     helpButton.addEventListener("click", () => this.toggleHelp());
     const tools = html("div", { class: "fg-tools" }, this.matched, this.input, this.colourButton, this.flipButton, helpButton);
-    const heading = html("div", { class: "fg-heading" }, html("h1", {}, title), html("p", {}, subtitle));
+    const heading = html("div", { class: "fg-heading" }, html(this.setting === "alone" ? "h1" : "h4", {}, title), html("p", {}, subtitle));
     this.help.append(
       html("dl", {}, ...KEYS.flatMap(([keys, effect]) => [html("dt", {}, keys), html("dd", {}, effect)])),
     );
@@ -311,7 +331,7 @@ export class FlameGraph {
 
   /** Rows that the canvas has room for. */
   private slots(): number {
-    return Math.max(this.rows, Math.floor(this.view.clientHeight / ROW));
+    return this.onPaper ? this.rows : Math.max(this.rows, Math.floor(this.view.clientHeight / ROW));
   }
 
   private widthOf(node: number): number {
@@ -356,6 +376,7 @@ export class FlameGraph {
   }
 
   private visibleSlots(margin: number): { first: number; last: number } {
+    if (this.onPaper) return { first: 0, last: this.slots() - 1 };
     const first = Math.floor(this.view.scrollTop / ROW) - margin;
     const last = Math.ceil((this.view.scrollTop + this.view.clientHeight) / ROW) + margin;
     return { first: Math.max(0, first), last: Math.min(this.slots() - 1, last) };

@@ -22,7 +22,7 @@ function start(): void {
   picture.removeAttribute("role");
   picture.querySelector("#picture")?.remove();
   picture.append(frame);
-  const graph = new FlameGraph(host, tree, new QueryAddress());
+  const graph = new FlameGraph(host, tree, new QueryAddress(), "alone");
   window.addEventListener("popstate", () => graph.restore());
   window.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "f") {

@@ -7,3 +7,10 @@
 pub(crate) const FLAMEGRAPH_JS: &str = include_str!("../assets/flamegraph.js");
 /// Its style.
 pub(crate) const FLAMEGRAPH_CSS: &str = include_str!("../assets/flamegraph.css");
+
+/// Brings a report to life: tables, flame graphs, contents.
+pub(crate) const REPORT_JS: &str = include_str!("../assets/report.js");
+/// Its hash in the form that content security policies use: `sha256-...`.
+pub(crate) const REPORT_JS_HASH: &str = include_str!("../assets/report.js.hash");
+/// The style of a report.
+pub(crate) const REPORT_CSS: &str = include_str!("../assets/report.css");

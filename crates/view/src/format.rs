@@ -79,6 +79,27 @@ pub fn render(table: &Table, format: Format, style: &Style, out: &mut dyn Write)
     }
 }
 
+/// Writes several tables in `format`: a blank line between them, or for JSON one object, `{"tables": [...]}`, unless
+/// there is exactly one.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn render_all(tables: &[Table], format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    match (tables, format) {
+        ([table], _) => return render(table, format, style, out),
+        (_, Format::Json) => return json::render_all(tables, json::Layout::Indented, out),
+        (_, Format::JsonCompact) => return json::render_all(tables, json::Layout::Compact, out),
+        _ => {}
+    }
+    for (index, table) in tables.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        render(table, format, style, out)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

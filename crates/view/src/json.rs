@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use stepscope_model::Table;
 
 /// How the object is laid out.
@@ -20,9 +21,25 @@ pub enum Layout {
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    write(table, layout, out)
+}
+
+/// Writes several tables as one object, `{"tables": [...]}`, and a line feed.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn render_all(tables: &[Table], layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Tables<'a> {
+        tables: &'a [Table],
+    }
+    write(&Tables { tables }, layout, out)
+}
+
+fn write(value: &impl Serialize, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     match layout {
-        Layout::Indented => serde_json::to_writer_pretty(&mut *out, table)?,
-        Layout::Compact => serde_json::to_writer(&mut *out, table)?,
+        Layout::Indented => serde_json::to_writer_pretty(&mut *out, value)?,
+        Layout::Compact => serde_json::to_writer(&mut *out, value)?,
     }
     out.write_all(b"\n")
 }

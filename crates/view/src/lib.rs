@@ -1,4 +1,27 @@
-//! placeholder
+//! What people and programs see of analyses: every output renders any [`Table`](stepscope_model::Table), and call trees
+//! as flame graphs. No arithmetic on profiles happens here.
+//!
+//! | module | gives |
+//! |---|---|
+//! | [`format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
+//! | [`select`] | which rows, in which order: `--filter`, `--sort`, `--limit` |
+//! | [`flamegraph`] | a call tree as a standalone interactive SVG |
+//! | [`report`] | tables and flame graphs as one HTML page |
+//! | [`quantity`], [`shorten`], [`visible`], [`style`] | how values and names are written: units, room, safety, colour |
+//!
+//! ```
+//! use stepscope_model::{Column, Kind, Table};
+//! use stepscope_view::{Format, Style, render};
+//!
+//! let mut table = Table::new("threads", "Threads", vec![Column::new("cpu", Kind::Duration, "ns", "Time on a CPU.")]);
+//! table.push(vec![1_230_000_000_u64.into()]);
+//! let mut text = Vec::new();
+//! render(&table, Format::Table, &Style::PLAIN, &mut text).unwrap();
+//! assert_eq!(String::from_utf8(text).unwrap(), "Threads\n   cpu\n1.23 s\n");
+//! ```
+//!
+//! The scripts and styles of flame graphs and reports are written in TypeScript and CSS in `web/`, and committed as
+//! built in `assets/`, so that this crate builds where there is no Node.js.
 
 mod assets;
 pub mod delimited;
@@ -8,12 +31,13 @@ pub mod format;
 pub mod json;
 pub mod markdown;
 pub mod quantity;
+pub mod report;
 pub mod select;
 pub mod shorten;
 pub mod style;
 pub mod terminal;
 pub mod visible;
 
-pub use format::{Format, render};
-pub use select::{Filter, Selection, Sort};
+pub use format::{Format, render, render_all};
+pub use select::{Filter, Selection, Sort, apply_to_all};
 pub use style::{Colour, Style};

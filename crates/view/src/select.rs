@@ -46,6 +46,29 @@ impl Selection {
     }
 }
 
+/// Applies a selection to each of several tables, as far as it speaks of columns that the table has: an order or a
+/// condition that one table understands need not fit the others. A filter that names no table's column is a pattern
+/// for all of them, as it is for one.
+///
+/// # Errors
+/// Those of [`Selection::apply`]; an order by a column that none of the tables has.
+pub fn apply_to_all(selection: &Selection, tables: &mut [Table]) -> Result<(), SelectionError> {
+    let sorted = |table: &Table| selection.sort.as_ref().is_some_and(|sort| table.column(&sort.column).is_some());
+    let orders_any = tables.iter().any(sorted);
+    let names_column = |filter: &Filter| tables.iter().any(|table| filter.split(table).is_some());
+    let (conditions, patterns): (Vec<_>, Vec<_>) = selection.filters.iter().partition(|filter| names_column(filter));
+    for table in tables {
+        let conditions = conditions.iter().filter(|filter| filter.split(table).is_some());
+        let part = Selection {
+            filters: conditions.chain(&patterns).map(|filter| (*filter).clone()).collect(),
+            sort: selection.sort.clone().filter(|_| !orders_any || sorted(table)),
+            limit: selection.limit,
+        };
+        part.apply(table)?;
+    }
+    Ok(())
+}
+
 fn count(rows: usize) -> String {
     grouped(rows as i128)
 }
@@ -401,6 +424,27 @@ mod tests {
             table.notes,
             ["2 of 4 rows do not match the filter.", "1 more of 2 rows are left out by --limit 1."]
         );
+    }
+
+    #[test]
+    fn of_several_tables_each_heeds_what_speaks_of_its_columns() {
+        let other = || {
+            let mut other = Table::new("threads", "Threads", vec![Column::new("thread", Kind::Text, "", "")]);
+            other.push(vec!["writer".into()]);
+            other.push(vec!["main".into()]);
+            other
+        };
+        let first = |tables: &[Table]| tables.iter().map(|table| as_text(&table.rows[0][0])).collect::<Vec<_>>();
+        let mut tables = [table(), other()];
+        let selection =
+            Selection { filters: vec!["self<5ms".into()], sort: Some("self".parse().unwrap()), ..Selection::default() };
+        apply_to_all(&selection, &mut tables).unwrap();
+        assert_eq!(first(&tables), ["write", "writer"]);
+        let mut tables = [table(), other()];
+        apply_to_all(&Selection { filters: vec!["^writ".into()], ..Selection::default() }, &mut tables).unwrap();
+        assert_eq!(tables.each_ref().map(|table| table.rows.len()), [1, 1]);
+        let selection = Selection { sort: Some("nothing".parse().unwrap()), ..Selection::default() };
+        assert!(matches!(apply_to_all(&selection, &mut tables), Err(SelectionError::UnknownColumn { .. })));
     }
 
     #[test]

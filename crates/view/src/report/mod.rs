@@ -1,0 +1,170 @@
+//! Reports: one HTML file about a run, to read, print and send, that needs no network and nothing else.
+//!
+//! A [`Report`] is sections of [`Table`]s and call trees. What a reader sees of them without scripts is in the file as
+//! plain HTML: the contents, the facts, the first rows of every table. The script (from `web/`) sorts, filters and
+//! unfolds the tables and draws a flame graph when it is scrolled to; it reads what it needs from data beside each.
+//!
+//! - Numbers are written as in the terminal ([`quantity`](crate::quantity)); shares have bars that are as long as their
+//!   part of the largest share in the column; what a column means is told on its head and below the table.
+//! - `report.html#SECTION` leads to a section; `report.html#flame=SECTION/flame&s=REGEX` to a search in a flame graph.
+//! - Names come from strangers. Everything is escaped, and the page's own content security policy lets no script but
+//!   ours run, and nothing be loaded.
+//!
+//! ```
+//! use stepscope_model::{Column, Kind, Table};
+//! use stepscope_view::report::{Report, Section, write_html};
+//!
+//! let mut threads = Table::new("threads", "Threads", vec![Column::new("cpu", Kind::Duration, "ns", "Time on a CPU.")]);
+//! threads.push(vec![1_230_000_000_u64.into()]);
+//! let report = Report::new("Nightly run")
+//!     .fact("machine", "2 cores, Linux 6.18")
+//!     .section(Section::new("shapes · steady").section(Section::new("Threads").table(threads)));
+//! let mut page = Vec::new();
+//! write_html(&report, &mut page).unwrap();
+//! assert!(String::from_utf8(page).unwrap().contains("1.23"));
+//! ```
+
+mod anchor;
+mod heat;
+mod page;
+mod table;
+
+use std::io::{self, Write};
+
+use stepscope_model::{CallTree, Table};
+
+use crate::flamegraph;
+
+/// A report: what it is about, and its sections.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Heading, and the title of the page.
+    pub title: String,
+    /// One line below it; may be empty.
+    pub subtitle: String,
+    /// What a reader needs to know to place the rest: tool version, machine, date, command.
+    pub about: Vec<Fact>,
+    /// The sections, in order.
+    pub sections: Vec<Section>,
+}
+
+/// A name and what is known under it, such as `machine` and its description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What the fact is about.
+    pub name: String,
+    /// The fact, in words.
+    pub value: String,
+}
+
+/// A titled part of a report: remarks, then blocks, then sections within it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// Name in links; made from the title where empty. Anchors of sections within others start with those of the others
+    /// and a slash; one that is taken gets a number.
+    pub anchor: String,
+    /// Remarks, a paragraph each.
+    pub notes: Vec<String>,
+    /// Tables and flame graphs, in order.
+    pub blocks: Vec<Block>,
+    /// Sections within this one.
+    pub sections: Vec<Section>,
+}
+
+/// Something that a section shows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// A table whose rows are shown as groups of named figures: for a summary of one row, or of a few.
+    Figures(Table),
+    /// A table: sortable, filterable, folded to its first rows where it is long.
+    Table(Table),
+    /// A call tree as an interactive flame graph.
+    FlameGraph(CallTree, flamegraph::Options),
+}
+
+impl Report {
+    /// A report without content.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// With a line below the title.
+    #[must_use]
+    pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
+        self.subtitle = subtitle.into();
+        self
+    }
+
+    /// With one more fact.
+    #[must_use]
+    pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.about.push(Fact { name: name.into(), value: value.into() });
+        self
+    }
+
+    /// With one more section.
+    #[must_use]
+    pub fn section(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+}
+
+impl Section {
+    /// A section without content.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// With a name for links of its own.
+    #[must_use]
+    pub fn anchor(mut self, anchor: impl Into<String>) -> Self {
+        self.anchor = anchor.into();
+        self
+    }
+
+    /// With one more remark.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// With a table shown as figures: [`Block::Figures`].
+    #[must_use]
+    pub fn figures(mut self, table: Table) -> Self {
+        self.blocks.push(Block::Figures(table));
+        self
+    }
+
+    /// With one more table.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Self {
+        self.blocks.push(Block::Table(table));
+        self
+    }
+
+    /// With one more call tree, drawn as a flame graph.
+    #[must_use]
+    pub fn flame_graph(mut self, tree: CallTree) -> Self {
+        self.blocks.push(Block::FlameGraph(tree, flamegraph::Options::default()));
+        self
+    }
+
+    /// With one more section within this one.
+    #[must_use]
+    pub fn section(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+}
+
+/// Writes a report as one HTML document. The same report gives the same bytes.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn write_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    page::write(report, out)
+}

@@ -1,0 +1,159 @@
+//! The page around tables and flame graphs.
+
+use std::io::{self, Write};
+
+use stepscope_model::CallTree;
+
+use super::anchor::Anchors;
+use super::table::{push_figures, push_notes, push_table};
+use super::{Block, Report, Section, heat};
+use crate::assets;
+use crate::embed::{append, markup};
+use crate::flamegraph::layout::Layout;
+use crate::flamegraph::{self, data, palette};
+use crate::quantity::{grouped, weight};
+
+/// A section with its anchor and those of the sections within it.
+struct Placed<'a> {
+    section: &'a Section,
+    anchor: String,
+    within: Vec<Placed<'a>>,
+}
+
+impl<'a> Placed<'a> {
+    fn all(sections: &'a [Section], within: &str, anchors: &mut Anchors) -> Vec<Self> {
+        let place = |section: &'a Section| {
+            let anchor = anchors.give(within, &section.anchor, &section.title);
+            let within = Self::all(&section.sections, &anchor, anchors);
+            Self { section, anchor, within }
+        };
+        sections.iter().map(place).collect()
+    }
+}
+
+/// Writes the whole document.
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let sections = Placed::all(&report.sections, "", &mut Anchors::default());
+    write_head(report, out)?;
+    let mut html = String::new();
+    push_contents(&sections, &mut html);
+    push_masthead(report, &mut html);
+    out.write_all(html.as_bytes())?;
+    for placed in &sections {
+        write_section(placed, 2, out)?;
+    }
+    write!(
+        out,
+        "</main>\n<noscript><p class=\"note\">Without scripts, tables show their first rows and flame graphs are not drawn.</p></noscript>\n\
+         <script>{}</script>\n</body>\n</html>\n",
+        assets::REPORT_JS
+    )
+}
+
+fn write_head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    // Styles are inline only; their one source is this program, and names never reach them.
+    write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{policy}'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta name=\"generator\" content=\"stepscope {version}\">\n\
+         <title>{title}</title>\n<style>{frames}{heat}{flame}{page}</style>\n</head>\n",
+        policy = assets::REPORT_JS_HASH.trim_end(),
+        version = env!("CARGO_PKG_VERSION"),
+        title = markup(&report.title),
+        frames = palette::style_sheet(),
+        heat = heat::style_sheet(),
+        flame = assets::FLAMEGRAPH_CSS,
+        page = assets::REPORT_CSS,
+    )
+}
+
+fn push_contents(sections: &[Placed<'_>], html: &mut String) {
+    html.push_str("<body>\n<a class=\"skip\" href=\"#content\">Skip the contents</a>\n");
+    html.push_str("<nav class=\"contents\" aria-label=\"Contents\"><details open><summary>Contents</summary>\n");
+    push_entries(sections, html);
+    html.push_str("</details></nav>\n<main id=\"content\" tabindex=\"-1\">\n");
+}
+
+fn push_entries(sections: &[Placed<'_>], html: &mut String) {
+    if sections.is_empty() {
+        return;
+    }
+    html.push_str("<ol>\n");
+    for Placed { section, anchor, within } in sections {
+        append!(*html, "<li><a href=\"#{}\">{}</a>\n", markup(anchor), markup(&section.title));
+        push_entries(within, html);
+        html.push_str("</li>\n");
+    }
+    html.push_str("</ol>\n");
+}
+
+fn push_masthead(report: &Report, html: &mut String) {
+    append!(*html, "<header class=\"masthead\"><h1>{}</h1>\n", markup(&report.title));
+    if !report.subtitle.is_empty() {
+        append!(*html, "<p class=\"subtitle\">{}</p>\n", markup(&report.subtitle));
+    }
+    if !report.about.is_empty() {
+        html.push_str("<dl class=\"about\">\n");
+        for fact in &report.about {
+            append!(*html, "<div><dt>{}</dt><dd>{}</dd></div>\n", markup(&fact.name), markup(&fact.value));
+        }
+        html.push_str("</dl>\n");
+    }
+    html.push_str("</header>\n");
+}
+
+fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::Result<()> {
+    let Placed { section, anchor, within } = placed;
+    let mut html = String::new();
+    let (heading, anchor) = (level.min(6), markup(anchor));
+    append!(
+        html,
+        "<section id=\"{anchor}\" class=\"level{heading}\">\n<h{heading}>{} <a class=\"link\" href=\"#{anchor}\" aria-label=\"Link to this section\">#</a></h{heading}>\n",
+        markup(&section.title)
+    );
+    push_notes(&section.notes, &mut html);
+    let mut graphs = 0;
+    for block in &section.blocks {
+        match block {
+            Block::Figures(table) => push_figures(table, &mut html),
+            Block::Table(table) => {
+                let heading = Some(table.title.as_str()).filter(|title| !title.is_empty() && *title != section.title);
+                push_table(table, heading, &mut html);
+            }
+            Block::FlameGraph(tree, options) => {
+                graphs += 1;
+                let number = if graphs == 1 { String::new() } else { graphs.to_string() };
+                push_flame_graph(tree, options, &format!("{anchor}/flame{number}"), &mut html);
+            }
+        }
+        out.write_all(html.as_bytes())?;
+        html.clear();
+    }
+    out.write_all(html.as_bytes())?;
+    for placed in within {
+        write_section(placed, level + 1, out)?;
+    }
+    out.write_all(b"</section>\n")
+}
+
+/// The tree's data, and what stands in the graph's place until it is drawn.
+fn push_flame_graph(tree: &CallTree, options: &flamegraph::Options, id: &str, html: &mut String) {
+    let layout = Layout::of(tree);
+    let modules = data::heaviest_modules(tree);
+    let whole = u64::try_from(layout.whole()).unwrap_or(u64::MAX);
+    append!(
+        *html,
+        "<div class=\"flame\" id=\"{id}\"><p class=\"pending\"><b>{}</b> {} <span>{} in {} frames</span></p>\n",
+        markup(&tree.title),
+        markup(&tree.subtitle),
+        markup(&weight(whole, &tree.unit)),
+        grouped(tree.nodes.len() as i128),
+    );
+    html.push_str("<script type=\"application/json\" class=\"flame-data\">");
+    html.push_str(&data::encode(tree, &layout, &modules, options));
+    html.push_str("</script></div>\n");
+}

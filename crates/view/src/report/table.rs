@@ -1,0 +1,277 @@
+//! A table in the page: its first rows as HTML, and all of it as data for the script.
+//!
+//! The data is one JSON object:
+//!
+//! | key | holds |
+//! |---|---|
+//! | `columns` | for each column: `kind`, and `largest`, the share with the longest bar, or null |
+//! | `owned` | index of the column that says whose a row is, or null |
+//! | `values` | for each column, every row's value: a number, a text, true, false or null; of a long text its short form and itself |
+//! | `shown` | for each column of numbers, every row's text as `number` or `number|unit`; for others null |
+
+use stepscope_model::{Column, Kind, Table, Value};
+use unicode_width::UnicodeWidthStr;
+
+use super::heat;
+use crate::embed::{append, markup, push_json_string};
+use crate::quantity::{Quantity, head_unit, quantity};
+use crate::shorten::shorten;
+use crate::visible::visible;
+
+/// Rows of a long table that are shown until the reader asks for more.
+pub(super) const ROWS_SHOWN: usize = 15;
+
+/// Names that take more columns than this are shortened to fewer until the reader unfolds them.
+const LONGEST_NAME: usize = 120;
+const SHORT_NAME: usize = 96;
+
+/// Appends a table: head, first rows, data and what the columns mean.
+pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String) {
+    append!(*html, "<div class=\"table\" data-rows=\"{}\">\n<div class=\"bar\">", table.rows.len());
+    if let Some(heading) = heading {
+        append!(*html, "<h4>{}</h4>", markup(heading));
+    }
+    html.push_str("</div>\n");
+    if table.rows.is_empty() {
+        html.push_str("<p class=\"none\">No rows.</p>\n");
+    } else {
+        append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
+        push_head(table, html);
+        push_first_rows(table, html);
+        html.push_str("</table></div>\n");
+        push_data(table, html);
+    }
+    push_notes(&table.notes, html);
+    push_meanings(&table.columns, html);
+    html.push_str("</div>\n");
+}
+
+/// Appends a table's rows as groups of figures.
+pub(super) fn push_figures(table: &Table, html: &mut String) {
+    for row in &table.rows {
+        html.push_str("<dl class=\"figures\">\n");
+        for (value, column) in row.iter().zip(&table.columns) {
+            let shown = match value {
+                Value::Text(text) => markup(text).into_owned(),
+                value => shown_figure(&quantity(value, column.kind), column),
+            };
+            append!(
+                *html,
+                "<div title=\"{}\"><dt>{}</dt><dd>{shown}</dd></div>\n",
+                markup(&column.doc),
+                markup(&in_words(&column.name))
+            );
+        }
+        html.push_str("</dl>\n");
+    }
+    if table.rows.is_empty() {
+        html.push_str("<p class=\"none\">Nothing to sum up.</p>\n");
+    }
+    push_notes(&table.notes, html);
+}
+
+fn shown_figure(quantity: &Quantity, column: &Column) -> String {
+    let unit = if quantity.unit.is_empty() { head_unit(column) } else { quantity.unit };
+    let known = quantity.number != crate::quantity::MISSING;
+    match unit {
+        unit if known && !unit.is_empty() => format!("{} <i>{}</i>", markup(&quantity.number), markup(unit)),
+        _ => markup(&quantity.number).into_owned(),
+    }
+}
+
+/// A column's name as people write it: `self_share` is `self share`.
+fn in_words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+pub(super) fn push_notes(notes: &[String], html: &mut String) {
+    for note in notes {
+        append!(*html, "<p class=\"note\">{}</p>\n", markup(note));
+    }
+}
+
+fn push_head(table: &Table, html: &mut String) {
+    html.push_str("<thead><tr>");
+    for column in &table.columns {
+        append!(
+            *html,
+            "<th scope=\"col\" class=\"{}\" data-name=\"{}\" title=\"{}\">{}",
+            class_of_kind(column.kind),
+            markup(&column.name),
+            markup(&column.doc),
+            markup(&in_words(&column.name))
+        );
+        if !head_unit(column).is_empty() {
+            append!(*html, " <i>{}</i>", markup(head_unit(column)));
+        }
+        html.push_str("</th>");
+    }
+    html.push_str("</tr></thead>\n");
+}
+
+fn push_first_rows(table: &Table, html: &mut String) {
+    let owned = owned_column(table);
+    let largest = largest_shares(table);
+    html.push_str("<tbody>\n");
+    for row in table.rows.iter().take(ROWS_SHOWN) {
+        let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
+        html.push_str(if is_owned { "<tr class=\"mine\">" } else { "<tr>" });
+        for ((value, column), largest) in row.iter().zip(&table.columns).zip(&largest) {
+            push_cell(value, column, *largest, html);
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>");
+}
+
+/// A cell as the script makes it too.
+fn push_cell(value: &Value, column: &Column, largest: Option<f64>, html: &mut String) {
+    let class = class_of_kind(column.kind);
+    match value {
+        Value::Text(text) => match short_form(text) {
+            Some(short) => append!(
+                *html,
+                "<td class=\"{class}\"><details><summary>{}</summary>{}</details></td>",
+                markup(&short),
+                markup(text)
+            ),
+            None => append!(*html, "<td class=\"{class}\">{}</td>", markup(text)),
+        },
+        value => {
+            let Quantity { number, unit } = quantity(value, column.kind);
+            append!(*html, "<td class=\"{class}{}\">{}", heat::class_of(value, largest), markup(&number));
+            if !unit.is_empty() {
+                append!(*html, " <i>{unit}</i>");
+            }
+            html.push_str("</td>");
+        }
+    }
+}
+
+/// The form in which a long name is shown first.
+fn short_form(text: &str) -> Option<String> {
+    // No character takes less than a byte, so short texts need no measuring.
+    if text.len() <= LONGEST_NAME {
+        return None;
+    }
+    let shown = visible(text);
+    (shown.width() > LONGEST_NAME).then(|| shorten(&shown, SHORT_NAME).into_owned())
+}
+
+fn class_of_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "text",
+        Kind::Flag => "flag",
+        Kind::Percent => "num share",
+        // Their cells carry units of their own, which are given equal room so that the numbers line up.
+        Kind::Duration | Kind::Bytes => "num unit",
+        Kind::Count | Kind::Number => "num",
+    }
+}
+
+fn name_of_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "text",
+        Kind::Count => "count",
+        Kind::Duration => "duration",
+        Kind::Bytes => "bytes",
+        Kind::Percent => "percent",
+        Kind::Number => "number",
+        Kind::Flag => "flag",
+    }
+}
+
+fn owned_column(table: &Table) -> Option<usize> {
+    table.column("owned").filter(|&owned| table.columns[owned].kind == Kind::Flag)
+}
+
+fn largest_shares(table: &Table) -> Vec<Option<f64>> {
+    let of_column = |(index, column)| heat::largest_share(column, table.rows.iter().map(|row| &row[index]));
+    table.columns.iter().enumerate().map(of_column).collect()
+}
+
+fn push_data(table: &Table, html: &mut String) {
+    html.push_str("<script type=\"application/json\" class=\"table-data\">{\"columns\":[");
+    for (index, (column, largest)) in table.columns.iter().zip(largest_shares(table)).enumerate() {
+        let largest = largest.map_or("null".to_owned(), |largest| largest.to_string());
+        append!(
+            *html,
+            "{}{{\"kind\":\"{}\",\"largest\":{largest}}}",
+            if index == 0 { "" } else { "," },
+            name_of_kind(column.kind)
+        );
+    }
+    let owned = owned_column(table).map_or("null".to_owned(), |owned| owned.to_string());
+    append!(*html, "],\"owned\":{owned},\"values\":[");
+    for index in 0..table.columns.len() {
+        html.push_str(if index == 0 { "[" } else { ",[" });
+        push_list(table.rows.iter().map(|row| &row[index]), html, push_value);
+        html.push(']');
+    }
+    html.push_str("],\"shown\":[");
+    for (index, column) in table.columns.iter().enumerate() {
+        html.push_str(if index == 0 { "" } else { "," });
+        if matches!(column.kind, Kind::Text | Kind::Flag) {
+            html.push_str("null");
+            continue;
+        }
+        html.push('[');
+        push_list(table.rows.iter().map(|row| &row[index]), html, |value, html| push_shown(value, column, html));
+        html.push(']');
+    }
+    html.push_str("]}</script>\n");
+}
+
+fn push_list<'a>(
+    values: impl Iterator<Item = &'a Value>,
+    html: &mut String,
+    mut push: impl FnMut(&Value, &mut String),
+) {
+    for (index, value) in values.enumerate() {
+        html.push_str(if index == 0 { "" } else { "," });
+        push(value, html);
+    }
+}
+
+fn push_value(value: &Value, html: &mut String) {
+    match value {
+        Value::Text(text) => match short_form(text) {
+            Some(short) => {
+                html.push('[');
+                push_json_string(&short, html);
+                html.push(',');
+                push_json_string(text, html);
+                html.push(']');
+            }
+            None => push_json_string(text, html),
+        },
+        Value::Bool(yes) => append!(*html, "{yes}"),
+        Value::Int(integer) => append!(*html, "{integer}"),
+        Value::Float(number) if number.is_finite() => append!(*html, "{number}"),
+        Value::Missing | Value::Float(_) => html.push_str("null"),
+    }
+}
+
+fn push_shown(value: &Value, column: &Column, html: &mut String) {
+    if heat::number(value).is_none() {
+        html.push_str("\"\"");
+        return;
+    }
+    let Quantity { number, unit } = quantity(value, column.kind);
+    match unit {
+        "" => append!(*html, "\"{number}\""),
+        unit => append!(*html, "\"{number}|{unit}\""),
+    }
+}
+
+fn push_meanings(columns: &[Column], html: &mut String) {
+    let told: Vec<&Column> = columns.iter().filter(|column| !column.doc.is_empty()).collect();
+    if told.is_empty() {
+        return;
+    }
+    html.push_str("<details class=\"meanings\"><summary>What the columns mean</summary><dl>\n");
+    for column in told {
+        append!(*html, "<dt>{}</dt><dd>{}</dd>\n", markup(&in_words(&column.name)), markup(&column.doc));
+    }
+    html.push_str("</dl></details>\n");
+}

@@ -1,0 +1,218 @@
+// A table of a report: sorted, filtered and unfolded. Its written form is described in crates/view/src/report/table.rs.
+
+import { html } from "./elements.ts";
+import { compile } from "./search.ts";
+import { grouped } from "./units.ts";
+
+type Kind = "text" | "count" | "duration" | "bytes" | "percent" | "number" | "flag";
+/** A long text comes with its short form before it. */
+type Value = number | string | boolean | null | [short: string, whole: string];
+
+interface Data {
+  columns: { kind: Kind; largest: number | null }[];
+  owned: number | null;
+  values: Value[][];
+  shown: (string[] | null)[];
+}
+
+interface Order {
+  column: number;
+  descending: boolean;
+}
+
+/** Rows of a long table that are shown first: as many as the page comes with. */
+const FOLDED = 15;
+/** Rows that are added at once when the reader asks for more. */
+const BATCH = 1000;
+/** Tables with fewer rows need no filter. */
+const FEW = 8;
+
+/** What a value is that is not known. */
+const MISSING = "–";
+
+/** A table in an element of the page, which holds its first rows and its data. */
+export class DataTable {
+  private readonly root: HTMLElement;
+  private readonly size: number;
+  private readonly body: HTMLTableSectionElement;
+  private readonly heads: HTMLTableCellElement[];
+  private readonly input = html("input", {
+    type: "search",
+    placeholder: "Filter",
+    "aria-label": "Filter rows by regular expression",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
+  private readonly ownedButton = html("button", { type: "button", "aria-pressed": "false" }, "Owned only");
+  private readonly count = html("output", {});
+  private readonly more = html("button", { type: "button", class: "more" });
+  private readonly less = html("button", { type: "button", class: "more" }, `Show the first ${FOLDED}`);
+
+  private parsed: Data | undefined;
+  private order: Order | undefined;
+  private ownedOnly = false;
+  private limit = FOLDED;
+  /** Rows that pass the filter, in order. */
+  private rows: number[];
+
+  constructor(root: HTMLElement, table: HTMLTableElement) {
+    this.root = root;
+    this.size = Number(root.dataset["rows"]);
+    this.body = table.tBodies[0];
+    this.heads = [...table.tHead!.rows[0].cells];
+    this.rows = Array.from({ length: this.size }, (_, row) => row);
+    this.build();
+  }
+
+  // Construction
+
+  private build(): void {
+    if (this.size > 1) this.heads.forEach((head, column) => this.makeSortable(head, column));
+    const scroll = this.root.querySelector(".scroll")!;
+    scroll.after(html("div", { class: "fold" }, this.more, this.less));
+    this.more.addEventListener("click", () => this.unfold());
+    this.less.addEventListener("click", () => this.fold());
+    if (this.size >= FEW) this.buildFilter();
+    this.showCounts();
+  }
+
+  private buildFilter(): void {
+    const bar = this.root.querySelector(".bar")!;
+    const hasOwned = this.heads.some((head) => head.dataset["name"] === "owned");
+    bar.append(html("span", { class: "tools" }, this.count, hasOwned ? this.ownedButton : undefined, this.input));
+    this.input.addEventListener("input", () => this.update());
+    this.input.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || this.input.value === "") return;
+      event.preventDefault();
+      this.input.value = "";
+      this.update();
+    });
+    this.ownedButton.addEventListener("click", () => {
+      this.ownedOnly = !this.ownedOnly;
+      this.ownedButton.setAttribute("aria-pressed", String(this.ownedOnly));
+      this.update();
+    });
+  }
+
+  private makeSortable(head: HTMLTableCellElement, column: number): void {
+    const button = html("button", { type: "button", title: head.title }, ...head.childNodes);
+    head.removeAttribute("title");
+    head.replaceChildren(button);
+    button.addEventListener("click", () => this.sortBy(column));
+  }
+
+  // What the reader does
+
+  /** The column's natural order first, the other way second, the table's own order third. */
+  private sortBy(column: number): void {
+    const { kind } = this.data().columns[column];
+    const natural = kind !== "text";
+    if (this.order?.column !== column) this.order = { column, descending: natural };
+    else if (this.order.descending === natural) this.order = { column, descending: !natural };
+    else this.order = undefined;
+    this.heads.forEach((head, index) => {
+      const sorted = index === this.order?.column;
+      if (sorted) head.setAttribute("aria-sort", this.order!.descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.update();
+  }
+
+  private unfold(): void {
+    this.limit = this.rows.length <= BATCH ? this.rows.length : Math.floor(this.limit / BATCH) * BATCH + BATCH;
+    this.draw();
+  }
+
+  private fold(): void {
+    this.limit = FOLDED;
+    this.draw();
+    this.root.scrollIntoView({ block: "nearest" });
+  }
+
+  // Rows
+
+  private data(): Data {
+    this.parsed ??= JSON.parse(this.root.querySelector("script.table-data")!.textContent!) as Data;
+    return this.parsed;
+  }
+
+  private update(): void {
+    const { values, owned } = this.data();
+    const rows = Array.from({ length: this.size }, (_, row) => row);
+    const pattern = this.input.value === "" ? undefined : compile(this.input.value);
+    const isSeen = (row: number) =>
+      (!this.ownedOnly || owned === null || values[owned][row] === true) &&
+      (!pattern || values.some((column) => pattern.test(textOf(column[row]))));
+    this.rows = rows.filter(isSeen);
+    const { order } = this;
+    if (order) this.rows.sort((a, b) => compare(values[order.column][a], values[order.column][b], order.descending));
+    this.draw();
+  }
+
+  private draw(): void {
+    const rows = this.rows.slice(0, this.limit).map((row) => this.row(row));
+    const none = html("td", { class: "none", colspan: this.heads.length }, "No row matches.");
+    this.body.replaceChildren(...(rows.length > 0 ? rows : [html("tr", {}, none)]));
+    this.root.classList.toggle("unfolded", this.limit > FOLDED && this.rows.length > FOLDED);
+    this.showCounts();
+  }
+
+  private showCounts(): void {
+    const found = this.rows.length;
+    this.count.textContent = found === this.size ? `${grouped(found)} rows` : `${grouped(found)} of ${grouped(this.size)} rows`;
+    this.more.hidden = found <= this.limit;
+    this.less.hidden = this.limit <= FOLDED || found <= FOLDED;
+    const next = Math.floor(this.limit / BATCH) * BATCH + BATCH;
+    this.more.textContent = found <= BATCH ? `Show all ${grouped(found)} rows` : `Show ${grouped(Math.min(next, found))} of ${grouped(found)} rows`;
+  }
+
+  /** A row as the page comes with it too. */
+  private row(row: number): HTMLTableRowElement {
+    const { columns, owned, values, shown } = this.data();
+    const cells = columns.map(({ kind, largest }, column) => {
+      const value = values[column][row];
+      return cell(kind, value, shown[column]?.[row] ?? "", largest);
+    });
+    return html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
+  }
+}
+
+const CLASSES: Record<Kind, string> = {
+  text: "text",
+  flag: "flag",
+  percent: "num share",
+  duration: "num unit",
+  bytes: "num unit",
+  count: "num",
+  number: "num",
+};
+
+function cell(kind: Kind, value: Value, shown: string, largest: number | null): HTMLTableCellElement {
+  const classes = CLASSES[kind];
+  if (Array.isArray(value)) {
+    const [short, whole] = value;
+    return html("td", { class: classes }, html("details", {}, html("summary", {}, short), whole));
+  }
+  if (typeof value !== "number") return html("td", { class: classes }, value === null ? MISSING : textOf(value));
+  const [number, unit] = shown.split("|");
+  const length = largest === null ? 0 : Math.min(100, Math.round((value / largest) * 100));
+  const bar = length >= 1 ? ` h${length}` : "";
+  if (unit === undefined) return html("td", { class: classes + bar }, number);
+  return html("td", { class: classes + bar }, `${number} `, html("i", {}, unit));
+}
+
+function textOf(value: Value): string {
+  if (value === null) return "";
+  if (Array.isArray(value)) return value[1];
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return String(value);
+}
+
+/** What is missing comes last in both directions. Sorting is stable, so equal rows keep their order. */
+function compare(a: Value, b: Value, descending: boolean): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  const turned = descending ? -1 : 1;
+  if (typeof a === "number" && typeof b === "number") return (a - b) * turned;
+  const [first, second] = [textOf(a), textOf(b)];
+  return first < second ? -turned : first > second ? turned : 0;
+}
