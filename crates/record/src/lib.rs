@@ -13,4 +13,5 @@ pub mod session;
 pub mod stream;
 
 pub use finish::{Builder, finish};
+pub use live::vdso;
 pub use session::{Kernel, Label, Options, Progress, Reason, RecordError, Recording, Until};

@@ -19,7 +19,7 @@ impl World for Live {
                 let file = open_mapped(&module.path, pid)?;
                 UnwindTables::of_elf(&ReadCache::new(file))
             }
-            ModuleKind::Vdso => UnwindTables::of_elf(own_vdso()?),
+            ModuleKind::Vdso => UnwindTables::of_elf(vdso()?),
             ModuleKind::Kernel | ModuleKind::Jit(_) => None,
         }
     }
@@ -55,8 +55,8 @@ fn open_mapped(path: &str, pid: u32) -> Option<File> {
     File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)).ok()
 }
 
-/// The vdso, which is the same in every process of this kernel and architecture.
-fn own_vdso() -> Option<&'static [u8]> {
+/// The image of this process' vdso, which is the same in every process of this kernel and architecture.
+pub fn vdso() -> Option<&'static [u8]> {
     let mappings = proc::maps(std::process::id()).ok()?;
     let vdso = mappings.iter().find(|mapping| mapping.backing == Backing::Special("[vdso]".into()))?;
     let length = (vdso.end - vdso.start) as usize;

@@ -233,11 +233,6 @@ impl Events {
         self.sampling.stack_bytes = bytes & !7;
     }
 
-    /// How full the fullest ring is, from 0 to 1.
-    pub fn fill(&self) -> f64 {
-        self.rings.iter().map(|ring| ring.used() as f64 / ring.length() as f64).fold(0.0, f64::max)
-    }
-
     /// An event of this type that records what all do.
     fn attr(&self, kind: u32, config: u64) -> perf_event_attr {
         let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON, ..Default::default() };

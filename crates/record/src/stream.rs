@@ -65,6 +65,13 @@ pub enum Meaning {
         /// Offset of the woken thread's id in the raw data.
         pid_at: usize,
     },
+    /// The current thread leaves the processor to another, from here: the `sched:sched_switch` tracepoint.
+    Switch {
+        /// Offset of the state that the current thread is left in (64 bits), in the raw data.
+        state_at: usize,
+        /// Offset of the id of the thread that comes.
+        next_tid_at: usize,
+    },
     /// None; only the event's other records count.
     Bookkeeping,
 }
@@ -323,10 +330,12 @@ impl<W: World> Assembler<W> {
 
     /// Takes the next record. Records that are damaged are counted, and otherwise ignored.
     pub fn take(&mut self, meaning: Meaning, raw: &RawEventRecord<'_>, sink: &mut impl Sink) {
-        let Ok(record) = Record::parse(raw) else {
+        let Ok(mut record) = Record::parse(raw) else {
             self.losses.malformed_records += 1;
             return;
         };
+        // perf makes up records of what was there before it began; their time is zero.
+        record.time = record.time.filter(|&time| time != 0);
         self.now_ns = self.now_ns.max(record.time);
         let time = record.time;
         match record.body {
@@ -418,8 +427,10 @@ impl<W: World> Assembler<W> {
     ) {
         // Interrupts of the idle task have no thread; -1 is a thread that is being buried.
         let (Some(pid), Some(tid)) = (record.pid.filter(|&pid| pid > 0), record.tid.filter(|&tid| tid > 0)) else {
-            if let Meaning::Waking { pid_at } = meaning {
-                self.waking(pid_at, None, None, record, sample);
+            match meaning {
+                Meaning::Waking { pid_at } => self.waking(pid_at, None, None, record, sample),
+                Meaning::Switch { next_tid_at, .. } => self.comes(next_tid_at, record, sample, sink),
+                _ => {}
             }
             return;
         };
@@ -430,7 +441,7 @@ impl<W: World> Assembler<W> {
         }
         match (meaning, thread) {
             (Meaning::Sampled { event, weight }, Some(thread)) => {
-                let stack = self.stack(pid, sample, raw, sink);
+                let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
                 sink.take(Entry::Sample(Sample {
                     time_ns: record.time,
@@ -442,19 +453,30 @@ impl<W: World> Assembler<W> {
                 }));
             }
             (Meaning::SwitchStack, Some(_)) => {
-                let stack = self.stack(pid, sample, raw, sink);
+                let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.life.will_switch_at(stack);
                 }
             }
+            (Meaning::Switch { state_at, next_tid_at }, Some(_)) => {
+                let stack = self.stack((pid, tid), sample, raw, sink);
+                self.losses.samples += 1;
+                let preempted = is_runnable(state_at, sample);
+                self.switch(record.pid, record.tid, record.time, sink, |life, time| {
+                    life.will_switch_at(stack);
+                    life.switch_out(time, preempted)
+                });
+                self.comes(next_tid_at, record, sample, sink);
+            }
+            (Meaning::Switch { next_tid_at, .. }, None) => self.comes(next_tid_at, record, sample, sink),
             (Meaning::Waking { pid_at }, thread) => {
                 if !self.is_known_sleeper(pid_at, sample) {
                     return;
                 }
                 let by_thread = !from_interrupt(sample);
                 let thread = thread.filter(|_| by_thread);
-                let stack = thread.and_then(|_| self.stack(pid, sample, raw, sink));
+                let stack = thread.and_then(|_| self.stack((pid, tid), sample, raw, sink));
                 self.waking(pid_at, thread, stack, record, sample);
             }
             _ => {}
@@ -462,7 +484,7 @@ impl<W: World> Assembler<W> {
     }
 
     fn is_known_sleeper(&self, pid_at: usize, sample: &record::Sample<'_>) -> bool {
-        woken_tid(pid_at, sample).is_some_and(|tid| self.threads.contains_key(&tid))
+        tid_in(pid_at, sample).is_some_and(|tid| self.threads.contains_key(&tid))
     }
 
     fn waking(
@@ -474,15 +496,23 @@ impl<W: World> Assembler<W> {
         sample: &record::Sample<'_>,
     ) {
         let Some(time_ns) = record.time else { return };
-        if let Some(woken) = woken_tid(pid_at, sample).and_then(|tid| self.threads.get_mut(&tid)) {
+        if let Some(woken) = tid_in(pid_at, sample).and_then(|tid| self.threads.get_mut(&tid)) {
             woken.life.woken(Wake { time_ns, waker, stack });
         }
+    }
+
+    /// The thread that a switch brings to the processor, if it is one that was heard of.
+    fn comes(&mut self, tid_at: usize, record: &Record<'_>, sample: &record::Sample<'_>, sink: &mut impl Sink) {
+        let Some(tid) = tid_in(tid_at, sample) else { return };
+        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
+        let (pid, tid) = (Some(pid as i32), Some(tid as i32));
+        self.switch(pid, tid, record.time, sink, |life, time| life.switch_in(time));
     }
 
     /// The stack of a sample, kernel part included.
     fn stack(
         &mut self,
-        pid: u32,
+        (pid, tid): (u32, u32),
         sample: &record::Sample<'_>,
         raw: &RawEventRecord<'_>,
         sink: &mut impl Sink,
@@ -498,20 +528,15 @@ impl<W: World> Assembler<W> {
         let user = user.and_then(|process| {
             let registers = registers(sample, raw.parse_info.sample_regs_user);
             let registers = registers.or_else(|| Registers::of_chain(&chains.user))?;
-            let stack = UserStack {
-                pid,
-                registers,
-                copied: &sample.stack,
-                cut: sample.stack_cut,
-                frame_pointer_chain: &chains.user,
-            };
+            let stack = UserStack { pid, tid, registers, copied: &sample.stack, frame_pointer_chain: &chains.user };
             let mut naming = Naming { numbers: &mut self.numbers, world: &mut self.world, sink };
             Some(process.space.walk(&stack, &mut self.caches, &mut naming, &mut frames))
         });
         match user {
             Some(Ending::Truncated) => self.losses.truncated_stacks += 1,
-            Some(Ending::Continued) => self.losses.continued_stacks += 1,
-            Some(Ending::Root) | None => {}
+            // Without a copy there is nothing to continue.
+            Some(Ending::Continued) if sample.regs.is_some() => self.losses.continued_stacks += 1,
+            Some(Ending::Root | Ending::Continued) | None => {}
         }
         let stack = self.numbers.stack(&frames, sink);
         self.scratch = frames;
@@ -588,6 +613,7 @@ impl<W: World> Assembler<W> {
         }
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.space = AddressSpace::new();
+        process.image = None;
         let others: Vec<u32> = process.threads.iter().copied().filter(|&other| other != tid).collect();
         for other in others {
             self.end_thread(other, time, sink);
@@ -613,7 +639,11 @@ impl<W: World> Assembler<W> {
         }
         let maker = self.threads.get(&parent_tid).or_else(|| self.threads.get(&parent_pid));
         let name = maker.map_or_else(|| format!("thread {tid}"), |maker| maker.name.clone());
-        self.start_thread(pid, tid, name, time, Life::born(time.unwrap_or(0)), sink);
+        let life = match time {
+            Some(time) => Life::born(time),
+            None => Life::presumed(self.start_ns.unwrap_or(0), Presumed::Blocked),
+        };
+        self.start_thread(pid, tid, name, time.or(self.start_ns), life, sink);
     }
 
     fn map(&mut self, map: Map, sink: &mut impl Sink) {
@@ -634,9 +664,15 @@ impl<W: World> Assembler<W> {
             ModuleKind::Vdso => 0,
             ModuleKind::Jit(_) | ModuleKind::Kernel => map.start,
         };
+        let is_file = module.kind == ModuleKind::File;
         let module = self.numbers.module(module, sink);
         let process = self.processes.get_mut(&pid).expect("added above");
         process.space.map(Mapping { range: map.start..end, offset, module });
+        // The kernel maps a program's own file before any other.
+        if is_file && process.image.is_none() {
+            let executable = String::from_utf8_lossy(&map.path).into_owned();
+            self.set_image(pid, Some((executable, Vec::new())), sink);
+        }
     }
 
     fn start_process(
@@ -676,6 +712,7 @@ impl<W: World> Assembler<W> {
         end_life(&mut thread, time, self.switches).into_iter().for_each(|entry| sink.take(entry));
         let Some(process) = self.processes.get_mut(&thread.pid) else { return };
         process.threads.remove(&tid);
+        process.space.forget_thread(tid);
         if process.threads.is_empty() {
             if let Some(time_ns) = time {
                 sink.take(Entry::ProcessEnd { process: process.id, time_ns });
@@ -759,8 +796,16 @@ fn from_interrupt(sample: &record::Sample<'_>) -> bool {
     sample.raw.as_deref().and_then(|raw| raw.get(2)).is_none_or(|flags| flags & 0x18 != 0)
 }
 
-fn woken_tid(pid_at: usize, sample: &record::Sample<'_>) -> Option<u32> {
-    let bytes = sample.raw.as_deref()?.get(pid_at..pid_at.checked_add(4)?)?;
+/// Whether a thread that is switched out could go on: its state is `TASK_RUNNING`, or `TASK_REPORT_MAX`, which stands
+/// for the same of a preempted one.
+fn is_runnable(state_at: usize, sample: &record::Sample<'_>) -> bool {
+    const PREEMPTED: u64 = 0x100;
+    let bytes = sample.raw.as_deref().and_then(|raw| raw.get(state_at..)?.first_chunk());
+    bytes.is_some_and(|&bytes| matches!(u64::from_ne_bytes(bytes), 0 | PREEMPTED))
+}
+
+fn tid_in(tid_at: usize, sample: &record::Sample<'_>) -> Option<u32> {
+    let bytes = sample.raw.as_deref()?.get(tid_at..tid_at.checked_add(4)?)?;
     u32::try_from(i32::from_ne_bytes(bytes.try_into().ok()?)).ok()
 }
 

@@ -104,8 +104,6 @@ impl Recorded {
 
     /// Names of a sample's functions, leaf first, without parameters.
     fn names(&self, sample: &Sample) -> Vec<&str> {
-        let own = |name: &'static str| name;
-        let _ = own;
         let frames = self.capture.frames_of(sample.stack);
         frames.map(|frame| self.capture.function(frame).split('(').next().unwrap_or("")).collect()
     }
@@ -218,6 +216,18 @@ fn a_frame_larger_than_the_stack_copy_keeps_its_caller() {
         recorded.has_the_true_share_of("big_frame");
         recorded.is_called_by("under_big_frame", &["big_frame"]);
         recorded.is_called_by("big_frame", &["main"]);
+        recorded.has_roots();
+    });
+}
+
+#[test]
+fn a_realigned_frame_keeps_its_callers() {
+    record("a_realigned_frame_keeps_its_callers", &["realigned"], |recorded| {
+        recorded.has_the_true_share_of("realigns");
+        recorded.is_called_by("under_realigned", &["realigned"]);
+        recorded.is_called_by("realigned", &["realigns"]);
+        recorded.is_called_by("realigns", &["main"]);
+        recorded.has_roots();
     });
 }
 

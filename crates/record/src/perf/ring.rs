@@ -69,11 +69,6 @@ impl Ring {
         self.length
     }
 
-    /// Bytes written and not yet released.
-    pub fn used(&self) -> u64 {
-        self.head().wrapping_sub(self.position)
-    }
-
     fn control(&self) -> *mut perf_event_mmap_page {
         self.base.cast()
     }

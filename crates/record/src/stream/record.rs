@@ -59,8 +59,6 @@ pub(crate) struct Sample<'a> {
     pub regs: Option<Vec<u64>>,
     /// The copied bytes that are valid.
     pub stack: Cow<'a, [u8]>,
-    /// There was more to copy.
-    pub stack_cut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,7 +288,6 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
         if copied != 0 {
             let stack = cursor.bytes(copied)?;
             let valid = cursor.u64()?.min(copied) as usize;
-            sample.stack_cut = valid as u64 == copied;
             sample.stack = stack.get(0..valid).ok_or(Malformed)?.as_slice();
         }
     }

@@ -25,21 +25,31 @@ pub(super) struct Mapping {
 pub(super) struct AddressSpace {
     /// By start; never overlapping.
     mappings: Vec<Mapping>,
-    /// Starts of the mappings that the unwinder knows.
-    loaded: Vec<u64>,
+    /// Starts of the mappings that the unwinder was told of, and whether there are tables for them.
+    loaded: FxHashMap<u64, Tables>,
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
     frames: FxHashMap<u64, FrameRef>,
     after_call: FxHashMap<u64, bool>,
+    /// By thread, the last stack of which more than the copy was seen.
+    remembered: FxHashMap<u32, Remembered>,
+}
+
+/// Whether a mapping has unwind tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    There,
+    Missing,
 }
 
 impl AddressSpace {
     pub fn new() -> Self {
         Self {
             mappings: Vec::new(),
-            loaded: Vec::new(),
+            loaded: FxHashMap::default(),
             unwinder: UnwinderNative::new(),
             frames: FxHashMap::default(),
             after_call: FxHashMap::default(),
+            remembered: FxHashMap::default(),
         }
     }
 
@@ -48,9 +58,9 @@ impl AddressSpace {
         Self { mappings: self.mappings.clone(), ..Self::new() }
     }
 
-    /// The mappings, by address.
-    pub fn mappings(&self) -> &[Mapping] {
-        &self.mappings
+    /// Forgets what was remembered of a thread that ended.
+    pub fn forget_thread(&mut self, tid: u32) {
+        self.remembered.remove(&tid);
     }
 
     /// Renumbers modules and forgets frames, for a new numbering of both.
@@ -59,6 +69,7 @@ impl AddressSpace {
             mapping.module = module(mapping.module);
         }
         self.frames.clear();
+        self.remembered.clear();
     }
 
     /// Maps code; whatever was there before is gone. There is no record of `munmap`, so this is also how unmapped code
@@ -77,7 +88,7 @@ impl AddressSpace {
         let mut pieces = Vec::with_capacity(3);
         for old in &self.mappings[first..last] {
             self.unwinder.remove_module(old.range.start);
-            self.loaded.retain(|&start| start != old.range.start);
+            self.loaded.remove(&old.range.start);
             if old.range.start < new.range.start {
                 pieces.push(Mapping { range: old.range.start..new.range.start, ..old.clone() });
             }
@@ -170,25 +181,34 @@ pub(super) enum Ending {
 /// The user part of one sample.
 pub(super) struct UserStack<'a> {
     pub pid: u32,
+    pub tid: u32,
     pub registers: Registers,
     /// Memory from the stack pointer up.
     pub copied: &'a [u8],
-    /// Whether there was more to copy.
-    pub cut: bool,
     /// Return addresses by frame pointers as the kernel saw them, the instruction pointer first.
     pub frame_pointer_chain: &'a [u64],
 }
 
 /// Reads words of a stack: from the copy, and beyond its end from the live process.
+///
+/// The copy ends at its size, or before: the kernel copies what is in memory and stops at the first page that is not,
+/// as inside a large frame of which only the ends were ever touched.
 struct StackMemory<'a, W> {
     stack: &'a UserStack<'a>,
     world: &'a mut W,
-    /// Pieces of live memory.
-    live: &'a mut Vec<(u64, Vec<u8>)>,
-    used_live: bool,
+    live: &'a mut LivePieces,
 }
 
-const LIVE_PIECE_BYTES: u64 = 4096;
+/// Pieces of live memory, by their starts.
+#[derive(Default)]
+struct LivePieces {
+    pieces: Vec<(u64, Vec<u8>)>,
+    used: bool,
+}
+
+const PAGE_BYTES: u64 = 4096;
+/// Unwinding goes up the stack, so much is read at once.
+const LIVE_PIECE_BYTES: usize = 32 << 10;
 /// How far beyond the copy live memory is trusted to belong to the same stack.
 const LIVE_REACH_BYTES: u64 = 8 << 20;
 
@@ -199,29 +219,66 @@ impl<W: World> StackMemory<'_, W> {
         if let Some(bytes) = usize::try_from(offset).ok().and_then(|at| copied.get(at..at.checked_add(8)?)) {
             return Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
         }
-        if !self.stack.cut || offset > LIVE_REACH_BYTES {
+        if copied.is_empty() || offset > LIVE_REACH_BYTES {
             return Err(());
         }
         self.live_word(address)
     }
 
     fn live_word(&mut self, address: u64) -> Result<u64, ()> {
-        self.used_live = true;
-        let start = address & !(LIVE_PIECE_BYTES - 1);
-        let index = match self.live.iter().position(|(piece, _)| *piece == start) {
-            Some(index) => index,
-            None => {
-                let mut bytes = vec![0; LIVE_PIECE_BYTES as usize];
-                let read = self.world.read_memory(self.stack.pid, start, &mut bytes);
-                bytes.truncate(read);
-                self.live.push((start, bytes));
-                self.live.len() - 1
-            }
+        self.live.used = true;
+        let pieces = &mut self.live.pieces;
+        let holds = |(start, bytes): &(u64, Vec<u8>)| {
+            address.checked_sub(*start).is_some_and(|at| at + 8 <= (bytes.len() as u64).max(PAGE_BYTES))
         };
+        let index = pieces.iter().position(holds).unwrap_or_else(|| {
+            let start = address & !(PAGE_BYTES - 1);
+            let mut bytes = vec![0; LIVE_PIECE_BYTES];
+            let read = self.world.read_memory(self.stack.pid, start, &mut bytes);
+            bytes.truncate(read);
+            pieces.push((start, bytes));
+            pieces.len() - 1
+        });
+        let (start, bytes) = &pieces[index];
         let at = (address - start) as usize;
-        let bytes = self.live[index].1.get(at..at + 8).ok_or(())?;
+        let bytes = bytes.get(at..at + 8).ok_or(())?;
         Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     }
+}
+
+/// What determines the rest of a stack, as long as the memory above the stack pointer stays the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    address: u64,
+    sp: u64,
+    fp: u64,
+}
+
+impl State {
+    fn of(address: FrameAddress, registers: &UnwindRegsNative) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let fp = registers.bp();
+        #[cfg(target_arch = "aarch64")]
+        let fp = registers.fp();
+        Self { address: address.address(), sp: registers.sp(), fp }
+    }
+}
+
+/// A stack that was followed beyond its copy: the frames, leaf first, and the state at each.
+#[derive(Debug, Default)]
+struct Remembered {
+    states: Vec<State>,
+    frames: Vec<FrameRef>,
+}
+
+/// How far the tables led.
+struct Walked {
+    reached_root: bool,
+    /// Number of frames that rest on the copy alone, if there are others.
+    exact: Option<usize>,
+    /// Address of the last of those.
+    last: u64,
+    states: Vec<State>,
 }
 
 impl AddressSpace {
@@ -231,9 +288,11 @@ impl AddressSpace {
             return Some(frame);
         }
         let mapping = self.find(address)?.clone();
-        if !self.loaded.contains(&mapping.range.start) {
-            self.loaded.push(mapping.range.start);
-            if let Some(module) = names.framehop_module(&mapping, pid) {
+        if !self.loaded.contains_key(&mapping.range.start) {
+            let module = names.framehop_module(&mapping, pid);
+            let tables = if module.is_some() { Tables::There } else { Tables::Missing };
+            self.loaded.insert(mapping.range.start, tables);
+            if let Some(module) = module {
                 self.unwinder.add_module(module);
             }
         }
@@ -247,8 +306,9 @@ impl AddressSpace {
     /// Every step is by DWARF where there are tables, also in code with frame pointers: a leaf function often has no
     /// prologue, and frame pointers then skip its caller. Where the tables lead out of the copied bytes the walk reads
     /// the live process; as its memory may have changed since, what it finds there counts only if every return
-    /// address follows a call and the walk reaches a root. Else the kernel's frame-pointer chain, which is exact,
-    /// carries on from the last return address that both walks know.
+    /// address follows a call and the walk reaches a root. Else, from the last state that rests on the copy alone,
+    /// one of two carries on: the kernel's frame-pointer chain, which is exact, where it passes there; or the rest of
+    /// an earlier stack of the thread that was in the same state there (a process that ended has no memory to read).
     pub fn walk<N: Names>(
         &mut self,
         stack: &UserStack<'_>,
@@ -257,42 +317,141 @@ impl AddressSpace {
         frames: &mut Vec<FrameRef>,
     ) -> Ending {
         let begin = frames.len();
+        let walked = self.walk_by_tables(stack, caches, names, frames);
+        match (walked.reached_root, walked.exact) {
+            (true, None) => return Ending::Root,
+            (true, Some(_)) => {
+                let frames = frames[begin..].to_vec();
+                self.remembered.insert(stack.tid, Remembered { states: walked.states, frames });
+                return Ending::Continued;
+            }
+            (false, None) => {}
+            (false, Some(exact)) => frames.truncate(begin + exact),
+        }
+        if self.follow_frame_pointers(stack, walked.last, names, frames) {
+            return Ending::Continued;
+        }
+        let known = walked.exact.and_then(|exact| walked.states.get(exact - 1));
+        match known.is_some_and(|state| self.follow_memory(stack.tid, *state, frames)) {
+            true => Ending::Continued,
+            false => Ending::Truncated,
+        }
+    }
+
+    /// Walks as far as tables and readable memory lead.
+    fn walk_by_tables<N: Names>(
+        &mut self,
+        stack: &UserStack<'_>,
+        caches: &mut RuleCaches,
+        names: &mut N,
+        frames: &mut Vec<FrameRef>,
+    ) -> Walked {
         let mut registers = stack.registers.native();
         let mut address = FrameAddress::from_instruction_pointer(stack.registers.ip);
-        let mut live = Vec::new();
-        // Number of frames, and their last address, that rest on the copy alone.
-        let mut exact = None;
-        let mut last = stack.registers.ip;
-        let reached_root = loop {
+        let mut live = LivePieces::default();
+        let mut walked =
+            Walked { reached_root: false, exact: None, last: stack.registers.ip, states: Vec::with_capacity(64) };
+        loop {
             let lookup = address.address_for_lookup();
-            let Some(frame) = self.frame(lookup, stack.pid, names) else { break false };
-            if exact.is_some() && !self.follows_call(address.address(), stack.pid, names) {
-                break false;
+            let Some(frame) = self.frame(lookup, stack.pid, names) else { break };
+            if walked.exact.is_some() && !self.follows_call(address.address(), stack.pid, names) {
+                break;
             }
             frames.push(frame);
-            last = if exact.is_none() { address.address() } else { last };
-            if frames.len() - begin >= MAX_FRAMES {
-                break false;
+            walked.states.push(State::of(address, &registers));
+            if walked.exact.is_none() {
+                walked.last = address.address();
             }
-            let mut memory = StackMemory { stack, world: names.world(), live: &mut live, used_live: false };
-            let mut read = |address| memory.word(address);
-            let next = self.unwinder.unwind_frame(address, &mut registers, caches.at(lookup), &mut read);
-            if memory.used_live && exact.is_none() {
-                exact = Some(frames.len());
+            if walked.states.len() >= MAX_FRAMES {
+                break;
+            }
+            let next = match self.leave_bare_leaf(address, &mut registers, stack, names) {
+                Some(caller) => Ok(Some(caller)),
+                None => {
+                    let mut memory = StackMemory { stack, world: names.world(), live: &mut live };
+                    self.step(address, &mut registers, caches, &mut memory)
+                }
+            };
+            if live.used && walked.exact.is_none() {
+                walked.exact = Some(walked.states.len());
             }
             address = match next.map(|next| next.and_then(FrameAddress::from_return_address)) {
                 Ok(Some(address)) => address,
-                Ok(None) => break true,
-                Err(_) => break false,
+                Ok(None) => {
+                    walked.reached_root = true;
+                    break;
+                }
+                Err(()) => break,
             };
-        };
-        match (reached_root, exact) {
-            (true, None) => return Ending::Root,
-            (true, Some(_)) => return Ending::Continued,
-            (false, None) => {}
-            (false, Some(exact)) => frames.truncate(exact),
         }
-        self.follow_frame_pointers(stack, last, names, frames)
+        walked
+    }
+
+    /// One step up the stack. `None` at a root.
+    fn step<W: World>(
+        &self,
+        address: FrameAddress,
+        registers: &mut UnwindRegsNative,
+        caches: &mut RuleCaches,
+        memory: &mut StackMemory<'_, W>,
+    ) -> Result<Option<u64>, ()> {
+        let before = State::of(address, registers);
+        let cache = caches.at(address.address_for_lookup());
+        let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| memory.word(address));
+        match next {
+            Ok(Some(caller)) => {
+                #[cfg(target_arch = "x86_64")]
+                leave_realigned(before, caller, registers, memory);
+                Ok(Some(caller))
+            }
+            Ok(None) => Ok(None),
+            // Code without tables that leads to no frame is where a program starts (`_start` of the dynamic loader):
+            // the frame pointer of the outermost frame is zero (System V ABI for AMD64, 3.4.1; AAPCS64, 6.4.6).
+            Err(framehop::Error::FramepointerUnwindingMovedBackwards) if before.fp == 0 => Ok(None),
+            Err(_) => Err(()),
+        }
+    }
+
+    /// The caller of a function that is running, in code without tables (made by a JIT), that has no frame: its return
+    /// address is where a call leaves it. A function with a frame has other things there.
+    fn leave_bare_leaf<N: Names>(
+        &mut self,
+        address: FrameAddress,
+        registers: &mut UnwindRegsNative,
+        stack: &UserStack<'_>,
+        names: &mut N,
+    ) -> Option<u64> {
+        if address.is_return_address() {
+            return None;
+        }
+        let mapping = self.find(address.address())?;
+        if self.loaded.get(&mapping.range.start) == Some(&Tables::There) {
+            return None;
+        }
+        #[cfg(target_arch = "x86_64")]
+        let caller = u64::from_le_bytes(stack.copied.get(..8)?.try_into().expect("eight bytes"));
+        #[cfg(target_arch = "aarch64")]
+        let caller = registers.lr();
+        self.find(caller.wrapping_sub(1))?;
+        if !self.follows_call(caller, stack.pid, names) {
+            return None;
+        }
+        #[cfg(target_arch = "x86_64")]
+        {
+            registers.set_ip(caller);
+            registers.set_sp(registers.sp() + 8);
+        }
+        #[cfg(target_arch = "aarch64")]
+        let _ = registers;
+        Some(caller)
+    }
+
+    /// Appends the rest of an earlier stack of the thread that passed through this state.
+    fn follow_memory(&self, tid: u32, state: State, frames: &mut Vec<FrameRef>) -> bool {
+        let Some(remembered) = self.remembered.get(&tid) else { return false };
+        let Some(at) = remembered.states.iter().position(|known| *known == state) else { return false };
+        frames.extend_from_slice(&remembered.frames[at + 1..]);
+        true
     }
 
     /// Appends what the frame-pointer chain has above the frame that returns to `last`.
@@ -302,15 +461,15 @@ impl AddressSpace {
         last: u64,
         names: &mut N,
         frames: &mut Vec<FrameRef>,
-    ) -> Ending {
+    ) -> bool {
         let chain = stack.frame_pointer_chain;
-        let Some(shared) = chain.iter().rposition(|&address| address == last) else { return Ending::Truncated };
+        let Some(shared) = chain.iter().rposition(|&address| address == last) else { return false };
         let before = frames.len();
         for &address in &chain[shared + 1..] {
             let Some(frame) = self.frame(address.wrapping_sub(1), stack.pid, names) else { break };
             frames.push(frame);
         }
-        if frames.len() > before { Ending::Continued } else { Ending::Truncated }
+        frames.len() > before
     }
 
     /// Whether the instruction before an address is a call, as far as can be seen.
@@ -319,10 +478,38 @@ impl AddressSpace {
             return known;
         }
         let mut code = [0; 8];
-        let read = names.world().read_memory(pid, address.wrapping_sub(8), &mut code);
-        let follows = read == code.len() && ends_in_call(&code);
+        if names.world().read_memory(pid, address.wrapping_sub(8), &mut code) < code.len() {
+            return false;
+        }
+        let follows = ends_in_call(&code);
         self.after_call.insert(address, follows);
         follows
+    }
+}
+
+/// Corrects the stack pointer after a function that realigns its stack, as gcc does for over-aligned locals where it
+/// keeps the address of its arguments: it stores that address below its frame pointer, and copies the return address
+/// next to the frame. The tables describe this by an expression that reads memory, which framehop does not evaluate;
+/// it then goes by the frame pointer, which finds the caller but not its stack pointer.
+#[cfg(target_arch = "x86_64")]
+fn leave_realigned<W: World>(
+    before: State,
+    caller: u64,
+    registers: &mut UnwindRegsNative,
+    memory: &mut StackMemory<'_, W>,
+) {
+    // Below the frame pointer: callee-saved registers, four at most, then the address.
+    const SLOTS: u64 = 5;
+    if before.fp.checked_add(16) != Some(registers.sp()) {
+        return;
+    }
+    for slot in (1..=SLOTS).map_while(|slot| before.fp.checked_sub(slot * 8)).take_while(|&slot| slot >= before.sp) {
+        let Ok(arguments) = memory.word(slot) else { return };
+        let is_near = arguments > registers.sp() && arguments - registers.sp() <= PAGE_BYTES && arguments % 8 == 0;
+        if is_near && memory.word(arguments - 8) == Ok(caller) {
+            registers.set_sp(arguments);
+            return;
+        }
     }
 }
 
@@ -376,7 +563,7 @@ mod tests {
 
     fn drawn(space: &AddressSpace) -> Vec<String> {
         let draw = |m: &Mapping| format!("{:x}-{:x} m{}+{:x}", m.range.start, m.range.end, m.module.0, m.offset);
-        space.mappings().iter().map(draw).collect()
+        space.mappings.iter().map(draw).collect()
     }
 
     #[test]

@@ -97,6 +97,20 @@ NOINLINE void big_frame() {
   frame[40 * 1024 - 1] = frame[0];
 }
 
+// A frame that is aligned more than the stack is, and of changing size: its tables need expressions that read memory.
+NOINLINE void under_realigned(volatile double* values) { values[0] = 1; BURN(3 * MS); KEEP_FRAME(); }
+NOINLINE double realigned(long count) {
+  alignas(64) volatile double own[8];
+  volatile double* more = static_cast<volatile double*>(__builtin_alloca(count * sizeof(double)));
+  under_realigned(own);
+  more[0] = own[0];
+  return more[0] + own[7];
+}
+NOINLINE void realigns() {
+  for (int i = 0; i < 100; ++i) realigned(i + 1);
+  KEEP_FRAME();
+}
+
 // An inlined function.
 static inline __attribute__((always_inline)) void inlined_work() { BURN(300 * MS); }
 NOINLINE void inlines() { inlined_work(); KEEP_FRAME(); }
@@ -193,6 +207,8 @@ int main(int argc, char** argv) {
     TRUTH("deep", deep());
   } else if (which == "big-frame") {
     TRUTH("big_frame", big_frame());
+  } else if (which == "realigned") {
+    TRUTH("realigns", realigns());
   } else if (which == "inlined") {
     TRUTH("inlines", inlines());
   } else if (which == "plugin") {
