@@ -80,8 +80,6 @@ pub enum Event<'a> {
         /// What came of it.
         outcome: &'a Outcome,
     },
-    /// Captures are being analysed and the report is being written.
-    Reporting,
 }
 
 /// Who is told.
