@@ -325,6 +325,30 @@ fn daemons_that_leave_their_session_are_ended_too() {
 }
 
 #[test]
+fn a_stubborn_child_and_a_daemon_whose_parents_are_gone_are_killed_and_named() {
+    let bed = Bed::new();
+    let executed = run(
+        &bed,
+        r#"
+        [scenario.a]
+        command = ["sh", "-c", """
+            stubborn='trap "" INT TERM HUP; touch $1; while :; do sleep 60; done'
+            sh -c "$stubborn" child child_up &
+            (setsid sh -c "$stubborn" daemon daemon_up &)
+            until [ -e child_up ] && [ -e daemon_up ]; do sleep 0.01; done
+            echo up
+            exec sleep 60
+        """]
+        ready = { log = "up" }
+        stop = { interrupt_s = 0.1, terminate_s = 0.1 }
+        "#,
+    );
+    assert_eq!(executed.outcome, Outcome::Recorded);
+    let [note] = &executed.notes[..] else { panic!("{:?}", executed.notes) };
+    assert_eq!(note.matches("sh (").count(), 2, "{note}");
+}
+
+#[test]
 fn drivers_run_in_their_own_directory_from_ready_to_the_end_with_the_environment_of_the_scenario() {
     let bed = Bed::new();
     fs::create_dir(bed.folder.path().join("clients")).unwrap();
