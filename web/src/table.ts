@@ -8,8 +8,16 @@ type Kind = "text" | "count" | "duration" | "bytes" | "percent" | "number" | "fl
 /** A long text comes with its short form before it. */
 type Value = number | string | boolean | null | [short: string, whole: string];
 
+interface Column {
+  kind: Kind;
+  /** Class of its cells. */
+  class: string;
+  /** The share with the longest bar. */
+  largest: number | null;
+}
+
 interface Data {
-  columns: { kind: Kind; largest: number | null }[];
+  columns: Column[];
   owned: number | null;
   values: Value[][];
   shown: (string[] | null)[];
@@ -27,7 +35,10 @@ const BATCH = 1000;
 /** Tables with fewer rows need no filter. */
 const FEW = 8;
 
-/** What a value is that is not known. */
+/** Class of the cells of columns whose numbers carry units of their own. */
+const WITH_UNITS = "num unit";
+
+/** What stands where a value is not known. */
 const MISSING = "–";
 
 /** A table in an element of the page, which holds its first rows and its data. */
@@ -169,36 +180,29 @@ export class DataTable {
   /** A row as the page comes with it too. */
   private row(row: number): HTMLTableRowElement {
     const { columns, owned, values, shown } = this.data();
-    const cells = columns.map(({ kind, largest }, column) => {
-      const value = values[column][row];
-      return cell(kind, value, shown[column]?.[row] ?? "", largest);
-    });
+    const cells = columns.map((column, index) => cell(column, values[index][row], shown[index]?.[row] ?? ""));
     return html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
   }
 }
 
-const CLASSES: Record<Kind, string> = {
-  text: "text",
-  flag: "flag",
-  percent: "num share",
-  duration: "num unit",
-  bytes: "num unit",
-  count: "num",
-  number: "num",
-};
-
-function cell(kind: Kind, value: Value, shown: string, largest: number | null): HTMLTableCellElement {
-  const classes = CLASSES[kind];
+function cell({ class: classes, largest }: Column, value: Value, shown: string): HTMLTableCellElement {
   if (Array.isArray(value)) {
-    const [short, whole] = value;
-    return html("td", { class: classes }, html("details", {}, html("summary", {}, short), whole));
+    const [short, whole] = value.map(breakable);
+    return html("td", { class: classes }, html("details", {}, html("summary", {}, ...short), ...whole));
   }
-  if (typeof value !== "number") return html("td", { class: classes }, value === null ? MISSING : textOf(value));
-  const [number, unit] = shown.split("|");
-  const length = largest === null ? 0 : Math.min(100, Math.round((value / largest) * 100));
-  const bar = length >= 1 ? ` h${length}` : "";
-  if (unit === undefined) return html("td", { class: classes + bar }, number);
-  return html("td", { class: classes + bar }, `${number} `, html("i", {}, unit));
+  if (value === false) return html("td", { class: `${classes} off` }, "no");
+  if (typeof value === "string" || value === true) return html("td", { class: classes }, ...breakable(textOf(value)));
+  const [number, unit = ""] = value === null ? [MISSING] : shown.split("|");
+  const length = largest === null || value === null ? 0 : Math.min(100, Math.round((value / largest) * 100));
+  const td = html("td", { class: length >= 1 ? `${classes} h${length}` : classes }, number);
+  if (classes === WITH_UNITS) td.append(" ", html("i", {}, unit));
+  return td;
+}
+
+/** Text with permission to break lines between the parts of a qualified name. */
+function breakable(text: string): (string | HTMLElement)[] {
+  const parts = text.split("::");
+  return parts.flatMap((part, index) => (index === 0 ? [part] : ["::", html("wbr"), part]));
 }
 
 function textOf(value: Value): string {

@@ -11,9 +11,10 @@ use crate::style::Style;
 use crate::{json, markdown, terminal};
 
 /// A form of text that a table can take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Aligned columns for people: [`terminal`].
+    #[default]
     Table,
     /// Tab-separated exact values: [`delimited`].
     Tsv,

@@ -31,7 +31,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
 pub(super) fn style_sheet() -> String {
     let mut css = String::new();
     for length in 1..=100 {
-        append!(css, ".h{length}{{background-size:{length}% 100%}}");
+        append!(css, ".h{length}{{background-size:{length}% 19px}}");
     }
     css
 }

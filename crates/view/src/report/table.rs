@@ -4,7 +4,7 @@
 //!
 //! | key | holds |
 //! |---|---|
-//! | `columns` | for each column: `kind`, and `largest`, the share with the longest bar, or null |
+//! | `columns` | for each column: `kind`, the `class` of its cells, and `largest`, the share with the longest bar, or null |
 //! | `owned` | index of the column that says whose a row is, or null |
 //! | `values` | for each column, every row's value: a number, a text, true, false or null; of a long text its short form and itself |
 //! | `shown` | for each column of numbers, every row's text as `number` or `number|unit`; for others null |
@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::quantity::{Quantity, head_unit, quantity};
+use crate::quantity::{MISSING, Quantity, head_unit, quantity};
 use crate::shorten::shorten;
 use crate::visible::visible;
 
@@ -36,10 +36,11 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
         html.push_str("<p class=\"none\">No rows.</p>\n");
     } else {
         append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
-        push_head(table, html);
-        push_first_rows(table, html);
+        let columns = Shown::columns(table);
+        push_head(&columns, html);
+        push_first_rows(table, &columns, html);
         html.push_str("</table></div>\n");
-        push_data(table, html);
+        push_data(table, &columns, html);
     }
     push_notes(&table.notes, html);
     push_meanings(&table.columns, html);
@@ -70,12 +71,14 @@ pub(super) fn push_figures(table: &Table, html: &mut String) {
     push_notes(&table.notes, html);
 }
 
+/// A figure with its unit, unless that only repeats the name (`steps: 100 steps`).
 fn shown_figure(quantity: &Quantity, column: &Column) -> String {
-    let unit = if quantity.unit.is_empty() { head_unit(column) } else { quantity.unit };
-    let known = quantity.number != crate::quantity::MISSING;
-    match unit {
-        unit if known && !unit.is_empty() => format!("{} <i>{}</i>", markup(&quantity.number), markup(unit)),
-        _ => markup(&quantity.number).into_owned(),
+    let number = markup(&quantity.number);
+    let head = Some(head_unit(column)).filter(|unit| *unit != column.name).unwrap_or("");
+    let unit = [quantity.unit, head].join(" ");
+    match unit.trim() {
+        unit if quantity.number == MISSING || unit.is_empty() => number.into_owned(),
+        unit => format!("{number} <i>{}</i>", markup(unit)),
     }
 }
 
@@ -90,13 +93,12 @@ pub(super) fn push_notes(notes: &[String], html: &mut String) {
     }
 }
 
-fn push_head(table: &Table, html: &mut String) {
+fn push_head(columns: &[Shown<'_>], html: &mut String) {
     html.push_str("<thead><tr>");
-    for column in &table.columns {
+    for Shown { column, class, .. } in columns {
         append!(
             *html,
-            "<th scope=\"col\" class=\"{}\" data-name=\"{}\" title=\"{}\">{}",
-            class_of_kind(column.kind),
+            "<th scope=\"col\" class=\"{class}\" data-name=\"{}\" title=\"{}\">{}",
             markup(&column.name),
             markup(&column.doc),
             markup(&in_words(&column.name))
@@ -109,15 +111,14 @@ fn push_head(table: &Table, html: &mut String) {
     html.push_str("</tr></thead>\n");
 }
 
-fn push_first_rows(table: &Table, html: &mut String) {
+fn push_first_rows(table: &Table, columns: &[Shown<'_>], html: &mut String) {
     let owned = owned_column(table);
-    let largest = largest_shares(table);
     html.push_str("<tbody>\n");
     for row in table.rows.iter().take(ROWS_SHOWN) {
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         html.push_str(if is_owned { "<tr class=\"mine\">" } else { "<tr>" });
-        for ((value, column), largest) in row.iter().zip(&table.columns).zip(&largest) {
-            push_cell(value, column, *largest, html);
+        for (value, column) in row.iter().zip(columns) {
+            push_cell(value, column, html);
         }
         html.push_str("</tr>\n");
     }
@@ -125,27 +126,33 @@ fn push_first_rows(table: &Table, html: &mut String) {
 }
 
 /// A cell as the script makes it too.
-fn push_cell(value: &Value, column: &Column, largest: Option<f64>, html: &mut String) {
-    let class = class_of_kind(column.kind);
+fn push_cell(value: &Value, column: &Shown<'_>, html: &mut String) {
+    let class = column.class;
     match value {
         Value::Text(text) => match short_form(text) {
             Some(short) => append!(
                 *html,
                 "<td class=\"{class}\"><details><summary>{}</summary>{}</details></td>",
-                markup(&short),
-                markup(text)
+                breakable(&short),
+                breakable(text)
             ),
-            None => append!(*html, "<td class=\"{class}\">{}</td>", markup(text)),
+            None => append!(*html, "<td class=\"{class}\">{}</td>", breakable(text)),
         },
+        Value::Bool(false) => append!(*html, "<td class=\"{class} off\">no</td>"),
         value => {
-            let Quantity { number, unit } = quantity(value, column.kind);
-            append!(*html, "<td class=\"{class}{}\">{}", heat::class_of(value, largest), markup(&number));
-            if !unit.is_empty() {
+            let Quantity { number, unit } = quantity(value, column.column.kind);
+            append!(*html, "<td class=\"{class}{}\">{}", heat::class_of(value, column.largest), markup(&number));
+            if column.class == WITH_UNITS {
                 append!(*html, " <i>{unit}</i>");
             }
             html.push_str("</td>");
         }
     }
+}
+
+/// Text as markup, with permission to break lines between the parts of a qualified name.
+fn breakable(text: &str) -> String {
+    markup(text).replace("::", "::<wbr>")
 }
 
 /// The form in which a long name is shown first.
@@ -158,14 +165,34 @@ fn short_form(text: &str) -> Option<String> {
     (shown.width() > LONGEST_NAME).then(|| shorten(&shown, SHORT_NAME).into_owned())
 }
 
-fn class_of_kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text => "text",
-        Kind::Flag => "flag",
-        Kind::Percent => "num share",
-        // Their cells carry units of their own, which are given equal room so that the numbers line up.
-        Kind::Duration | Kind::Bytes => "num unit",
-        Kind::Count | Kind::Number => "num",
+/// Class of the cells of columns in which numbers carry units of their own: the units are given equal room, so that the
+/// numbers line up.
+const WITH_UNITS: &str = "num unit";
+
+/// A column, and how its cells are shown.
+struct Shown<'a> {
+    column: &'a Column,
+    class: &'static str,
+    /// The share with the longest bar.
+    largest: Option<f64>,
+}
+
+impl<'a> Shown<'a> {
+    fn columns(table: &'a Table) -> Vec<Self> {
+        let of_column = |(index, column)| Self::of(column, table.rows.iter().map(move |row| &row[index]));
+        table.columns.iter().enumerate().map(of_column).collect()
+    }
+
+    fn of(column: &'a Column, mut values: impl Iterator<Item = &'a Value> + Clone) -> Self {
+        let largest = heat::largest_share(column, values.clone());
+        let class = match column.kind {
+            Kind::Text => "text",
+            Kind::Flag => "flag",
+            Kind::Percent => "num share",
+            kind if values.any(|value| !quantity(value, kind).unit.is_empty()) => WITH_UNITS,
+            _ => "num",
+        };
+        Self { column, class, largest }
     }
 }
 
@@ -185,18 +212,13 @@ fn owned_column(table: &Table) -> Option<usize> {
     table.column("owned").filter(|&owned| table.columns[owned].kind == Kind::Flag)
 }
 
-fn largest_shares(table: &Table) -> Vec<Option<f64>> {
-    let of_column = |(index, column)| heat::largest_share(column, table.rows.iter().map(|row| &row[index]));
-    table.columns.iter().enumerate().map(of_column).collect()
-}
-
-fn push_data(table: &Table, html: &mut String) {
+fn push_data(table: &Table, columns: &[Shown<'_>], html: &mut String) {
     html.push_str("<script type=\"application/json\" class=\"table-data\">{\"columns\":[");
-    for (index, (column, largest)) in table.columns.iter().zip(largest_shares(table)).enumerate() {
+    for (index, Shown { column, class, largest }) in columns.iter().enumerate() {
         let largest = largest.map_or("null".to_owned(), |largest| largest.to_string());
         append!(
             *html,
-            "{}{{\"kind\":\"{}\",\"largest\":{largest}}}",
+            "{}{{\"kind\":\"{}\",\"class\":\"{class}\",\"largest\":{largest}}}",
             if index == 0 { "" } else { "," },
             name_of_kind(column.kind)
         );
