@@ -25,6 +25,12 @@ export class Place {
     this.graph?.restore();
   }
 
+  /** Searches in the graph, and brings it into view. */
+  find(pattern: string): void {
+    this.drawn().searchFor(pattern);
+    this.root.scrollIntoView({ block: "nearest" });
+  }
+
   private draw(): FlameGraph {
     const tree = new Tree(JSON.parse(this.root.querySelector("script.flame-data")!.textContent!));
     const host = html("div", {});

@@ -1,6 +1,6 @@
 // A table of a report: sorted, filtered and unfolded. Its written form is described in crates/view/src/report/table.rs.
 
-import { html } from "./elements.ts";
+import { html, svg } from "./elements.ts";
 import { compile } from "./search.ts";
 import { grouped } from "./units.ts";
 
@@ -41,6 +41,9 @@ const WITH_UNITS = "num unit";
 /** What stands where a value is not known. */
 const MISSING = "–";
 
+/** Shows where a function is called. */
+export type Find = (functionName: string) => void;
+
 /** A table in an element of the page, which holds its first rows and its data. */
 export class DataTable {
   private readonly root: HTMLElement;
@@ -60,14 +63,16 @@ export class DataTable {
   private readonly less = html("button", { type: "button", class: "more" }, `Show the first ${FOLDED}`);
 
   private parsed: Data | undefined;
+  private readonly find: Find | undefined;
   private order: Order | undefined;
   private ownedOnly = false;
   private limit = FOLDED;
   /** Rows that pass the filter, in order. */
   private rows: number[];
 
-  constructor(root: HTMLElement, table: HTMLTableElement) {
+  constructor(root: HTMLElement, table: HTMLTableElement, find?: Find) {
     this.root = root;
+    this.find = find;
     this.size = Number(root.dataset["rows"]);
     this.body = table.tBodies[0];
     this.heads = [...table.tHead!.rows[0].cells];
@@ -84,7 +89,20 @@ export class DataTable {
     this.more.addEventListener("click", () => this.unfold());
     this.less.addEventListener("click", () => this.fold());
     if (this.size >= FEW) this.buildFilter();
+    [...this.body.rows].forEach((tr, row) => this.addFinder(tr, row));
     this.showCounts();
+  }
+
+  /** Leads from a function to its calls in a flame graph. */
+  private addFinder(tr: HTMLTableRowElement, row: number): void {
+    const column = this.heads.findIndex((head) => head.dataset["name"] === "function");
+    const { find } = this;
+    if (!find || column < 0) return;
+    const lens = svg("svg", { width: 13, height: 13, viewBox: "0 0 13 13", "aria-hidden": "true" });
+    lens.append(svg("path", { d: "M5.5 1a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9M8.7 8.7L12 12", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }));
+    const button = html("button", { type: "button", class: "find", title: "Find in the flame graph", "aria-label": "Find in the flame graph" }, lens);
+    button.addEventListener("click", () => find(textOf(this.data().values[column][row])));
+    tr.cells[column].prepend(button);
   }
 
   private buildFilter(): void {
@@ -181,7 +199,9 @@ export class DataTable {
   private row(row: number): HTMLTableRowElement {
     const { columns, owned, values, shown } = this.data();
     const cells = columns.map((column, index) => cell(column, values[index][row], shown[index]?.[row] ?? ""));
-    return html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
+    const tr = html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
+    this.addFinder(tr, row);
+    return tr;
   }
 }
 

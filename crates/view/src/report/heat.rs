@@ -31,7 +31,8 @@ pub(super) fn number(value: &Value) -> Option<f64> {
 pub(super) fn style_sheet() -> String {
     let mut css = String::new();
     for length in 1..=100 {
-        append!(css, ".h{length}{{background-size:{length}% 19px}}");
+        // The style sheet of the page leaves 6 pixels to the left of the bars.
+        append!(css, ".h{length}{{background-size:calc((100% - 6px)*{}) 19px}}", f64::from(length) / 100.0);
     }
     css
 }
