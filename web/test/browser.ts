@@ -1,0 +1,94 @@
+// A real browser, and the pages that the Rust crate writes, for tests of what a reader sees and does.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const CHROMIUM = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  (path) => path && existsSync(path),
+);
+/** No network beyond the pages under test, not even to ask for updates. */
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+const folder = mkdtempSync(join(tmpdir(), "stepscope-web-"));
+let browser: Browser | undefined;
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Writes a page with an example program of crates/view from folded stacks; returns its address. */
+export function written(example: "folded_to_svg" | "folded_to_report", name: string, folded: string, ...flags: string[]): string {
+  const out = join(folder, name);
+  const stacks = join(folder, `${name}.folded`);
+  writeFileSync(stacks, folded);
+  const paths = example === "folded_to_svg" ? [stacks, out] : [out, stacks];
+  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", example, "--", ...paths, ...flags];
+  execFileSync("cargo", run, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "ignore", "ignore"] });
+  return pathToFileURL(out).href;
+}
+
+/** Writes a page as it is; returns its address. */
+export function saved(name: string, text: string): string {
+  const out = join(folder, name);
+  writeFileSync(out, text);
+  return pathToFileURL(out).href;
+}
+
+/** Why there can be no browser tests here, if there cannot. */
+function lacking(): string | undefined {
+  if (!CHROMIUM) return "chromium is missing (Debian package: chromium)";
+  try {
+    execFileSync("cargo", ["--version"], { stdio: "ignore" });
+    return undefined;
+  } catch {
+    return "cargo is missing";
+  }
+}
+
+const reason = lacking();
+
+export interface Window {
+  width?: number;
+  height?: number;
+  colorScheme?: "light" | "dark";
+}
+
+/**
+ * A test with a page of its own. It fails too if the page throws, logs an error (as for a violation of its content
+ * security policy), opens a dialog or asks for anything but itself.
+ */
+export function browserTest(name: string, body: (page: Page) => Promise<void>, window: Window = {}): void {
+  if (reason) {
+    test(name, { skip: reason }, () => {});
+    console.log(`skipped: ${name}: ${reason}`);
+    return;
+  }
+  test(name, async () => {
+    browser ??= await chromium.launch({ executablePath: CHROMIUM!, args: FLAGS });
+    const viewport = { width: window.width ?? 1200, height: window.height ?? 800 };
+    const context = await browser.newContext({ viewport, colorScheme: window.colorScheme ?? "light" });
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
+    page.on("console", (message) => message.type() === "error" && faults.push(`console: ${message.text()}`));
+    page.on("dialog", (dialog) => {
+      faults.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    page.on("request", (request) => {
+      if (!/^(file|about|blob):/.test(request.url())) faults.push(`request: ${request.url()}`);
+    });
+    try {
+      await body(page);
+    } finally {
+      await context.close();
+    }
+    if (faults.length > 0) throw new Error(faults.join("\n"));
+  });
+}
