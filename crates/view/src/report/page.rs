@@ -157,3 +157,61 @@ fn push_flame_graph(tree: &CallTree, options: &flamegraph::Options, id: &str, ht
     html.push_str(&data::encode(tree, &layout, &modules, options));
     html.push_str("</script></div>\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flamegraph::fixture::tree;
+
+    fn page_of(report: &Report) -> String {
+        let mut page = Vec::new();
+        write(report, &mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    }
+
+    #[test]
+    fn sections_are_listed_and_have_anchors_that_start_with_those_around_them() {
+        let report = Report::new("Run")
+            .section(Section::new("Rank").anchor("rank"))
+            .section(Section::new("shapes").section(Section::new("Hot spots")).section(Section::new("Hot spots")));
+        let page = page_of(&report);
+        for anchor in ["rank", "shapes", "shapes/hot-spots", "shapes/hot-spots-2"] {
+            assert!(page.contains(&format!("<a href=\"#{anchor}\">")), "{anchor}");
+            assert!(page.contains(&format!("<section id=\"{anchor}\" ")), "{anchor}");
+        }
+        assert!(page.contains("<h2>shapes ") && page.contains("<h3>Hot spots "));
+    }
+
+    #[test]
+    fn sections_within_sections_without_end_have_headings_that_html_knows() {
+        let deep = (0..20).fold(Section::new("leaf"), |section, _| Section::new("branch").section(section));
+        let page = page_of(&Report::new("Run").section(deep));
+        assert!(page.contains("<h6>leaf ") && !page.contains("<h7"));
+    }
+
+    #[test]
+    fn flame_graphs_of_a_section_have_names_of_their_own() {
+        let graph = || tree(&[("all", None, 0), ("</script>", Some(0), 1_500_000)]);
+        let section = Section::new("Flame graphs").flame_graph(graph()).flame_graph(graph());
+        let page = page_of(&Report::new("Run").section(section));
+        assert!(page.contains("id=\"flame-graphs/flame\"") && page.contains("id=\"flame-graphs/flame2\""));
+        assert!(page.contains("1.50 ms in 2 frames"));
+        assert!(!page.contains("\"</script>\""));
+    }
+
+    #[test]
+    fn the_policy_names_the_hash_of_the_one_script_and_nothing_is_loaded() {
+        let page = page_of(&Report::new("<b>").fact("machine", "<i>&"));
+        assert!(page.contains(&format!("script-src '{}'", assets::REPORT_JS_HASH.trim_end())));
+        assert!(page.contains("<title>&lt;b&gt;</title>") && page.contains("<dd>&lt;i&gt;&amp;</dd>"));
+        for loading in ["src=", "url(", "@import", "http://", "https://"] {
+            let found = page.replace("http://www.w3.org/", "").contains(loading);
+            assert!(!found, "{loading}");
+        }
+    }
+
+    #[test]
+    fn a_report_without_anything_is_a_page() {
+        assert!(page_of(&Report::default()).ends_with("</html>\n"));
+    }
+}

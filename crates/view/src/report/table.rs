@@ -297,3 +297,97 @@ fn push_meanings(columns: &[Column], html: &mut String) {
     }
     html.push_str("</dl></details>\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hotspots(rows: &[(&str, bool, Value, f64)]) -> Table {
+        let columns = vec![
+            Column::new("function", Kind::Text, "", "The \"function\"."),
+            Column::new("owned", Kind::Flag, "", ""),
+            Column::new("self", Kind::Duration, "ns", "Time in it."),
+            Column::new("self_share", Kind::Percent, "percent", "Of all."),
+        ];
+        let mut table = Table::new("hotspots", "Hot spots", columns);
+        for (name, owned, own, share) in rows {
+            table.push(vec![(*name).into(), (*owned).into(), own.clone(), (*share).into()]);
+        }
+        table
+    }
+
+    fn html_of(table: &Table) -> String {
+        let mut html = String::new();
+        push_table(table, None, &mut html);
+        html
+    }
+
+    fn data_of(html: &str) -> serde_json::Value {
+        let start = html.find("class=\"table-data\">").unwrap() + "class=\"table-data\">".len();
+        let end = start + html[start..].find("</script>").unwrap();
+        serde_json::from_str(&html[start..end]).unwrap()
+    }
+
+    #[test]
+    fn a_row_has_quantities_bars_and_a_mark_where_it_is_owned() {
+        let html = html_of(&hotspots(&[
+            ("gz::Step", true, 1_230_000_000_u64.into(), 40.0),
+            ("a<b>&c", false, Value::Missing, 10.0),
+        ]));
+        assert!(html.contains(
+            "<tr class=\"mine\"><td class=\"text\">gz::<wbr>Step</td><td class=\"flag\">yes</td>\
+             <td class=\"num unit\">1.23 <i>s</i></td><td class=\"num share h100\">40.00</td></tr>"
+        ));
+        assert!(html.contains(
+            "<tr><td class=\"text\">a&lt;b&gt;&amp;c</td><td class=\"flag off\">no</td>\
+             <td class=\"num unit\">– <i></i></td><td class=\"num share h25\">10.00</td></tr>"
+        ));
+        assert!(html.contains("data-name=\"self_share\" title=\"Of all.\">self share <i>%</i></th>"));
+    }
+
+    #[test]
+    fn the_data_holds_exact_values_and_the_text_of_numbers() {
+        let name = "x".repeat(LONGEST_NAME + 1);
+        let html =
+            html_of(&hotspots(&[("</script>", true, i64::MAX.into(), 40.5), (&name, false, Value::Missing, f64::NAN)]));
+        let data = data_of(&html);
+        assert_eq!(data["values"][0][0], "</script>");
+        assert_eq!(data["values"][0][1][1], name);
+        assert_eq!(data["values"][1], serde_json::json!([true, false]));
+        assert_eq!(data["values"][2], serde_json::json!([i64::MAX, null]));
+        assert_eq!(data["values"][3], serde_json::json!([40.5, null]));
+        assert_eq!(data["shown"], serde_json::json!([null, null, ["106,752|d", ""], ["40.50", ""]]));
+        assert_eq!(data["columns"][3], serde_json::json!({"kind": "percent", "class": "num share", "largest": 40.5}));
+        assert_eq!(data["owned"], 1);
+    }
+
+    #[test]
+    fn of_a_long_table_only_the_first_rows_are_html() {
+        let rows = vec![("f", false, Value::from(1_u32), 0.0); ROWS_SHOWN + 1000];
+        let html = html_of(&hotspots(&rows));
+        assert_eq!(html.matches("<tr").count(), ROWS_SHOWN + 1);
+        assert_eq!(data_of(&html)["values"][0].as_array().unwrap().len(), ROWS_SHOWN + 1000);
+    }
+
+    #[test]
+    fn a_table_without_rows_says_so() {
+        let html = html_of(&hotspots(&[]));
+        assert!(html.contains("No rows.") && !html.contains("<table"));
+    }
+
+    #[test]
+    fn figures_carry_units_unless_they_repeat_the_name() {
+        let columns = vec![
+            Column::new("cycles_total", Kind::Number, "cycles", "All."),
+            Column::new("steps", Kind::Count, "steps", ""),
+            Column::new("rtf", Kind::Number, "", ""),
+            Column::new("coverage", Kind::Percent, "percent", ""),
+        ];
+        let mut table = Table::new("summary", "Summary", columns);
+        table.push(vec![157_000_000_000_u64.into(), 3000_u32.into(), Value::Missing, 97.3.into()]);
+        let mut html = String::new();
+        push_figures(&table, &mut html);
+        let shown: Vec<&str> = html.split("<dd>").skip(1).map(|rest| rest.split("</dd>").next().unwrap()).collect();
+        assert_eq!(shown, ["157 <i>G cycles</i>", "3,000", "–", "97.30 <i>%</i>"]);
+    }
+}
