@@ -477,9 +477,13 @@ fn scenario_notes(costs: &[&Costs], basis: Basis) -> Vec<String> {
     let note = |one: &&Costs| {
         let share = percent(one.under_owned, one.total).unwrap_or(0.0);
         let cost = one.cost(one.under_owned, basis);
+        let cost = match one.unit.as_str() {
+            "ns" if cost >= 1e6 => format!("{:.1} ms", cost / 1e6),
+            unit => format!("{cost:.0} {unit}"),
+        };
         let cost = match basis {
-            Basis::PerStep => format!(", {cost:.0} {}/step over {} steps", one.unit, one.steps.unwrap_or(0)),
-            Basis::PerSecond => format!(", {cost:.0} {} per second", one.unit),
+            Basis::PerStep => format!(", {cost} per step over {} steps", one.steps.unwrap_or(0)),
+            Basis::PerSecond => format!(", {cost} per second"),
             Basis::Share => String::new(),
         };
         format!("{}: {share:.2} % of the weight is under the ranked functions{cost}.", one.label)

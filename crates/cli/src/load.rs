@@ -3,12 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::Ownership;
+use stepscope_analyze::{Filter, Functions, Ownership, Selection};
 use stepscope_convert::{ImportOptions, Source};
 use stepscope_lab::lab_file::{FILE_NAME, LabFile};
 use stepscope_lab::run::Run;
 use stepscope_model::{Capture, disk};
 
+use crate::arguments::OwnedArguments;
 use crate::failure::Failure;
 use crate::progress;
 
@@ -33,17 +34,38 @@ pub fn import(path: &Path, options: &ImportOptions) -> Result<Capture, Failure> 
     Ok(capture)
 }
 
-/// Captures of several sources, with what the first run among them says is owned.
+/// Captures of several sources, and the first run among these.
 pub struct Loaded {
     /// The captures, in the order of the sources and of the runs' scenarios.
     pub captures: Vec<Capture>,
-    /// Ownership according to the lab file of a run.
+    /// The first source that is a run.
+    pub run: Option<Run>,
+    /// Ownership according to that run's lab file.
     pub ownership: Option<Ownership>,
+}
+
+impl Loaded {
+    /// The functions of each capture, judged by the command line, else by the run's lab file.
+    pub fn functions(&self, owned: &OwnedArguments) -> Result<Vec<Functions>, Failure> {
+        let owned = owned.owned(self.ownership.as_ref())?;
+        Ok(self.captures.iter().map(|capture| Functions::of(capture, &owned)).collect())
+    }
+}
+
+/// What `filter` selects of each capture.
+pub fn selections<'a>(
+    captures: &'a [Capture],
+    functions: &'a [Functions],
+    filter: &Filter,
+) -> Result<Vec<Selection<'a>>, Failure> {
+    let pairs = captures.iter().zip(functions);
+    let selections = pairs.map(|(capture, functions)| Selection::new(capture, functions, filter));
+    Ok(selections.collect::<Result<_, _>>()?)
 }
 
 /// Reads runs (all their captures), captures and files of other tools.
 pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
-    let mut loaded = Loaded { captures: Vec::new(), ownership: None };
+    let mut loaded = Loaded { captures: Vec::new(), run: None, ownership: None };
     for source in sources {
         if !source.is_dir() || disk::is_capture(source) || source.join(disk::RAW_LOG_FILE).exists() {
             loaded.captures.push(capture(source)?);
@@ -56,8 +78,10 @@ pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
         for folder in run.unfinished() {
             eprintln!("note: {} is unfinished; `stepscope recover` brings it back", folder.display());
         }
-        if loaded.ownership.is_none() && run.folder().join(FILE_NAME).exists() {
-            loaded.ownership = Some(LabFile::read(&run.folder().join(FILE_NAME))?.owned);
+        if loaded.run.is_none() {
+            let lab = run.folder().join(FILE_NAME);
+            loaded.ownership = lab.exists().then(|| LabFile::read(&lab)).transpose()?.map(|lab| lab.owned);
+            loaded.run = Some(run);
         }
     }
     Ok(loaded)

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_model::Table;
-use stepscope_view::{Filter, Format, Selection, Sort, Style, render};
+use stepscope_view::{Filter, Format, Selection, Sort, Style, apply_to_all, render_all};
 
 use crate::failure::Failure;
 
 /// How tables are shown.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct TableArguments {
     /// table (for people), tsv, csv, json, json-compact or markdown.
@@ -37,18 +37,14 @@ impl TableArguments {
         !matches!(self.format, Format::Table | Format::Markdown)
     }
 
-    /// Selects rows of the tables and prints them. The order, filters and limit apply to each table that has the columns.
-    pub fn print(&self, tables: Vec<Table>) -> Result<(), Failure> {
+    /// Selects rows of the tables and prints them. The order, filters and limit apply to each table that has the
+    /// columns. As JSON, several tables are one object `{"tables": [...]}`.
+    pub fn print(&self, mut tables: Vec<Table>) -> Result<(), Failure> {
+        apply_to_all(&self.selection(), &mut tables)?;
         let stdout = io::stdout();
         let style = Style::of_stdout(&stdout);
         let mut out = BufWriter::new(stdout.lock());
-        for (index, mut table) in tables.into_iter().enumerate() {
-            self.selection().apply(&mut table)?;
-            if index > 0 && !self.for_programs() {
-                writeln!(out).map_err(Failure::writing("standard output"))?;
-            }
-            render(&table, self.format, &style, &mut out).map_err(Failure::writing("standard output"))?;
-        }
+        render_all(&tables, self.format, &style, &mut out).map_err(Failure::writing("standard output"))?;
         out.flush().map_err(Failure::writing("standard output"))
     }
 

@@ -1,4 +1,56 @@
-//! The lab: orders recordings and analyses as a lab file says.
+//! The lab: runs the scenarios of a lab file, each through its phases, and keeps what was recorded.
+//!
+//! A *scenario* is a program, the condition under which it is ready, and the clients (*drivers*) that must be attached
+//! to it. It is recorded in one or two *phases*: `loading`, from the launch until it is ready, and `steady`, for a
+//! while after that. Scenarios times *variants* are *trials*; the captures of all trials are a *run*, a folder.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use stepscope_lab::event::Event;
+//! use stepscope_lab::execution::Bench;
+//! use stepscope_lab::lab_file::{LabFile, Selection};
+//! use stepscope_lab::outcome::exit_code;
+//! use stepscope_lab::recorder::PerfRecorder;
+//! use stepscope_lab::run::Run;
+//!
+//! let lab = LabFile::read(Path::new("stepscope.toml"))?;
+//! let trials = lab.trials(&Selection::default())?;
+//! let mut run = Run::create(Path::new("stepscope-runs"), &lab, &trials)?;
+//!
+//! let mut listener = |event: &Event<'_>| println!("{event:?}");
+//! let interrupt = AtomicBool::new(false); // set it, as on Ctrl-C, and what was recorded so far is kept
+//! let recorder = PerfRecorder::default();
+//! run.conduct(&trials, &mut Bench { recorder: &recorder, interrupt: &interrupt, listener: &mut listener })?;
+//!
+//! for folder in run.captures() {
+//!     let capture = stepscope_model::disk::read(&folder)?;
+//!     println!("{}: {} samples", folder.display(), capture.samples.len());
+//! }
+//! std::process::exit(exit_code(run.outcomes()).into());
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What each module knows:
+//!
+//! - [`lab_file`]: what a lab file may say, its defaults, and how to say what is wrong in one;
+//! - [`run`]: the folder of a run, and running its trials one after the other;
+//! - [`execution`]: the life of one trial, from launch to captures;
+//! - [`ready`]: when a program is ready;
+//! - [`outcome`]: how a trial can end, and what exit code follows;
+//! - [`report`]: the one HTML page about a run;
+//! - [`event`]: what a listener is told meanwhile;
+//! - [`output`]: what programs print, followed and quoted;
+//! - [`report`]: what a report of a run holds;
+//! - [`recorder`]: the seam to what records, so that all of the above is tested with real programs and without the
+//!   right to record them.
+//!
+//! Two promises hold whatever happens. Nothing is left behind: a trial ends with its program, its drivers and all that
+//! these started, daemons included, ended. And nothing is lost: a phase that was recorded is kept, whatever fails
+//! after it.
+
 mod driver;
 pub mod event;
 pub mod execution;
@@ -7,4 +59,5 @@ pub mod outcome;
 pub mod output;
 pub mod ready;
 pub mod recorder;
+pub mod report;
 pub mod run;

@@ -87,6 +87,17 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Leaves out columns by name; names of no column change nothing.
+    pub fn drop_columns(&mut self, names: &[&str]) {
+        let keep: Vec<bool> = self.columns.iter().map(|column| !names.contains(&column.name.as_str())).collect();
+        let mut kept = keep.iter();
+        self.columns.retain(|_| *kept.next().expect("one flag a column"));
+        for row in &mut self.rows {
+            let mut kept = keep.iter();
+            row.retain(|_| *kept.next().expect("a row has one value a column"));
+        }
+    }
+
     /// Index of the column of this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)

@@ -58,10 +58,11 @@ pub fn quantity(value: &Value, kind: Kind) -> Quantity {
     }
 }
 
-/// The unit to write in a column's head: that of the cells, where they do not carry their own.
+/// The unit to write in a column's head: that of the cells, where they do not carry their own; what they are divided by
+/// (`/step` of `ns/step`), where they do.
 pub fn head_unit(column: &Column) -> &str {
     match column.kind {
-        Kind::Duration | Kind::Bytes => "",
+        Kind::Duration | Kind::Bytes => column.unit.find('/').map_or("", |slash| &column.unit[slash..]),
         Kind::Percent => "%",
         _ => &column.unit,
     }

@@ -88,8 +88,8 @@ fn costs_are_per_step_where_all_steps_are_known_and_of_the_time_they_span() {
     assert_eq!(
         table.notes,
         [
-            "small: 100.00 % of the weight is under the ranked functions, 20 ns/step over 4 steps.",
-            "large: 100.00 % of the weight is under the ranked functions, 150 ns/step over 4 steps.",
+            "small: 100.00 % of the weight is under the ranked functions, 20 ns per step over 4 steps.",
+            "large: 100.00 % of the weight is under the ranked functions, 150 ns per step over 4 steps.",
         ]
     );
 }

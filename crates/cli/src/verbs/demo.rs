@@ -38,8 +38,7 @@ impl Demo {
         }
         eprintln!("The bundled simulator, with the pathologies that the Gazebo study found switched on.");
         let conducted = super::run::conduct(&lab, &trials, &self.output)?;
-        let ranked = super::rank::of_run(conducted.folder());
-        self.table.print(vec![ranked?])?;
+        self.table.print(conducted.rank().cloned().into_iter().collect())?;
         conducted.tell_next();
         eprintln!("      stepscope record -- YOUR-SIMULATOR");
         Ok(conducted.exit_code())

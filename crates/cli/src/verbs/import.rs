@@ -72,12 +72,17 @@ impl ReadingArguments {
             Unit::Misses => FoldedUnit::Misses,
             Unit::Bytes => FoldedUnit::Bytes,
         };
-        Ok(ImportOptions { format, folded: FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect } })
+        let folded = FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect };
+        Ok(ImportOptions { format, folded, ..ImportOptions::default() })
     }
 }
 
 impl Import {
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if self.file.is_dir() {
+            let name = self.file.display();
+            return Err(Failure::Usage(format!("{name}: a folder; name a file that another tool wrote")));
+        }
         let output = match self.output {
             Some(output) => output,
             None => default_output(&self.file)?,

@@ -1,11 +1,16 @@
 //! One file a verb.
 
+mod demo;
+mod doctor;
+mod explain;
 mod export;
 mod flamegraph;
 mod import;
 mod rank;
 mod record;
 mod recover;
+mod report;
+mod run;
 mod show;
 
 use std::fs;
@@ -22,9 +27,14 @@ use crate::progress;
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    Demo(demo::Demo),
+    Doctor(doctor::Doctor),
     Record(record::Record),
+    Run(run::Run),
     Show(show::Show),
     Rank(rank::Rank),
+    Explain(explain::Explain),
+    Report(report::Report),
     Flamegraph(flamegraph::Flamegraph),
     Import(import::Import),
     Export(export::Export),
@@ -34,9 +44,14 @@ pub enum Verb {
 impl Verb {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self {
+            Verb::Demo(verb) => verb.run(),
+            Verb::Doctor(verb) => verb.run(),
             Verb::Record(verb) => verb.run(),
+            Verb::Run(verb) => verb.run(),
             Verb::Show(verb) => verb.run(),
             Verb::Rank(verb) => verb.run(),
+            Verb::Explain(verb) => verb.run(),
+            Verb::Report(verb) => verb.run(),
             Verb::Flamegraph(verb) => verb.run(),
             Verb::Import(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),

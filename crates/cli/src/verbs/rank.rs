@@ -1,16 +1,18 @@
 //! `stepscope rank`: what your code decides, over scenarios.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use stepscope_analyze::{Functions, Selection, rank};
-use stepscope_model::Phase;
+use stepscope_analyze::rank;
+use stepscope_model::{Phase, Table};
+use stepscope_view::{Format, Style, render};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
-use crate::load;
-use crate::output::TableArguments;
+use crate::load::{self, selections};
+use crate::output::{TableArguments, Target};
 
 /// Rank your functions by what they cost over all scenarios of a run, or over captures.
 #[derive(Debug, Args)]
@@ -56,22 +58,38 @@ impl From<PhaseArgument> for Phase {
 
 impl Rank {
     pub fn run(self) -> Result<ExitCode, Failure> {
+        self.output.print(vec![self.table()?])?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn table(&self) -> Result<Table, Failure> {
         let loaded = load::all(&self.sources)?;
-        let owned = self.owned.owned(loaded.ownership.as_ref())?;
-        let functions: Vec<Functions> = loaded.captures.iter().map(|capture| Functions::of(capture, &owned)).collect();
-        let filter = self.select.filter();
-        let selections = loaded
-            .captures
-            .iter()
-            .zip(&functions)
-            .map(|(capture, functions)| Selection::new(capture, functions, &filter));
-        let selections = selections.collect::<Result<Vec<_>, _>>()?;
+        let functions = loaded.functions(&self.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
         let by = match self.by {
             By::Cost => rank::Order::Cost,
             By::Score => rank::Order::Score,
         };
         let options = rank::Options { by, phase: self.phase.map(Phase::from), ..rank::Options::default() };
-        self.output.print(vec![rank::table(&selections, &options)])?;
-        Ok(ExitCode::SUCCESS)
+        Ok(rank::table(&selections, &options))
     }
+}
+
+/// The rank of a run, written into its folder as JSON and TSV too.
+pub fn of_run(folder: &Path) -> Result<Table, Failure> {
+    let rank = Rank {
+        sources: vec![folder.to_owned()],
+        by: By::Cost,
+        phase: None,
+        select: SelectArguments::default(),
+        owned: OwnedArguments::default(),
+        output: TableArguments::default(),
+    };
+    let table = rank.table()?;
+    for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
+        let write =
+            |out: &mut dyn Write| render(&table, format, &Style::PLAIN, out).map_err(Failure::writing("the rank"));
+        Target::of(Some(&folder.join(file))).write(write)?;
+    }
+    Ok(table)
 }

@@ -11,8 +11,10 @@ use stepscope_lab::lab_file::{FILE_NAME, LabFile, Selection, Trial};
 use stepscope_lab::outcome::{self, Outcome};
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{RUNS_FOLDER, Run as RunFolder};
+use stepscope_model::Table;
 
 use crate::failure::Failure;
+use crate::output::TableArguments;
 use crate::{interrupt, progress};
 
 /// Record every scenario and phase of a lab file, rank across scenarios and write a report.
@@ -30,6 +32,8 @@ pub struct Run {
     /// Folder in which each run makes a folder of its own, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
+    #[command(flatten)]
+    table: TableArguments,
 }
 
 impl Run {
@@ -38,6 +42,7 @@ impl Run {
         let selection = Selection { scenarios: self.scenarios, variants: self.variants };
         let trials = lab.trials(&selection).map_err(|error| Failure::Usage(error.to_string()))?;
         let conducted = conduct(&lab, &trials, &self.output)?;
+        self.table.print(conducted.rank().cloned().into_iter().collect())?;
         conducted.tell_next();
         Ok(conducted.exit_code())
     }
@@ -46,7 +51,12 @@ impl Run {
 /// A run that is over.
 pub struct Conducted {
     run: RunFolder,
-    report: Option<PathBuf>,
+    results: Option<Results>,
+}
+
+struct Results {
+    rank: Table,
+    report: PathBuf,
 }
 
 /// Runs trials into a new folder below `runs`, and writes the rank and the report of what was recorded.
@@ -59,22 +69,23 @@ pub fn conduct(lab: &LabFile, trials: &[Trial], runs: &Path) -> Result<Conducted
     let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
     run.conduct(trials, &mut bench)?;
     teller.line.finish_and_clear();
-    let report = match run.captures().is_empty() {
+    let results = match run.captures().is_empty() {
         true => None,
-        false => Some(progress::of_step("analysing and writing the report", || super::report::of_run(&run, None))?),
+        false => {
+            Some(Results { rank: super::rank::of_run(run.folder())?, report: super::report::of_run(run.folder())? })
+        }
     };
-    Ok(Conducted { run, report })
+    Ok(Conducted { run, results })
 }
 
 impl Conducted {
     /// Says where the results are and how to look deeper.
     pub fn tell_next(&self) {
         let folder = self.run.folder().display();
-        let Some(report) = &self.report else {
+        let Some(Results { report, .. }) = &self.results else {
             eprintln!("nothing was recorded; what happened is in {folder}/run.json");
             return;
         };
-        println!("{}", report.display());
         eprintln!("\nnext: open {} in a browser", report.display());
         eprintln!("      stepscope rank {folder} --by score");
         if let Some(capture) = self.run.captures().first() {
@@ -87,9 +98,9 @@ impl Conducted {
         ExitCode::from(outcome::exit_code(self.run.outcomes()))
     }
 
-    /// The run's folder.
-    pub fn folder(&self) -> &Path {
-        self.run.folder()
+    /// The rank over its scenarios, where anything was recorded.
+    pub fn rank(&self) -> Option<&Table> {
+        self.results.as_ref().map(|results| &results.rank)
     }
 }
 

@@ -1,0 +1,49 @@
+//! `stepscope doctor`: what can be measured here, why the rest cannot, and what would change it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use stepscope_record::abilities::Abilities;
+use stepscope_record::abilities::binary::Binary;
+
+use crate::failure::Failure;
+use crate::output::TableArguments;
+
+/// Tell what this machine and user can measure, and what programs can tell about their stacks and names.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Programs and libraries to look at: symbols, debug information, unwind tables, frame pointers.
+    #[arg(value_name = "BINARY")]
+    binaries: Vec<PathBuf>,
+    /// Also show what the judgement rests on.
+    #[arg(short, long)]
+    facts: bool,
+    #[command(flatten)]
+    output: TableArguments,
+}
+
+impl Doctor {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let abilities = Abilities::probe();
+        let mut tables = vec![abilities.table()];
+        if self.facts {
+            tables.push(abilities.facts());
+        }
+        let mut unreadable = None;
+        for path in &self.binaries {
+            match Binary::inspect(path) {
+                Ok(binary) => tables.push(binary.table()),
+                Err(error) => unreadable = Some(error),
+            }
+        }
+        self.output.print(tables)?;
+        if let Some(error) = unreadable {
+            return Err(error.into());
+        }
+        match abilities.can_record() {
+            true => Ok(ExitCode::SUCCESS),
+            false => Err(Failure::Failed("nothing can be recorded here; the table says what would change it".into())),
+        }
+    }
+}

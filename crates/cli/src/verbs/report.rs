@@ -1,0 +1,73 @@
+//! `stepscope report`: a run, or captures, as one HTML file.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use stepscope_lab::report::report;
+use stepscope_view::report::write_html;
+
+use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::failure::Failure;
+use crate::load::{self, selections};
+use crate::output::Target;
+use crate::progress;
+
+/// The name of a run's report in its folder.
+const FILE_NAME: &str = "report.html";
+
+/// Write a report: one HTML file with the rank, and of each capture summary, hot spots, threads, wall, flame graphs.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Runs, captures, or files that can be imported.
+    #[arg(required = true, value_name = "RUN|CAPTURE")]
+    sources: Vec<PathBuf>,
+    /// The file to write, `-` for standard output [default: report.html, in the folder of a single run, else here].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    select: SelectArguments,
+    #[command(flatten)]
+    owned: OwnedArguments,
+}
+
+impl Report {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let written = self.write()?;
+        if let Some(path) = written {
+            println!("{}", path.display());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes the report and gives its path, unless it went to standard output.
+    fn write(&self) -> Result<Option<PathBuf>, Failure> {
+        let loaded = progress::of_step("reading captures", || load::all(&self.sources))?;
+        if loaded.captures.is_empty() {
+            return Err(Failure::Failed("there is no capture to report on; run.json tells what happened".to_owned()));
+        }
+        let functions = loaded.functions(&self.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
+        let run = loaded.run.as_ref();
+        let report = progress::of_step("analysing", || report(run.and_then(|run| run.info()), &selections));
+        let path = self.output.clone().unwrap_or_else(|| match (run, self.sources.as_slice()) {
+            (Some(run), [_]) => run.folder().join(FILE_NAME),
+            _ => FILE_NAME.into(),
+        });
+        let target = Target::of(Some(&path));
+        target.write(|out| write_html(&report, out).map_err(Failure::writing("the report")))?;
+        Ok(matches!(target, Target::File(_)).then_some(path))
+    }
+}
+
+/// Writes the report of a run into its folder.
+pub fn of_run(folder: &Path) -> Result<PathBuf, Failure> {
+    let report = Report {
+        sources: vec![folder.to_owned()],
+        output: Some(folder.join(FILE_NAME)),
+        select: SelectArguments::default(),
+        owned: OwnedArguments::default(),
+    };
+    report.write()?;
+    Ok(folder.join(FILE_NAME))
+}

@@ -1,0 +1,213 @@
+//! What a report of recorded scenarios holds, in which order: the same tables that every other output shows.
+//!
+//! First what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
+//! summary, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
+
+use stepscope_analyze::{Selection, calltree, hotspots, rank, summary, threads, wall};
+use stepscope_model::{CallTree, CaptureInfo, Column, Kind, Machine, Phase, Table};
+use stepscope_view::quantity::grouped;
+use stepscope_view::report::{Report, Section};
+
+use crate::outcome::Outcome;
+use crate::run::{RunInfo, TrialInfo};
+
+/// Rows of a capture's hot spots that a report holds. What is below them is in the capture.
+const MOST_HOTSPOTS: usize = 500;
+
+/// Rows of the other tables of a capture.
+const MOST_ROWS: usize = 1000;
+
+/// A report on captures, and on the run that they are of, if they are of one.
+pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+    let report = head(run, selections);
+    let report = ranks(selections).into_iter().fold(report, Report::section);
+    let report = report.section(overview(run, selections));
+    selections.iter().map(capture).fold(report, Report::section)
+}
+
+fn head(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+    let infos: Vec<&CaptureInfo> = selections.iter().map(|selection| &selection.capture().info).collect();
+    let title = match (run, selections) {
+        (Some(run), _) => run.name.clone(),
+        (None, [only]) => summary::label(only.capture()),
+        (None, _) => "Stepscope report".to_owned(),
+    };
+    let scenarios = run.map_or(0, |run| run.trials.len());
+    let mut parts = Vec::new();
+    if scenarios > 0 {
+        parts.push(number_of(scenarios, "trial"));
+    }
+    parts.push(number_of(selections.len(), "capture"));
+    let mut report = Report::new(title).subtitle(parts.join(", "));
+    let started = run.map(|run| &run.started_at).or_else(|| infos.iter().find_map(|info| info.started_at.as_ref()));
+    if let Some(started) = started {
+        report = report.fact("began", started.as_str());
+    }
+    let machines = infos.iter().filter_map(|info| info.machine.as_ref());
+    let mut described: Vec<String> =
+        run.and_then(|run| run.machine.as_ref()).into_iter().chain(machines).map(machine).collect();
+    described.dedup();
+    for machine in described {
+        report = report.fact("machine", machine);
+    }
+    if let (None, [only]) = (run, infos.as_slice()) {
+        report = report.fact("command", shell_words(&only.command));
+    }
+    report.fact("made by", run.map_or(concat!("stepscope ", env!("CARGO_PKG_VERSION")), |run| run.tool.as_str()))
+}
+
+fn number_of(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as i128), if count == 1 { "" } else { "s" })
+}
+
+fn machine(machine: &Machine) -> String {
+    let gib = machine.memory_bytes as f64 / f64::from(1 << 30);
+    let mut text =
+        format!("{}: {} cores of {}, {gib:.0} GiB, Linux {}", machine.host, machine.cores, machine.cpu, machine.kernel);
+    if let Some(hypervisor) = &machine.virtualization {
+        text.push_str(&format!(", virtual ({hypervisor})"));
+    }
+    if let Some(governor) = &machine.governor {
+        text.push_str(&format!(", governor {governor}"));
+    }
+    if !machine.pmu {
+        text.push_str(", no hardware counters");
+    }
+    text
+}
+
+/// A command as one could type it.
+fn shell_words(command: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    let quoted = command.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The rank by cost of each phase that there is, steady first; by score where that has anything to add.
+fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
+    let phases: Vec<Option<Phase>> = match phases(selections).as_slice() {
+        [] => vec![None],
+        phases => phases.iter().copied().map(Some).collect(),
+    };
+    let section = |phase: Option<Phase>| {
+        let title = match phase {
+            Some(phase) => format!("Rank: {phase}"),
+            None => "Rank".to_owned(),
+        };
+        let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
+        let section = Section::new(title).note(
+            "What your code decides: every sample is credited once, to its nearest owned function. Rows of a scenario \
+             add up to the cost under owned code.",
+        );
+        section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))
+    };
+    phases.into_iter().map(section).collect()
+}
+
+/// The rank under a heading of its order, without the columns that only the other order needs.
+fn titled(mut table: Table, by: rank::Order) -> Table {
+    let (title, without): (_, &[&str]) = match by {
+        rank::Order::Cost => ("By cost, the mean over scenarios", BY_SCORE),
+        rank::Order::Score => ("By score: evidence of all dimensions", BY_COST),
+    };
+    table.title = title.to_owned();
+    table.drop_columns(without);
+    table
+}
+
+/// Columns of a rank that explain its order by cost.
+const BY_COST: &[&str] = &["worst_scenario", "share", "inclusive_share", "scenarios", "cost_min", "cost_max"];
+
+/// Columns of a rank that explain its order by score.
+const BY_SCORE: &[&str] =
+    &["score", "score_max", "score_scenario", "evidence", "cache_ratio", "offcpu_place", "blocked", "delayed"];
+
+fn phases(selections: &[Selection<'_>]) -> Vec<Phase> {
+    let mut phases: Vec<Phase> = selections.iter().filter_map(|selection| selection.capture().info.phase).collect();
+    phases.sort_by_key(|phase| *phase != Phase::Steady);
+    phases.dedup();
+    phases
+}
+
+fn overview(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Section {
+    let mut section = Section::new("Overview");
+    if let Some(run) = run {
+        section = section.table(trials(run));
+        for (trial, last_lines) in run.trials.iter().filter_map(|trial| Some((trial, last_lines(trial)?))) {
+            section = section.note(format!("Last output of {}: {last_lines}", trial.label()));
+        }
+    }
+    section.table(summary::table(selections)).table(summary::dimensions(selections))
+}
+
+fn last_lines(trial: &TrialInfo) -> Option<String> {
+    match &trial.result {
+        Outcome::Failed(failure) if !failure.last_lines.is_empty() => Some(failure.last_lines.join(" ⏎ ")),
+        _ => None,
+    }
+}
+
+/// One row a trial: `trial, outcome, ready_after, ready_by, stresses, command`.
+fn trials(run: &RunInfo) -> Table {
+    let text = |name, doc: &str| Column::new(name, Kind::Text, "", doc);
+    let columns = vec![
+        text("trial", "Scenario, and variant where there are several."),
+        text("outcome", "What came of it."),
+        Column::new("ready_after", Kind::Duration, "ns", "Time from launch until it was ready: the loading phase."),
+        text("ready_by", "What said that it was ready."),
+        text("stresses", "What the scenario stresses."),
+        text("command", "What was launched."),
+    ];
+    let mut table = Table::new("trials", "Trials", columns);
+    for trial in &run.trials {
+        table.push(vec![
+            trial.label().into(),
+            trial.result.summary().into(),
+            trial.ready_after_ns.into(),
+            trial.ready_by.as_deref().into(),
+            trial.axis.as_deref().into(),
+            shell_words(&trial.command).into(),
+        ]);
+        table.notes.extend(trial.notes.iter().map(|note| format!("{}: {note}", trial.label())));
+    }
+    table
+}
+
+fn capture(selection: &Selection<'_>) -> Section {
+    let label = summary::label(selection.capture());
+    let mut section = Section::new(label.replace('/', " · ")).anchor(label.replace('/', "-"));
+    section.notes = selection.capture().info.notes.clone();
+    let tree = calltree::Options::default();
+    let on_cpu = calltree::of_samples(selection, &tree);
+    let off_cpu = calltree::off_cpu(selection, &tree);
+    let parts = [
+        Some(Section::new("Summary").figures(summary::table(std::slice::from_ref(selection)))),
+        table_section("Hot spots", hotspots::table(selection, &hotspots::Options::default()), MOST_HOTSPOTS),
+        flame_graph("On-CPU flame graph", on_cpu),
+        table_section("Threads", threads::table(selection), MOST_ROWS),
+        table_section("Wall", wall::table(selection, wall::Grouping::Thread), MOST_ROWS),
+        table_section("Blocked", wall::callers(selection), MOST_ROWS),
+        flame_graph("Off-CPU flame graph", off_cpu),
+    ];
+    parts.into_iter().flatten().fold(section, Section::section)
+}
+
+/// A section of one table; none if it is empty and has nothing to say about that.
+fn table_section(title: &str, mut table: Table, most: usize) -> Option<Section> {
+    if table.rows.is_empty() && table.notes.is_empty() {
+        return None;
+    }
+    if table.rows.len() > most {
+        let left_out = grouped((table.rows.len() - most) as i128);
+        table.rows.truncate(most);
+        table.notes.push(format!("{left_out} more rows are in the capture: `stepscope show` lists all."));
+    }
+    Some(Section::new(title).table(table))
+}
+
+fn flame_graph(title: &str, tree: CallTree) -> Option<Section> {
+    (tree.nodes[0].total > 0).then(|| Section::new(title).flame_graph(tree))
+}
