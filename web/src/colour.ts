@@ -45,7 +45,7 @@ export class Painter {
       const frame = this.tree.frameOf(node);
       if (frame.kind === "group") continue;
       const hue = this.hue(frame);
-      weights.set(hue, (weights.get(hue) ?? 0) + this.tree.own[node]);
+      weights.set(hue, (weights.get(hue) ?? 0) + this.tree.leafWeight(node));
     }
     const names: [string, string][] =
       this.colours === "kind"

@@ -30,7 +30,7 @@ function markCurrent(contents: HTMLElement): void {
     if (link === current) return;
     current?.removeAttribute("aria-current");
     link?.setAttribute("aria-current", "true");
-    link?.scrollIntoView({ block: "nearest" });
+    if (link) show(link, contents);
     current = link;
   };
   let asked = false;
@@ -45,4 +45,11 @@ function markCurrent(contents: HTMLElement): void {
   addEventListener("scroll", ask, { passive: true });
   addEventListener("resize", ask);
   mark();
+}
+
+/** Scrolls the list, and not the page as `scrollIntoView` might, so that an entry is seen. */
+function show(entry: HTMLElement, list: HTMLElement): void {
+  const [inner, outer] = [entry.getBoundingClientRect(), list.getBoundingClientRect()];
+  if (inner.top < outer.top) list.scrollTop -= outer.top - inner.top + 40;
+  else if (inner.bottom > outer.bottom) list.scrollTop += inner.bottom - outer.bottom + 40;
 }

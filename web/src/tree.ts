@@ -101,6 +101,16 @@ export class Tree {
     return this.frames[this.frame[node]];
   }
 
+  /**
+   * Weight of the samples of which the node is the leaf: its own, and in inverted trees the total of those that stand at
+   * the root or on a group.
+   */
+  leafWeight(node: number): number {
+    if (!this.inverted) return this.own[node];
+    const onGroup = this.frameOf(node).kind !== "group" && this.frameOf(this.parent[node]).kind === "group";
+    return onGroup ? this.total[node] : 0;
+  }
+
   /** The nodes from the root to `node`, both included. */
   path(node: number): number[] {
     const path = [node];

@@ -145,6 +145,9 @@ browserTest("an inverted graph has leaves at the root, above", async (page) => {
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
   const top = async (label: string) => (await page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first().boundingBox())!.y;
   assert.ok((await top("solve")) < (await top("gz::Step")), "callers are below what they call");
+  // The legend tells whose leaves they are, as in the graph that is not inverted.
+  const legend = (await page.locator(".fg-legend li").allTextContents()).map((text) => text.replace(/(\d)/, " $1"));
+  assert.deepEqual(legend, ["owned 15.00 %", "native 60.00 %", "allocator 25.00 %"]);
   await page.keyboard.press("f");
   assert.ok((await top("solve")) > (await top("gz::Step")));
 });

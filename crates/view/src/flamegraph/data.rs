@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{CallNode, CallTree};
+use stepscope_model::{CallNode, CallTree, FrameKind};
 
 use super::layout::Layout;
 use super::palette::{COLOURED_MODULES, KINDS, shade};
@@ -87,11 +87,22 @@ fn flags(node: &CallNode) -> u32 {
     ((kind * 3 + u32::from(shade(&node.name))) * 2 + u32::from(node.owned)) * 2 + u32::from(node.inlined)
 }
 
+/// Weight of the samples of which the node is the leaf: its own, and in inverted trees, where leaves stand at the root or
+/// on a group, the total of those.
+fn leaf_weight(tree: &CallTree, node: &CallNode) -> u64 {
+    if !tree.inverted {
+        return node.own;
+    }
+    let parent = node.parent.and_then(|parent| tree.nodes.get(parent as usize));
+    let on_group = node.kind != FrameKind::Group && parent.is_some_and(|parent| parent.kind == FrameKind::Group);
+    if on_group { node.total } else { 0 }
+}
+
 /// The modules with the largest self weight, heaviest first, equal ones by name.
 pub(crate) fn heaviest_modules(tree: &CallTree) -> Vec<Arc<str>> {
     let mut weights: FxHashMap<&Arc<str>, u128> = FxHashMap::default();
     for node in tree.nodes.iter().filter(|node| !node.module.is_empty()) {
-        *weights.entry(&node.module).or_default() += u128::from(node.own);
+        *weights.entry(&node.module).or_default() += u128::from(leaf_weight(tree, node));
     }
     let mut modules: Vec<(&Arc<str>, u128)> = weights.into_iter().collect();
     modules.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
@@ -212,5 +223,18 @@ mod tests {
         }
         let ranked: Vec<String> = heaviest_modules(&tree).iter().map(ToString::to_string).collect();
         assert_eq!(ranked, ["libx.so", "liby.so", "libz.so"]);
+    }
+
+    #[test]
+    fn in_an_inverted_tree_the_functions_at_the_root_have_the_self_weight() {
+        // all ─┬─ a 0 ─── b 5
+        //      └─ b 3
+        let mut tree = tree(&[("all", None, 0), ("a", Some(0), 0), ("b", Some(0), 3), ("b", Some(1), 5)]);
+        tree.inverted = true;
+        for (node, module) in [(1, "liba.so"), (2, "libb.so"), (3, "libb.so")] {
+            tree.nodes[node].module = module.into();
+        }
+        let ranked: Vec<String> = heaviest_modules(&tree).iter().map(ToString::to_string).collect();
+        assert_eq!(ranked, ["liba.so", "libb.so"], "5 end in a, 3 in b");
     }
 }
