@@ -1,7 +1,7 @@
 //! The clocks of a recording.
 
 /// `CLOCK_MONOTONIC`, which perf is told to use for every record.
-pub(crate) fn now_ns() -> u64 {
+pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 

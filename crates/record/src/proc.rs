@@ -323,8 +323,10 @@ mod tests {
     #[test]
     fn open_descriptors_are_counted() {
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        while thread_name(child.id(), child.id()).unwrap() != "sleep" {
-            std::thread::yield_now();
+        // While it starts it opens libraries and closes them again.
+        let is_asleep = || stat(child.id()).is_ok_and(|stat| stat.name == "sleep" && stat.state == State::Sleeping);
+        while !is_asleep() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
         let listed = numbered_entries(child.id(), "fd").unwrap().len() as u64;
         let counted = fd_count(child.id()).unwrap();

@@ -842,7 +842,7 @@ impl Chains {
 impl Registers {
     /// For sources that copy neither registers nor stacks: the walk ends after the first frame, and the chain goes on.
     fn of_chain(chain: &[u64]) -> Option<Self> {
-        Some(Self { ip: *chain.first()?, sp: u64::MAX, fp: u64::MAX, lr: 0 })
+        Some(Self { ip: *chain.first()?, sp: Self::NO_STACK, fp: u64::MAX, lr: 0 })
     }
 }
 

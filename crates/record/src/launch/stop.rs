@@ -219,6 +219,9 @@ mod tests {
         after_kill: Duration::from_secs(20),
     };
 
+    /// Set in the process that another test kills.
+    const TO_BE_KILLED: &str = "STEPSCOPE_TEST_TO_BE_KILLED";
+
     /// A shell script that says `ready`, once it did.
     fn start(script: &str) -> Launched {
         let (tell, told) = std::sync::mpsc::channel();
@@ -231,6 +234,25 @@ mod tests {
         let program = Launch::new(["bash", "-c", script]).output(output).prepare().unwrap().start().unwrap();
         told.recv_timeout(Duration::from_secs(30)).unwrap();
         program
+    }
+
+    /// The program's tree, once it has so many members. A tree that never has them must not hold up the tests.
+    fn tree_of(program: &Launched, members: usize) -> ProcessTree {
+        let mut tree = program.tree();
+        soon(&format!("{members} processes"), || {
+            tree.refresh();
+            tree.members().count() >= members
+        });
+        tree
+    }
+
+    /// Looks again and again whether something has come about.
+    fn soon(what: &str, mut has_come: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !has_come() {
+            assert!(Instant::now() < deadline, "waited for {what} in vain");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn names(ended: &[Ended]) -> Vec<&str> {
@@ -336,10 +358,7 @@ mod tests {
     #[test]
     fn a_dropped_program_is_ended_with_everything_it_started() {
         let program = start("trap '' INT TERM; setsid sleep 60 & echo ready; sleep 60; true");
-        let mut tree = program.tree();
-        while tree.members().count() < 3 {
-            tree.refresh();
-        }
+        let tree = tree_of(&program, 3);
         let pids: Vec<u32> = tree.members().map(Member::pid).collect();
         drop(program);
         assert_eq!(pids.into_iter().filter(|&pid| proc::exists(pid)).count(), 0);
@@ -351,6 +370,7 @@ mod tests {
         let this = std::env::current_exe().unwrap();
         let mut recorder = std::process::Command::new(this)
             .args(["--exact", "launch::stop::tests::prints_the_pids_of_a_program", "--nocapture", "--include-ignored"])
+            .env(TO_BE_KILLED, "1")
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
@@ -361,19 +381,22 @@ mod tests {
         recorder.wait().unwrap();
         let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
         assert_eq!(pids.len(), 4);
-        while pids.iter().any(|&pid| proc::exists(pid)) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        // The keeper's own parent is gone; in a container without an init nobody collects it.
+        let runs = |&pid: &u32| proc::stat(pid).is_ok_and(|stat| !stat.state.has_ended());
+        soon("every process to end", || !pids.iter().any(runs));
     }
 
     #[test]
     #[ignore = "run by another test, which kills it"]
     fn prints_the_pids_of_a_program() {
-        let program = start("trap '' INT TERM; setsid sleep 60 & echo ready; sleep 60; true");
-        let mut tree = program.tree();
-        while tree.members().count() < 3 {
-            tree.refresh();
+        // Run by itself, as `--include-ignored` does, it has nobody to print for.
+        if std::env::var_os(TO_BE_KILLED).is_none() {
+            return;
         }
+        // SAFETY: a number is set. Should the other test be killed first, this process goes with it.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        let program = start("trap '' INT TERM; setsid sleep 60 & echo ready; sleep 60; true");
+        let tree = tree_of(&program, 3);
         let pids = tree.members().map(Member::pid).chain([program.keeper.keeper_pid()]);
         println!("pids: {}", pids.map(|pid| pid.to_string()).collect::<Vec<_>>().join(" "));
         std::thread::sleep(Duration::from_secs(60));

@@ -130,7 +130,7 @@ impl Recorder {
             return Err(RecordError::NoProcess { pid });
         }
         let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid))?;
-        recorder.program = program_of(pid);
+        recorder.note_program(pid);
         recorder.enable()?;
         // Read after enabling: whatever changes from here on is also in the rings, and knowing it twice does no harm.
         tree.refresh();
@@ -294,6 +294,10 @@ impl Recorder {
             return;
         }
         self.started = true;
+        self.note_program(pid);
+    }
+
+    fn note_program(&mut self, pid: u32) {
         self.program = program_of(pid);
         let (command, working_directory, environment) = self.program.clone();
         self.sink.take(Entry::Program { command, working_directory, environment });

@@ -154,6 +154,9 @@ pub(super) struct Registers {
 }
 
 impl Registers {
+    /// The stack pointer of sources that record no registers.
+    pub const NO_STACK: u64 = u64::MAX;
+
     #[cfg(target_arch = "x86_64")]
     fn native(self) -> UnwindRegsNative {
         UnwindRegsNative::new(self.ip, self.sp, self.fp)
@@ -189,6 +192,13 @@ pub(super) struct UserStack<'a> {
     pub frame_pointer_chain: &'a [u64],
 }
 
+impl UserStack<'_> {
+    /// Whether the kernel was to copy memory and found none.
+    fn has_no_memory(&self) -> bool {
+        self.copied.is_empty() && self.registers.sp != Registers::NO_STACK
+    }
+}
+
 /// Reads words of a stack: from the copy, and beyond its end from the live process.
 ///
 /// The copy ends at its size, or before: the kernel copies what is in memory and stops at the first page that is not,
@@ -207,6 +217,8 @@ struct LivePieces {
 }
 
 const PAGE_BYTES: u64 = 4096;
+/// No code is mapped below (`vm.mmap_min_addr`, by default).
+const LOWEST_CODE: u64 = 64 << 10;
 /// Unwinding goes up the stack, so much is read at once.
 const LIVE_PIECE_BYTES: usize = 32 << 10;
 /// How far beyond the copy live memory is trusted to belong to the same stack.
@@ -219,7 +231,7 @@ impl<W: World> StackMemory<'_, W> {
         if let Some(bytes) = usize::try_from(offset).ok().and_then(|at| copied.get(at..at.checked_add(8)?)) {
             return Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
         }
-        if copied.is_empty() || offset > LIVE_REACH_BYTES {
+        if offset > LIVE_REACH_BYTES {
             return Err(());
         }
         self.live_word(address)
@@ -320,6 +332,12 @@ impl AddressSpace {
         let walked = self.walk_by_tables(stack, caches, names, frames);
         match (walked.reached_root, walked.exact) {
             (true, None) => return Ending::Root,
+            // Not even the page of the stack pointer is in memory: a thread that has not begun to use its stack, or
+            // a process whose image is just being replaced. There is no stack that could be lost.
+            (false, _) if stack.has_no_memory() => {
+                frames.truncate(begin + 1);
+                return Ending::Root;
+            }
             (true, Some(_)) => {
                 let frames = frames[begin..].to_vec();
                 self.remembered.insert(stack.tid, Remembered { states: walked.states, frames });
@@ -399,6 +417,9 @@ impl AddressSpace {
         let cache = caches.at(address.address_for_lookup());
         let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| memory.word(address));
         match next {
+            // Where a process enters its program all registers are zero, and the number of its arguments is where a
+            // return address would be.
+            Ok(Some(caller)) if before.fp == 0 && caller < LOWEST_CODE => Ok(None),
             Ok(Some(caller)) => {
                 #[cfg(target_arch = "x86_64")]
                 leave_realigned(before, caller, registers, memory);
