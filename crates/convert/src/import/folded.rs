@@ -449,7 +449,7 @@ mod tests {
     use super::*;
 
     fn read_with(options: FoldedOptions, bytes: &[u8]) -> Capture {
-        let options = ImportOptions { format: Some(&Folded), folded: options };
+        let options = ImportOptions { format: Some(&Folded), folded: options, ..ImportOptions::default() };
         import(Source::stream("it", bytes), &options).unwrap()
     }
 

@@ -8,6 +8,7 @@ mod call_tree;
 mod error;
 pub mod folded;
 mod lines;
+pub mod perf_data;
 pub mod perf_event;
 pub mod perf_script;
 mod source;
@@ -47,6 +48,8 @@ impl fmt::Debug for dyn InputFormat {
 
 /// Every format that can be read, in the order in which they are asked whether they recognise an input.
 pub const FORMATS: &[&dyn InputFormat] = &[
+    // A magic number.
+    &perf_data::PerfData,
     // Headers and frames in a layout that nothing else has.
     &perf_script::PerfScript,
     // Any text whose lines end in numbers.
@@ -65,6 +68,8 @@ pub struct ImportOptions {
     pub format: Option<&'static dyn InputFormat>,
     /// What folded stacks do not say about themselves.
     pub folded: folded::FoldedOptions,
+    /// Where to look for the programs and libraries whose addresses are to be named.
+    pub symbols: stepscope_symbolize::Options,
 }
 
 /// Reads a capture out of what another tool wrote.
@@ -161,7 +166,7 @@ mod tests {
         assert_eq!(
             error(b"\x7fELF..."),
             "it is not of a format that can be imported (it is a program or library; `stepscope record -- PROGRAM` \
-             records one): import one of perf-script, folded, or name the format if the content hides it"
+             records one): import one of perf.data, perf-script, folded, or name the format if the content hides it"
         );
         assert!(error(b"PK\x03\x04").contains("a zip archive; unpack it first"));
         assert!(error(b"{\"traceEvents\":[]}").contains("it is JSON"));

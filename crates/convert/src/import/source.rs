@@ -113,6 +113,11 @@ impl<'a> Input<'a> {
         &self.name
     }
 
+    /// Where those who watch the progress look, for a format that does not read through [`Read`].
+    pub(super) fn watch(&self) -> Option<&'a AtomicU64> {
+        self.watch
+    }
+
     /// The first [`HEAD_BYTES`], or everything if there is less.
     pub fn head(&self) -> Head<'_> {
         Head { bytes: &self.head, whole: self.head.len() < HEAD_BYTES }

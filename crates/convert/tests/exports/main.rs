@@ -308,6 +308,7 @@ fn read_folded(text: &[u8]) -> Capture {
             thread_ids: stepscope_convert::import::folded::ThreadIds::Absent,
             ..Default::default()
         },
+        ..ImportOptions::default()
     };
     import(Source::stream("it", text), &options).unwrap()
 }

@@ -6,7 +6,7 @@
 //! and `tools/perf/util/header.c` in the kernel's sources.
 //!
 //! (`linux-perf-data` reads both forms, but allocates by lengths it has not checked, gives nothing of a file whose end
-//! is missing, and copies every record.)
+//! is missing, and copies every record. Attributes are read with its companion `linux-perf-event-reader`.)
 
 use std::ops::Range;
 
@@ -15,7 +15,8 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::FxHashMap;
 
-use super::cursor::Cursor;
+use super::content::Content;
+use super::cursor::{self, Cursor};
 use super::features::Features;
 use super::record::{self, Kind};
 
@@ -51,8 +52,8 @@ pub(super) struct Attribute {
     pub config: u64,
     pub flags: AttrFlags,
     pub parse_info: RecordParseInfo,
-    /// Period of each sample that does not tell its own.
-    pub period: u64,
+    /// Period of each sample that does not tell its own; absent where it changes.
+    pub period: Option<u64>,
     pub copies_stack: bool,
     /// Name of the clock, where one was asked for.
     pub clock: Option<&'static str>,
@@ -80,13 +81,14 @@ impl PerfFile {
     ///
     /// # Errors
     /// What is wrong, in words that follow "the file".
-    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+    pub fn parse(content: &Content<'_>) -> Result<Self, String> {
+        let bytes = content.bytes();
         let endian = endian_of(bytes).ok_or("does not begin with PERFILE2")?;
         let mut cursor = Cursor::new(&bytes[8..], endian);
         let size = cursor.u64().ok_or("ends within its header")?;
         let mut file = match size {
-            PIPE_HEADER_BYTES => Self::of_pipe(bytes, endian),
-            _ => Self::of_file(bytes, cursor).ok_or("ends within its header")?,
+            PIPE_HEADER_BYTES => Self::of_pipe(content, endian),
+            _ => Self::of_file(bytes, cursor).ok_or("has a damaged header")?,
         };
         if file.attributes.is_empty() {
             return Err("describes no event that can be read".to_owned());
@@ -146,7 +148,8 @@ impl PerfFile {
     /// The sections of the features are listed behind the records, in the order of their bits.
     fn read_features(&mut self, bytes: &[u8], list: usize, bits: &[u64]) {
         let mut list = Cursor::new(bytes.get(list..).unwrap_or_default(), self.endian);
-        for number in (0..256).filter(|number| bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)) {
+        for number in (0..256).filter(|number| bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1))
+        {
             let Some(section) = list.section() else { return };
             if let Some(content) = slice(bytes, &section) {
                 self.features.add(number as u64, Cursor::new(content, self.endian));
@@ -154,10 +157,12 @@ impl PerfFile {
         }
     }
 
-    fn of_pipe(bytes: &[u8], endian: Endianness) -> Self {
+    fn of_pipe(content: &Content<'_>, endian: Endianness) -> Self {
+        let bytes = content.bytes();
         let mut file = Self::empty(endian, PIPE_HEADER_BYTES as usize..bytes.len());
         let mut updates = Vec::new();
         for record in record::scan(bytes, file.records.clone(), endian).map_while(Result::ok) {
+            content.touch(record.end - record.offset);
             let mut body = Cursor::new(record.body, endian);
             match record.kind {
                 Kind::HEADER_ATTR => file.attributes.extend(Attribute::of_record(body)),
@@ -248,7 +253,7 @@ fn slice<'a>(bytes: &'a [u8], section: &Range<u64>) -> Option<&'a [u8]> {
 fn name_update(mut body: Cursor<'_>) -> Option<(u64, String)> {
     const NAME: u64 = 2;
     let (what, id) = (body.u64()?, body.u64()?);
-    (what == NAME).then(|| (id, super::cursor::until_zero(body.bytes)))
+    (what == NAME).then(|| (id, cursor::until_zero(body.bytes)))
 }
 
 impl Attribute {
@@ -285,8 +290,8 @@ impl Attribute {
             flags: attr.flags,
             parse_info: RecordParseInfo::new(&attr, endian),
             period: match attr.sampling_policy {
-                SamplingPolicy::Period(period) => period.get(),
-                _ => 1,
+                SamplingPolicy::Period(period) => Some(period.get()),
+                _ => None,
             },
             copies_stack: attr.sample_format.contains(SampleFormat::STACK_USER | SampleFormat::REGS_USER),
             clock: match attr.clock {
@@ -304,7 +309,6 @@ fn clock_name(id: ClockId) -> &'static str {
         ClockId::Monotonic => "CLOCK_MONOTONIC",
         ClockId::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
         ClockId::Boottime => "CLOCK_BOOTTIME",
-        ClockId::Tai => "CLOCK_TAI",
         _ => "another clock",
     }
 }

@@ -1,0 +1,141 @@
+//! The machine that a `perf.data` file was recorded on, as far as the file tells and as far as this machine has the
+//! same files.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::rc::Rc;
+
+use linux_perf_event_reader::Endianness;
+use object::Object as _;
+use object::read::ReadCache;
+use stepscope_record::stream::{Entry, Module, ModuleKind, Sink, UnwindTables, World};
+use stepscope_symbolize::{Options, Symbolizer};
+
+use super::features::Features;
+use super::file::PerfFile;
+
+/// Where code and unwind tables come from.
+#[derive(Clone)]
+pub(super) struct Elsewhere<'a> {
+    features: &'a Features,
+    files: Rc<Symbolizer>,
+    has_roots: bool,
+    architecture: Architecture,
+    is_here: bool,
+    unwinds: bool,
+    doubtful: Rc<Cell<u64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Architecture {
+    Same,
+    Other,
+}
+
+impl<'a> Elsewhere<'a> {
+    pub fn new(file: &'a PerfFile, symbols: &Options) -> Self {
+        let features = &file.features;
+        let same = features.architecture.as_deref().is_none_or(|name| name == std::env::consts::ARCH);
+        let same = same && file.endian == Endianness::NATIVE;
+        let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Self {
+            features,
+            files: Rc::new(Symbolizer::new(symbols.clone())),
+            has_roots: !symbols.roots.is_empty(),
+            architecture: if same { Architecture::Same } else { Architecture::Other },
+            is_here: features.host.as_deref().is_none_or(|host| host == here.trim()),
+            unwinds: same && file.attributes.iter().any(|attribute| attribute.copies_stack),
+            doubtful: Rc::default(),
+        }
+    }
+
+    pub fn same_architecture(&self) -> bool {
+        self.architecture == Architecture::Same
+    }
+
+    /// What a reader of the results must know.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.architecture == Architecture::Other {
+            let name = self.features.architecture.as_deref().unwrap_or("another architecture");
+            notes.push(format!(
+                "Recorded on {name}: copied stacks can be unwound there only; call chains by frame pointers are kept."
+            ));
+        }
+        if self.doubtful.get() > 0 {
+            notes.push(format!(
+                "Recorded on another machine ({}): {} files have no build-id in the recording, so that files of this \
+                 machine with the same names may be others; import it there if names look wrong.",
+                self.features.host.as_deref().unwrap_or_default(),
+                self.doubtful.get()
+            ));
+        }
+        notes
+    }
+
+    fn build_id(&self, module: &Module) -> Option<Vec<u8>> {
+        let known = || self.features.build_ids.get(module.path.as_bytes()).cloned();
+        module.build_id.clone().or_else(known)
+    }
+}
+
+impl World for Elsewhere<'_> {
+    fn unwind_tables(&mut self, module: &Module, _: u32) -> Option<UnwindTables> {
+        if !self.unwinds {
+            return None;
+        }
+        match module.kind {
+            ModuleKind::File => {
+                let path = self.files.find_file(module.path.as_ref(), self.build_id(module).as_deref())?;
+                UnwindTables::of_elf(&ReadCache::new(File::open(path).ok()?))
+            }
+            ModuleKind::Vdso if self.has_roots => {
+                let own = stepscope_record::vdso()?;
+                let recorded = self.features.vdso_build_id.as_deref();
+                let is_it = |recorded: &[u8]| {
+                    let id = object::File::parse(own).ok().and_then(|file| file.build_id().ok().flatten());
+                    id.is_some_and(|id| recorded.starts_with(id))
+                };
+                recorded.is_none_or(is_it).then(|| UnwindTables::of_elf(own))?
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Completes modules on their way to a sink: build-ids that the file tells by path, and where generated code is described.
+pub(super) struct Modules<'a, S> {
+    pub inner: S,
+    elsewhere: Elsewhere<'a>,
+    jit_dumps: Vec<(u32, String)>,
+}
+
+impl<'a, S> Modules<'a, S> {
+    pub fn new(inner: S, elsewhere: Elsewhere<'a>) -> Self {
+        Self { inner, elsewhere, jit_dumps: Vec::new() }
+    }
+
+    /// Processes that generated code, with the files they described it in: `jit-PID.dump`, mapped for perf to see.
+    pub fn jit_dumps(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.jit_dumps.iter().map(|(pid, path)| (*pid, path.as_str()))
+    }
+}
+
+impl<S: Sink> Sink for Modules<'_, S> {
+    fn take(&mut self, entry: Entry) {
+        let Entry::Module(mut module) = entry else { return self.inner.take(entry) };
+        if module.kind == ModuleKind::File {
+            module.build_id = self.elsewhere.build_id(&module);
+            if module.build_id.is_none() && !self.elsewhere.is_here {
+                self.elsewhere.doubtful.set(self.elsewhere.doubtful.get() + 1);
+            }
+            self.jit_dumps.extend(dumping_process(&module.path).map(|pid| (pid, module.path.clone())));
+        }
+        self.inner.take(Entry::Module(module));
+    }
+}
+
+fn dumping_process(path: &str) -> Option<u32> {
+    let name = path.rsplit('/').next()?;
+    name.strip_prefix("jit-")?.strip_suffix(".dump")?.parse().ok()
+}

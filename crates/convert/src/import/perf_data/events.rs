@@ -1,0 +1,132 @@
+//! What the events of a `perf.data` file are: names, units, and what their samples mean.
+
+use linux_perf_event_reader::SampleFormat;
+use stepscope_model::Event;
+use stepscope_record::stream::{EventRef, Meaning, Switches};
+
+use super::file::Attribute;
+use crate::import::perf_event;
+
+const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
+const TRACEPOINT: u32 = 2;
+
+/// `PERF_COUNT_HW_*`
+const HARDWARE_NAMES: &[&str] = &[
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+
+/// `PERF_COUNT_SW_*`
+const SOFTWARE_NAMES: &[&str] = &[
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+];
+
+const DUMMY: u64 = 9;
+
+/// Where `sched:sched_switch` and `sched:sched_waking` have what we need. The fields before it have not changed since
+/// 2009 (`include/trace/events/sched.h`); they follow 8 bytes that are common to all tracepoints.
+const SWITCH: Meaning = Meaning::Switch { state_at: 32, next_tid_at: 56 };
+const WAKING: Meaning = Meaning::Waking { pid_at: 24 };
+
+/// The kernel's name of an event, from its numbers.
+fn kernel_name(attribute: &Attribute) -> Option<&'static str> {
+    // On processors with two types of cores the upper half says which.
+    let config = attribute.config & 0xffff_ffff;
+    let names = match attribute.kind {
+        HARDWARE => HARDWARE_NAMES,
+        SOFTWARE => SOFTWARE_NAMES,
+        _ => return None,
+    };
+    names.get(usize::try_from(config).ok()?).copied()
+}
+
+/// The event as samples are of it.
+fn event(attribute: &Attribute) -> Event {
+    let kernel_name = kernel_name(attribute);
+    let given = attribute.name.clone().filter(|name| !name.is_empty());
+    let name = given.or_else(|| kernel_name.map(str::to_owned));
+    let name = name.unwrap_or_else(|| match attribute.kind {
+        TRACEPOINT => format!("tracepoint {}", attribute.config),
+        kind => format!("event {kind} {:#x}", attribute.config),
+    });
+    if weight(attribute).is_none() {
+        return Event::sampled(name, "samples");
+    }
+    let unit = match (perf_event::unit(&name), kernel_name, attribute.kind) {
+        ("weight", Some(kernel_name), _) => perf_event::unit(kernel_name),
+        ("weight", None, TRACEPOINT) => "events",
+        (unit, ..) => unit,
+    };
+    Event::sampled(name, unit)
+}
+
+/// Weight of samples that do not tell their own. `None` if they neither tell it nor have all the same.
+fn weight(attribute: &Attribute) -> Option<u64> {
+    let told = attribute.parse_info.sample_format.contains(SampleFormat::PERIOD);
+    attribute.period.or(told.then_some(1))
+}
+
+/// Whether it is one of these tracepoints, recorded every time. One that was sampled (`-F`) tells too little of a
+/// thread's life; its samples are samples.
+fn is_each(attribute: &Attribute, names: &[&str]) -> bool {
+    let is_named = attribute.name.as_deref().is_some_and(|name| names.contains(&name));
+    attribute.kind == TRACEPOINT && attribute.period == Some(1) && is_named
+}
+
+fn is_switch(attribute: &Attribute) -> bool {
+    is_each(attribute, &["sched:sched_switch"])
+}
+
+fn is_waking(attribute: &Attribute) -> bool {
+    is_each(attribute, &["sched:sched_waking", "sched:sched_wakeup"])
+}
+
+/// What is known of context switches.
+pub(super) fn switches(attributes: &[Attribute]) -> Switches {
+    if !attributes.iter().any(|attribute| attribute.records_switches() || is_switch(attribute)) {
+        return Switches::Unrecorded;
+    }
+    if attributes.iter().any(is_waking) { Switches::WithWakeUps } else { Switches::Recorded }
+}
+
+/// What the samples of an event mean. Scheduler tracepoints become waits where switches are known; all else is sampled.
+pub(super) fn meaning(attribute: &Attribute, switches: Switches, add_event: impl FnOnce(Event) -> EventRef) -> Meaning {
+    const CONTEXT_SWITCHES: &str = "context-switches";
+    let every_switch = kernel_name(attribute) == Some(CONTEXT_SWITCHES) && attribute.period == Some(1);
+    match switches {
+        _ if attribute.kind == SOFTWARE && attribute.config == DUMMY => Meaning::Bookkeeping,
+        Switches::Recorded | Switches::WithWakeUps if is_switch(attribute) => SWITCH,
+        Switches::WithWakeUps if is_waking(attribute) => WAKING,
+        Switches::Recorded | Switches::WithWakeUps if every_switch => Meaning::SwitchStack,
+        _ => Meaning::Sampled { event: add_event(event(attribute)), weight: weight(attribute).unwrap_or(1) },
+    }
+}
+
+/// What of the events is not used.
+pub(super) fn notes(attributes: &[Attribute]) -> Vec<String> {
+    let has_branches = |attribute: &Attribute| attribute.parse_info.sample_format.contains(SampleFormat::BRANCH_STACK);
+    let has_branches = attributes.iter().any(has_branches);
+    let note = "Branch records (LBR) are left out: stacks recorded with --call-graph lbr are as deep as the kernel's \
+                frame-pointer walk; record with --call-graph dwarf, or with stepscope record.";
+    has_branches.then(|| note.to_owned()).into_iter().collect()
+}

@@ -1,0 +1,295 @@
+//! `perf.data`, what `perf record` writes: to a file or a pipe, compressed or not.
+//!
+//! Its records are the kernel's own, so they go through the [`Assembler`] that a live recording goes through, and get
+//! their names from the same [`Builder`]. What is particular to the file is its layout ([`file`]), the machine it came
+//! from ([`features`]), and the order of its records ([`order`]).
+
+mod content;
+mod cursor;
+mod elsewhere;
+mod events;
+mod features;
+mod file;
+mod order;
+mod record;
+mod unpack;
+
+use std::collections::BTreeMap;
+
+use linux_perf_event_reader::constants::{PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL};
+use linux_perf_event_reader::{
+    AttrFlags, Endianness, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
+};
+use stepscope_model::{Capture, CaptureInfo, Dimension, DimensionStatus, Machine, Origin};
+use stepscope_record::Builder;
+use stepscope_record::stream::{Assembler, End, Entry, Follow, Meaning, Sink, Switches};
+use stepscope_symbolize::{RecordedKernel, Symbolizer};
+
+use super::{Head, ImportError, ImportOptions, Input, InputFormat, perf_event};
+use content::Content;
+use cursor::Cursor;
+use elsewhere::{Elsewhere, Modules};
+use file::{Attribute, Missing, PerfFile};
+use order::{InOrder, Ordered, Outcome};
+use record::Kind;
+
+/// The format.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PerfData;
+
+impl InputFormat for PerfData {
+    fn name(&self) -> &'static str {
+        "perf.data"
+    }
+
+    fn describe(&self) -> &'static str {
+        "Recordings of `perf record`, from a file or a pipe; frame-pointer and DWARF stacks, any events."
+    }
+
+    fn recognises(&self, head: Head<'_>) -> bool {
+        file::is_perf_data(head.bytes)
+    }
+
+    fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
+        let name = input.name().to_owned();
+        let content = Content::of(input)?;
+        let nothing = |first| ImportError::Nothing { file: name.clone(), format: self.name(), first };
+        let file = PerfFile::parse(&content).map_err(|what| nothing(Some(format!("it {what}"))))?;
+        let reading = Reading::new(&file, options);
+        let (capture, outcome) = reading.run(InOrder::new(&content, &file));
+        if capture.threads.is_empty() && capture.samples.is_empty() {
+            return Err(nothing(outcome.first.map(|damage| format!("byte {}: {}", damage.offset, damage.what))));
+        }
+        Ok(finished(capture, &file, &content, outcome))
+    }
+}
+
+/// One file on its way through the assembler.
+struct Reading<'a> {
+    file: &'a PerfFile,
+    options: &'a ImportOptions,
+    elsewhere: Elsewhere<'a>,
+    sink: Modules<'a, Builder>,
+    meanings: Vec<Meaning>,
+    layouts: Vec<RecordParseInfo>,
+    switches: Switches,
+    kernel_text: Option<u64>,
+    taken: Taken,
+}
+
+/// How many samples were given to the assembler.
+#[derive(Debug, Default)]
+struct Taken {
+    samples: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn new(file: &'a PerfFile, options: &'a ImportOptions) -> Self {
+        let elsewhere = Elsewhere::new(file, &options.symbols);
+        let mut sink = Modules::new(Builder::default(), elsewhere.clone());
+        sink.take(Entry::Start(Box::new(describe(file))));
+        // Registers of another architecture are no start for unwinding on this one.
+        let layouts = file.attributes.iter().map(|attribute| match elsewhere.same_architecture() {
+            true => attribute.parse_info,
+            false => RecordParseInfo { sample_regs_user: 0, ..attribute.parse_info },
+        });
+        let layouts = layouts.collect();
+        let switches = events::switches(&file.attributes);
+        Self {
+            file,
+            options,
+            elsewhere,
+            sink,
+            meanings: Vec::new(),
+            layouts,
+            switches,
+            kernel_text: None,
+            taken: Taken::default(),
+        }
+    }
+
+    fn run(mut self, mut records: InOrder<'_>) -> (Capture, Outcome) {
+        let start_ns = records.start();
+        self.sink.inner.info_mut().start_ns = start_ns;
+        let mut assembler = Assembler::new(self.elsewhere.clone(), Follow::Everything, self.switches, start_ns);
+        self.add_events(&mut assembler);
+        while let Some(record) = records.next() {
+            self.take(&record, &mut assembler);
+        }
+        let outcome = records.outcome();
+        assembler.finish(outcome.latest_ns, &mut self.sink);
+        let losses = assembler.losses();
+        let left_out = self.taken.samples.saturating_sub(losses.samples + losses.malformed_records);
+        drop(assembler);
+        let mut notes = events::notes(&self.file.attributes);
+        if left_out > 0 {
+            notes
+                .push(format!("{left_out} samples of no thread (the idle task, threads that had ended) are left out."));
+        }
+        notes.extend(self.elsewhere.notes());
+        self.sink.take(Entry::End(Box::new(End { end_ns: outcome.latest_ns, notes, ..End::default() })));
+        let mut symbolizer = self.symbolizer();
+        (self.sink.inner.build(&mut symbolizer), outcome)
+    }
+
+    fn add_events(&mut self, assembler: &mut Assembler<Elsewhere<'_>>) {
+        for attribute in &self.file.attributes {
+            let meaning = events::meaning(attribute, self.switches, |event| assembler.add_event(event, &mut self.sink));
+            self.meanings.push(meaning);
+        }
+    }
+
+    fn take(&mut self, record: &Ordered<'_>, assembler: &mut Assembler<Elsewhere<'_>>) {
+        let meaning = self.meanings[record.attribute];
+        if record.kind == Kind::SAMPLE && matches!(meaning, Meaning::Sampled { .. } | Meaning::SwitchStack) {
+            self.taken.samples += 1;
+        }
+        if self.kernel_text.is_none() {
+            self.kernel_text = kernel_text(record, self.file.endian);
+        }
+        let layout = self.layouts[record.attribute];
+        let kind = RecordType(record.kind.0);
+        let raw = RawEventRecord::new(kind, record.misc, RawData::Single(record.body), layout);
+        assembler.take(meaning, &raw, &mut self.sink);
+    }
+
+    fn symbolizer(&self) -> Symbolizer {
+        let features = &self.file.features;
+        let mut options = self.options.symbols.clone();
+        options.recorded_kernel =
+            Some(RecordedKernel { build_id: features.kernel_build_id.clone(), text_address: self.kernel_text });
+        options.recorded_vdso = features.vdso_build_id.clone();
+        let mut symbolizer = Symbolizer::new(options);
+        for (pid, path) in self.sink.jit_dumps() {
+            symbolizer.add_jit_dump(pid, path);
+        }
+        symbolizer
+    }
+}
+
+/// Address of the kernel's `_text`, from the record in which perf tells it: a mapping of `[kernel.kallsyms]_text`, whose
+/// file offset it is (`perf_event__synthesize_kernel_mmap` in `tools/perf/util/synthetic-events.c`).
+fn kernel_text(record: &Ordered<'_>, endian: Endianness) -> Option<u64> {
+    let path_at = match record.kind {
+        Kind::MMAP => 32,
+        Kind::MMAP2 => 64,
+        _ => return None,
+    };
+    if record.misc & PERF_RECORD_MISC_CPUMODE_MASK != PERF_RECORD_MISC_KERNEL {
+        return None;
+    }
+    let path = record.body.get(path_at..)?;
+    let is_text = path.starts_with(b"[kernel.kallsyms]_text\0") || path.starts_with(b"[kernel.kallsyms]_stext\0");
+    is_text.then(|| Cursor::new(&record.body[24..], endian).u64())?
+}
+
+/// What the file says about itself.
+fn describe(file: &PerfFile) -> CaptureInfo {
+    let features = &file.features;
+    let arguments = &features.command_line;
+    let command = arguments.iter().position(|argument| argument == "--").map(|at| arguments[at + 1..].to_vec());
+    CaptureInfo {
+        // The caller of the reader says from which file.
+        origin: Origin::Imported { format: PerfData.name().to_owned(), file: String::new() },
+        command: command.unwrap_or_default(),
+        clock: clock(&file.attributes),
+        machine: machine(file),
+        ..CaptureInfo::default()
+    }
+}
+
+fn clock(attributes: &[Attribute]) -> Option<String> {
+    let timed = |attribute: &&Attribute| attribute.parse_info.sample_format.contains(SampleFormat::TIME);
+    let attribute = attributes.iter().find(timed)?;
+    Some(attribute.clock.unwrap_or("perf's clock (CLOCK_MONOTONIC to a few microseconds)").to_owned())
+}
+
+fn machine(file: &PerfFile) -> Option<Machine> {
+    const KINDS_OF_PMUS: [u32; 3] = [0, 3, 4]; // PERF_TYPE_HARDWARE, _HW_CACHE, _RAW
+    let features = &file.features;
+    Some(Machine {
+        host: features.host.clone()?,
+        cpu: features.cpu.clone().unwrap_or_default(),
+        cores: features.online_cpus.unwrap_or(0),
+        memory_bytes: features.memory_bytes.unwrap_or(0),
+        kernel: features.kernel_release.clone().unwrap_or_default(),
+        architecture: features.architecture.clone().unwrap_or_default(),
+        pmu: file.attributes.iter().any(|attribute| KINDS_OF_PMUS.contains(&attribute.kind)),
+        ..Machine::default()
+    })
+}
+
+/// Adds what is known of the whole: dimensions, and what could not be read.
+fn finished(mut capture: Capture, file: &PerfFile, content: &Content<'_>, outcome: Outcome) -> Capture {
+    capture.info.dimensions = dimensions(&capture, &file.attributes);
+    let info = &mut capture.info;
+    info.losses.malformed_records += outcome.damages;
+    let mut notes = Vec::new();
+    if let Some(cut) = &content.cut {
+        notes.push(format!("The packed file ends early ({cut}); what came before is kept."));
+    }
+    match file.missing {
+        Missing::Nothing => {}
+        Missing::End => notes.push(
+            "perf record was stopped before it completed the file: build-ids, the machine and the names of events are \
+             missing."
+                .to_owned(),
+        ),
+        Missing::Bytes(bytes) => {
+            info.losses.malformed_records += 1;
+            notes.push(format!(
+                "The file is cut off: {bytes} bytes of records and the descriptions after them are missing."
+            ));
+        }
+    }
+    if let Some(first) = outcome.first {
+        let (places, bytes) = (outcome.damages, outcome.lost_bytes);
+        let (place, offset, what) = (if places == 1 { "place" } else { "places" }, first.offset, first.what);
+        notes.push(format!(
+            "The file is damaged at {places} {place}, first at byte {offset} ({what}); {bytes} bytes are lost, the rest is \
+             kept."
+        ));
+    }
+    if outcome.has_traces {
+        notes.push("Hardware traces (Intel PT, Arm SPE) in the file are left out.".to_owned());
+    }
+    if info.losses.lost_records > 0 {
+        notes.push(format!("perf lost {} records while it recorded.", info.losses.lost_records));
+    }
+    info.notes.splice(0..0, notes);
+    capture
+}
+
+fn dimensions(capture: &Capture, attributes: &[Attribute]) -> BTreeMap<Dimension, DimensionStatus> {
+    let mut dimensions = BTreeMap::new();
+    for event in &capture.info.events {
+        if let Some(dimension) = perf_event::dimension(event) {
+            dimensions.insert(dimension, DimensionStatus::Recorded);
+        }
+    }
+    let partial = |lacks: &str| DimensionStatus::Partial { lacks: vec![lacks.to_owned()] };
+    let sched = match events::switches(attributes) {
+        Switches::Unrecorded => return dimensions,
+        Switches::WithWakeUps => DimensionStatus::Recorded,
+        Switches::Recorded => partial(
+            "wake-ups were not recorded: waits are not split into blocked and runnable; add -e sched:sched_waking",
+        ),
+    };
+    dimensions.insert(Dimension::Sched, sched);
+    let offcpu = match capture.waits.iter().any(|wait| wait.stack.is_some()) {
+        true => DimensionStatus::Recorded,
+        false => partial("waits have no stacks; record with -g -e sched:sched_switch"),
+    };
+    dimensions.insert(Dimension::Offcpu, offcpu);
+    dimensions
+}
+
+impl Attribute {
+    /// Whether it asked for records of context switches.
+    fn records_switches(&self) -> bool {
+        self.flags.contains(AttrFlags::CONTEXT_SWITCH)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! The kernel's records of a `perf.data` file, in the order of time.
+//!
+//! Each processor's records are in order; among processors perf marks *rounds*: what comes after the end of a round is
+//! later than everything before the end of the round before it (`tools/perf/util/ordered-events.c`). So two rounds are
+//! held back, as references into the file where they are not compressed.
+
+use std::ops::Range;
+use std::rc::Rc;
+use std::vec::IntoIter;
+
+use super::content::Content;
+use super::file::PerfFile;
+use super::record::{self, Damage, Kind, Record};
+use super::unpack::Unpacking;
+
+/// Unpacked bytes that may wait for their round to end. perf ends one each time it has emptied the rings, so only a
+/// broken file gets there; its records come less well ordered.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
+/// A record of the kernel.
+pub(super) struct Ordered<'a> {
+    pub kind: Kind,
+    pub misc: u16,
+    /// Index of the attribute that describes it.
+    pub attribute: usize,
+    pub body: &'a [u8],
+}
+
+/// What became of the records.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Places that could not be read.
+    pub damages: u64,
+    /// The first of them.
+    pub first: Option<Damage>,
+    /// Bytes that were passed over.
+    pub lost_bytes: u64,
+    /// The latest time of a record.
+    pub latest_ns: Option<u64>,
+    /// Hardware traces (Intel PT, Arm SPE) were passed over.
+    pub has_traces: bool,
+}
+
+struct Pending<'a> {
+    time: u64,
+    kind: Kind,
+    misc: u16,
+    attribute: usize,
+    body: Body<'a>,
+}
+
+/// Where a record's bytes are.
+enum Body<'a> {
+    File(&'a [u8]),
+    Unpacked(Rc<Vec<u8>>, Range<usize>),
+}
+
+impl Body<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Body::File(bytes) => bytes,
+            Body::Unpacked(chunk, range) => &chunk[range.clone()],
+        }
+    }
+}
+
+/// Gives the records of a file one by one.
+pub(super) struct InOrder<'a> {
+    content: &'a Content<'a>,
+    file: &'a PerfFile,
+    /// Where reading goes on.
+    position: usize,
+    unpacking: Option<Unpacking>,
+    pending: Vec<Pending<'a>>,
+    /// Unpacked bytes among the pending.
+    waiting_bytes: usize,
+    ready: IntoIter<Pending<'a>>,
+    current: Option<Pending<'a>>,
+    /// The latest time when the round before the last ended.
+    before: u64,
+    latest: u64,
+    ended: bool,
+    outcome: Outcome,
+}
+
+impl<'a> InOrder<'a> {
+    /// The records of a file, from its first.
+    pub fn new(content: &'a Content<'a>, file: &'a PerfFile) -> Self {
+        Self {
+            content,
+            file,
+            position: file.records.start,
+            unpacking: None,
+            pending: Vec::new(),
+            waiting_bytes: 0,
+            ready: Vec::new().into_iter(),
+            current: None,
+            before: 0,
+            latest: 0,
+            ended: false,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// The time of the first record that has one. perf makes up records of what was there before; they have none, or
+    /// zero, and come first.
+    pub fn start(&mut self) -> Option<u64> {
+        loop {
+            let waiting = self.ready.as_slice().iter().chain(&self.pending);
+            let first = waiting.map(|record| record.time).filter(|&time| time != 0).min();
+            if first.is_some() || !self.read_round() {
+                return first;
+            }
+        }
+    }
+
+    /// The next record.
+    pub fn next(&mut self) -> Option<Ordered<'_>> {
+        while self.ready.len() == 0 {
+            if self.ended {
+                return None;
+            }
+            self.read_round();
+        }
+        let record = self.current.insert(self.ready.next()?);
+        let body = record.body.bytes();
+        self.content.touch(body.len());
+        Some(Ordered { kind: record.kind, misc: record.misc, attribute: record.attribute, body })
+    }
+
+    /// What became of them, after the last.
+    pub fn outcome(self) -> Outcome {
+        Outcome { latest_ns: Some(self.latest).filter(|&time| time != 0), ..self.outcome }
+    }
+
+    /// Reads up to the end of a round, and adds to what is ready. Whether there was one more round.
+    fn read_round(&mut self) -> bool {
+        if self.ended {
+            return false;
+        }
+        let (content, file) = (self.content, self.file);
+        let bytes = content.bytes();
+        for found in record::scan(bytes, self.position..file.records.end, file.endian) {
+            let record = match found {
+                Ok(record) => record,
+                Err(damage) => {
+                    self.pass_over(damage);
+                    return true;
+                }
+            };
+            self.position = record.end;
+            content.touch(record.end - record.offset);
+            if !self.take(&record) || self.waiting_bytes > MAX_WAITING_BYTES {
+                content.progress(record.end);
+                self.end_round();
+                return true;
+            }
+        }
+        self.end();
+        true
+    }
+
+    /// Takes a record of the file; whether the round goes on.
+    fn take(&mut self, record: &Record<'a>) -> bool {
+        match record.kind {
+            Kind::FINISHED_ROUND => return false,
+            Kind::COMPRESSED | Kind::COMPRESSED2 => {
+                if let Err(what) = self.unpack(record) {
+                    // What follows refers to what could not be unpacked.
+                    self.note(Damage { offset: record.offset, what });
+                    self.outcome.lost_bytes += (self.file.records.end - record.offset) as u64;
+                    self.position = self.file.records.end;
+                    return false;
+                }
+            }
+            Kind::AUXTRACE => self.outcome.has_traces = true,
+            kind if kind.is_of_kernel() => self.add(kind, record.misc, Body::File(record.body)),
+            _ => {}
+        }
+        true
+    }
+
+    fn unpack(&mut self, record: &Record<'a>) -> Result<(), String> {
+        let unpacking = match &mut self.unpacking {
+            Some(unpacking) => unpacking,
+            none => none.insert(Unpacking::new()?),
+        };
+        let (bytes, packed) = unpacking.unpack(record, self.file.endian)?;
+        let bytes = Rc::new(bytes);
+        self.waiting_bytes += bytes.len();
+        for record in packed {
+            self.add(record.kind, record.misc, Body::Unpacked(bytes.clone(), record.body));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, kind: Kind, misc: u16, body: Body<'a>) {
+        let slice = body.bytes();
+        let attribute = self.file.attribute_of(kind, slice);
+        let time = self.file.time_of(attribute, kind, slice).unwrap_or(0);
+        self.latest = self.latest.max(time);
+        self.pending.push(Pending { time, kind, misc, attribute, body });
+    }
+
+    fn note(&mut self, damage: Damage) {
+        self.outcome.damages += 1;
+        self.outcome.first.get_or_insert(damage);
+    }
+
+    /// Goes on behind damage, if there is a place to.
+    fn pass_over(&mut self, damage: Damage) {
+        let (end, from) = (self.file.records.end, damage.offset);
+        let next = record::next_round(self.content.bytes(), (from + 1).min(end)..end, self.file.endian);
+        self.note(damage);
+        self.outcome.lost_bytes += (next.unwrap_or(end) - from) as u64;
+        match next {
+            Some(next) => self.position = next,
+            None => self.end(),
+        }
+    }
+
+    fn end_round(&mut self) {
+        // Equal times stay in the order of the file.
+        self.pending.sort_by_key(|record| record.time);
+        let ready = self.pending.partition_point(|record| record.time <= self.before);
+        self.before = self.latest;
+        let later = self.pending.split_off(ready);
+        let mut before: Vec<_> = std::mem::take(&mut self.ready).collect();
+        before.append(&mut self.pending);
+        self.pending = later;
+        self.ready = before.into_iter();
+        let waits = |record: &Pending<'_>| match &record.body {
+            Body::File(_) => 0,
+            Body::Unpacked(_, range) => range.len(),
+        };
+        self.waiting_bytes = self.pending.iter().map(waits).sum();
+    }
+
+    fn end(&mut self) {
+        self.content.progress(self.file.records.end);
+        self.ended = true;
+        self.before = u64::MAX;
+        self.end_round();
+    }
+}
