@@ -2,6 +2,7 @@
 # Builds the driver beside its source. Debian 12: apt-get install -y g++ libns3-dev
 set -eu
 cd "$(dirname "$0")"
+[ build/wifi_stations -nt wifi_stations.cc ] && exit
 mkdir -p build
 # Not by pkg-config: its list of libraries names GSL and others that only ns-3's optional models need.
 g++ -std=c++17 -O2 -g -o build/wifi_stations wifi_stations.cc \
