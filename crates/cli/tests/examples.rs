@@ -127,7 +127,7 @@ fn the_collisions_and_constraints_of_dart_are_found() {
     let example = Example {
         folder: "dart",
         scenario: "dynamic_100",
-        needs: "/usr/include/dart/dart.hpp",
+        needs: "/usr/include/dart/collision/ode/OdeCollisionDetector.hpp",
         owned: ("function", "dart::"),
         heavy: &[
             ("main", 95.0),
