@@ -1,43 +1,13 @@
 //! Drives the program as a user does: arguments in, text and exit codes out.
 
+mod common;
+
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-fn stepscope(folder: &Path, arguments: &[&str]) -> Output {
-    with_input(folder, arguments, "")
-}
-
-fn with_input(folder: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_stepscope"))
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A program that does not read its input closes the pipe; that is not what these tests are about.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn row<'a>(table: &'a Value, function: &str) -> &'a Value {
-    let rows = table["rows"].as_array().unwrap();
-    rows.iter().find(|row| row["function"] == function).unwrap_or_else(|| panic!("no row of {function}"))
-}
+use common::{json, row, stepscope, text, with_input};
 
 /// Two threads; `find` is called by owned code and by code of others.
 const FOLDED: &str = "\
@@ -148,6 +118,27 @@ fn a_reader_that_goes_away_is_no_failure() {
         Command::new("bash").args(["-o", "pipefail", "-c", &command]).current_dir(folder.path()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(text(&output.stdout).starts_with("function\t"));
+}
+
+#[test]
+fn the_doctor_names_every_dimension_and_looks_at_binaries() {
+    let folder = tempfile::tempdir().unwrap();
+    let examined = stepscope(folder.path(), &["doctor", "--format", "json", env!("CARGO_BIN_EXE_stepscope")]);
+    let tables: Value = serde_json::from_slice(&examined.stdout).unwrap();
+    let dimensions = tables["tables"][0]["rows"].as_array().unwrap();
+    for name in ["cpu", "offcpu", "sched", "faults", "resources", "steps", "heap"] {
+        let row = dimensions.iter().find(|row| row["dimension"] == name).unwrap();
+        assert!(["available", "partial", "missing"].contains(&row["status"].as_str().unwrap()), "{row}");
+    }
+    let can_record = dimensions.iter().any(|row| row["dimension"] == "cpu" && row["status"] != "missing");
+    assert_eq!(examined.status.success(), can_record);
+    let binary = tables["tables"][1]["rows"].as_array().unwrap();
+    let of = |property: &str| binary.iter().find(|row| row["property"] == property).unwrap()["value"].clone();
+    assert_eq!(of("unwind tables"), ".eh_frame with index");
+    let script = folder.path().join("simulate.sh");
+    fs::write(&script, "#!/bin/sh\n").unwrap();
+    let script = stepscope(folder.path(), &["doctor", "simulate.sh"]);
+    assert!(!script.status.success() && text(&script.stderr).contains("/bin/sh"), "{}", text(&script.stderr));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Export {
         let format = self.chosen_format()?;
         let capture = load::capture(&self.capture)?;
         let options = ExportOptions {
-            evidence: self.evidence(&capture)?,
+            evidence: self.evidence(&capture, format)?,
             measure: if self.counts { Measure::Count } else { Measure::Weight },
             threads: ThreadLabels::Name,
             title: None,
@@ -71,11 +71,15 @@ impl Export {
         })
     }
 
-    fn evidence(&self, capture: &Capture) -> Result<Option<Evidence>, Failure> {
+    /// What was asked for; for folded stacks, which hold one kind of evidence, CPU time unless told.
+    fn evidence(&self, capture: &Capture, format: Format) -> Result<Option<Evidence>, Failure> {
         if self.off_cpu {
             return Ok(Some(Evidence::OffCpu));
         }
-        let Some(name) = self.select.filter().event else { return Ok(None) };
+        let Some(name) = self.select.filter().event else {
+            let primary = stepscope_analyze::events::primary(capture).filter(|_| format == Format::Folded);
+            return Ok(primary.map(Evidence::Event));
+        };
         let found = capture.info.events.iter().position(|event| event.name == name);
         let Some(index) = found else {
             let known: Vec<&str> = capture.info.events.iter().map(|event| event.name.as_str()).collect();

@@ -1,0 +1,187 @@
+//! Records real programs as a user does, and looks at the captures with every verb.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use common::{command, json, row, simulator, stepscope, text};
+
+/// A world that costs some CPU in known functions.
+const WORLD: &[&str] = &["run", "--n", "1500", "--static", "--slow", "full-scan,pose-map"];
+
+/// Records the simulator for a while into `folder/c`.
+fn record(folder: &Path, simulator: &Path, seconds: &str) {
+    let mut arguments = vec!["record", "-o", "c", "--duration", seconds, "--", simulator.to_str().unwrap()];
+    arguments.extend(WORLD);
+    let recorded = stepscope(folder, &arguments);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+}
+
+#[test]
+fn the_simulator_is_recorded_and_every_view_and_export_has_something_to_say() {
+    let Some(simulator) = simulator("the_simulator_is_recorded_and_every_view_and_export_has_something_to_say") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    record(at, &simulator, "4s");
+    let show =
+        |view: &str| json(&stepscope(at, &["show", "c", "--view", view, "--owned", "ground::*", "--format", "json"]));
+    let summary = &show("summary")["rows"][0];
+    let coverage = summary["coverage"].as_f64().unwrap();
+    assert!((90.0..110.0).contains(&coverage), "{summary}");
+    assert!(summary["unknown_share"].as_f64().unwrap() < 1.0, "{summary}");
+    assert!(summary["cpu"].as_u64().unwrap() > 200_000_000, "{summary}");
+    let hotspots = show("hotspots");
+    let scan = row(&hotspots, "ground::runner::SimulationRunner::process_recreate_entities_remove");
+    assert!(scan["inclusive_share"].as_f64().unwrap() > 10.0, "{scan}");
+    for view in ["threads", "wall", "sched", "faults", "resources", "tree", "blocked", "edges", "dimensions"] {
+        assert!(!show(view)["rows"].as_array().unwrap().is_empty(), "{view}");
+    }
+    let explained =
+        json(&stepscope(at, &["explain", "each_no_cache", "c", "--owned", "ground::*", "--format", "json"]));
+    let names: Vec<&str> = explained["tables"].as_array().unwrap().iter().filter_map(|t| t["table"].as_str()).collect();
+    for table in ["explain_costs", "explain_callers", "explain_callees", "explain_threads", "explain_leaves"] {
+        assert!(names.contains(&table), "{names:?}");
+    }
+    for (format, begins) in [("folded", "ground"), ("firefox", "{"), ("speedscope", "{"), ("chrome", "{")] {
+        let exported = stepscope(at, &["export", "c", "--format", format]);
+        assert!(text(&exported.stdout).starts_with(begins), "{format}: {}", text(&exported.stderr));
+    }
+    for options in [&["--off-cpu"][..], &["--by-thread"], &["--inverted"], &["--faults"], &["--colours", "module"]] {
+        let drawn = stepscope(at, &[&["flamegraph", "c"], options].concat());
+        assert!(roxmltree::Document::parse(&text(&drawn.stdout)).is_ok(), "{options:?}");
+    }
+    assert!(stepscope(at, &["report", "c"]).status.success());
+    assert!(text(&fs::read(at.join("report.html")).unwrap()).contains("Off-CPU flame graph"));
+}
+
+#[test]
+fn an_interrupt_keeps_the_capture_and_leaves_nothing_running() {
+    let Some(simulator) = simulator("an_interrupt_keeps_the_capture_and_leaves_nothing_running") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    // The shell says that the simulator was started; its pid tells later whether it is gone.
+    let script = format!("{} {} & echo $! > pid; touch ready; wait", simulator.display(), WORLD.join(" "));
+    let recorder = command(folder.path(), &["record", "-o", "c", "--", "sh", "-c", &script]).spawn().unwrap();
+    while !ready.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let pid = i32::try_from(recorder.id()).unwrap();
+    // SAFETY: no memory is involved, and the child has not been waited for: the pid is still its own.
+    unsafe { libc::kill(pid, libc::SIGINT) };
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("interrupted; what was recorded is kept"));
+    let simulated = fs::read_to_string(folder.path().join("pid")).unwrap();
+    assert!(!Path::new("/proc").join(simulated.trim()).exists(), "the simulator is still running");
+    let table = json(&stepscope(folder.path(), &["show", "c", "--view", "summary", "--format", "json"]));
+    assert!(table["rows"][0]["samples"].as_u64().unwrap() > 100, "{table}");
+}
+
+#[test]
+fn a_running_process_is_attached_to_and_not_ended() {
+    let Some(simulator) = simulator("a_running_process_is_attached_to_and_not_ended") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = Command::new(simulator).args(WORLD).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("world ready")));
+    let pid = running.id().to_string();
+    let recorded = stepscope(folder.path(), &["record", "--pid", &pid, "--duration", "1s", "-o", "c"]);
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    assert!(running.try_wait().unwrap().is_none(), "attaching is not ending");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let hotspots = json(&stepscope(folder.path(), &["show", "c", "--format", "json"]));
+    assert!(row(&hotspots, "ground::runner::ground_step")["inclusive"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_log_that_recover_makes_a_capture_of() {
+    let Some(simulator) = simulator("a_killed_recorder_leaves_a_log_that_recover_makes_a_capture_of") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [&["record", "-o", "c", "--", simulator.to_str().unwrap()], WORLD].concat();
+    let mut recorder = command(folder.path(), &arguments).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let refused = stepscope(folder.path(), &["show", "c"]);
+    assert!(text(&refused.stderr).contains("recover"), "{}", text(&refused.stderr));
+    let recovered = stepscope(folder.path(), &["recover", "c"]);
+    assert!(recovered.status.success(), "{}", text(&recovered.stderr));
+    let summary = json(&stepscope(folder.path(), &["show", "c", "--view", "summary", "--format", "json"]));
+    let wall_ns = summary["rows"][0]["wall"].as_u64().unwrap();
+    assert!(wall_ns > 2_500_000_000, "all but the last second of some four: {wall_ns}");
+}
+
+#[test]
+fn a_lab_file_is_run_whole_though_one_scenario_fails() {
+    let Some(simulator) = simulator("a_lab_file_is_run_whole_though_one_scenario_fails") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ground = simulator.display();
+    let lab = format!(
+        r#"
+        [project]
+        name = "two of four"
+        owned = {{ namespaces = ["ground::"] }}
+        [record]
+        steady = {{ warmup_s = 0.2, duration_s = 1.5 }}
+        [scenario.static]
+        command = ["{ground}", "run", "--n", "800", "--static", "--slow", "full-scan"]
+        ready = {{ log = "ground: world ready" }}
+        [scenario.missing]
+        command = ["./no-such-simulator"]
+        [scenario.dies]
+        command = ["sh", "-c", "echo loading the world; echo out of memory >&2; exit 3"]
+        ready = {{ log = "never said" }}
+        [scenario.dynamic]
+        command = ["{ground}", "run", "--n", "300", "--dynamic", "--slow", "full-scan"]
+        ready = {{ log = "ground: world ready" }}
+        "#
+    );
+    fs::write(folder.path().join("stepscope.toml"), lab).unwrap();
+    let ran = stepscope(folder.path(), &["run", "--format", "json"]);
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    for line in ["no-such-simulator", "out of memory", "status 3"] {
+        assert!(said.contains(line), "`{line}` in: {said}");
+    }
+    let rank: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let first = &rank["rows"][0];
+    assert_eq!(first["scenarios"], 2, "{first}");
+    let latest = folder.path().join("stepscope-runs/latest");
+    for file in ["report.html", "rank.json", "rank.tsv", "run.json", "static/base/steady/capture.json"] {
+        assert!(latest.join(file).is_file(), "{file}");
+    }
+    let ranked =
+        json(&stepscope(folder.path(), &["rank", "stepscope-runs/latest", "--by", "score", "--format", "json"]));
+    assert!(ranked["rows"].as_array().unwrap().iter().all(|row| row["score"].is_number()));
+}
+
+#[test]
+fn the_demonstration_records_ranks_and_reports_the_bundled_simulator() {
+    if simulator("the_demonstration_records_ranks_and_reports_the_bundled_simulator").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let shown = stepscope(folder.path(), &["demo", "--format", "json"]);
+    let said = text(&shown.stderr);
+    assert!(shown.status.success(), "{said}");
+    assert!(said.contains("next: open"), "{said}");
+    let rank: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    // Both switches that are on in the steady scenarios are found, ahead of what only carries them.
+    let place = |part: &str| {
+        let rows = rank["rows"].as_array().unwrap();
+        rows.iter().position(|row| row["function"].as_str().unwrap().contains(part)).unwrap_or_else(|| panic!("{part}"))
+    };
+    assert!(place("rebuild_pose_map") < 4, "{rank}");
+    assert!(place("EntityGraph::vertices").min(place("entity_matches")) < 2, "{rank}");
+    assert!(folder.path().join("stepscope-runs/latest/report.html").is_file());
+}
