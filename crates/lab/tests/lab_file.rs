@@ -1,4 +1,5 @@
-//! What lab files mean: defaults, overrides, relative paths, variants, selections. And that no text makes the reader panic.
+//! What lab files mean: defaults, overrides, relative paths, variants, selections. That no text makes the reader panic.
+//! And that `docs/lab-file.md` tells the truth.
 
 use std::fs;
 use std::path::Path;
@@ -187,6 +188,39 @@ fn a_file_that_cannot_be_a_lab_file_is_refused_with_its_name() {
     assert!(matches!(LabFile::read(folder.path()), Err(LabFileError::Unreadable { .. })));
     fs::write(&path, "scenario.a = { command = ['a'] }").unwrap();
     assert_eq!(LabFile::read(&path).unwrap().folder(), folder.path());
+}
+
+const PAGE: &str = include_str!("../../../docs/lab-file.md");
+
+/// The blocks of the page that are lab files.
+fn examples() -> Vec<&'static str> {
+    PAGE.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the_defaults() {
+    let [shortest, complete] = examples()[..] else { panic!("{:?}", examples()) };
+    assert_eq!(labels(&parse(shortest), &[], &[]), ["shapes"]);
+    let complete = parse(complete);
+    assert_eq!(complete.scenarios[0].record, RecordSettings::default());
+    assert_eq!(complete.scenarios[0].stop, StopSettings::default());
+    let trials = ["shapes_static/before", "shapes_static/after", "cameras/before", "cameras/after", "cameras/debug"];
+    assert_eq!(labels(&complete, &[], &[]), trials);
+}
+
+#[test]
+fn every_key_and_dimension_is_documented() {
+    let keys = EVERY_KEY.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    let inner =
+        ["namespaces", "modules", "sources", "timeout_s", "warmup_s", "duration_s", "log_regex", "port", "file"];
+    let rest = ["steps", "after_s", "scope", "function", "interrupt_s", "terminate_s", "drivers", "scenarios"];
+    let dimensions = Dimension::ALL.map(Dimension::name);
+    for key in keys.chain(inner).chain(rest).chain(dimensions) {
+        let there = ["`KEY", "`loading.KEY", "`steady.KEY", "{ KEY = "]
+            .iter()
+            .any(|form| PAGE.contains(&form.replace("KEY", key)));
+        assert!(there, "`{key}` is not in docs/lab-file.md");
+    }
 }
 
 fn whatever(text: &str) {

@@ -47,11 +47,8 @@ fn conduct(bed: &Bed, text: &str, listener: &mut dyn FnMut(&Event<'_>)) -> Run {
     let trials = lab.trials(&Selection::default()).unwrap();
     let mut run = Run::create(&runs(bed), &lab, &trials).unwrap();
     let mut listener = |event: &Event<'_>| listener(event);
-    run.conduct(
-        &trials,
-        &mut Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener },
-    )
-    .unwrap();
+    run.conduct(&trials, &mut Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener })
+        .unwrap();
     assert_eq!(bed.left_behind(), Vec::<String>::new());
     run
 }
@@ -74,7 +71,10 @@ fn scenarios_that_fail_are_reported_with_their_last_lines_and_the_others_go_on()
     let outcomes: Vec<&Outcome> = run.outcomes().collect();
     assert_eq!(exit_code(outcomes.iter().copied()), 1);
     assert_eq!(failed(outcomes[0]).stage, Stage::Launch);
-    assert_eq!((failed(outcomes[1]).status, &failed(outcomes[1]).last_lines[..]), (Some(3), &["cannot open world".into()][..]));
+    assert_eq!(
+        (failed(outcomes[1]).status, &failed(outcomes[1]).last_lines[..]),
+        (Some(3), &["cannot open world".into()][..])
+    );
     assert_eq!(failed(outcomes[2]).last_lines, ["waiting"]);
     assert_eq!(*outcomes[3], Outcome::Recorded);
     let captures = ["dies/base/loading", "never_ready/base/loading", "good/base/loading", "good/base/steady"];
