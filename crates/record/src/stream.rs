@@ -163,6 +163,8 @@ struct Numbers {
     tables: Vec<(Module, Option<Option<UnwindTables>>)>,
     frames: FxHashMap<(Option<ModuleRef>, u64), FrameRef>,
     stacks: FxHashMap<(Option<StackRef>, FrameRef), StackRef>,
+    /// The nodes of the last stack, root first.
+    last_stack: Vec<(FrameRef, StackRef)>,
 }
 
 /// Everything that naming a frame needs.
@@ -198,15 +200,20 @@ impl Numbers {
         self.frame(Some(module), address, sink)
     }
 
-    /// The stack of these frames, leaf first.
+    /// The stack of these frames, leaf first. Most of it is that of the stack before.
     fn stack(&mut self, frames: &[FrameRef], sink: &mut impl Sink) -> Option<StackRef> {
-        frames.iter().rev().fold(None, |parent, &frame| {
+        let common = frames.iter().rev().zip(&self.last_stack).take_while(|(frame, (last, _))| *frame == last).count();
+        self.last_stack.truncate(common);
+        for &frame in frames.iter().rev().skip(common) {
+            let parent = self.last_stack.last().map(|&(_, stack)| stack);
             let next = StackRef(self.stacks.len() as u32);
-            Some(*self.stacks.entry((parent, frame)).or_insert_with(|| {
+            let stack = *self.stacks.entry((parent, frame)).or_insert_with(|| {
                 sink.take(Entry::Stack { parent, frame });
                 next
-            }))
-        })
+            });
+            self.last_stack.push((frame, stack));
+        }
+        self.last_stack.last().map(|&(_, stack)| stack)
     }
 }
 

@@ -125,10 +125,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn u64s(&mut self, count: u64) -> Result<Vec<u64>, Malformed> {
-        if count > (self.data.len() / 8) as u64 {
-            return Err(Malformed);
-        }
-        (0..count).map(|_| self.u64()).collect()
+        let bytes = self.bytes(count.checked_mul(8).ok_or(Malformed)?)?.as_slice();
+        let words = bytes.as_chunks::<8>().0.iter();
+        Ok(match self.endian {
+            Endianness::LittleEndian => words.map(|&word| u64::from_le_bytes(word)).collect(),
+            Endianness::BigEndian => words.map(|&word| u64::from_be_bytes(word)).collect(),
+        })
     }
 
     fn skip_u64s(&mut self, count: u64) -> Result<(), Malformed> {
@@ -206,7 +208,12 @@ fn parse_map2<'a>(mut cursor: Cursor<'a>, misc: u16) -> Result<Body<'a>, Malform
     let (start, length, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let file = if misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
         let block = cursor.bytes(24)?.as_slice().into_owned();
-        FileIdentity::BuildId(block[4..4 + usize::from(block[0]).min(20)].to_vec())
+        // One event's flag leaks into the records of others that did not ask for build-ids (seen on Linux 6.18): what
+        // follows is the device's and the inode's number then, and the size mostly impossible.
+        match block[4..].get(..usize::from(block[0])) {
+            Some(id) => FileIdentity::BuildId(id.to_vec()),
+            None => FileIdentity::Unknown,
+        }
     } else {
         FileIdentity::Inode {
             major: cursor.u32()?,

@@ -16,7 +16,9 @@ mod unpack;
 
 use std::collections::BTreeMap;
 
-use linux_perf_event_reader::constants::{PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL};
+use linux_perf_event_reader::constants::{
+    PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_MMAP_BUILD_ID,
+};
 use linux_perf_event_reader::{
     AttrFlags, Endianness, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
 };
@@ -149,8 +151,23 @@ impl<'a> Reading<'a> {
         }
         let layout = self.layouts[record.attribute];
         let kind = RecordType(record.kind.0);
-        let raw = RawEventRecord::new(kind, record.misc, RawData::Single(record.body), layout);
+        let misc = if self.has_build_id(record) { record.misc } else { record.misc & !PERF_RECORD_MISC_MMAP_BUILD_ID };
+        let raw = RawEventRecord::new(kind, misc, RawData::Single(record.body), layout);
         assembler.take(meaning, &raw, &mut self.sink);
+    }
+
+    /// Whether a mapping that claims to tell a build-id tells one, and not the device and inode in its place.
+    ///
+    /// Linux 6.18 sets the flag for one event that asks for build-ids and leaves it set for all others that get the same
+    /// record (`perf_event_mmap_output` restores the header's type and size, not `misc`); with two recordings at a time
+    /// perf crashes on its own file. So it counts where an event asked, or where the size is that of a build-id.
+    fn has_build_id(&self, record: &Ordered<'_>) -> bool {
+        const BUILD_ID_SIZES: [u8; 2] = [16, 20];
+        if record.kind != Kind::MMAP2 || record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID == 0 {
+            return true;
+        }
+        let asked = || self.file.attributes.iter().any(|attribute| attribute.flags.contains(AttrFlags::BUILD_ID));
+        record.body.get(32).is_some_and(|size| BUILD_ID_SIZES.contains(size)) || asked()
     }
 
     fn symbolizer(&self) -> Symbolizer {

@@ -389,6 +389,19 @@ fn switch_records_become_waits_from_the_first_time_on() {
 }
 
 #[test]
+fn an_inode_that_is_called_a_build_id_is_none() {
+    const CLAIMED: u16 = 1 << 14;
+    let mut drawing = Drawing::new();
+    drawing.event(1, 0, 0);
+    // Device 8:1, where a build-id of 8 bytes would be.
+    let body = drawing.bytes().u32s(&[40, 40]).u64s(&[0x55_0000, 0x1000, 0]).u32s(&[8, 1]).u64s(&[7, 0]);
+    let body = drawing.tail(body.u32s(&[5, 2]).text("/opt/sim/bin/sim", 0), 40, 0);
+    drawing.record(10, USER_MODE | CLAIMED, body).sample(0, 40, 1_000, 1, &[0x55_0010]);
+    let capture = read(&drawing.file());
+    assert_eq!((capture.modules[0].name(), &capture.modules[0].build_id), ("sim", &None));
+}
+
+#[test]
 fn the_names_of_events_fall_back_to_the_kernels() {
     let mut drawing = Drawing::new();
     drawing.event(0, 0x4_0000_0000, 0).event(1, 1, 0).event(2, 77, 0).event(4, 0x1c2, 0);
