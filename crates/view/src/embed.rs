@@ -78,15 +78,30 @@ pub(crate) fn push_number(mut number: u64, text: &mut String) {
     }
 }
 
-/// A coordinate in hundredths of a pixel, without needless zeros.
+/// A coordinate, not negative, in hundredths of a pixel, without needless zeros.
 pub(crate) fn push_coordinate(pixels: f64, text: &mut String) {
-    let hundredths = (pixels * 100.0).round() as i64;
+    let hundredths = (pixels * 100.0).round() as u64;
     let (whole, part) = (hundredths / 100, hundredths % 100);
-    match part {
-        0 => append!(*text, "{whole}"),
-        part if part % 10 == 0 => append!(*text, "{whole}.{}", part / 10),
-        part => append!(*text, "{whole}.{part:02}"),
+    push_digits(whole, text);
+    if part != 0 {
+        text.push('.');
+        text.push(digit(part / 10));
+        if part % 10 != 0 {
+            text.push(digit(part % 10));
+        }
     }
+}
+
+/// An integer, several times faster than by `fmt`: pictures are mostly numbers.
+fn push_digits(number: u64, text: &mut String) {
+    if number >= 10 {
+        push_digits(number / 10, text);
+    }
+    text.push(digit(number % 10));
+}
+
+fn digit(number: u64) -> char {
+    char::from(b'0' + number as u8)
 }
 
 #[cfg(test)]
@@ -133,10 +148,10 @@ mod tests {
     #[test]
     fn coordinates_have_no_needless_zeros() {
         let mut text = String::new();
-        for pixels in [12.0, 0.5, 3.456, 7.05, 0.001] {
+        for pixels in [12.0, 0.5, 3.456, 7.05, 0.001, 1200.0] {
             push_coordinate(pixels, &mut text);
             text.push(' ');
         }
-        assert_eq!(text, "12 0.5 3.46 7.05 0 ");
+        assert_eq!(text, "12 0.5 3.46 7.05 0 1200 ");
     }
 }

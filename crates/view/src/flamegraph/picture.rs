@@ -1,5 +1,6 @@
 //! The first picture: the widest frames as plain SVG elements, for viewers without scripts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stepscope_model::{CallNode, CallTree, FrameKind};
@@ -21,6 +22,8 @@ const FOOTER: f64 = 34.0;
 const ROW: f64 = 18.0;
 /// Narrower frames are not drawn.
 const NARROWEST: f64 = 0.5;
+/// Narrower frames have no element of their own, and so no title: there is nothing to point at.
+const OWN_ELEMENT: f64 = 4.0;
 /// More frames than this do not make the picture clearer, only the file larger.
 const MOST_FRAMES: usize = 1500;
 /// Deeper frames are not drawn: a recursion ten thousand deep would make a picture of two hundred thousand pixels.
@@ -48,11 +51,13 @@ pub(crate) fn draw(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], optio
         rows,
         has_owned: tree.nodes.iter().any(|node| node.owned),
         elements: String::with_capacity(drawn.len() * 256 + 4096),
+        slivers: BTreeMap::new(),
     };
     pen.open(height);
     for position in drawn {
         pen.frame(position);
     }
+    pen.push_slivers();
     if layout.whole() == 0 {
         pen.text(MARGIN, HEADER + ROW / 2.0, "No samples.", "faint");
     }
@@ -94,6 +99,17 @@ struct Pen<'a> {
     rows: u32,
     has_owned: bool,
     elements: String,
+    /// Frames too narrow for a label, as one path a colour.
+    slivers: BTreeMap<Classes, String>,
+}
+
+/// What gives a frame its colour: hue, shade, and whether it is quiet.
+type Classes = (&'static str, u8, bool);
+
+fn push_classes((hue, shade, quiet): Classes, elements: &mut String) {
+    elements.push_str(hue);
+    elements.push_str(["", " s1", " s2"][usize::from(shade)]);
+    elements.push_str(if quiet { " q" } else { "" });
 }
 
 impl Pen<'_> {
@@ -138,19 +154,20 @@ impl Pen<'_> {
             Growth::Down => depth,
         };
         let y = HEADER + f64::from(row) * ROW;
-        // The background shows between neighbours, unless they are too narrow to be told apart anyway.
-        let gap = if width > 3.0 { 1.0 } else { width * 0.25 };
+        if width < OWN_ELEMENT {
+            self.sliver(node, x, y, width);
+            return;
+        }
         let quiet = if self.is_quiet(node) { " q" } else { "" };
         self.elements.push_str("<g><title>");
         self.elements.push_str(&markup(&self.details(node)));
         self.elements.push_str("</title><rect class=\"");
-        self.elements.push_str(self.class(node));
-        if let shade @ 1.. = shade(&node.name) {
-            append!(self.elements, " s{shade}");
-        }
-        self.elements.push_str(quiet);
-        for (attribute, value) in [("x", x), ("y", y), ("width", width - gap), ("height", ROW - 1.0)] {
-            append!(self.elements, "\" {attribute}=\"");
+        let classes = self.classes(node);
+        push_classes(classes, &mut self.elements);
+        for (attribute, value) in
+            [("\" x=\"", x), ("\" y=\"", y), ("\" width=\"", width - 1.0), ("\" height=\"", ROW - 1.0)]
+        {
+            self.elements.push_str(attribute);
             push_coordinate(value, &mut self.elements);
         }
         self.elements.push_str("\"/>");
@@ -158,6 +175,31 @@ impl Pen<'_> {
             self.text(x + 3.0, y + 13.0, &text, if quiet.is_empty() { "t" } else { "t q" });
         }
         self.elements.push_str("</g>\n");
+    }
+
+    /// Adds a frame without a label to the path of its colour.
+    fn sliver(&mut self, node: &CallNode, x: f64, y: f64, width: f64) {
+        let classes = self.classes(node);
+        let path = self.slivers.entry(classes).or_default();
+        // The background shows between neighbours.
+        let shown = width * 0.75;
+        for (command, value) in [("M", x), (" ", y), ("h", shown), ("v", ROW - 1.0), ("h-", shown)] {
+            path.push_str(command);
+            push_coordinate(value, path);
+        }
+        path.push('z');
+    }
+
+    fn push_slivers(&mut self) {
+        for (classes, path) in std::mem::take(&mut self.slivers) {
+            self.elements.push_str("<path class=\"");
+            push_classes(classes, &mut self.elements);
+            append!(self.elements, "\" d=\"{path}\"/>\n");
+        }
+    }
+
+    fn classes(&self, node: &CallNode) -> Classes {
+        (self.class(node), shade(&node.name), self.is_quiet(node))
     }
 
     fn details(&self, node: &CallNode) -> String {
