@@ -1,5 +1,6 @@
 //! What is shown while something takes longer than a second: on standard error, and only if it is a terminal.
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -49,6 +50,9 @@ fn watched<T>(
     show: impl FnOnce() -> ProgressBar + Send,
     redraw: impl Fn(&ProgressBar) + Send + Sync,
 ) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work();
+    }
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
