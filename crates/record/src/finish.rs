@@ -3,13 +3,13 @@
 //! The normal end of a recording and `recover` are the same code: read the log, name, build. Importers of foreign
 //! recordings give their entries to a [`Builder`] directly.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, Counter, Event, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, Sample, StackId, Thread,
-    ThreadId, ThreadName, Wait,
+    Capture, Counter, Event, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, Sample, StackId, Step,
+    Thread, ThreadId, ThreadName, Wait,
 };
 use stepscope_symbolize::{Code, NamedBy, Place, Symbolizer};
 
@@ -47,6 +47,8 @@ pub struct Builder {
     /// Stacks of samples and waits as the log numbers them; they become handles when stacks are built.
     samples: Vec<stream::Sample>,
     waits: Vec<stream::Wait>,
+    /// When steps began, and on which thread.
+    step_begins: Vec<(u64, ThreadId)>,
     last_ns: Option<u64>,
     ended: bool,
     /// Entries that refer to what does not exist. Only damaged or hostile logs have any.
@@ -134,6 +136,11 @@ impl Builder {
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
                 self.waits.push(wait);
             }
+            Entry::StepBegin { time_ns, thread } => {
+                let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
+                self.step_begins.push((time_ns, thread));
+                self.last_ns = self.last_ns.max(Some(time_ns));
+            }
             Entry::Counter { time_ns, process, thread, name, value } => {
                 let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
                 let known = |thread: ThreadRef| (thread.0 as usize) < capture.threads.len();
@@ -191,6 +198,7 @@ impl Builder {
             waker_stack: node(wait.waker_stack),
         }));
         capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
+        capture.steps = steps(&capture.threads, self.step_begins);
         capture.info.losses.malformed_records += self.malformed;
         count_coverage(capture);
         self.capture
@@ -292,6 +300,29 @@ impl Builder {
         }
         nodes
     }
+}
+
+/// The steps of each process: from one begin to the next, whichever threads run them. What comes before the first
+/// begin and after the last is of no whole step.
+fn steps(threads: &[Thread], mut begins: Vec<(u64, ThreadId)>) -> Vec<Step> {
+    begins.sort_unstable();
+    let mut by_process: BTreeMap<Option<ProcessId>, Vec<(u64, ThreadId)>> = BTreeMap::new();
+    for (time_ns, thread) in begins {
+        by_process.entry(threads[thread.index()].process).or_default().push((time_ns, thread));
+    }
+    let of_process = |begins: Vec<(u64, ThreadId)>| -> Vec<Step> {
+        let step = |(index, pair): (usize, &[(u64, ThreadId)])| Step {
+            index: index as u64,
+            start_ns: pair[0].0,
+            end_ns: pair[1].0,
+            sim_time_ns: None,
+            thread: pair[0].1,
+        };
+        begins.windows(2).enumerate().map(step).collect()
+    };
+    let mut steps: Vec<Step> = by_process.into_values().flat_map(of_process).collect();
+    steps.sort_by_key(|step| step.start_ns);
+    steps
 }
 
 /// A thread took a name; the one it had becomes one of its earlier names.

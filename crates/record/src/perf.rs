@@ -3,6 +3,7 @@
 mod ring;
 mod tracepoint;
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
@@ -41,12 +42,24 @@ pub(crate) enum Kind {
     Cpu,
     /// The stack at every n-th context switch.
     SwitchStack,
-    /// Wake-ups.
+    /// Wake-ups, of the whole machine.
     Waking,
+    /// Wake-ups by what is recorded, with the waker's stack.
+    WakerStack,
     /// Page faults served from memory.
     MinorFaults,
     /// Page faults that waited for a device.
     MajorFaults,
+    /// A step of the simulation begins.
+    Step,
+}
+
+impl Kind {
+    /// Whether the event is made for what is to be recorded, also where all else observes the whole machine: stacks at
+    /// every switch and wake-up of other programs would fill the rings, however idle the recorded one is.
+    fn is_of_the_tree(self) -> bool {
+        matches!(self, Kind::SwitchStack | Kind::WakerStack)
+    }
 }
 
 /// Whom events observe.
@@ -98,6 +111,8 @@ struct Open {
 /// Open events and the rings that they write to, one a processor.
 pub(crate) struct Events {
     scope: Scope,
+    /// What is to be recorded; the same as `scope` without the rights to observe the whole machine.
+    tree: Scope,
     sampling: Sampling,
     cpus: Vec<u32>,
     rings: Vec<Ring>,
@@ -117,10 +132,11 @@ const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP
 impl Events {
     /// Opens the side-band event on every processor, and maps the rings: as large as asked for, or as large as the
     /// limits on locked memory allow.
-    pub fn open(scope: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
+    pub fn open(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
         let page = crate::proc::page_bytes() as usize;
         let mut events = Self {
             scope,
+            tree,
             sampling,
             cpus: online_cpus()?,
             rings: Vec::new(),
@@ -129,7 +145,7 @@ impl Events {
             scratch: Vec::new(),
             waitable: Vec::new(),
         };
-        let mut attr = events.attr(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
+        let mut attr = events.attr(Kind::Side, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
         attr.set_mmap(1);
         attr.set_mmap2(1);
         attr.set_build_id(1);
@@ -172,8 +188,8 @@ impl Events {
             events.register(Kind::Side, leader, &attr)?;
         }
         if events.rings.len() < events.cpus.len() || events.rings.iter().any(|ring| ring.length() != pages * page) {
-            let Self { scope, sampling, .. } = events;
-            return Self::open(scope, sampling, pages * page);
+            let Self { scope, tree, sampling, .. } = events;
+            return Self::open(scope, tree, sampling, pages * page);
         }
         for &target in rest {
             events.open_for(Kind::Side, &mut attr, target)?;
@@ -184,7 +200,7 @@ impl Events {
     /// Opens one more kind of event for everything observed. Leaves nothing behind if that fails.
     pub fn add(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
         let before = self.open.len();
-        for target in self.scope.targets() {
+        for target in self.scope_of(kind).targets() {
             if let Err(error) = self.open_for(kind, &mut attr, target) {
                 self.open.truncate(before);
                 return Err(error);
@@ -223,6 +239,10 @@ impl Events {
         self.sampling.kernel
     }
 
+    fn scope_of(&self, kind: Kind) -> &Scope {
+        if kind.is_of_the_tree() { &self.tree } else { &self.scope }
+    }
+
     /// Whom the events observe.
     pub fn scope(&self) -> &Scope {
         &self.scope
@@ -234,7 +254,7 @@ impl Events {
     }
 
     /// An event of this type that records what all do.
-    fn attr(&self, kind: u32, config: u64) -> perf_event_attr {
+    fn attr(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
         let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON, ..Default::default() };
         attr.size = size_of::<perf_event_attr>() as u32;
         attr.clockid = libc::CLOCK_MONOTONIC;
@@ -243,7 +263,7 @@ impl Events {
         attr.set_disabled(1);
         attr.set_exclude_hv(1);
         attr.set_exclude_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
-        match self.scope {
+        match self.scope_of(of) {
             Scope::Machine => {}
             Scope::Threads(_) => attr.set_inherit(1),
             Scope::OnExec(_) => {
@@ -256,8 +276,8 @@ impl Events {
 
     /// The same with stacks: the kernel's callchain (which also has the user's frame pointers), and registers and
     /// memory of the user's stack.
-    fn attr_with_stacks(&self, kind: u32, config: u64, stack_bytes: u32) -> perf_event_attr {
-        let mut attr = self.attr(kind, config);
+    fn attr_with_stacks(&self, of: Kind, kind: u32, config: u64, stack_bytes: u32) -> perf_event_attr {
+        let mut attr = self.attr(of, kind, config);
         attr.sample_type |=
             (sys::PERF_SAMPLE_CALLCHAIN | sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER) as u64;
         attr.sample_regs_user = USER_REGISTERS;
@@ -267,12 +287,12 @@ impl Events {
 
     /// Samples of CPU use by the hardware's cycle counter.
     pub fn cycles(&self) -> perf_event_attr {
-        self.sampled(sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
+        self.sampled(Kind::Cpu, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
     }
 
     /// Samples of CPU use by a timer.
     pub fn cpu_clock(&self) -> perf_event_attr {
-        self.sampled(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64)
+        self.sampled(Kind::Cpu, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64)
     }
 
     /// For events that only the kernel causes: without it there are none, so only its part of the stack is left out.
@@ -281,8 +301,8 @@ impl Events {
         attr.set_exclude_callchain_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
     }
 
-    fn sampled(&self, kind: u32, config: u64) -> perf_event_attr {
-        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+    fn sampled(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = self.attr_with_stacks(of, kind, config, self.sampling.stack_bytes);
         attr.set_freq(1);
         attr.set_exclude_idle(1);
         attr.__bindgen_anon_1.sample_freq = self.sampling.frequency_hz;
@@ -292,17 +312,27 @@ impl Events {
     /// The stack at every context switch.
     pub fn switch_stacks(&self) -> perf_event_attr {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CONTEXT_SWITCHES as u64);
-        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+        let stack_bytes = self.sampling.stack_bytes.min(SWITCH_STACK_BYTES);
+        let mut attr = self.attr_with_stacks(Kind::SwitchStack, kind, config, stack_bytes);
         self.happens_in_kernel(&mut attr);
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
 
-    /// Wake-ups, with the waker's stack.
+    /// Wake-ups of and by anyone, without stacks.
     pub fn waking(&self, tracepoint: &Tracepoint) -> perf_event_attr {
-        // Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
+        let mut attr = self.attr(Kind::Waking, sys::PERF_TYPE_TRACEPOINT, tracepoint.id);
+        attr.set_exclude_kernel(0);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Wake-ups by what is recorded, with the waker's stack.
+    pub fn waker_stacks(&self, tracepoint: &Tracepoint) -> perf_event_attr {
         let stack_bytes = self.sampling.stack_bytes.min(WAKER_STACK_BYTES);
-        let mut attr = self.attr_with_stacks(sys::PERF_TYPE_TRACEPOINT, tracepoint.id, stack_bytes);
+        let (kind, config) = (sys::PERF_TYPE_TRACEPOINT, tracepoint.id);
+        let mut attr = self.attr_with_stacks(Kind::WakerStack, kind, config, stack_bytes);
         self.happens_in_kernel(&mut attr);
         attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;
@@ -311,7 +341,8 @@ impl Events {
 
     /// Page faults that found their page in memory: many, so they are sampled.
     pub fn minor_faults(&self) -> perf_event_attr {
-        let mut attr = self.sampled(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MIN as u64);
+        let config = sys::PERF_COUNT_SW_PAGE_FAULTS_MIN as u64;
+        let mut attr = self.sampled(Kind::MinorFaults, sys::PERF_TYPE_SOFTWARE, config);
         attr.set_exclude_idle(0);
         attr
     }
@@ -319,42 +350,58 @@ impl Events {
     /// Page faults that waited for a device: all of them.
     pub fn major_faults(&self) -> perf_event_attr {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ as u64);
-        let mut attr = self.attr_with_stacks(kind, config, self.sampling.stack_bytes);
+        let mut attr = self.attr_with_stacks(Kind::MajorFaults, kind, config, self.sampling.stack_bytes);
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
 
+    /// Every time that any process begins to execute the instruction at `offset` in the file `path`, which must live
+    /// until the event is open: the kernel reads it then. To be used for the whole machine only. Inherited, the event
+    /// would break its target: the kernel reads the path again when a thread is started, in the memory of the target.
+    ///
+    /// # Errors
+    /// If the kernel has no uprobes.
+    pub fn entry_of(&self, path: &CStr, offset: u64) -> io::Result<perf_event_attr> {
+        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
+        let kind = kind.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let mut attr = self.attr(Kind::Side, kind, 0);
+        attr.set_exclude_kernel(0);
+        attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
+        attr.__bindgen_anon_4.config2 = offset;
+        attr.__bindgen_anon_1.sample_period = 1;
+        Ok(attr)
+    }
+
     /// Starts recording. Events that wait for an exec start by themselves.
     pub fn enable(&self) -> io::Result<()> {
-        if matches!(self.scope, Scope::OnExec(_)) {
-            return Ok(());
-        }
         // SAFETY: the events are open.
-        self.control(|fd| unsafe { ioctls::ENABLE(fd, 0) })
+        self.control(|kind| !matches!(self.scope_of(kind), Scope::OnExec(_)), |fd| unsafe { ioctls::ENABLE(fd, 0) })
     }
 
     /// Stops recording; what was recorded stays in the rings.
     pub fn disable(&self) -> io::Result<()> {
         // SAFETY: the events are open.
-        self.control(|fd| unsafe { ioctls::DISABLE(fd, 0) })
+        self.control(|_| true, |fd| unsafe { ioctls::DISABLE(fd, 0) })
     }
 
-    fn control(&self, act: impl Fn(RawFd) -> i32) -> io::Result<()> {
-        match self.open.iter().map(|event| act(event.fd.as_raw_fd())).find(|&result| result < 0) {
+    /// Lets the stacks at switches and wake-ups rest, in all threads.
+    pub fn rest_stacks(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::DISABLE(fd, 0) })
+    }
+
+    /// Takes them up again.
+    pub fn resume_stacks(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::ENABLE(fd, 0) })
+    }
+
+    fn control(&self, which: impl Fn(Kind) -> bool, act: impl Fn(RawFd) -> i32) -> io::Result<()> {
+        let events = self.open.iter().filter(|event| which(event.kind));
+        match events.map(|event| act(event.fd.as_raw_fd())).find(|&result| result < 0) {
             Some(_) => Err(io::Error::last_os_error()),
             None => Ok(()),
         }
-    }
-
-    /// Makes an event happen at every n-th occurrence only. Children that inherited it keep their period.
-    pub fn set_period(&self, kind: Kind, period: u64) -> io::Result<()> {
-        for event in self.open.iter().filter(|event| event.kind == kind) {
-            // SAFETY: the event is open, and the kernel only reads the number.
-            if unsafe { ioctls::PERIOD(event.fd.as_raw_fd(), period) } < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
     }
 
     /// Waits until a ring is filled to its watermark, at most `timeout`.
@@ -374,7 +421,7 @@ impl Events {
     /// Takes the records up to `until` in the order of their times. Samples and switches of processes that `wanted`
     /// refuses are passed over unread; wake-ups are always given, as the sleeper is not in their common fields.
     ///
-    /// Gives the number of context switches with stacks there were on the whole machine.
+    /// Gives the number of stacks there were at context switches.
     pub fn drain(&mut self, until: u64, state: &mut impl RecordTaker) -> u64 {
         let kinds = &self.kinds;
         let mut switch_stacks = 0;
@@ -405,6 +452,9 @@ pub(crate) trait RecordTaker {
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
 }
 
+/// What blocks is rarely deep, and the stack of a thread that is off its processor can still be read a moment later.
+const SWITCH_STACK_BYTES: u32 = 16 << 10;
+/// Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
 const WAKER_STACK_BYTES: u32 = 8 << 10;
 const MIN_PAGES: usize = 8;
 

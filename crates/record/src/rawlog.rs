@@ -251,6 +251,7 @@ mod tag {
     pub const END: u8 = 16;
     pub const BEGAN: u8 = 17;
     pub const PROGRAM: u8 = 18;
+    pub const STEP_BEGIN: u8 = 19;
 }
 
 const SAME_WEIGHT: u8 = 0x20;
@@ -391,6 +392,11 @@ impl Chunk {
                 self.optional(thread.map(|thread| thread.0.into()));
                 self.text(name);
                 self.signed(*value);
+            }
+            Entry::StepBegin { time_ns, thread } => {
+                self.bytes.push(tag::STEP_BEGIN);
+                self.since_last(*time_ns);
+                self.number(thread.0.into());
             }
             Entry::Losses(losses) => {
                 self.bytes.push(tag::LOSSES);
@@ -587,6 +593,9 @@ impl<'a> Unpacker<'a> {
                 name: self.text()?,
                 value: self.signed()?,
             },
+            tag::STEP_BEGIN => {
+                Entry::StepBegin { time_ns: self.since_last()?, thread: ThreadRef(self.small()?) }
+            }
             tag::LOSSES => Entry::Losses(self.json()?),
             tag::END => Entry::End(self.json()?),
             _ => return None,
@@ -698,6 +707,7 @@ mod tests {
                 name: "rss_bytes".into(),
                 value: -4,
             },
+            Entry::StepBegin { time_ns: 2_950, thread: ThreadRef(0) },
             Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
             Entry::ProcessEnd { process: ProcessRef(0), time_ns: 9_500 },
             Entry::ExitStatus { pid: 40, status: -1 },

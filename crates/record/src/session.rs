@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::launch::{Launch, LaunchError, Launched};
 use crate::rawlog::LogError;
 
-pub use options::{Kernel, Label, Options};
+pub use options::{Kernel, Label, Options, StepPoint};
 use recorder::{Command, Recorder};
 
 /// Why a recording cannot be made or kept.
@@ -64,6 +64,8 @@ pub struct Progress {
     pub samples: u64,
     /// Intervals off the CPU.
     pub waits: u64,
+    /// Steps that began since the recording was started, in all its captures; `None` where steps are not recorded.
+    pub steps: Option<u64>,
     /// Records that were lost.
     pub lost: u64,
     /// Bytes of the raw log.

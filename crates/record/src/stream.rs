@@ -60,7 +60,8 @@ pub enum Meaning {
     },
     /// The stack at which the thread is about to be switched out.
     SwitchStack,
-    /// The current thread, or an interrupt, wakes another: the `sched:sched_waking` tracepoint.
+    /// The current thread, or an interrupt, wakes another: the `sched:sched_waking` tracepoint. One wake-up may come
+    /// twice, once with and once without the waker's stack.
     Waking {
         /// Offset of the woken thread's id in the raw data.
         pid_at: usize,
@@ -72,6 +73,8 @@ pub enum Meaning {
         /// Offset of the id of the thread that comes.
         next_tid_at: usize,
     },
+    /// The current thread begins a step of the simulation.
+    Step,
     /// None; only the event's other records count.
     Bookkeeping,
 }
@@ -309,6 +312,28 @@ impl<W: World> Assembler<W> {
         self.processes.keys().copied()
     }
 
+    /// The same, and the one that is about to execute a program.
+    pub fn expected_pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pids().chain(self.awaited)
+    }
+
+    /// Ends a process of which the source learned by other ways than records that it has ended.
+    pub fn end_process(&mut self, pid: u32, time_ns: u64, sink: &mut impl Sink) {
+        if self.awaited == Some(pid) {
+            self.awaited = None;
+        }
+        let Some(process) = self.processes.get(&pid) else { return };
+        let mut threads: Vec<u32> = process.threads.iter().copied().collect();
+        threads.sort_unstable();
+        if threads.is_empty() {
+            self.processes.remove(&pid);
+        }
+        for tid in threads {
+            self.ended.insert(tid);
+            self.end_thread(tid, Some(time_ns), sink);
+        }
+    }
+
     /// The process' number in the log, by its id now.
     pub fn process(&self, pid: u32) -> Option<ProcessRef> {
         self.processes.get(&pid).map(|process| process.id)
@@ -459,6 +484,11 @@ impl<W: World> Assembler<W> {
                     weight: sample.period.unwrap_or(weight),
                 }));
             }
+            (Meaning::Step, Some(thread)) => {
+                if let Some(time_ns) = record.time {
+                    sink.take(Entry::StepBegin { time_ns, thread });
+                }
+            }
             (Meaning::SwitchStack, Some(_)) => {
                 let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
@@ -481,10 +511,11 @@ impl<W: World> Assembler<W> {
                 if !self.is_known_sleeper(pid_at, sample) {
                     return;
                 }
-                let by_thread = !from_interrupt(sample);
-                let thread = thread.filter(|_| by_thread);
-                let stack = thread.and_then(|_| self.stack((pid, tid), sample, raw, sink));
-                self.waking(pid_at, thread, stack, record, sample);
+                let waker = thread.filter(|_| !from_interrupt(sample));
+                let has_stack = sample.regs.is_some() || !sample.callchain.is_empty();
+                let stack =
+                    waker.filter(|_| has_stack).and_then(|_| self.stack((pid, tid), sample, raw, sink));
+                self.waking(pid_at, waker, stack, record, sample);
             }
             _ => {}
         }

@@ -312,7 +312,7 @@ impl fmt::Display for KernelNames {
 
 fn open(scope: Scope, kernel: Kernel) -> io::Result<Events> {
     let sampling = Sampling { frequency_hz: 997, stack_bytes: 8 << 10, kernel, switches: true };
-    Events::open(scope, sampling, RING_BYTES)
+    Events::open(scope.clone(), scope, sampling, RING_BYTES)
 }
 
 fn add(events: &mut Events, kind: Kind, attr: impl Fn(&Events) -> perf_event_attr) -> Outcome {

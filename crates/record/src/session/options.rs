@@ -1,6 +1,7 @@
 //! What to record, and how.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use stepscope_model::{Dimension, Phase};
 
@@ -22,8 +23,21 @@ pub struct Options {
     pub kernel: Kernel,
     /// Above this many context switches a second, only every n-th stack is taken.
     pub max_switch_stacks_hz: u64,
+    /// Where each step of the simulation begins, if steps are to be recorded.
+    pub step: Option<StepPoint>,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
+}
+
+/// The instruction at which each step of the simulation begins: the first of a function that its loop calls once a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPoint {
+    /// The function's name.
+    pub function: String,
+    /// The file that holds it.
+    pub module: PathBuf,
+    /// Where in the file.
+    pub offset: u64,
 }
 
 /// What a capture is of.
@@ -47,6 +61,7 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             kernel: Kernel::Included,
             max_switch_stacks_hz: 10_000,
+            step: None,
             label: Label::default(),
         }
     }

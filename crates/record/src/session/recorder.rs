@@ -1,6 +1,6 @@
 //! The thread that records: rings in, log out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ use crate::stream::{
 
 /// How long records wait at most. Longer is cheaper; shorter reads stacks beyond their copy from memory that is newer.
 const ROUND: Duration = Duration::from_millis(20);
+/// A record appears in its ring at most so long after the time it bears, unless the processor itself was taken away
+/// meanwhile (by a hypervisor); then it comes out of order, by a little.
+const SETTLED_NS: u64 = 2_000_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
@@ -73,6 +76,8 @@ pub(super) struct Recorder {
     /// Everything recorded before this time is in the rings for sure.
     looked_ns: u64,
     started: bool,
+    /// Processes that were gone at the last look.
+    gone: BTreeSet<u32>,
 }
 
 /// Processes' resources over time.
@@ -83,11 +88,16 @@ struct Resources {
     last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
 }
 
-/// Keeps the cost of stacks at context switches bounded.
+/// Keeps the cost of stacks at context switches bounded, by taking them in one slice of time out of several.
+///
+/// The period of an event that threads inherited cannot be changed, but the event can be stopped in all of them.
 struct Thinning {
     max_hz: u64,
-    period: u64,
+    /// One slice out of so many has stacks.
+    slices: u64,
+    slice: u64,
     since: Instant,
+    /// Stacks in the slice with stacks.
     stacks: u64,
 }
 
@@ -181,13 +191,15 @@ impl Recorder {
             program: Default::default(),
             thinning: Thinning {
                 max_hz: options.max_switch_stacks_hz.max(1),
-                period: 1,
+                slices: 1,
+                slice: 0,
                 since: Instant::now(),
                 stacks: 0,
             },
             window_ns,
             looked_ns: window_ns,
             started: false,
+            gone: BTreeSet::new(),
         };
         recorder.sink.output = recorder.new_log(folder)?;
         for (kind, event) in named {
@@ -235,6 +247,7 @@ impl Recorder {
             self.round();
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
+                self.bury();
                 self.read_resources();
                 self.flush();
             }
@@ -261,7 +274,7 @@ impl Recorder {
     /// Takes what the rings held when they were last looked at.
     fn round(&mut self) {
         let look_ns = clock::now_ns();
-        self.drain(self.looked_ns);
+        self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
         self.looked_ns = look_ns;
         self.thin();
         self.learn_program();
@@ -274,10 +287,13 @@ impl Recorder {
     }
 
     fn thin(&mut self) {
-        let Some(period) = self.thinning.wanted() else { return };
-        if self.events.set_period(Kind::SwitchStack, period).is_ok() {
-            self.thinning.period = period;
-            self.assembler.thinned_switch_stacks(period);
+        let changed = match self.thinning.next() {
+            Slice::Same => return,
+            Slice::WithStacks => self.events.resume_stacks(),
+            Slice::Without => self.events.rest_stacks(),
+        };
+        if changed.is_ok() && self.thinning.slices > 1 {
+            self.assembler.thinned_switch_stacks(self.thinning.slices);
         }
     }
 
@@ -392,6 +408,21 @@ impl Recorder {
         }
     }
 
+    /// Ends what has ended without our seeing it: where records are lost, the end of a process can be among them, and
+    /// a recording would wait for it forever.
+    fn bury(&mut self) {
+        let gone = |pid: u32| {
+            let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
+            proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
+        };
+        let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| gone(pid)).collect();
+        // What was gone at the last look already, and had its end recorded, would be known by now.
+        for pid in gone.intersection(&self.gone) {
+            self.assembler.end_process(*pid, self.looked_ns, &mut self.sink);
+        }
+        self.gone = gone;
+    }
+
     fn read_resources(&mut self) {
         let Some(resources) = &mut self.resources else { return };
         for pid in self.assembler.pids() {
@@ -430,20 +461,36 @@ impl Recorder {
     }
 }
 
+/// What the coming slice of time is to have.
+#[derive(Debug, PartialEq, Eq)]
+enum Slice {
+    /// What the last one had.
+    Same,
+    WithStacks,
+    Without,
+}
+
 impl Thinning {
-    /// The period to change to, if it is time to.
-    fn wanted(&mut self) -> Option<u64> {
+    const SLICE: Duration = Duration::from_millis(50);
+
+    fn next(&mut self) -> Slice {
         let elapsed = self.since.elapsed();
-        if elapsed < Duration::from_millis(100) {
-            return None;
+        if elapsed < Self::SLICE {
+            return Slice::Same;
         }
-        let switches_hz = (self.stacks * self.period) as f64 / elapsed.as_secs_f64();
-        self.stacks = 0;
         self.since = Instant::now();
-        let wanted = (switches_hz / self.max_hz as f64).ceil().max(1.0) as u64;
-        // Going back only well below the limit keeps the period from swinging.
-        let change = wanted > self.period || wanted * 2 < self.period;
-        change.then_some(wanted)
+        if self.slice == 0 {
+            let stacks_hz = self.stacks as f64 / elapsed.as_secs_f64();
+            self.slices = (stacks_hz / self.max_hz as f64).ceil().clamp(1.0, 1000.0) as u64;
+        }
+        self.stacks = 0;
+        let had_stacks = self.slice == 0;
+        self.slice = (self.slice + 1) % self.slices;
+        match (had_stacks, self.slice == 0) {
+            (true, false) => Slice::Without,
+            (false, true) => Slice::WithStacks,
+            _ => Slice::Same,
+        }
     }
 }
 
@@ -552,6 +599,11 @@ impl<'a> Plan<'a> {
             .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
         self.meanings.insert(Kind::Waking, Meaning::Waking { pid_at });
         self.switches = Switches::WithWakeUps;
+        let attr = self.events.waker_stacks(&tracepoint);
+        self.events
+            .add(Kind::WakerStack, attr)
+            .map_err(|error| format!("Where wakers were is missing: the tracepoint is refused for threads ({error})."))?;
+        self.meanings.insert(Kind::WakerStack, Meaning::Waking { pid_at });
         Ok(())
     }
 
@@ -600,10 +652,11 @@ fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordErr
         kernel,
         switches: wants_switches(options),
     };
-    let attempts = [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads, Kernel::Excluded)];
+    let attempts =
+        [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads.clone(), Kernel::Excluded)];
     let mut refusal = None;
     for (scope, kernel) in attempts {
-        match Events::open(scope, sampling(kernel), options.ring_bytes) {
+        match Events::open(scope, threads.clone(), sampling(kernel), options.ring_bytes) {
             Ok(events) => return Ok(events),
             Err(error) => refusal = Some(error),
         }

@@ -136,6 +136,13 @@ pub enum Entry {
     Sample(Sample),
     /// One interval off the CPU.
     Wait(Wait),
+    /// A step of the simulation begins.
+    StepBegin {
+        /// When.
+        time_ns: u64,
+        /// The thread that runs the loop.
+        thread: ThreadRef,
+    },
     /// A reading of a quantity of a process or a thread.
     Counter {
         /// When.

@@ -33,6 +33,14 @@ pub(crate) struct Wake {
     pub stack: Option<StackRef>,
 }
 
+impl Wake {
+    /// A wake-up can be recorded twice, once with the waker's stack: the first says when, either says from where.
+    fn completed_by(self, other: Self) -> Self {
+        let stack = other.stack.filter(|_| other.waker == self.waker);
+        Self { stack: self.stack.or(stack), ..self }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Now {
     /// Not told yet; as far as known it was thus at the start.
@@ -137,12 +145,17 @@ impl Life {
     /// The thread was woken.
     pub fn woken(&mut self, wake: Wake) {
         match &mut self.now {
-            Now::Off(off) if off.state == WaitState::Blocked => off.wake = off.wake.or(Some(wake)),
+            Now::Off(off) if off.state == WaitState::Blocked => {
+                off.wake = Some(off.wake.map_or(wake, |known| known.completed_by(wake)));
+            }
             Now::Off(_) => {}
             Now::Presumed(Presumed::Blocked) => {
                 self.now = Now::Off(Off { wake: Some(wake), ..Presumed::Blocked.off() })
             }
-            Now::Running | Now::Presumed(_) => self.early_wake = Some(wake),
+            Now::Running | Now::Presumed(_) => {
+                let same = self.early_wake.filter(|known| wake.time_ns.saturating_sub(known.time_ns) < EARLY_WAKE_NS);
+                self.early_wake = Some(same.map_or(wake, |known| known.completed_by(wake)));
+            }
         }
     }
 
