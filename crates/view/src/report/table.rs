@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::quantity::{MISSING, Quantity, head_unit, quantity};
+use crate::quantity::{Quantity, head_unit, quantity};
 use crate::shorten::shorten;
 use crate::visible::visible;
 
@@ -47,23 +47,22 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
     html.push_str("</div>\n");
 }
 
-/// Appends a table's rows as groups of figures.
+/// Appends a table's rows as groups of figures, and names those that are not known.
 pub(super) fn push_figures(table: &Table, html: &mut String) {
     for row in &table.rows {
+        let figures = || row.iter().zip(&table.columns);
         html.push_str("<dl class=\"figures\">\n");
-        for (value, column) in row.iter().zip(&table.columns) {
-            let shown = match value {
-                Value::Text(text) => markup(text).into_owned(),
-                value => shown_figure(&quantity(value, column.kind), column),
-            };
-            append!(
-                *html,
-                "<div title=\"{}\"><dt>{}</dt><dd>{shown}</dd></div>\n",
-                markup(&column.doc),
-                markup(&in_words(&column.name))
-            );
+        for (value, column) in figures().filter(|(value, _)| **value != Value::Missing) {
+            push_figure(value, column, html);
         }
         html.push_str("</dl>\n");
+        let unknown: Vec<String> = figures()
+            .filter(|(value, _)| **value == Value::Missing)
+            .map(|(_, column)| in_words(&column.name))
+            .collect();
+        if !unknown.is_empty() {
+            append!(*html, "<p class=\"note\">Not known: {}.</p>\n", markup(&unknown.join(", ")));
+        }
     }
     if table.rows.is_empty() {
         html.push_str("<p class=\"none\">Nothing to sum up.</p>\n");
@@ -71,13 +70,26 @@ pub(super) fn push_figures(table: &Table, html: &mut String) {
     push_notes(&table.notes, html);
 }
 
-/// A figure with its unit, unless that only repeats the name (`steps: 100 steps`).
+fn push_figure(value: &Value, column: &Column, html: &mut String) {
+    let (class, shown) = match value {
+        Value::Text(text) => (" class=\"words\"", breakable(text)),
+        value => ("", shown_figure(&quantity(value, column.kind), column)),
+    };
+    let (doc, name) = (markup(&column.doc), in_words(&column.name));
+    append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}</dd></div>\n", markup(&name));
+}
+
+/// The unit of a column's head, unless it only repeats the name (`steps`, in steps).
+fn told_unit(column: &Column) -> &str {
+    Some(head_unit(column)).filter(|unit| *unit != column.name).unwrap_or("")
+}
+
+/// A figure with its unit.
 fn shown_figure(quantity: &Quantity, column: &Column) -> String {
     let number = markup(&quantity.number);
-    let head = Some(head_unit(column)).filter(|unit| *unit != column.name).unwrap_or("");
-    let unit = [quantity.unit, head].join(" ");
+    let unit = [quantity.unit, told_unit(column)].join(" ");
     match unit.trim() {
-        unit if quantity.number == MISSING || unit.is_empty() => number.into_owned(),
+        "" => number.into_owned(),
         unit => format!("{number} <i>{}</i>", markup(unit)),
     }
 }
@@ -103,8 +115,9 @@ fn push_head(columns: &[Shown<'_>], html: &mut String) {
             markup(&column.doc),
             markup(&in_words(&column.name))
         );
-        if !head_unit(column).is_empty() {
-            append!(*html, " <i>{}</i>", markup(head_unit(column)));
+        match told_unit(column) {
+            "" => {}
+            unit => append!(*html, " <i>{}</i>", markup(unit)),
         }
         html.push_str("</th>");
     }
@@ -180,7 +193,12 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn columns(table: &'a Table) -> Vec<Self> {
         let of_column = |(index, column)| Self::of(column, table.rows.iter().map(move |row| &row[index]));
-        table.columns.iter().enumerate().map(of_column).collect()
+        let mut columns: Vec<Self> = table.columns.iter().enumerate().map(of_column).collect();
+        // What rows are about is told by the first column of text.
+        if let Some(name) = columns.iter_mut().find(|shown| shown.column.kind == Kind::Text) {
+            name.class = "text name";
+        }
+        columns
     }
 
     fn of(column: &'a Column, mut values: impl Iterator<Item = &'a Value> + Clone) -> Self {
@@ -335,11 +353,11 @@ mod tests {
             ("a<b>&c", false, Value::Missing, 10.0),
         ]));
         assert!(html.contains(
-            "<tr class=\"mine\"><td class=\"text\">gz::<wbr>Step</td><td class=\"flag\">yes</td>\
+            "<tr class=\"mine\"><td class=\"text name\">gz::<wbr>Step</td><td class=\"flag\">yes</td>\
              <td class=\"num unit\">1.23 <i>s</i></td><td class=\"num share h100\">40.00</td></tr>"
         ));
         assert!(html.contains(
-            "<tr><td class=\"text\">a&lt;b&gt;&amp;c</td><td class=\"flag off\">no</td>\
+            "<tr><td class=\"text name\">a&lt;b&gt;&amp;c</td><td class=\"flag off\">no</td>\
              <td class=\"num unit\">– <i></i></td><td class=\"num share h25\">10.00</td></tr>"
         ));
         assert!(html.contains("data-name=\"self_share\" title=\"Of all.\">self share <i>%</i></th>"));
@@ -376,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_carry_units_unless_they_repeat_the_name() {
+    fn figures_carry_units_unless_they_repeat_the_name_and_the_unknown_are_named() {
         let columns = vec![
             Column::new("cycles_total", Kind::Number, "cycles", "All."),
             Column::new("steps", Kind::Count, "steps", ""),
@@ -388,6 +406,7 @@ mod tests {
         let mut html = String::new();
         push_figures(&table, &mut html);
         let shown: Vec<&str> = html.split("<dd>").skip(1).map(|rest| rest.split("</dd>").next().unwrap()).collect();
-        assert_eq!(shown, ["157 <i>G cycles</i>", "3,000", "–", "97.30 <i>%</i>"]);
+        assert_eq!(shown, ["157 <i>G cycles</i>", "3,000", "97.30 <i>%</i>"]);
+        assert!(html.contains("Not known: rtf."));
     }
 }
