@@ -5,8 +5,10 @@
 //! become spaces.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, StackId, ThreadId};
 
 use super::selection::{WeighedStack, series, sums};
@@ -45,19 +47,40 @@ fn sums_by_label(
         .map(ThreadId::from_index)
         .map(|thread| *first_of.entry(label(capture, thread, labels)).or_insert(thread))
         .collect();
-    let mut places: HashMap<(ThreadId, Option<StackId>), usize> = HashMap::new();
+    let alike = stacks_written_alike(capture);
+    let mut places: FxHashMap<(ThreadId, Option<StackId>), usize> = FxHashMap::default();
     let mut merged: Vec<(WeighedStack, u128)> = Vec::with_capacity(sums.len());
     for (row, sum) in sums {
-        let row = WeighedStack { thread: written_as[row.thread.index()], ..row };
+        let stack = row.stack.map(|stack| alike[stack.index()]);
+        let row = WeighedStack { thread: written_as[row.thread.index()], stack, ..row };
         match places.entry((row.thread, row.stack)) {
-            std::collections::hash_map::Entry::Occupied(place) => merged[*place.get()].1 += sum,
-            std::collections::hash_map::Entry::Vacant(place) => {
+            Entry::Occupied(place) => merged[*place.get()].1 += sum,
+            Entry::Vacant(place) => {
                 place.insert(merged.len());
                 merged.push((row, sum));
             }
         }
     }
     merged
+}
+
+/// For each node, the first whose stack reads the same. Frames of one function at other lines are frames of their own.
+fn stacks_written_alike(capture: &Capture) -> Vec<StackId> {
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let names: Vec<u32> = (capture.frames.iter())
+        .map(|frame| {
+            let next = numbers.len() as u32;
+            *numbers.entry(&frame.function).or_insert(next)
+        })
+        .collect();
+    let mut first: FxHashMap<(Option<StackId>, u32), StackId> = FxHashMap::default();
+    let mut alike: Vec<StackId> = Vec::with_capacity(capture.stacks.len());
+    for (index, node) in capture.stacks.iter().enumerate() {
+        let parent = node.parent.map(|parent| alike[parent.index()]);
+        let name = names[node.frame.index()];
+        alike.push(*first.entry((parent, name)).or_insert(StackId::from_index(index)));
+    }
+    alike
 }
 
 fn label(capture: &Capture, thread: ThreadId, labels: ThreadLabels) -> String {
@@ -147,6 +170,17 @@ mod tests {
             "sim-7/8;main;step(int: ) 100\nsim-7/9;main;step(int: ) 10\nsim-7/8;main 1\nsim-7/9 5\n"
         );
         assert_eq!(lines(ThreadLabels::Absent), "main;step(int: ) 110\nmain 1\n(no stack) 5\n");
+    }
+
+    #[test]
+    fn stacks_of_the_same_functions_at_other_lines_are_one_line() {
+        let mut capture = capture();
+        let main = capture.intern_function("main");
+        let elsewhere = Frame { line: Some(7), ..Frame::named("step(int;\n)") };
+        let elsewhere = capture.intern_frame(elsewhere);
+        let stack = capture.intern_stack([main, elsewhere]);
+        capture.samples.push(Sample { stack, ..capture.samples[0] });
+        assert_eq!(folded(&capture, &of(0)).unwrap(), "sim;main;step(int: ) 210\nsim;main 1\nsim 5\n");
     }
 
     #[test]
