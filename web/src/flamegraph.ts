@@ -480,7 +480,8 @@ export class FlameGraph {
       reset.addEventListener("click", () => this.zoomTo(0));
       this.trail.prepend(reset);
     } else {
-      this.trail.append(html("span", { class: "fg-hint" }, "Click a frame to zoom in."));
+      const hint = this.tree.inverted ? "Callers grow from what they call. Click a frame to zoom in." : "Click a frame to zoom in.";
+      this.trail.append(html("span", { class: "fg-hint" }, hint));
     }
     this.trail.scrollLeft = this.trail.scrollWidth;
   }

@@ -127,7 +127,8 @@ function parts(bare: string): { qualified: number; lastTwo: number; last: number
     else if (")}]".includes(character)) depth = Math.max(0, depth - 1);
     else if (character === " " && depth === 0 && bare[at + 1] !== "[") starts = [at + 1];
     else if (character === ":" && depth === 0 && bare[at + 1] === ":") {
-      starts.push(at + 2);
+      // Rust writes `sort::<T>`: arguments are no part of their own.
+      if (bare[at + 2] !== "<") starts.push(at + 2);
       at++;
     }
   }

@@ -229,7 +229,10 @@ impl Parts {
                 // What precedes a space is a return type; what follows may be a remark such as `[clone .cold]`.
                 b' ' if depth == 0 && bytes.get(at + 1) != Some(&b'[') => starts = vec![at + 1],
                 b':' if depth == 0 && bytes.get(at + 1) == Some(&b':') => {
-                    starts.push(at + 2);
+                    // Rust writes `sort::<T>`: arguments are no part of their own.
+                    if bytes.get(at + 2) != Some(&b'<') {
+                        starts.push(at + 2);
+                    }
                     at += 1;
                 }
                 _ => {}
