@@ -1,6 +1,7 @@
 //! Names of the kernel's functions, from `/proc/kallsyms` or a copy of it that `perf` kept.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use stepscope_model::SymbolSource;
@@ -85,10 +86,11 @@ fn build_id_of_notes(mut notes: &[u8]) -> Option<Vec<u8>> {
 
 /// Where the running kernel's code starts; `None` where addresses are hidden.
 fn text_address() -> Option<u64> {
-    let list = fs::read("/proc/kallsyms").ok()?;
-    let line =
-        list.split(|&byte| byte == b'\n').find(|line| line.ends_with(b" _text") || line.ends_with(b" _stext"))?;
-    parse_line(line).map(|line| line.address).filter(|&address| address != 0)
+    // The kernel makes the list up as it is read, which takes a while; this line is among the first.
+    let list = BufReader::new(File::open("/proc/kallsyms").ok()?);
+    let is_start = |line: &Vec<u8>| line.ends_with(b" _text") || line.ends_with(b" _stext");
+    let line = list.split(b'\n').map_while(Result::ok).find(is_start)?;
+    parse_line(&line).map(|line| line.address).filter(|&address| address != 0)
 }
 
 impl Kernel {
