@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::runner::{Reporters, SimulationRunner};
-use crate::sdf::{Root, SdfError, Source, load_sdf_root};
+use crate::sdf::{Model, Root, SdfError, Source, load_sdf_root};
 use crate::switches::{Switch, Switches};
 use crate::systems::imu::Imu;
 use crate::systems::scene_broadcaster::SceneBroadcaster;
@@ -85,7 +85,7 @@ impl Server {
         let mut runner = SimulationRunner::new(&root.world, &options.switches, reporters);
         let models = match kept {
             Some(models) => models,
-            None => load_in_background(source)?.world.models,
+            None => load_in_background(source)?,
         };
         runner.create_entities(models);
         Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
@@ -107,20 +107,20 @@ impl Server {
     }
 }
 
-fn load_in_background(source: &Source) -> Result<Root, LoadError> {
+fn load_in_background(source: &Source) -> Result<Vec<Model>, LoadError> {
     let source = source.clone();
     let thread = std::thread::Builder::new().name("DownloadAssets".into()).spawn(move || download_assets(&source));
     match thread.map_err(LoadError::Thread)?.join() {
-        Ok(root) => Ok(root?),
+        Ok(models) => Ok(models?),
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 
-/// The world with everything it refers to. Worlds here are whole files that refer to nothing, so this brings back what
+/// The models with everything they refer to. Worlds here are whole files that refer to nothing, so this brings back what
 /// was thrown away.
 #[inline(never)]
-fn download_assets(source: &Source) -> Result<Root, SdfError> {
-    load_sdf_root(source)
+fn download_assets(source: &Source) -> Result<Vec<Model>, SdfError> {
+    Ok(load_sdf_root(source)?.world.models)
 }
 
 fn listen(port: u16) -> Result<Transport, LoadError> {

@@ -53,7 +53,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         slow: "looks at every vertex of the entity graph for models to recreate",
         fast: "asks the component index, which holds none",
         shapes: 4_000,
-        share_percent: 0,
+        share_percent: 72,
     },
     Pathology {
         switch: Switch::PoseMap,
@@ -64,7 +64,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         slow: "inserts every link's pose into a fresh hash map and drops the last one",
         fast: "updates the poses of links that moved, in place",
         shapes: 8_000,
-        share_percent: 0,
+        share_percent: 64,
     },
     Pathology {
         switch: Switch::ParseTwice,
@@ -75,7 +75,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         slow: "parses the world for its shell, then again for its models",
         fast: "keeps the models of the first parse",
         shapes: 20_000,
-        share_percent: 0,
+        share_percent: 45,
     },
     Pathology {
         switch: Switch::SerializeFirst,
@@ -86,7 +86,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         slow: "writes every model's element tree as text on the first step",
         fast: "writes a model's text when somebody asks for it",
         shapes: 20_000,
-        share_percent: 0,
+        share_percent: 20,
     },
     Pathology {
         switch: Switch::StaticBroadphase,
@@ -97,7 +97,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         slow: "gives static models kinematic bodies, which the engine visits each step as if they moved",
         fast: "gives them fixed bodies, which it leaves alone",
         shapes: 8_000,
-        share_percent: 0,
+        share_percent: 59,
     },
 ];
 
