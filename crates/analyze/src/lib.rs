@@ -41,6 +41,7 @@ pub mod functions;
 pub mod hotspots;
 pub mod ownership;
 pub mod pattern;
+mod prose;
 pub mod qualified_name;
 pub mod rank;
 pub mod resources;
@@ -51,6 +52,7 @@ pub mod summary;
 pub mod threads;
 pub mod tree;
 pub mod wait_class;
+pub mod wake_ups;
 pub mod wall;
 pub mod weights;
 

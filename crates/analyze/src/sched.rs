@@ -4,9 +4,9 @@
 //! thread: their total, mean, 99th percentile and maximum, and how often it was switched out by its own will (blocked) and
 //! against it (preempted).
 //!
-//! Where wake-ups were not recorded, the single delays after them are unknown. The kernel still counts their sum
-//! (`schedstat`), so total and mean are then exact (the mean over all switches) and percentile and maximum are of the
-//! preempted intervals alone. The notes say which is the case.
+//! Where [wake-ups](crate::wake_ups) were not recorded, the single delays after them are unknown. The kernel still counts
+//! their sum (`schedstat`), so total and mean are then exact (the mean over all switches) and percentile and maximum are of
+//! the preempted intervals alone. Where only a few are missing, these are left out. The notes say which is the case.
 //!
 //! A thread is *flagged* if its mean delay exceeds a threshold (1 ms: a simulation step at 1 kHz is lost) *and* it does real
 //! work: it is on a CPU, or waiting for one, for a tenth of its lifetime. The study flagged idle helper threads that had
@@ -17,9 +17,10 @@ use std::cmp::Reverse;
 use stepscope_model::{Table, ThreadId, Value, WaitState};
 use stepscope_stats::Distribution;
 
-use crate::columns;
 use crate::select::{Selection, process_name};
+use crate::wake_ups::{self, WakeUps};
 use crate::weights::{percent, runnable_ns};
+use crate::{columns, prose};
 
 /// When a thread is flagged.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,8 +46,8 @@ pub struct Delays {
     pub recorded: Distribution,
     /// All delays together in ns, as exactly as it is known.
     pub total_ns: u128,
-    /// Whether there were wake-ups whose delay is known only in the total, or not at all.
-    pub wake_ups_missing: bool,
+    /// Whether there were delays that are known only in the total, or not at all, since wake-ups were not recorded.
+    pub wake_ups_unrecorded: bool,
     /// Times it was switched out because it waited for something.
     pub voluntary: u64,
     /// Times it was switched out though it wanted to run.
@@ -60,7 +61,7 @@ pub struct Delays {
 impl Delays {
     /// Mean delay in ns: over the delays, or over all switches where only the total of some is known.
     pub fn mean_ns(&self) -> Option<f64> {
-        if !self.wake_ups_missing {
+        if !self.wake_ups_unrecorded {
             return self.recorded.mean();
         }
         let switches = self.voluntary + self.involuntary;
@@ -82,6 +83,7 @@ impl Delays {
 /// The delays of every selected thread that was ever switched out.
 pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let capture = selection.capture();
+    let unrecorded = WakeUps::of(selection) == WakeUps::Unrecorded;
     let mut recorded: Vec<Vec<u64>> = vec![Vec::new(); capture.threads.len()];
     let mut switches = vec![(0_u64, 0_u64, false); capture.threads.len()];
     for wait in selection.thread_waits() {
@@ -92,23 +94,23 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
             WaitState::Preempted => *involuntary += 1,
         }
         if wait.state == WaitState::Blocked && wait.runnable_ns.is_none() {
-            *missing = true;
+            *missing |= unrecorded && wake_ups::is_missing(selection, &wait);
         } else {
             recorded[thread].push(runnable_ns(&wait));
         }
     }
     let cpu_times = selection.cpu_times();
     let of_thread = |(id, _): (ThreadId, _)| {
-        let (voluntary, involuntary, wake_ups_missing) = switches[id.index()];
+        let (voluntary, involuntary, wake_ups_unrecorded) = switches[id.index()];
         let recorded: Distribution = recorded[id.index()].iter().copied().collect();
         let counted = capture.threads[id.index()].runnable_ns.filter(|_| !selection.filters_time());
         let total_ns = match counted {
-            Some(counted) if wake_ups_missing => recorded.sum().max(u128::from(counted)),
+            Some(counted) if wake_ups_unrecorded => recorded.sum().max(u128::from(counted)),
             _ => recorded.sum(),
         };
         let lifetime_ns = selection.lifetime(id).map(|life| life.end - life.start);
         let cpu_ns = cpu_times[id.index()];
-        Delays { thread: id, recorded, total_ns, wake_ups_missing, voluntary, involuntary, cpu_ns, lifetime_ns }
+        Delays { thread: id, recorded, total_ns, wake_ups_unrecorded, voluntary, involuntary, cpu_ns, lifetime_ns }
     };
     let delays = selection.threads().map(of_thread);
     delays.filter(|delays| delays.voluntary + delays.involuntary > 0 || delays.total_ns > 0).collect()
@@ -182,17 +184,30 @@ fn notes(selection: &Selection<'_>, delays: &[Delays], options: &Options) -> Vec
         options.threshold_ns as f64 / 1e6,
         options.least_demand_percent,
     )];
-    if delays.iter().any(|one| one.wake_ups_missing) {
-        let total = if selection.filters_time() {
-            "no total of them for a range of time"
-        } else {
-            "their total from the kernel's count"
-        };
-        notes.push(format!(
-            "Wake-ups were not recorded: of the delays after them there is {total}; percentile and maximum are of preempted intervals."
-        ));
-    }
+    notes.extend(wake_ups_note(selection));
     notes
+}
+
+/// What is not known of delays because wake-ups are missing: all of them, or some.
+fn wake_ups_note(selection: &Selection<'_>) -> Option<String> {
+    match WakeUps::of(selection) {
+        WakeUps::Recorded { missing: 0, .. } => None,
+        WakeUps::Recorded { missing, of } => Some(format!(
+            "{} of {} blocked waits lack their wake-up: the delays after them are left out.",
+            prose::count(missing as u128),
+            prose::count(of as u128),
+        )),
+        WakeUps::Unrecorded => {
+            let total = if selection.filters_time() {
+                "no total of them for a range of time"
+            } else {
+                "their total from the kernel's count"
+            };
+            Some(format!(
+                "Wake-ups were not recorded: of the delays after them there is {total}; percentile and maximum are of preempted intervals."
+            ))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +278,24 @@ mod tests {
             ["6000000 | 3000000 | 2000000 | 2000000"]
         );
         assert!(table.notes[1].contains("their total from the kernel's count"), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn one_missing_wake_up_is_counted_and_leaves_the_mean_alone() {
+        let mut capture = Drawing::new()
+            .lived("main", 0..100 * MS, 50 * MS)
+            .blocked_then_runnable("main", 10 * MS..20 * MS, 3 * MS, "a")
+            .blocked_then_runnable("main", 30 * MS..40 * MS, MS, "a")
+            .blocked("main", 50 * MS..60 * MS, "a")
+            .blocked("main", 90 * MS..100 * MS, "a")
+            .capture;
+        capture.threads[0].runnable_ns = Some(4 * MS);
+        let table = sched(&capture);
+        assert_eq!(
+            cells(&table, &["delay", "delay_mean", "delay_max", "voluntary"]),
+            ["4000000 | 2000000 | 3000000 | 4"]
+        );
+        assert_eq!(table.notes[1..], ["1 of 3 blocked waits lack their wake-up: the delays after them are left out."]);
     }
 
     #[test]
