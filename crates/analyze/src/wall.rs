@@ -11,6 +11,8 @@
 //! switch records is seen (it is negative if intervals overlap). Where a thread's exact CPU time is not known, running is
 //! what is left of its lifetime.
 //!
+//! Where context switches were not recorded, nothing is known but the lifetime: no data is not zero.
+//!
 //! Where wake-ups were not recorded, the end of a blocked interval in which the thread only waited for a CPU cannot be told
 //! from the rest and counts as blocked; the notes say so.
 //!
@@ -24,11 +26,12 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Capture, StackId, Table, ThreadId, Value, Wait, WaitState};
 
-use crate::columns;
 use crate::functions::{FunctionId, Functions, NO_STACK};
 use crate::select::{Selection, process_name};
 use crate::wait_class::{self, WaitClass};
+use crate::wake_ups::WakeUps;
 use crate::weights::{blocked_ns, percent, runnable_ns};
+use crate::{columns, prose};
 
 /// What the rows of [`table`] are about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -203,7 +206,9 @@ fn empty_table(grouping: Grouping) -> Table {
 
 fn row(selection: &Selection<'_>, name: &str, id: Option<ThreadId>, life: &Life) -> Vec<Value> {
     let capture = selection.capture();
-    let share = |ns: u128| Value::from(percent(ns, life.lifetime));
+    // What was not recorded is not nothing.
+    let known = |value: Value| if selection.has_switches() { value } else { Value::Missing };
+    let share = |ns: u128| known(percent(ns, life.lifetime).into());
     let mut row: Vec<Value> = vec![name.into()];
     row.extend(match id.map(|id| &capture.threads[id.index()]) {
         Some(thread) => {
@@ -213,9 +218,10 @@ fn row(selection: &Selection<'_>, name: &str, id: Option<ThreadId>, life: &Life)
         None => vec![life.threads.into()],
     });
     let blocked = life.blocked_total();
-    row.extend([life.lifetime, life.running, life.runnable, blocked].map(Value::from));
-    row.extend(life.blocked.map(Value::from));
-    row.extend([life.blocked_without_stack.into(), Value::Int(life.unaccounted())]);
+    row.push(life.lifetime.into());
+    row.extend([life.running, life.runnable, blocked].map(|ns| known(ns.into())));
+    row.extend(life.blocked.map(|ns| known(ns.into())));
+    row.extend([known(life.blocked_without_stack.into()), known(Value::Int(life.unaccounted()))]);
     row.extend([life.running, life.runnable, blocked].map(share));
     let (top, ns) = life.top_caller(selection.functions()).unzip();
     row.extend([top.into(), ns.and_then(|ns| percent(ns, blocked)).into()]);
@@ -226,7 +232,7 @@ fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + 
     let mut notes = Vec::new();
     if !selection.has_switches() {
         notes.push(
-            "Context switches were not recorded, so nothing is known of the time off the CPU: running is the whole lifetime."
+            "Context switches were not recorded: how much of its lifetime a thread was on a CPU, waited for one or was blocked is not known."
                 .to_owned(),
         );
         return notes;
@@ -256,12 +262,16 @@ fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + 
 }
 
 fn missing_wake_ups(selection: &Selection<'_>) -> Option<String> {
-    let blocked = |wait: &Wait| wait.state == WaitState::Blocked;
-    let unknown = selection.thread_waits().any(|wait| blocked(&wait) && wait.runnable_ns.is_none());
-    unknown.then(|| {
-        "Wake-ups were not recorded for all waits: there, blocked includes the time from the wake-up until a CPU was free."
-            .to_owned()
-    })
+    const INCLUDED: &str = "blocked includes the time from the wake-up until a CPU was free";
+    match WakeUps::of(selection) {
+        WakeUps::Recorded { missing: 0, .. } => None,
+        WakeUps::Recorded { missing, of } => Some(format!(
+            "{} of {} blocked waits lack their wake-up: there, {INCLUDED}.",
+            prose::count(missing as u128),
+            prose::count(of as u128),
+        )),
+        WakeUps::Unrecorded => Some(format!("Wake-ups were not recorded: {INCLUDED}.")),
+    }
 }
 
 /// How much of the blocked time has no stack to credit it by, and why, as far as that is known.
@@ -269,12 +279,43 @@ fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Op
     if without == 0 {
         return None;
     }
-    let share = percent(without, blocked).unwrap_or(0.0);
-    let why = match selection.capture().info.losses.offcpu_stack_period {
-        Some(period) if period > 1 => format!(": at this rate of switches only one in {period} stacks was recorded"),
+    let share = prose::percent(percent(without, blocked).unwrap_or(0.0));
+    let (asleep, threads) = asleep_before(selection);
+    let asleep = match threads {
+        0 => String::new(),
+        _ => format!(
+            " {} of it are of {} that slept since before the recording began: a stack is taken when a thread goes to sleep.",
+            prose::duration(asleep),
+            prose::things(threads, "thread", "threads"),
+        ),
+    };
+    let thinned = match selection.capture().info.losses.offcpu_stack_period {
+        Some(period) if period > 1 => format!(" At this rate of switches only one in {period} stacks was recorded."),
         _ => String::new(),
     };
-    Some(format!("{without} ns ({share:.1} %) of the blocked time have no stack, so neither class nor caller{why}."))
+    Some(format!(
+        "{} ({share}) of the blocked time have no stack, so neither class nor caller.{asleep}{thinned}",
+        prose::duration(without),
+    ))
+}
+
+/// Blocked time without a stack of threads that were asleep when the recording began, and how many they are.
+fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
+    let capture = selection.capture();
+    let Some(began) = capture.info.start_ns else { return (0, 0) };
+    let is_unseen = |wait: &&Wait| wait.state == WaitState::Blocked && wait.stack.is_none();
+    let since_before = capture.waits.iter().filter(is_unseen).filter(|wait| wait.start_ns <= began);
+    let woke: FxHashMap<ThreadId, u64> = since_before.map(|wait| (wait.thread, wait.end_ns)).collect();
+    let mut threads = FxHashSet::default();
+    let mut asleep = 0;
+    // Waits of a thread do not overlap: what ends no later than its first one is a part of that, however time was cut.
+    for wait in selection.waits().filter(|wait| is_unseen(&wait)) {
+        if woke.get(&wait.thread).is_some_and(|woke| wait.end_ns <= *woke) {
+            asleep += u128::from(blocked_ns(&wait));
+            threads.insert(wait.thread);
+        }
+    }
+    (asleep, threads.len())
 }
 
 /// Blocked time credited to one caller.
@@ -467,8 +508,8 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "Wake-ups were not recorded for all waits: there, blocked includes the time from the wake-up until a CPU was free.",
-                "100 ns (10.5 %) of the blocked time have no stack, so neither class nor caller.",
+                "1 of 2 blocked waits lack their wake-up: there, blocked includes the time from the wake-up until a CPU was free.",
+                "100 ns (10.53 %) of the blocked time have no stack, so neither class nor caller.",
             ]
         );
     }
@@ -513,6 +554,23 @@ mod tests {
     fn without_switch_records_the_table_says_so() {
         let capture = Drawing::new().lived("main", 0..10, None).capture;
         let table = drawn::selected(&capture, &[], |selection| table(selection, Grouping::Thread));
+        assert_eq!(
+            cells(&table, &["lifetime", "running", "runnable", "blocked", "lock", "unaccounted", "running_share"]),
+            ["10 | - | - | - | - | - | -"]
+        );
         assert!(table.notes[0].starts_with("Context switches were not recorded"));
+    }
+
+    #[test]
+    fn a_thread_asleep_since_before_the_recording_is_why_there_is_no_stack() {
+        let capture = Drawing::new()
+            .window(100..5_000_000_100)
+            .lived("waiter", 100..5_000_000_100, 0)
+            .blocked("waiter", 100..4_000_000_100, "")
+            .blocked("waiter", 4_000_000_100..5_000_000_100, "")
+            .capture;
+        let expected = "5.00 s (100.00 %) of the blocked time have no stack, so neither class nor caller. \
+             4.00 s of it are of 1 thread that slept since before the recording began: a stack is taken when a thread goes to sleep.";
+        assert_eq!(drawn::selected(&capture, &[], callers).notes, [expected]);
     }
 }
