@@ -16,11 +16,12 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Counts, Table, ThreadId, Value};
 
-use crate::columns;
 use crate::functions::{FunctionId, NO_STACK};
 use crate::hotspots::other_events;
 use crate::select::{Selection, process_name};
+use crate::summary::LEAST_COVERAGE_PERCENT;
 use crate::weights::{Amount, percent};
+use crate::{columns, prose};
 
 /// What one thread did.
 #[derive(Debug, Clone, Default)]
@@ -75,11 +76,11 @@ fn counts_known(selection: &Selection<'_>) -> bool {
 }
 
 /// Sampled over exact time in percent, where both are time and the samples are all of the thread's.
-fn coverage(selection: &Selection<'_>, usage: &Usage) -> Value {
+fn coverage_percent(selection: &Selection<'_>, usage: &Usage) -> Option<f64> {
     if unit(selection) != "ns" || selection.filters_stacks() {
-        return Value::Missing;
+        return None;
     }
-    usage.cpu_ns.and_then(|cpu| percent(usage.sampled.weight, u128::from(cpu))).into()
+    percent(usage.sampled.weight, u128::from(usage.cpu_ns?))
 }
 
 /// The cells that both tables share: CPU time, count, weight, share, coverage, top function and its share.
@@ -90,7 +91,7 @@ fn usage_values(selection: &Selection<'_>, usage: &Usage, total: u128) -> Vec<Va
         counts_known(selection).then_some(usage.sampled.count).into(),
         usage.sampled.weight.into(),
         percent(usage.sampled.weight, total).into(),
-        coverage(selection, usage),
+        coverage_percent(selection, usage).into(),
         top.into(),
         top_weight.and_then(|weight| percent(weight, usage.sampled.weight)).into(),
     ]
@@ -185,25 +186,77 @@ pub fn by_name(selection: &Selection<'_>) -> Table {
 }
 
 fn notes(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
-    let mut notes = Vec::new();
-    let unsampled: Vec<&Usage> = selection
-        .threads()
-        .map(|(id, _)| &usages[id.index()])
-        .filter(|usage| usage.by_leaf.is_empty() && usage.cpu_ns.is_some_and(|cpu| cpu > 0))
-        .collect();
-    if !unsampled.is_empty() && !selection.filters_stacks() {
-        let cpu: u128 = unsampled.iter().filter_map(|usage| usage.cpu_ns).map(u128::from).sum();
-        let all: u128 = selection.threads().filter_map(|(id, _)| usages[id.index()].cpu_ns).map(u128::from).sum();
-        let share = percent(cpu, all).unwrap_or(0.0);
-        notes.push(format!(
-            "{} threads used {cpu} ns of CPU time ({share:.2} % of all) and have no sample: their time is exact, what they did is not known.",
-            unsampled.len(),
-        ));
-    }
+    let mut notes = unsampled(selection, usages);
     if selection.threads().all(|(id, _)| usages[id.index()].cpu_ns.is_none()) {
         notes.push("No exact CPU times: context switches were not recorded, so coverage is not known.".to_owned());
     }
     notes.extend(other_events(selection));
+    notes
+}
+
+/// Threads on a CPU of which no sample exists, and their time.
+#[derive(Default)]
+struct Unsampled {
+    threads: usize,
+    cpu_ns: u128,
+}
+
+impl Unsampled {
+    fn add(&mut self, other: &Unsampled) {
+        self.threads += other.threads;
+        self.cpu_ns += other.cpu_ns;
+    }
+
+    /// `317 threads used 57.2 ms of CPU time (19.86 % of all) and have no sample`.
+    fn said(&self, all_ns: u128) -> String {
+        format!(
+            "{} used {} of CPU time ({} of all) and {} no sample",
+            prose::things(self.threads, "thread", "threads"),
+            prose::duration(self.cpu_ns),
+            prose::percent(percent(self.cpu_ns, all_ns).unwrap_or(0.0)),
+            if self.threads == 1 { "has" } else { "have" },
+        )
+    }
+}
+
+/// Which threads have no sample, those apart for which the sampled ones of their name stand.
+///
+/// A clock that samples the whole machine hits some of many short threads, and each hit stands for its neighbours: the
+/// name's coverage is then near 100 %. A clock of each thread's own hits none of them, and the name's coverage is low.
+fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
+    if selection.filters_stacks() {
+        return Vec::new();
+    }
+    let mut names: FxHashMap<&str, (Usage, Unsampled)> = FxHashMap::default();
+    for (id, thread) in selection.threads() {
+        let usage = &usages[id.index()];
+        let (name, unsampled) = names.entry(&thread.name).or_default();
+        name.sampled += usage.sampled;
+        name.cpu_ns = name.cpu_ns.unwrap_or(0).checked_add(usage.cpu_ns.unwrap_or(0));
+        if let Some(cpu_ns) = usage.cpu_ns.filter(|cpu| *cpu > 0 && usage.by_leaf.is_empty()) {
+            unsampled.add(&Unsampled { threads: 1, cpu_ns: cpu_ns.into() });
+        }
+    }
+    let all_ns: u128 = names.values().filter_map(|(name, _)| name.cpu_ns).map(u128::from).sum();
+    let (mut unknown, mut stood_for, mut standing) = (Unsampled::default(), Unsampled::default(), Usage::default());
+    for (name, unsampled) in names.values().filter(|(_, unsampled)| unsampled.threads > 0) {
+        if coverage_percent(selection, name).is_some_and(|coverage| coverage >= LEAST_COVERAGE_PERCENT) {
+            stood_for.add(unsampled);
+            standing.add(name);
+        } else {
+            unknown.add(unsampled);
+        }
+    }
+    let mut notes = Vec::new();
+    if unknown.threads > 0 {
+        notes.push(format!("{}: their time is exact, what they did is not known.", unknown.said(all_ns)));
+    }
+    if let Some(coverage) = coverage_percent(selection, &standing).filter(|_| stood_for.threads > 0) {
+        notes.push(format!(
+            "{} of their own: the sampled threads of the same name stand for them (together, samples cover {coverage:.1} % of the CPU time).",
+            stood_for.said(all_ns),
+        ));
+    }
     notes
 }
 
@@ -268,7 +321,35 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "1 threads used 100 ns of CPU time (10.00 % of all) and have no sample: their time is exact, what they did is not known."
+                "1 thread used 100 ns of CPU time (10.00 % of all) and has no sample: their time is exact, what they did is not known."
+            ]
+        );
+    }
+
+    #[test]
+    fn short_threads_are_stood_for_by_the_sampled_ones_of_their_name() {
+        let capture = |sampled_ns: u64| {
+            let mut capture = Drawing::new()
+                .lived("main", 0..1_000, 500)
+                .lived("worker", 0..100, 100)
+                .lived("short", 100..200, 100)
+                .lived("shorter", 200..300, 100)
+                .folded(cpu_clock(), &format!("main;run 500\nworker;step {sampled_ns}"))
+                .capture;
+            capture.threads[2].name = "worker".to_owned();
+            capture.threads[3].name = "worker".to_owned();
+            capture
+        };
+        assert_eq!(
+            drawn::selected(&capture(302), &[], table).notes,
+            [
+                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample of their own: the sampled threads of the same name stand for them (together, samples cover 100.7 % of the CPU time)."
+            ]
+        );
+        assert_eq!(
+            drawn::selected(&capture(100), &[], by_name).notes,
+            [
+                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample: their time is exact, what they did is not known."
             ]
         );
     }
