@@ -66,25 +66,19 @@ impl Frames {
     }
 
     fn number(&mut self, node: &CallNode) -> u32 {
-        let frame = [
-            self.strings.number(&node.name),
-            self.strings.number(&node.module),
-            self.strings.number(&node.source),
-            flags(node),
-        ];
+        let [name, module, source] = [&node.name, &node.module, &node.source].map(|text| self.strings.number(text));
+        let kind = KINDS.iter().position(|&kind| kind == node.kind).unwrap_or(KINDS.len() - 1) as u32;
+        let bits = u32::from(node.owned) * 2 + u32::from(node.inlined);
         let next = self.numbers.len() as u32;
-        *self.numbers.entry(frame).or_insert_with(|| {
-            for number in frame {
+        // The shade is the name's, so it does not tell frames apart, and is found once a frame.
+        *self.numbers.entry([name, module, source, kind * 4 + bits]).or_insert_with(|| {
+            let flags = (kind * 3 + u32::from(shade(&node.name))) * 4 + bits;
+            for number in [name, module, source, flags] {
                 push_number(u64::from(number), &mut self.encoded);
             }
             next
         })
     }
-}
-
-fn flags(node: &CallNode) -> u32 {
-    let kind = KINDS.iter().position(|&kind| kind == node.kind).unwrap_or(KINDS.len() - 1) as u32;
-    ((kind * 3 + u32::from(shade(&node.name))) * 2 + u32::from(node.owned)) * 2 + u32::from(node.inlined)
 }
 
 /// Weight of the samples of which the node is the leaf: its own, and in inverted trees, where leaves stand at the root or
