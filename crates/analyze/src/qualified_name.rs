@@ -111,6 +111,10 @@ fn python_name(text: &str) -> Option<&str> {
 }
 
 fn without_clone_suffix(text: &str) -> &str {
+    // All suffixes begin with a dot, and hardly any name has one.
+    if !text.as_bytes().contains(&b'.') {
+        return text;
+    }
     let end = CLONES.iter().filter_map(|suffix| find_clone_suffix(text, suffix)).min();
     &text[..end.unwrap_or(text.len())]
 }
