@@ -62,6 +62,42 @@ fn the_simulator_is_recorded_and_every_view_and_export_has_something_to_say() {
     assert!(text(&fs::read(at.join("report.html")).unwrap()).contains("Off-CPU flame graph"));
 }
 
+/// Whether steps can be recorded; says that `test` is skipped where not.
+fn can_record_steps(test: &str) -> bool {
+    let examined = stepscope(Path::new("/"), &["doctor", "--format", "json"]);
+    let table: Value = serde_json::from_slice(&examined.stdout).unwrap();
+    let can =
+        table["rows"].as_array().unwrap().iter().any(|row| row["dimension"] == "steps" && row["status"] == "available");
+    if !can {
+        println!("skipped: {test}: calls of functions cannot be recorded on this machine (stepscope doctor tells why)");
+    }
+    can
+}
+
+#[test]
+fn steps_are_counted_exactly_and_costs_are_given_per_step() {
+    const NAME: &str = "steps_are_counted_exactly_and_costs_are_given_per_step";
+    let Some(simulator) = simulator(NAME).filter(|_| can_record_steps(NAME)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let command = ["--", simulator.to_str().unwrap(), "run", "--n", "400", "--static", "--steps", "600"];
+    let whole = stepscope(at, &[&["record", "-o", "c", "--step-function", "ground_step"][..], &command].concat());
+    assert!(whole.status.success(), "{}", text(&whole.stderr));
+    let summary = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"]));
+    assert_eq!(summary["rows"][0]["steps"], 599, "of 600 begins, 599 are followed by another: {summary}");
+    assert!(summary["rows"][0]["step_median"].as_u64().unwrap() > 1000, "{summary}");
+    let rank = json(&stepscope(at, &["rank", "c", "--owned", "ground::*", "--format", "json"]));
+    let cost = rank["columns"].as_array().unwrap().iter().find(|column| column["name"] == "cost").unwrap();
+    assert_eq!(cost["unit"], "ns/step");
+
+    let ready = ["record", "-o", "late", "--step-function", "ground_*ep", "--ready", "steps=200"];
+    let late = stepscope(at, &[&ready[..], &command].concat());
+    assert!(text(&late.stderr).contains("(200 steps)"), "{}", text(&late.stderr));
+    let summary = json(&stepscope(at, &["show", "late", "--view", "summary", "--format", "json"]));
+    assert!((1..=399).contains(&summary["rows"][0]["steps"].as_u64().unwrap()), "{summary}");
+    assert!(!at.join("late/unwanted.part").exists());
+}
+
 #[test]
 fn an_interrupt_keeps_the_capture_and_leaves_nothing_running() {
     let Some(simulator) = simulator("an_interrupt_keeps_the_capture_and_leaves_nothing_running") else { return };

@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 use stepscope_model::{Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
-use stepscope_record::{Label, RecordError};
+use stepscope_record::{Label, RecordError, StepPoint};
 
 use crate::driver;
 use crate::event::{Event, Listener};
-use crate::lab_file::{StopSettings, Trial};
+use crate::lab_file::{StepSource, StopSettings, Trial};
 use crate::outcome::{Failure, Outcome, Stage, how_it_ended};
 use crate::output::OutputFile;
-use crate::ready::{Observation, TreeSurroundings, Watch, check_observable};
+use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
 use crate::recorder::{Order, Recorder, Recording};
 
 /// How often a running trial is looked at.
@@ -129,19 +129,18 @@ impl Execution<'_, '_> {
 
     fn launch(&mut self) -> Result<Live, String> {
         let scenario = &self.trial.scenario;
-        if let Some(ready) = &scenario.ready {
-            check_observable(ready, self.bench.recorder.steps_seen())?;
-        }
         fs::create_dir_all(self.folder)
             .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
         let watch = scenario.ready.as_ref().map(|ready| Watch::new(ready, &mut TreeSurroundings::before_launch()));
         let output = self.folder.join(OUTPUT_FILE);
         let launch = Launch::new(&scenario.command).directory(&scenario.cwd).output(Output::File(output.clone()));
         let launch = scenario.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+        let step = self.find_step(&launch)?;
         let first = self.first_phase();
         let order = Order {
             dimensions: scenario.record.dimensions.iter().copied().collect(),
             frequency_hz: scenario.record.frequency_hz,
+            step,
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
@@ -154,6 +153,33 @@ impl Execution<'_, '_> {
             None => recording.pause().map_err(|error| error.to_string())?,
         }
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
+    }
+
+    /// Where steps begin, if that is asked for. That it cannot be told is an error only where it must be known when the
+    /// scenario is ready; otherwise it is remarked on.
+    fn find_step(&mut self, launch: &Launch) -> Result<Option<StepPoint>, String> {
+        let scenario = &self.trial.scenario;
+        let found = match &scenario.step {
+            None => Err("the scenario has no `step`".to_owned()),
+            Some(StepSource::Function(function)) => {
+                let program = launch.program().map_err(|error| error.to_string());
+                program.and_then(|program| function.find(&program).map_err(|error| error.to_string()))
+            }
+            Some(StepSource::Scope(_) | StepSource::Marks) => {
+                Err("this version records steps by function only: `step = { function = ... }`".to_owned())
+            }
+        };
+        let reason = match found {
+            Ok(step) => return Ok(Some(step)),
+            Err(reason) => reason,
+        };
+        if let Some(ready) = &scenario.ready {
+            check_observable(ready, &StepsSeen::Never { reason: reason.clone() })?;
+        }
+        if scenario.step.is_some() {
+            self.notes.push(format!("Steps are not recorded: {reason}."));
+        }
+        Ok(None)
     }
 
     /// The phase that begins with the launch, if one does.
@@ -202,7 +228,9 @@ impl Execution<'_, '_> {
         let mut surroundings = TreeSurroundings::of(live.launched.tree());
         let turn = self.stay(live, Stage::Loading, timeout, |live| {
             let output = live.output.read_new().unwrap_or_default();
-            let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps: None };
+            // A step has ended when the next one begins.
+            let steps = live.recording.progress().steps.map(|begun| begun.saturating_sub(1));
+            let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps };
             watch.look(&seen, &mut surroundings)
         })?;
         match turn {

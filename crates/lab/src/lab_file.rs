@@ -32,6 +32,8 @@ use regex::Regex;
 use stepscope_analyze::Ownership;
 use stepscope_model::{Dimension, Phase};
 
+use crate::step::StepFunction;
+
 pub use problem::{LabFileError, Problem};
 pub use trial::{Selection, SelectionError, Trial};
 
@@ -135,8 +137,8 @@ pub struct Driver {
 pub enum StepSource {
     /// `scope`: a named scope, e.g. `SimulationRunner::Step`.
     Scope(String),
-    /// `function`: each call of this function.
-    Function(String),
+    /// `function`: each call of this function, of the program or of the file that `module` names.
+    Function(StepFunction),
     /// `"marks"`: the program includes our marks.
     Marks,
 }

@@ -39,6 +39,7 @@
 //! - [`run`]: the folder of a run, and running its trials one after the other;
 //! - [`execution`]: the life of one trial, from launch to captures;
 //! - [`ready`]: when a program is ready;
+//! - [`step`]: which function's calls are the steps;
 //! - [`outcome`]: how a trial can end, and what exit code follows;
 //! - [`report`]: the one HTML page about a run;
 //! - [`event`]: what a listener is told meanwhile;
@@ -61,3 +62,4 @@ pub mod ready;
 pub mod recorder;
 pub mod report;
 pub mod run;
+pub mod step;

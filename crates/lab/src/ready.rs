@@ -120,7 +120,9 @@ impl Watch {
                 let verb = if at_launch.is_some() { "changed" } else { "appeared" };
                 format!("the file {} never {verb}", path.display())
             }
-            Condition::Steps(steps) => format!("fewer than {steps} steps ended"),
+            Condition::Steps(steps) => {
+                format!("fewer than {steps} steps ended, or none is counted: `stepscope doctor` tells what steps need")
+            }
             Condition::After(time) => {
                 format!("`after_s` is {} s, longer than the loading timeout", time.as_secs_f64())
             }
@@ -171,25 +173,25 @@ fn shortened(line: &str) -> String {
 ///
 /// # Errors
 /// A sentence that says why not and what to write instead.
-pub fn check_observable(ready: &Ready, steps: StepsSeen) -> Result<(), String> {
+pub fn check_observable(ready: &Ready, steps: &StepsSeen) -> Result<(), String> {
     match (ready, steps) {
         (Ready::Steps(_), StepsSeen::Never { reason }) => Err(format!(
-            "`ready = {{ steps = ... }}` needs steps to be counted while recording: {reason}. \
-             Until then use `log`, `port`, `file` or `after_s`"
+            "`ready = {{ steps = ... }}` needs steps to be counted while recording: {reason}; \
+             otherwise use `log`, `port`, `file` or `after_s`"
         )),
         _ => Ok(()),
     }
 }
 
 /// Whether a recorder knows of steps while it records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepsSeen {
     /// [`Observation::steps`] will be given.
     WhileRecording,
     /// It will not.
     Never {
         /// Why.
-        reason: &'static str,
+        reason: String,
     },
 }
 
@@ -313,10 +315,10 @@ mod tests {
 
     #[test]
     fn steps_are_refused_as_a_condition_when_no_one_counts_them() {
-        let never = StepsSeen::Never { reason: "this build records no steps" };
-        let error = check_observable(&Ready::Steps(10), never).unwrap_err();
-        assert!(error.contains("this build records no steps"), "{error}");
-        assert_eq!(check_observable(&Ready::Steps(10), StepsSeen::WhileRecording), Ok(()));
-        assert_eq!(check_observable(&Ready::Port(1), never), Ok(()));
+        let never = StepsSeen::Never { reason: "the scenario has no `step`".to_owned() };
+        let error = check_observable(&Ready::Steps(10), &never).unwrap_err();
+        assert!(error.contains("the scenario has no `step`"), "{error}");
+        assert_eq!(check_observable(&Ready::Steps(10), &StepsSeen::WhileRecording), Ok(()));
+        assert_eq!(check_observable(&Ready::Port(1), &never), Ok(()));
     }
 }

@@ -10,10 +10,8 @@ use std::path::Path;
 use stepscope_model::{Capture, Dimension};
 use stepscope_record::launch::{Launch, Launched};
 use stepscope_record::rawlog::LogError;
-use stepscope_record::{Label, Options, Progress, RecordError};
+use stepscope_record::{Label, Options, Progress, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
-
-use crate::ready::StepsSeen;
 
 /// What one launch is recorded with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +20,14 @@ pub struct Order {
     pub dimensions: BTreeSet<Dimension>,
     /// Samples of CPU use per second and processor.
     pub frequency_hz: u64,
+    /// Where each step begins, if steps are wanted.
+    pub step: Option<StepPoint>,
     /// What the first capture is of.
     pub label: Label,
 }
 
 /// Records programs.
 pub trait Recorder {
-    /// Whether it counts steps while it records.
-    fn steps_seen(&self) -> StepsSeen;
-
     /// Launches a program and records it into `folder` from its first instruction.
     ///
     /// # Errors
@@ -84,10 +81,6 @@ pub struct PerfRecorder {
 }
 
 impl Recorder for PerfRecorder {
-    fn steps_seen(&self) -> StepsSeen {
-        StepsSeen::Never { reason: "this version does not record steps yet" }
-    }
-
     fn launch(
         &self,
         launch: Launch,
@@ -97,6 +90,7 @@ impl Recorder for PerfRecorder {
         let options = Options {
             dimensions: order.dimensions.clone(),
             frequency_hz: order.frequency_hz,
+            step: order.step.clone(),
             label: order.label.clone(),
             ..self.options.clone()
         };

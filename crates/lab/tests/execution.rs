@@ -465,7 +465,7 @@ fn steps_as_a_condition_are_refused_before_anything_is_launched() {
     let bed = Bed::new();
     let executed = run(&bed, r#"scenario.a = { command = ["sleep", "60"], ready = { steps = 10 } }"#);
     assert_eq!(failure(&executed).stage, Stage::Launch);
-    assert!(failure(&executed).reason.contains("the fake sees none"));
+    assert!(failure(&executed).reason.contains("the scenario has no `step`"));
     assert!(!bed.folder.path().join("out").exists());
 }
 

@@ -196,6 +196,21 @@ impl Launch {
         self
     }
 
+    /// The file of the program that would be run.
+    ///
+    /// # Errors
+    /// [`LaunchError`], if there is no such program.
+    pub fn program(&self) -> Result<PathBuf, LaunchError> {
+        let name = self.command.first().ok_or(LaunchError::NoCommand)?;
+        let search = match self.environment.get(OsStr::new("PATH")) {
+            Some(told) => told.clone(),
+            None => std::env::var_os("PATH"),
+        };
+        let found = refusal::find(name, search.as_deref(), self.directory.as_deref())
+            .map_err(|refusal| LaunchError::Refused { command: name.to_string_lossy().into_owned(), refusal })?;
+        Ok(self.directory.as_ref().map_or_else(|| found.clone(), |directory| directory.join(&found)))
+    }
+
     /// Makes the process, which waits just before `exec` until [`Prepared::start`].
     ///
     /// # Errors

@@ -14,4 +14,4 @@ pub mod stream;
 
 pub use finish::{Builder, finish};
 pub use live::vdso;
-pub use session::{Kernel, Label, Options, Progress, Reason, RecordError, Recording, Until};
+pub use session::{Kernel, Label, Options, Progress, Reason, RecordError, Recording, StepPoint, Until};

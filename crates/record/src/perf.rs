@@ -364,7 +364,7 @@ impl Events {
     pub fn entry_of(&self, path: &CStr, offset: u64) -> io::Result<perf_event_attr> {
         let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
         let kind = kind.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        let mut attr = self.attr(Kind::Side, kind, 0);
+        let mut attr = self.attr(Kind::Step, kind, 0);
         attr.set_exclude_kernel(0);
         attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
         attr.__bindgen_anon_4.config2 = offset;
@@ -421,7 +421,7 @@ impl Events {
     /// Takes the records up to `until` in the order of their times. Samples and switches of processes that `wanted`
     /// refuses are passed over unread; wake-ups are always given, as the sleeper is not in their common fields.
     ///
-    /// Gives the number of stacks there were at context switches.
+    /// Gives the number of stacks there were at switches and wake-ups.
     pub fn drain(&mut self, until: u64, state: &mut impl RecordTaker) -> u64 {
         let kinds = &self.kinds;
         let mut switch_stacks = 0;
@@ -431,7 +431,7 @@ impl Events {
             let switch = matches!(record.kind, sys::PERF_RECORD_SWITCH | sys::PERF_RECORD_SWITCH_CPU_WIDE);
             let id = if sample { word(body, 0) } else { body.len().checked_sub(8).and_then(|at| word(body, at)) };
             let Some((kind, layout)) = id.and_then(|id| kinds.get(&id)) else { return };
-            switch_stacks += u64::from(sample && *kind == Kind::SwitchStack);
+            switch_stacks += u64::from(sample && kind.is_of_the_tree());
             let pid_at = if sample { Some(SAMPLE_PID_AT) } else { body.len().checked_sub(PID_FROM_END) };
             let pid = pid_at.and_then(|at| word(body, at)).map(|word| word as u32);
             if (sample && *kind != Kind::Waking || switch) && !pid.is_some_and(|pid| state.wants(pid)) {

@@ -156,6 +156,14 @@ impl Segments {
         let segment = self.0.iter().find(|segment| (segment.file_start..segment.file_end).contains(&offset))?;
         segment.address.checked_add(offset - segment.file_start)
     }
+
+    /// Where in the file lies what is at `address` of its own.
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
+        self.0.iter().find_map(|segment| {
+            let inside = address.checked_sub(segment.address)?;
+            (inside < segment.file_end - segment.file_start).then_some(segment.file_start + inside)
+        })
+    }
 }
 
 /// Bytes as lower-case hexadecimal digits, as build-ids are written.

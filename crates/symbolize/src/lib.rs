@@ -37,6 +37,7 @@
 mod debug_files;
 mod demangle;
 mod dwarf;
+mod entries;
 mod function_starts;
 mod image;
 mod jit;
@@ -51,6 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use demangle::demangle;
+pub use entries::{Entry, entries};
 pub use stepscope_model::SymbolSource;
 pub use symbolizer::{Options, RecordedKernel, Symbolizer};
 

@@ -1,5 +1,6 @@
 //! `stepscope record`: one capture of a program that is launched or already runs.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,14 +11,18 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::ready::{Observation, TreeSurroundings, Watch};
+use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus};
-use stepscope_record::clock;
 use stepscope_record::launch::{Grace, Input, Launch, Launched, Output};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
+use stepscope_record::{Label, clock, proc};
 
 use crate::arguments::duration;
 use crate::failure::Failure;
 use crate::{interrupt, progress};
+
+/// Folder of what is recorded before the program is ready, removed then.
+const UNWANTED_FOLDER: &str = "unwanted.part";
 
 /// Record a program: on-CPU samples, blocked time, scheduling, page faults, resources.
 #[derive(Debug, Args)]
@@ -40,7 +45,8 @@ pub struct Record {
     /// Start recording so long after the launch.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     after: Option<Duration>,
-    /// Start recording when the program is ready: `log=TEXT` in its output, `port=N` open, `file=PATH` written.
+    /// Start recording when the program is ready: `log=TEXT` in its output, `port=N` open, `file=PATH` written,
+    /// `steps=N` done.
     #[arg(long, value_name = "CONDITION", value_parser = ready, conflicts_with_all = ["after", "pid"])]
     ready: Option<Ready>,
     /// Kinds of evidence: cpu, offcpu, sched, faults, resources [default: all of these].
@@ -49,6 +55,12 @@ pub struct Record {
     /// Bytes of user stack copied into a sample [default: 32768, or less where memory for rings is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
+    /// The function that the simulation's loop calls once a step: its name, a glob or /regex/. Needs root.
+    #[arg(long, value_name = "NAME")]
+    step_function: Option<String>,
+    /// The program or library that holds the step function [default: the program].
+    #[arg(long, value_name = "FILE", requires = "step_function")]
+    step_module: Option<PathBuf>,
     /// Replace a capture that is there.
     #[arg(long)]
     force: bool,
@@ -59,7 +71,8 @@ fn ready(text: &str) -> Result<Ready, String> {
         Some(("log", text)) if !text.is_empty() => Ok(Ready::Log(text.to_owned())),
         Some(("port", port)) => port.parse().map(Ready::Port).map_err(|_| format!("`{port}` is not a TCP port")),
         Some(("file", path)) if !path.is_empty() => Ok(Ready::File(path.into())),
-        _ => Err("write log=TEXT, port=N or file=PATH".to_owned()),
+        Some(("steps", steps)) => steps.parse().map(Ready::Steps).map_err(|_| format!("`{steps}` is not a number")),
+        _ => Err("write log=TEXT, port=N, file=PATH or steps=N".to_owned()),
     }
 }
 
@@ -118,17 +131,29 @@ impl Record {
         PathBuf::from(format!("{program}-{time}.capture"))
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> Result<Options, Failure> {
         let mut options = Options { frequency_hz: self.frequency, stack_bytes: self.stack_bytes, ..Options::default() };
         if !self.dimensions.is_empty() {
             options.dimensions = self.dimensions.iter().copied().collect();
         }
-        options
+        if let Some(name) = &self.step_function {
+            let function = StepFunction { name: name.clone(), module: self.step_module.clone() };
+            options.step = Some(function.find(&self.program()?)?);
+        }
+        Ok(options)
+    }
+
+    /// The file of the program.
+    fn program(&self) -> Result<PathBuf, Failure> {
+        match self.pid {
+            Some(pid) => Ok(proc::executable(pid)?),
+            None => Ok(Launch::new(&self.command).program()?),
+        }
     }
 
     /// Starts the recording: at once, or when the program has come so far.
     fn begin(&self, folder: &Path, interrupted: &AtomicBool) -> Result<(Option<Launched>, Recording), Failure> {
-        let options = self.options();
+        let options = self.options()?;
         if let Some(pid) = self.pid {
             if let Some(delay) = self.after {
                 interrupt::sleep(delay, interrupted);
@@ -139,8 +164,18 @@ impl Record {
             let (launched, recording) = Recording::launch(self.launch(Output::Inherit), &options, folder)?;
             return Ok((Some(launched), recording));
         };
-        let launched = self.launch_until(&ready, interrupted)?;
-        let recording = Recording::attach(launched.pid(), &options, folder)?;
+        let watch = Watch::new(&ready, &mut TreeSurroundings::before_launch());
+        let (launched, recording) = match ready {
+            Ready::Steps(_) => self.count_until(watch, &options, folder, interrupted)?,
+            Ready::Log(_) => {
+                let seen = Arc::new(Mutex::new(Vec::new()));
+                let passing_on = Some(passing_on(seen.clone()));
+                let output = Output::Captured { keep_lines: 10, copy_to: None, watch: passing_on };
+                let output_of = || std::mem::take(&mut *seen.lock().expect("the watcher does not panic"));
+                self.attach_when(watch, output, output_of, &options, folder, interrupted)?
+            }
+            _ => self.attach_when(watch, Output::Inherit, Vec::new, &options, folder, interrupted)?,
+        };
         Ok((Some(launched), recording))
     }
 
@@ -148,39 +183,42 @@ impl Record {
         Launch::new(&self.command).input(Input::Inherit).output(output)
     }
 
-    /// Launches the program without recording it and waits until it is ready.
-    fn launch_until(&self, ready: &Ready, interrupted: &AtomicBool) -> Result<Launched, Failure> {
-        let mut watch = Watch::new(ready, &mut TreeSurroundings::before_launch());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let output = match ready {
-            Ready::Log(_) => Output::Captured { keep_lines: 10, copy_to: None, watch: Some(passing_on(seen.clone())) },
-            _ => Output::Inherit,
-        };
+    /// Launches the program without recording it, and attaches when it is ready.
+    fn attach_when(
+        &self,
+        watch: Watch,
+        output: Output,
+        new_output: impl Fn() -> Vec<u8>,
+        options: &Options,
+        folder: &Path,
+        interrupted: &AtomicBool,
+    ) -> Result<(Launched, Recording), Failure> {
         let mut launched = self.launch(output).prepare()?.start()?;
-        let mut surroundings = TreeSurroundings::of(launched.tree());
-        let begun = Instant::now();
-        loop {
-            let output = std::mem::take(&mut *seen.lock().expect("the watcher does not panic"));
-            let observation = Observation { since_launch: begun.elapsed(), output: &output, steps: None };
-            if let Some(by) = watch.look(&observation, &mut surroundings) {
-                eprintln!("stepscope: ready after {:.1} s ({by}); recording", begun.elapsed().as_secs_f64());
-                return Ok(launched);
-            }
-            if let Some(exit) = launched.exit()? {
-                let why = watch.explain_failure(&mut surroundings);
-                let status = exit.status();
-                return Err(Failure::Failed(format!(
-                    "the program ended with status {status} before it was ready: {why}"
-                )));
-            }
-            if interrupted.load(Ordering::Relaxed) {
-                launched.stop(&Grace::default())?;
-                return Err(Failure::Failed(
-                    "interrupted before the program was ready; nothing was recorded".to_owned(),
-                ));
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        await_ready(watch, &mut launched, interrupted, || (new_output(), None))?;
+        let recording = Recording::attach(launched.pid(), options, folder)?;
+        Ok((launched, recording))
+    }
+
+    /// Launches the program, counts its steps from the first one on, and keeps what comes after it is ready.
+    fn count_until(
+        &self,
+        watch: Watch,
+        options: &Options,
+        folder: &Path,
+        interrupted: &AtomicBool,
+    ) -> Result<(Launched, Recording), Failure> {
+        if options.step.is_none() {
+            return Err(Failure::Usage("--ready steps=N needs --step-function NAME, to count steps".to_owned()));
         }
+        let unwanted = folder.join(UNWANTED_FOLDER);
+        let (mut launched, recording) = Recording::launch(self.launch(Output::Inherit), options, &unwanted)?;
+        recording.pause()?;
+        let ended = || recording.progress().steps.map(|begun| begun.saturating_sub(1));
+        let ready = await_ready(watch, &mut launched, interrupted, || (Vec::new(), ended()));
+        fs::remove_dir_all(&unwanted).map_err(Failure::writing(&unwanted.display().to_string()))?;
+        ready?;
+        recording.begin_next(folder, Label::default())?;
+        Ok((launched, recording))
     }
 
     /// Shows the live line until the recording is over.
@@ -190,6 +228,36 @@ impl Record {
         let reason = recording.wait_watched(&until, |progress| line.set_message(live(progress, self.duration)));
         line.finish_and_clear();
         reason
+    }
+}
+
+/// Waits until the program is ready; `seen` gives its new output, and how many of its steps have ended.
+fn await_ready(
+    mut watch: Watch,
+    launched: &mut Launched,
+    interrupted: &AtomicBool,
+    seen: impl Fn() -> (Vec<u8>, Option<u64>),
+) -> Result<(), Failure> {
+    let mut surroundings = TreeSurroundings::of(launched.tree());
+    let begun = Instant::now();
+    loop {
+        let (output, steps) = seen();
+        let observation = Observation { since_launch: begun.elapsed(), output: &output, steps };
+        if let Some(by) = watch.look(&observation, &mut surroundings) {
+            eprintln!("stepscope: ready after {:.1} s ({by}); recording", begun.elapsed().as_secs_f64());
+            return Ok(());
+        }
+        if let Some(exit) = launched.exit()? {
+            let why = watch.explain_failure(&mut surroundings);
+            let status = exit.status();
+            return Err(Failure::Failed(format!("the program ended with status {status} before it was ready: {why}")));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            launched.stop(&Grace::default())?;
+            let message = "interrupted before the program was ready; nothing was recorded";
+            return Err(Failure::Failed(message.to_owned()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -207,8 +275,9 @@ fn passing_on(seen: Arc<Mutex<Vec<u8>>>) -> Box<dyn FnMut(&str) + Send> {
 fn live(progress: &Progress, limit: Option<Duration>) -> String {
     let of = limit.map(|limit| format!(" of {:.0} s", limit.as_secs_f64())).unwrap_or_default();
     let lost = if progress.lost > 0 { format!(", {} LOST", progress.lost) } else { String::new() };
+    let steps = progress.steps.map(|steps| format!(", {steps} steps")).unwrap_or_default();
     format!(
-        "recording {:.1} s{of}: {} samples, {} waits{lost}, {} processes, {:.1} MB (Ctrl-C ends it and keeps the capture)",
+        "recording {:.1} s{of}: {} samples, {} waits{steps}{lost}, {} processes, {:.1} MB (Ctrl-C ends it and keeps the capture)",
         progress.elapsed.as_secs_f64(),
         progress.samples,
         progress.waits,

@@ -12,6 +12,8 @@ use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};
 use super::problem::{Problem, did_you_mean};
+use crate::step::StepFunction;
+
 use super::{BASE, Driver, LabFile, Ready, RecordSettings, Scenario, StepSource, StopSettings, Variant};
 
 const COMMAND: &str =
@@ -432,10 +434,15 @@ impl Reader {
         let mut fields = field.table(problems, "`step`".to_owned(), STEP)?;
         let scope = fields.take("scope");
         let function = fields.take("function");
+        let module = fields.take("module").and_then(|module| module.string(problems, "the path of a file"));
+        let module = module.map(|module| self.folder.join(module));
         fields.finish(problems);
         match (scope, function) {
             (Some(scope), None) => scope.string(problems, "the name of a scope").map(StepSource::Scope),
-            (None, Some(function)) => function.string(problems, "the name of a function").map(StepSource::Function),
+            (None, Some(function)) => {
+                let name = function.string(problems, "the name of a function")?;
+                Some(StepSource::Function(StepFunction { name, module }))
+            }
             _ => {
                 problems.add(field.span(), format!("`step` must be one of {STEP}"));
                 None

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use stepscope_lab::lab_file::{LabFile, Selection, Trial};
-use stepscope_lab::ready::StepsSeen;
 use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Event, Phase, Sample, disk};
 use stepscope_record::launch::{Launch, Launched};
@@ -30,10 +29,6 @@ impl FakeRecorder {
 }
 
 impl Recorder for FakeRecorder {
-    fn steps_seen(&self) -> StepsSeen {
-        StepsSeen::Never { reason: "the fake sees none" }
-    }
-
     fn launch(
         &self,
         launch: Launch,

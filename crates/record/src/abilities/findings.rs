@@ -1,5 +1,6 @@
 //! What was found out about this machine and user, by trying.
 
+use std::ffi::CString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem::size_of;
 use std::os::fd::FromRawFd;
@@ -169,6 +170,8 @@ pub struct Findings {
     pub machine_wide: Outcome,
     /// Wake-ups.
     pub waking: Outcome,
+    /// Calls of a program's functions (uprobes).
+    pub uprobes: Outcome,
 }
 
 /// The size of rings that a recording asks for.
@@ -224,6 +227,7 @@ impl Findings {
         match open(Scope::Machine, Kernel::Included) {
             Ok(mut events) => {
                 self.machine_wide = Outcome::Works;
+                self.uprobes = try_uprobe(&mut events, &self.executable);
                 let Ok(tracepoint) = &tracepoint else { return };
                 self.waking = add(&mut events, Kind::Waking, |events| events.waking(tracepoint));
             }
@@ -273,6 +277,7 @@ impl Findings {
             ("page faults", self.faults.to_string()),
             ("observe the whole machine", self.machine_wide.to_string()),
             ("wake-ups", self.waking.to_string()),
+            ("calls of a program's functions (uprobes)", self.uprobes.to_string()),
             ("read the memory of a launched program", self.read_memory.to_string()),
             ("ptrace a launched program", self.ptrace.to_string()),
         ]
@@ -318,6 +323,13 @@ fn open(scope: Scope, kernel: Kernel) -> io::Result<Events> {
 fn add(events: &mut Events, kind: Kind, attr: impl Fn(&Events) -> perf_event_attr) -> Outcome {
     let attr = attr(events);
     Outcome::of(events.add(kind, attr))
+}
+
+/// Opens the event of a step, of a place in our own program. It is never enabled, and so not put there.
+fn try_uprobe(events: &mut Events, executable: &str) -> Outcome {
+    let Ok(path) = CString::new(executable) else { return Outcome::default() };
+    let attr = events.entry_of(&path, 0);
+    Outcome::of(attr.and_then(|attr| events.add(Kind::Step, attr)))
 }
 
 fn sysctl<T: std::str::FromStr>(name: &str) -> Option<T> {

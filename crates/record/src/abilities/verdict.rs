@@ -14,6 +14,7 @@ pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Abil
         Dimension::Sched => findings.sched(),
         Dimension::Faults => findings.faults(),
         Dimension::Resources => Ability::Available,
+        Dimension::Steps => findings.steps(),
         Dimension::Cache | Dimension::Sharing if findings.pmu != Pmu::Counts => findings.no_counters(machine),
         _ => Ability::Missing { reason: "This version of Stepscope does not record it.".to_owned(), remedy: None },
     };
@@ -83,6 +84,23 @@ impl Findings {
              preemption, and each thread's total of waiting for a processor, are known."
         );
         Ability::with(vec![self.lack(what, Some(remedy))])
+    }
+
+    /// Steps by function. A program's own marks would need no rights.
+    fn steps(&self) -> Ability {
+        if let Some(missing) = self.nothing_works() {
+            return missing;
+        }
+        let reason = match (self.machine_wide, self.uprobes) {
+            (_, Outcome::Works) => return Ability::Available,
+            (Outcome::Works, refused) => {
+                format!("Calls of the function that is a step (uprobes) cannot be seen ({refused}): root may.")
+            }
+            _ => "Calls of the function that is a step (uprobes) can only be seen for the whole machine, which is not \
+                  permitted: root may."
+                .to_owned(),
+        };
+        Ability::Missing { reason, remedy: Some("record as root: sudo stepscope record ...".to_owned()) }
     }
 
     fn faults(&self) -> Ability {

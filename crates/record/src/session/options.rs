@@ -21,7 +21,7 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Whether the kernel's part of stacks is recorded.
     pub kernel: Kernel,
-    /// Above this many context switches a second, only every n-th stack is taken.
+    /// Above this many stacks a second at context switches and wake-ups, they are taken in one of n slices of time.
     pub max_switch_stacks_hz: u64,
     /// Where each step of the simulation begins, if steps are to be recorded.
     pub step: Option<StepPoint>,
@@ -60,7 +60,7 @@ impl Default for Options {
             stack_bytes: None,
             ring_bytes: 8 << 20,
             kernel: Kernel::Included,
-            max_switch_stacks_hz: 10_000,
+            max_switch_stacks_hz: 4_000,
             step: None,
             label: Label::default(),
         }

@@ -1,8 +1,10 @@
 //! The thread that records: rings in, log out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use linux_perf_event_reader::RawEventRecord;
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Machine, Origin, RecordingCost};
 
-use super::{Label, Options, Progress, RecordError};
+use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::live::Live;
 use crate::machine;
@@ -48,11 +50,19 @@ enum Output {
 struct Counted {
     output: Output,
     waits: u64,
+    steps: u64,
+}
+
+impl Counted {
+    fn new(output: Output) -> Self {
+        Self { output, waits: 0, steps: 0 }
+    }
 }
 
 impl Sink for Counted {
     fn take(&mut self, entry: Entry) {
         self.waits += u64::from(matches!(entry, Entry::Wait(_)));
+        self.steps += u64::from(matches!(entry, Entry::StepBegin { .. }));
         if let Output::Log { writer, .. } = &mut self.output {
             writer.take(entry);
         }
@@ -169,6 +179,7 @@ impl Recorder {
         plan.add_cpu()?;
         plan.add_switches();
         plan.add_faults();
+        plan.add_steps();
         plan.add_others();
         let Plan { dimensions, mut meanings, named, switches, .. } = plan;
         let machine = machine::describe();
@@ -182,7 +193,7 @@ impl Recorder {
             events,
             meanings: BTreeMap::new(),
             assembler: Assembler::new(Live, Follow::Tree, switches, Some(window_ns)),
-            sink: Counted { output: Output::Nowhere, waits: 0 },
+            sink: Counted::new(Output::Nowhere),
             resources,
             dimensions,
             machine,
@@ -346,7 +357,7 @@ impl Recorder {
         // Everything up to the last look has arrived.
         let now_ns = self.looked_ns;
         self.drain(now_ns);
-        let mut next = Counted { output, waits: 0 };
+        let mut next = Counted { steps: self.sink.steps, ..Counted::new(output) };
         if let Output::Log { cpu_before_ns, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
         }
@@ -370,7 +381,7 @@ impl Recorder {
         self.drain(u64::MAX);
         self.learn_program();
         self.assembler.finish(Some(end_ns), &mut self.sink);
-        let mut sink = std::mem::replace(&mut self.sink, Counted { output: Output::Nowhere, waits: 0 });
+        let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Nowhere));
         self.close(&mut sink, end_ns);
         self.sink = sink;
     }
@@ -449,6 +460,7 @@ impl Recorder {
         progress.samples = losses.samples;
         progress.lost = losses.lost_records;
         progress.waits = self.sink.waits;
+        progress.steps = self.meanings.contains_key(&Kind::Step).then_some(self.sink.steps);
         progress.processes = self.assembler.pids().count();
         progress.recorder_cpu = Duration::from_nanos(clock::thread_cpu_ns());
         progress.over = self.started && self.assembler.is_over();
@@ -600,9 +612,9 @@ impl<'a> Plan<'a> {
         self.meanings.insert(Kind::Waking, Meaning::Waking { pid_at });
         self.switches = Switches::WithWakeUps;
         let attr = self.events.waker_stacks(&tracepoint);
-        self.events
-            .add(Kind::WakerStack, attr)
-            .map_err(|error| format!("Where wakers were is missing: the tracepoint is refused for threads ({error})."))?;
+        self.events.add(Kind::WakerStack, attr).map_err(|error| {
+            format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
+        })?;
         self.meanings.insert(Kind::WakerStack, Meaning::Waking { pid_at });
         Ok(())
     }
@@ -623,6 +635,36 @@ impl<'a> Plan<'a> {
             }
         }
         self.note(Dimension::Faults, lacks);
+    }
+
+    fn add_steps(&mut self) {
+        let Some(step) = &self.options.step else { return };
+        let status = match self.add_step(step) {
+            Ok(()) => DimensionStatus::Recorded,
+            Err(reason) => DimensionStatus::Missing { reason, remedy: None },
+        };
+        self.dimensions.insert(Dimension::Steps, status);
+    }
+
+    fn add_step(&mut self, step: &StepPoint) -> Result<(), String> {
+        let function = &step.function;
+        if *self.events.scope() != Scope::Machine {
+            return Err(format!(
+                "Calls of {function} can be seen for the whole machine only, which needs root, or CAP_SYS_ADMIN."
+            ));
+        }
+        let refused = |error: io::Error| {
+            format!(
+                "The kernel refuses to report calls of {function} ({error}): it must have uprobes, which need root, \
+                 or CAP_SYS_ADMIN."
+            )
+        };
+        // The path outlives the opening of the event, which is when the kernel reads it.
+        let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
+        let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
+        self.events.add(Kind::Step, attr).map_err(refused)?;
+        self.meanings.insert(Kind::Step, Meaning::Step);
+        Ok(())
     }
 
     fn add_others(&mut self) {
