@@ -88,6 +88,7 @@ impl Example {
         self.check_whole(&captures.join("steady"));
         self.check_heavy(&captures.join("steady"));
         self.check_rank(&run);
+        self.check_steps(&run, &captures.join("steady"));
     }
 
     /// Stacks reach their roots, and samples account for the CPU time that the kernel counted.
@@ -107,6 +108,19 @@ impl Example {
             let share = row.and_then(|row| row["inclusive_share"].as_f64());
             assert!(share.is_some_and(|share| share >= least), "{function} has {share:?} %");
         }
+    }
+
+    /// Where steps can be recorded, they were, and costs are by the step.
+    fn check_steps(&self, run: &Path, capture: &Path) {
+        let info: Value = serde_json::from_slice(&fs::read(capture.join("capture.json")).unwrap()).unwrap();
+        let status = &info["dimensions"]["steps"];
+        if status["status"] == "missing" {
+            println!("skipped: steps of {}: {}", self.folder, status["reason"]);
+            return;
+        }
+        let table = json(&["rank", run.to_str().unwrap()]);
+        let cost = table["columns"].as_array().unwrap().iter().find(|column| column["name"] == "cost").unwrap();
+        assert_eq!(cost["unit"], "ns/step", "{status}");
     }
 
     /// Only owned functions are ranked, by what they cost, and nearly all cost is under one of them.
