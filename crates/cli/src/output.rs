@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_model::Table;
-use stepscope_view::{Filter, Format, Selection, Sort, Style, apply_to_all, render_all};
+use stepscope_view::{Columns, Filter, Format, Selection, Sort, Style, apply_to_all, render_all};
 
 use crate::failure::Failure;
 
@@ -26,6 +26,10 @@ pub struct TableArguments {
     /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
     #[arg(long = "filter", value_name = "CONDITION")]
     filters: Vec<Filter>,
+    /// Only these columns, in this order: names with commas between them, or `all`. A terminal shows those that have
+    /// room unless told, other formats all.
+    #[arg(long, value_name = "NAME,...|all")]
+    columns: Option<Columns>,
 }
 
 /// Rows of a table for people, unless told.
@@ -55,7 +59,7 @@ impl TableArguments {
             Some(rows) => Some(rows),
             None => unless_told,
         };
-        Selection { filters: self.filters.clone(), sort: self.sort.clone(), limit }
+        Selection { filters: self.filters.clone(), sort: self.sort.clone(), limit, columns: self.columns.clone() }
     }
 }
 

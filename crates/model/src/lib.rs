@@ -32,5 +32,5 @@ pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     CaptureInfo, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase, RecordingCost, SCHEMA,
 };
-pub use table::{Column, Kind, Row, Table, Value};
+pub use table::{Column, Importance, Kind, Row, Table, Value};
 pub use tree::{CallNode, CallTree, FrameKind};

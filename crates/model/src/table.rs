@@ -36,6 +36,21 @@ pub struct Column {
     /// How its values are shown to people; the values themselves stay exact.
     #[serde(skip)]
     pub kind: Kind,
+    /// How soon it is left out where room is short; the machine-readable formats have every column.
+    #[serde(skip)]
+    pub importance: Importance,
+}
+
+/// How soon a column is left out where room is short. The least important is the first in this order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Importance {
+    /// Answers a further question: the first to be left out.
+    Detail,
+    /// Worth its room, if there is any.
+    #[default]
+    Normal,
+    /// Without it the row says nothing: never left out.
+    Essential,
 }
 
 /// How a column's values are shown to people.
@@ -112,7 +127,19 @@ impl Table {
 impl Column {
     /// A column.
     pub fn new(name: &str, kind: Kind, unit: impl Into<String>, doc: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), unit: unit.into(), doc: doc.into(), kind }
+        Self { name: name.to_owned(), unit: unit.into(), doc: doc.into(), kind, importance: Importance::Normal }
+    }
+
+    /// The same column, as a detail: the first to be left out where room is short.
+    #[must_use]
+    pub fn detail(self) -> Self {
+        Self { importance: Importance::Detail, ..self }
+    }
+
+    /// The same column, as one without which the row says nothing.
+    #[must_use]
+    pub fn essential(self) -> Self {
+        Self { importance: Importance::Essential, ..self }
     }
 }
 
@@ -227,6 +254,15 @@ mod tests {
             serde_json::to_string(&table).unwrap(),
             r#"{"table":"hotspots","title":"On-CPU time by function","columns":[{"name":"function","unit":"","doc":"The function."},{"name":"self","unit":"cycles","doc":"Self."}],"rows":[{"function":"std::function<bool ","self":156578009190}],"notes":["A remark."]}"#
         );
+    }
+
+    #[test]
+    fn importance_orders_columns_and_is_not_told_to_programs() {
+        let column = Column::new("self", Kind::Number, "cycles", "Self.");
+        assert!(column.clone().detail().importance < column.importance);
+        assert!(column.importance < column.clone().essential().importance);
+        let written = |column: &Column| serde_json::to_string(column).unwrap();
+        assert_eq!(written(&column.clone().essential()), written(&column));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! | module | gives |
 //! |---|---|
 //! | [`format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
-//! | [`select`] | which rows, in which order: `--filter`, `--sort`, `--limit` |
+//! | [`select`] | which rows and columns, in which order: `--filter`, `--sort`, `--limit`, `--columns` |
 //! | [`flamegraph`] | a call tree as a standalone interactive SVG |
 //! | [`report`] | tables and flame graphs as one HTML page |
 //! | [`quantity`], [`shorten`], [`visible`], [`style`] | how values and names are written: units, room, safety, colour |
@@ -39,5 +39,5 @@ pub mod terminal;
 pub mod visible;
 
 pub use format::{Format, render, render_all};
-pub use select::{Filter, Selection, Sort, apply_to_all};
+pub use select::{Columns, Filter, Selection, Sort, apply_to_all};
 pub use style::{Colour, Style};

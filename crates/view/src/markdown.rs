@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use stepscope_model::{Column, Kind, Table, Value};
 
-use crate::quantity::{head_unit, quantity};
+use crate::quantity::{quantity, unit_beside_name};
 use crate::visible::visible;
 
 /// Writes the title as a bold line, the table with quantities in readable units, and the notes as a list.
@@ -40,7 +40,7 @@ fn write_line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::R
 
 fn head(column: &Column) -> String {
     let name = prose(&column.name);
-    match head_unit(column) {
+    match unit_beside_name(column) {
         "" => name,
         unit => format!("{name} ({})", prose(unit)),
     }

@@ -68,6 +68,11 @@ pub fn head_unit(column: &Column) -> &str {
     }
 }
 
+/// The [`head_unit`] to write beside the column's name: none where the name says it (`threads_first`, in threads).
+pub fn unit_beside_name(column: &Column) -> &str {
+    if column.name.split('_').any(|word| word == column.unit) { "" } else { head_unit(column) }
+}
+
 /// Units of ascending size, each with the value it stands for.
 type Scale = &'static [(f64, &'static str)];
 
@@ -222,6 +227,15 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(shown(number, Kind::Number), text);
         }
+    }
+
+    #[test]
+    fn a_head_does_not_repeat_the_unit_that_the_name_says() {
+        let unit = |name: &str, kind, unit: &str| unit_beside_name(&Column::new(name, kind, unit, "")).to_owned();
+        assert_eq!(unit("threads_first", Kind::Count, "threads"), "");
+        assert_eq!(unit("count", Kind::Count, "samples"), "samples");
+        assert_eq!(unit("share", Kind::Percent, "percent"), "%");
+        assert_eq!(unit("cost", Kind::Duration, "ns/step"), "/step");
     }
 
     #[test]

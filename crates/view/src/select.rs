@@ -1,10 +1,10 @@
-//! Which rows of a table are shown, and in which order: `--filter`, `--sort`, `--limit`.
+//! Which rows and columns of a table are shown, and in which order: `--filter`, `--sort`, `--limit`, `--columns`.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
 
 use regex::{Regex, RegexBuilder};
-use stepscope_model::{Column, Kind, Row, Table, Value};
+use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
 
 use crate::quantity::grouped;
 
@@ -17,6 +17,8 @@ pub struct Selection {
     pub sort: Option<Sort>,
     /// Rows beyond this many are left out.
     pub limit: Option<usize>,
+    /// The columns; where absent, all of them, of which a terminal shows those that have room.
+    pub columns: Option<Columns>,
 }
 
 impl Selection {
@@ -28,6 +30,7 @@ impl Selection {
         let conditions =
             self.filters.iter().map(|filter| filter.bind(table)).collect::<Result<Vec<_>, SelectionError>>()?;
         let order = self.sort.as_ref().map(|sort| sort.bind(table)).transpose()?;
+        let columns = self.columns.as_ref().map(|columns| columns.bind(table)).transpose()?;
         let all = table.rows.len();
         table.rows.retain(|row| conditions.iter().all(|condition| condition.holds(row)));
         let matching = table.rows.len();
@@ -35,6 +38,8 @@ impl Selection {
             table.notes.push(format!("{} of {} rows do not match the filter.", count(all - matching), count(all)));
         }
         if let Some((index, direction)) = order {
+            // An order by something that cannot be seen reads as none.
+            table.columns[index].importance = Importance::Essential;
             table.rows.sort_by(|a, b| compare(&a[index], &b[index], direction));
         }
         if let Some(limit) = self.limit.filter(|&limit| limit < matching) {
@@ -42,31 +47,98 @@ impl Selection {
             let left_out = count(matching - limit);
             table.notes.push(format!("{left_out} more of {} rows are left out by --limit {limit}.", count(matching)));
         }
+        if let Some(columns) = columns {
+            keep_columns(table, &columns);
+        }
         Ok(())
     }
 }
 
+/// Leaves the table these columns, in this order, and none of them for want of room.
+fn keep_columns(table: &mut Table, indices: &[usize]) {
+    let asked_for = |column: &Column| column.clone().essential();
+    table.columns = indices.iter().map(|&index| asked_for(&table.columns[index])).collect();
+    for row in &mut table.rows {
+        *row = indices.iter().map(|&index| row[index].clone()).collect();
+    }
+}
+
 /// Applies a selection to each of several tables, as far as it speaks of columns that the table has: an order or a
-/// condition that one table understands need not fit the others. A filter that names no table's column is a pattern
+/// condition that one table understands need not fit the others, and a table that has none of the named columns keeps
+/// its own. A filter that names no table's column is a pattern
 /// for all of them, as it is for one.
 ///
 /// # Errors
-/// Those of [`Selection::apply`]; an order by a column that none of the tables has.
+/// Those of [`Selection::apply`]; an order by a column, or a column by name, that none of the tables has.
 pub fn apply_to_all(selection: &Selection, tables: &mut [Table]) -> Result<(), SelectionError> {
     let sorted = |table: &Table| selection.sort.as_ref().is_some_and(|sort| table.column(&sort.column).is_some());
     let orders_any = tables.iter().any(sorted);
     let names_column = |filter: &Filter| tables.iter().any(|table| filter.split(table).is_some());
     let (conditions, patterns): (Vec<_>, Vec<_>) = selection.filters.iter().partition(|filter| names_column(filter));
+    let unknown = |name: &&String| tables.iter().all(|table| table.column(name).is_none());
+    if let (Some(Columns::Named(names)), Some(table)) = (&selection.columns, tables.first()) {
+        names.iter().find(unknown).map_or(Ok(()), |name| column_index(table, name).map(drop))?;
+    }
     for table in tables {
         let conditions = conditions.iter().filter(|filter| filter.split(table).is_some());
         let part = Selection {
             filters: conditions.chain(&patterns).map(|filter| (*filter).clone()).collect(),
             sort: selection.sort.clone().filter(|_| !orders_any || sorted(table)),
             limit: selection.limit,
+            columns: selection.columns.as_ref().and_then(|columns| columns.known_in(table)),
         };
         part.apply(table)?;
     }
     Ok(())
+}
+
+/// Which columns are shown. Written `all`, or `NAME,NAME,...` in the order wanted.
+///
+/// Both are promises: on a terminal too, none of these columns is left out for want of room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// Every column that the table has.
+    All,
+    /// These, in this order.
+    Named(Vec<String>),
+}
+
+/// A list of columns without a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no column is named; write names with commas between them, or `all`")]
+pub struct NoColumns;
+
+impl FromStr for Columns {
+    type Err = NoColumns;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        let mut names: Vec<String> = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+        if names.is_empty() { Err(NoColumns) } else { Ok(Self::Named(names)) }
+    }
+}
+
+impl Columns {
+    fn bind(&self, table: &Table) -> Result<Vec<usize>, SelectionError> {
+        match self {
+            Self::All => Ok((0..table.columns.len()).collect()),
+            Self::Named(names) => names.iter().map(|name| column_index(table, name)).collect(),
+        }
+    }
+
+    /// The part of them that a table has, if it has any.
+    fn known_in(&self, table: &Table) -> Option<Self> {
+        let Self::Named(names) = self else { return Some(self.clone()) };
+        let known: Vec<String> = names.iter().filter(|name| table.column(name).is_some()).cloned().collect();
+        (!known.is_empty()).then_some(Self::Named(known))
+    }
 }
 
 fn count(rows: usize) -> String {
@@ -445,6 +517,45 @@ mod tests {
         assert_eq!(tables.each_ref().map(|table| table.rows.len()), [1, 1]);
         let selection = Selection { sort: Some("nothing".parse().unwrap()), ..Selection::default() };
         assert!(matches!(apply_to_all(&selection, &mut tables), Err(SelectionError::UnknownColumn { .. })));
+    }
+
+    fn columns_of(columns: &str, table: &mut Table) -> Result<Vec<String>, SelectionError> {
+        Selection { columns: Some(columns.parse().unwrap()), ..Selection::default() }.apply(table)?;
+        Ok(table.columns.iter().map(|column| column.name.clone()).collect())
+    }
+
+    #[test]
+    fn named_columns_are_shown_in_the_order_asked_for_and_are_not_left_out() {
+        let mut table = table();
+        assert_eq!(columns_of("share, function,share,", &mut table).unwrap(), ["share", "function"]);
+        assert_eq!(table.rows[1], [Value::from(50.0), "Run".into()]);
+        assert!(table.columns.iter().all(|column| column.importance == Importance::Essential));
+        assert_eq!(columns_of("all", &mut table).unwrap(), ["share", "function"]);
+        assert!(matches!(columns_of("self", &mut table), Err(SelectionError::UnknownColumn { .. })));
+        assert_eq!(" , ".parse::<Columns>(), Err(NoColumns));
+    }
+
+    #[test]
+    fn rows_are_sorted_and_filtered_by_columns_that_are_not_shown_and_the_order_is_seen_if_all_are() {
+        let mut table = table();
+        let columns = Some("function".parse().unwrap());
+        let sort: Option<Sort> = Some("self:asc".parse().unwrap());
+        let filters = vec!["owned=yes".into()];
+        Selection { columns, sort: sort.clone(), filters, limit: None }.apply(&mut table).unwrap();
+        assert_eq!(table.rows, [vec![Value::from("Run")], vec!["step<int>".into()]]);
+        let mut table = self::table();
+        Selection { sort, ..Selection::default() }.apply(&mut table).unwrap();
+        assert_eq!(table.columns[2].importance, Importance::Essential);
+    }
+
+    #[test]
+    fn of_several_tables_each_shows_the_named_columns_that_it_has() {
+        let other = Table::new("threads", "Threads", vec![Column::new("thread", Kind::Text, "", "")]);
+        let mut tables = [table(), other];
+        let named = |names: &str| Selection { columns: Some(names.parse().unwrap()), ..Selection::default() };
+        apply_to_all(&named("share"), &mut tables).unwrap();
+        assert_eq!(tables.each_ref().map(|table| table.columns[0].name.as_str()), ["share", "thread"]);
+        assert!(apply_to_all(&named("thread,nothing"), &mut tables).is_err());
     }
 
     #[test]

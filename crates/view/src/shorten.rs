@@ -48,6 +48,29 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     }))
 }
 
+/// The rows of a tree, names indented by two spaces a level, in at most `columns` columns each.
+///
+/// Names keep their end, which says what is called: they take the form of a [`label`]. The indentation gives way as far
+/// as it must: one space a level; and where the tree is deeper than even that leaves room for, the rows beyond stay where
+/// it ends, behind an ellipsis.
+pub fn shorten_indented(rows: &mut [String], columns: usize) {
+    const ROOM_OF_A_NAME: usize = 28;
+    let level = |row: &str| (row.len() - row.trim_start_matches(' ').len()) / 2;
+    let deepest = rows.iter().map(|row| level(row)).max().unwrap_or(0);
+    let room = columns.saturating_sub(ROOM_OF_A_NAME.min(columns / 2 + 1));
+    let step = if deepest * 2 <= room { 2 } else { 1 };
+    for row in rows {
+        let indent = match level(row) * step {
+            indent if indent <= room => " ".repeat(indent),
+            _ => format!("{}{ELLIPSIS}", " ".repeat(room.saturating_sub(1))),
+        };
+        let name = row.trim_start_matches(' ');
+        let left = columns.saturating_sub(indent.width());
+        let name = label(name, left).unwrap_or_else(|| shorten(name, left));
+        *row = format!("{indent}{name}");
+    }
+}
+
 /// A pair of brackets and what is in them, as byte positions of the opening and the closing bracket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Brackets {
@@ -285,6 +308,38 @@ mod tests {
         assert_eq!(shorten("abcdef", 1), "…");
         assert_eq!(shorten("abcdef", 0), "…");
         assert_eq!(shorten("abcdef", 6), "abcdef");
+    }
+
+    #[test]
+    fn rows_of_a_tree_keep_the_ends_of_their_names_and_their_indentation() {
+        let mut rows = [
+            "all",
+            "  core::ops::function::FnOnce::call_once",
+            "    std::panicking::catch_unwind::<core::panic::AssertUnwindSafe<F>, ()>",
+        ]
+        .map(str::to_owned);
+        shorten_indented(&mut rows, 36);
+        assert_eq!(rows, ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>"]);
+    }
+
+    #[test]
+    fn a_deep_tree_is_indented_less_and_no_further_than_leaves_room_for_names() {
+        let row = |level: usize| format!("{}gz::sim::v11::systems::Physics::Update", "  ".repeat(level));
+        let mut rows = [0, 10, 40].map(row);
+        shorten_indented(&mut rows, 50);
+        assert_eq!(
+            rows,
+            [
+                "gz::sim::v11::systems::Physics::Update".to_owned(),
+                format!("{}gz::sim::v11::systems::Physics::Update", " ".repeat(10)),
+                format!("{}…Physics::Update", " ".repeat(23)),
+            ]
+        );
+        let mut rows = (0..200).map(row).collect::<Vec<_>>();
+        for columns in (1..120).rev() {
+            shorten_indented(&mut rows, columns);
+            assert!(rows.iter().all(|row| row.width() <= columns), "{columns}");
+        }
     }
 
     #[test]

@@ -8,24 +8,32 @@
 //! note: …
 //! ```
 //!
-//! Names are whole unless the terminal is too narrow; then the widest columns of text give way, each by
-//! [shortening](crate::shorten::shorten) its names. No column is left out: what still does not fit is wrapped by the
-//! terminal.
+//! Where nothing limits the width of a line (a file, a pipe), all columns are there and all names are whole. On a terminal
+//! no row is wrapped. What has no room is left out by its [importance](Importance), and the last line says so:
+//!
+//! 1. Essential columns, the first column, and what the reader asked for by name always stay.
+//! 2. The others are taken in as long as the names in the essential columns have [their part of the line](NameRoom);
+//!    normal columns first, then details, then those in which nothing is known.
+//! 3. Names share what is left; those that do not fit are [shortened](crate::shorten::shorten).
+//!
+//! A single row that does not fit is shown as a list instead, a column a line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Importance, Kind, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
-use crate::quantity::{MISSING, Quantity, head_unit, quantity};
-use crate::shorten::shorten;
+use crate::quantity::{MISSING, Quantity, quantity, unit_beside_name};
+use crate::shorten::{shorten, shorten_indented};
 use crate::style::{Role, Style};
 use crate::visible::visible;
 
 const GAP: &str = "  ";
 /// Text narrower than this tells too little: columns are not shortened further.
 const NARROWEST_TEXT: usize = 12;
+/// Text beside the names (modules, sources) has so much while names are short of room.
+const WIDEST_BESIDE: usize = 24;
 /// Width to which notes are wrapped where nothing limits the width of a line.
 const NOTE_WIDTH: usize = 100;
 
@@ -34,9 +42,25 @@ const NOTE_WIDTH: usize = 100;
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let columns = laid_out(table, style.width);
-    let owned = table.columns.iter().position(|column| column.name == "owned" && column.kind == Kind::Flag);
+    let Layout { columns, left_out, form } = Layout::of(table, style.width);
     writeln!(out, "{}", Role::Title.paint(&visible(&table.title), style.colour))?;
+    match form {
+        Form::Rows => write_rows(table, &columns, style, out)?,
+        Form::List => write_list(table, style, out)?,
+    }
+    if table.rows.is_empty() {
+        writeln!(out, "{}", Role::Faint.paint("(no rows)", style.colour))?;
+    }
+    for note in table.notes.iter().map(String::as_str).chain(said(&left_out).as_deref()) {
+        for line in wrapped("note: ", &visible(note), style.width.unwrap_or(NOTE_WIDTH)) {
+            writeln!(out, "{}", Role::Faint.paint(&line, style.colour))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_rows(table: &Table, columns: &[Shown], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let owned = table.columns.iter().position(|column| column.name == "owned" && column.kind == Kind::Flag);
     if !columns.is_empty() {
         write_line(columns.iter().map(|column| (&column.head, Role::Head, column)), style, out)?;
     }
@@ -48,15 +72,36 @@ pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
         });
         write_line(cells, style, out)?;
     }
-    if table.rows.is_empty() {
-        writeln!(out, "{}", Role::Faint.paint("(no rows)", style.colour))?;
-    }
-    for note in &table.notes {
-        for line in wrapped("note: ", &visible(note), style.width.unwrap_or(NOTE_WIDTH)) {
-            writeln!(out, "{}", Role::Faint.paint(&line, style.colour))?;
-        }
+    Ok(())
+}
+
+/// The first row, a column a line.
+fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let names: Vec<String> = table.columns.iter().map(|column| visible(&column.name).into_owned()).collect();
+    let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
+    let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
+    for ((name, column), value) in names.iter().zip(&table.columns).zip(&table.rows[0]) {
+        let shown = quantity(value, column.kind).to_string();
+        let unit = match unit_beside_name(column) {
+            unit if unit.is_empty() || *value == Value::Missing => String::new(),
+            unit => format!(" {unit}"),
+        };
+        let shown = format!("{}{unit}", visible(&shown));
+        let shown = shorten(&shown, room);
+        let padding = " ".repeat(longest - name.width());
+        writeln!(out, "{name}{padding}{GAP}{}", role(&shown, Kind::Text, false).paint(&shown, style.colour))?;
     }
     Ok(())
+}
+
+/// Which columns are left out, and how to see them.
+fn said(left_out: &[&str]) -> Option<String> {
+    let them = match left_out.len() {
+        0 => return None,
+        1 => "1 column has no room here",
+        several => &format!("{several} columns have no room here"),
+    };
+    Some(format!("{them}: {}. Choose with `--columns NAME,...|all`; `--format tsv` has them all.", left_out.join(", ")))
 }
 
 /// A column as it is shown.
@@ -65,15 +110,95 @@ struct Shown {
     cells: Vec<String>,
     kind: Kind,
     width: usize,
+    importance: Importance,
 }
 
-fn laid_out(table: &Table, width: Option<usize>) -> Vec<Shown> {
-    let mut columns: Vec<Shown> =
-        table.columns.iter().enumerate().map(|(index, column)| shown(table, index, column)).collect();
-    if let Some(width) = width {
-        narrow(&mut columns, width);
+impl Shown {
+    fn is_name(&self) -> bool {
+        self.kind == Kind::Text && self.importance == Importance::Essential
     }
-    columns
+}
+
+/// Whether a table's rows are lines, or its only row is a list.
+enum Form {
+    Rows,
+    List,
+}
+
+/// How a table is shown.
+struct Layout<'t> {
+    columns: Vec<Shown>,
+    left_out: Vec<&'t str>,
+    form: Form,
+}
+
+impl<'t> Layout<'t> {
+    fn of(table: &'t Table, width: Option<usize>) -> Self {
+        let all: Vec<Shown> =
+            table.columns.iter().enumerate().map(|(index, column)| shown(table, index, column)).collect();
+        let Some(width) = width else {
+            return Self { columns: all, left_out: Vec::new(), form: Form::Rows };
+        };
+        let has_room = with_room(table, &all, width);
+        if table.rows.len() == 1 && (has_room.contains(&false) || least_width(&all) > width) {
+            return Self { columns: Vec::new(), left_out: Vec::new(), form: Form::List };
+        }
+        let name = |(column, _): (&'t Column, &bool)| column.name.as_str();
+        let left_out = table.columns.iter().zip(&has_room).filter(|(_, has_room)| !**has_room).map(name).collect();
+        let mut columns: Vec<Shown> =
+            all.into_iter().zip(&has_room).filter(|(_, has_room)| **has_room).map(|(column, _)| column).collect();
+        narrow(&mut columns, width);
+        Self { columns, left_out, form: Form::Rows }
+    }
+}
+
+/// The part of a line that the essential columns of text need before a column of this importance is taken in: a column
+/// that is worth its room has two fifths of the line beside it, a detail three fifths, and more where there are several.
+struct NameRoom {
+    names: usize,
+    width: usize,
+}
+
+impl NameRoom {
+    fn of_each(&self, beside: Importance) -> usize {
+        let fifths = match beside {
+            Importance::Detail => 3,
+            Importance::Normal | Importance::Essential => 2,
+        };
+        let several = self.names.saturating_sub(1);
+        self.width * (fifths + several).min(5) / 5 / self.names.max(1)
+    }
+}
+
+/// One flag a column: whether it has room on a line of this width.
+fn with_room(table: &Table, columns: &[Shown], width: usize) -> Vec<bool> {
+    let names = NameRoom { names: columns.iter().filter(|column| column.is_name()).count(), width };
+    let wanted = |column: &Shown, beside: Importance| match column.kind {
+        Kind::Text if column.is_name() => column.width.min(names.of_each(beside).max(NARROWEST_TEXT)),
+        Kind::Text => column.width.min(WIDEST_BESIDE),
+        _ => column.width,
+    };
+    let nothing_known =
+        |index: usize| !table.rows.is_empty() && table.rows.iter().all(|row| row[index] == Value::Missing);
+    let mut has_room: Vec<bool> = columns.iter().map(|column| column.importance == Importance::Essential).collect();
+    let mut order: Vec<usize> = (0..columns.len()).filter(|&index| !has_room[index]).collect();
+    order.sort_by_key(|&index| (nothing_known(index), std::cmp::Reverse(columns[index].importance), index));
+    for candidate in order {
+        has_room[candidate] = true;
+        let beside = columns[candidate].importance;
+        let taken = columns.iter().zip(&has_room).filter(|(_, has_room)| **has_room);
+        let widths: usize = taken.map(|(column, _)| wanted(column, beside) + GAP.len()).sum();
+        has_room[candidate] = widths.saturating_sub(GAP.len()) <= width;
+    }
+    has_room
+}
+
+/// Width of a line of all these columns with every text as narrow as it may be.
+fn least_width(columns: &[Shown]) -> usize {
+    let least =
+        |column: &Shown| if column.kind == Kind::Text { column.width.min(NARROWEST_TEXT) } else { column.width };
+    let widths: usize = columns.iter().map(|column| least(column) + GAP.len()).sum();
+    widths.saturating_sub(GAP.len())
 }
 
 fn shown(table: &Table, index: usize, column: &Column) -> Shown {
@@ -82,13 +207,14 @@ fn shown(table: &Table, index: usize, column: &Column) -> Shown {
         Kind::Text => values.map(|value| visible(&quantity(value, column.kind).number).into_owned()).collect(),
         kind => with_aligned_units(values.map(|value| quantity(value, kind))),
     };
-    let head = match head_unit(column) {
+    let head = match unit_beside_name(column) {
         "" => column.name.clone(),
         unit => format!("{}[{unit}]", column.name),
     };
     let head = visible(&head).into_owned();
     let width = cells.iter().map(|cell: &String| cell.width()).max().unwrap_or(0).max(head.width());
-    Shown { head, cells, kind: column.kind, width }
+    let importance = if index == 0 { Importance::Essential } else { column.importance };
+    Shown { head, cells, kind: column.kind, width, importance }
 }
 
 /// Numbers and their units, the units of one width so that the numbers end at the same column.
@@ -106,18 +232,40 @@ fn with_aligned_units(quantities: impl Iterator<Item = Quantity>) -> Vec<String>
     quantities.iter().map(cell).collect()
 }
 
-/// Takes room from the widest columns of text until the table fits, or none of them can give more.
+/// Takes room from the widest columns of text until the table fits, or none of them can give more: from those beside the
+/// names first, which have at most [`WIDEST_BESIDE`] while a name is short of room.
 fn narrow(columns: &mut [Shown], width: usize) {
     let gaps = GAP.len() * columns.len().saturating_sub(1);
     let fixed: usize =
         columns.iter().filter(|column| column.kind != Kind::Text).map(|column| column.width).sum::<usize>() + gaps;
-    let natural: Vec<usize> =
-        columns.iter().filter(|column| column.kind == Kind::Text).map(|column| column.width).collect();
-    let cap = widest_that_fits(&natural, width.saturating_sub(fixed)).max(NARROWEST_TEXT);
-    for column in columns.iter_mut().filter(|column| column.kind == Kind::Text && column.width > cap) {
-        column.width = cap.max(column.head.width());
-        for cell in &mut column.cells {
-            if let Cow::Owned(short) = shorten(cell, column.width) {
+    let room = width.saturating_sub(fixed);
+    let widths = |wanted: fn(&Shown) -> bool| -> Vec<usize> {
+        columns.iter().filter(|column| wanted(column)).map(|column| column.width).collect()
+    };
+    let (names, beside) = (widths(Shown::is_name), widths(|column| column.kind == Kind::Text && !column.is_name()));
+    let reserved: usize = beside.iter().map(|width| (*width).min(WIDEST_BESIDE)).sum();
+    let cap_names = widest_that_fits(&names, room.saturating_sub(reserved)).max(NARROWEST_TEXT);
+    let used: usize = names.iter().map(|width| (*width).min(cap_names)).sum();
+    let cap_beside = widest_that_fits(&beside, room.saturating_sub(used)).max(NARROWEST_TEXT);
+    for column in columns.iter_mut().filter(|column| column.kind == Kind::Text) {
+        let cap = if column.is_name() { cap_names } else { cap_beside };
+        if column.width > cap {
+            column.cut(cap);
+        }
+    }
+}
+
+impl Shown {
+    /// Shortens the texts of a column, those of a tree with their indentation.
+    fn cut(&mut self, width: usize) {
+        self.width = width;
+        self.head = shorten(&self.head, width).into_owned();
+        if self.cells.iter().any(|cell| cell.starts_with(' ')) {
+            shorten_indented(&mut self.cells, width);
+            return;
+        }
+        for cell in &mut self.cells {
+            if let Cow::Owned(short) = shorten(cell, width) {
                 *cell = short;
             }
         }

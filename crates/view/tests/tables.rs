@@ -76,15 +76,81 @@ fn a_table_for_a_narrow_terminal_has_shorter_names_and_colour() {
 }
 
 #[test]
-fn no_line_is_wider_than_the_terminal_as_long_as_names_can_give_way() {
+fn no_row_is_wider_than_the_terminal() {
     use unicode_width::UnicodeWidthStr;
     let table = hotspots();
-    for width in 100..260 {
+    for width in 40..260 {
         let text = rendered(&table, Format::Table, Style { width: Some(width), colour: Colour::Never });
         for line in text.lines() {
             assert!(line.width() <= width, "{width} columns: {line}");
         }
     }
+}
+
+/// The columns in the head of a table at this width, and its notes.
+fn shown_at(table: &Table, width: usize) -> (Vec<String>, String) {
+    let text = rendered(table, Format::Table, Style { width: Some(width), colour: Colour::Never });
+    let head = text.lines().nth(1).unwrap().split_whitespace();
+    let names = head.map(|head| head.split('[').next().unwrap().to_owned()).collect();
+    let notes = text.split_once("note: ").map_or("", |(_, notes)| notes);
+    (names, notes.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// ```text
+/// function (essential, 60 wide)  module (10)  calls (detail, 5)  self (6)  late (all missing, 4)
+/// ```
+fn of_importances() -> Table {
+    let column = |name: &str, kind| Column::new(name, kind, "", "");
+    let mut table = Table::new(
+        "t",
+        "T",
+        vec![
+            column("function", Kind::Text).essential(),
+            column("module", Kind::Text),
+            column("calls", Kind::Count).detail(),
+            column("self", Kind::Count),
+            column("late", Kind::Count),
+        ],
+    );
+    for _ in 0..2 {
+        table.push(vec!["f".repeat(60).into(), "libsim.so1".into(), 1.into(), 123_456.into(), Value::Missing]);
+    }
+    table
+}
+
+#[test]
+fn columns_are_left_out_by_importance_and_the_last_line_says_which() {
+    let table = of_importances();
+    let all = ["function", "module", "calls", "self", "late"];
+    assert_eq!(shown_at(&table, 100).0, all);
+    // Beside two fifths of the line there is room for 30 columns, beside three fifths for 20.
+    let (names, notes) = shown_at(&table, 50);
+    assert_eq!(names, ["function", "module", "self", "late"]);
+    assert_eq!(
+        notes,
+        "1 column has no room here: calls. Choose with `--columns NAME,...|all`; `--format tsv` has them all."
+    );
+    let (names, _) = shown_at(&table, 40);
+    assert_eq!(names, ["function", "module", "self"]);
+}
+
+#[test]
+fn columns_that_were_asked_for_are_not_left_out() {
+    let mut table = of_importances();
+    Selection { columns: Some("all".parse().unwrap()), ..Selection::default() }.apply(&mut table).unwrap();
+    assert_eq!(shown_at(&table, 40).0, ["function", "module", "calls", "self", "late"]);
+}
+
+#[test]
+fn one_row_that_does_not_fit_is_a_list() {
+    let mut table = of_importances();
+    table.rows.truncate(1);
+    let text = |width| rendered(&table, Format::Table, Style { width: Some(width), colour: Colour::Never });
+    assert_eq!(
+        text(40),
+        "T\nfunction  fffffffffff…ffffffffffffffffff\nmodule    libsim.so1\ncalls     1\nself      123,456\nlate      –\n"
+    );
+    assert_eq!(text(120).lines().count(), 3);
 }
 
 #[test]
