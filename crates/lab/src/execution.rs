@@ -129,13 +129,13 @@ impl Execution<'_, '_> {
 
     fn launch(&mut self) -> Result<Live, String> {
         let scenario = &self.trial.scenario;
-        fs::create_dir_all(self.folder)
-            .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
         let watch = scenario.ready.as_ref().map(|ready| Watch::new(ready, &mut TreeSurroundings::before_launch()));
         let output = self.folder.join(OUTPUT_FILE);
         let launch = Launch::new(&scenario.command).directory(&scenario.cwd).output(Output::File(output.clone()));
         let launch = scenario.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
         let step = self.find_step(&launch)?;
+        fs::create_dir_all(self.folder)
+            .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
         let first = self.first_phase();
         let order = Order {
             dimensions: scenario.record.dimensions.iter().copied().collect(),

@@ -213,7 +213,8 @@ fn every_key_and_dimension_is_documented() {
     let keys = EVERY_KEY.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
     let inner =
         ["namespaces", "modules", "sources", "timeout_s", "warmup_s", "duration_s", "log_regex", "port", "file"];
-    let rest = ["steps", "after_s", "scope", "function", "module", "interrupt_s", "terminate_s", "drivers", "scenarios"];
+    let rest =
+        ["steps", "after_s", "scope", "function", "module", "interrupt_s", "terminate_s", "drivers", "scenarios"];
     let dimensions = Dimension::ALL.map(Dimension::name);
     for key in keys.chain(inner).chain(rest).chain(dimensions) {
         let there = ["`KEY", "`loading.KEY", "`steady.KEY", "{ KEY = "]
