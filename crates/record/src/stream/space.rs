@@ -32,6 +32,7 @@ pub(super) struct AddressSpace {
     after_call: FxHashMap<u64, bool>,
     /// By thread, the last stack of which more than the copy was seen.
     remembered: FxHashMap<u32, Remembered>,
+    live: LivePieces,
 }
 
 /// Whether a mapping has unwind tables.
@@ -50,6 +51,7 @@ impl AddressSpace {
             frames: FxHashMap::default(),
             after_call: FxHashMap::default(),
             remembered: FxHashMap::default(),
+            live: LivePieces::default(),
         }
     }
 
@@ -209,18 +211,57 @@ struct StackMemory<'a, W> {
     live: &'a mut LivePieces,
 }
 
-/// Pieces of live memory, by their starts.
+/// Pieces of live memory, kept from walk to walk for their allocations alone.
 #[derive(Default)]
 struct LivePieces {
-    pieces: Vec<(u64, Vec<u8>)>,
-    used: bool,
+    pieces: Vec<Piece>,
+    /// Those that belong to this walk.
+    used: usize,
+}
+
+/// A piece of memory: so much of what was asked for as could be read.
+struct Piece {
+    start: u64,
+    asked: usize,
+    read: usize,
+    bytes: Vec<u8>,
+}
+
+impl LivePieces {
+    fn is_used(&self) -> bool {
+        self.used > 0
+    }
+
+    /// The piece that holds an address; read now, if there is none.
+    fn at(&mut self, address: u64, read: impl FnOnce(u64, &mut [u8]) -> usize) -> &Piece {
+        let holds = |piece: &Piece| {
+            address.checked_sub(piece.start).is_some_and(|at| at + 8 <= piece.asked as u64)
+        };
+        if let Some(index) = self.pieces[..self.used].iter().position(holds) {
+            return &self.pieces[index];
+        }
+        // Most walks that leave the copy need a page or two; those that need more go on for long.
+        let asked = (PAGE_BYTES as usize) << self.used.min(MAX_PIECE_DOUBLINGS);
+        if self.used == self.pieces.len() {
+            self.pieces.push(Piece { start: 0, asked: 0, read: 0, bytes: Vec::new() });
+        }
+        let piece = &mut self.pieces[self.used];
+        self.used += 1;
+        piece.start = address & !(PAGE_BYTES - 1);
+        piece.asked = asked;
+        if piece.bytes.len() < asked {
+            piece.bytes.resize(asked, 0);
+        }
+        piece.read = read(piece.start, &mut piece.bytes[..asked]).min(asked);
+        piece
+    }
 }
 
 const PAGE_BYTES: u64 = 4096;
 /// No code is mapped below (`vm.mmap_min_addr`, by default).
 const LOWEST_CODE: u64 = 64 << 10;
-/// Unwinding goes up the stack, so much is read at once.
-const LIVE_PIECE_BYTES: usize = 32 << 10;
+/// Unwinding goes up the stack: each piece that is read is larger than the one before, up to 32 pages.
+const MAX_PIECE_DOUBLINGS: usize = 5;
 /// How far beyond the copy live memory is trusted to belong to the same stack.
 const LIVE_REACH_BYTES: u64 = 8 << 20;
 
@@ -238,22 +279,10 @@ impl<W: World> StackMemory<'_, W> {
     }
 
     fn live_word(&mut self, address: u64) -> Result<u64, ()> {
-        self.live.used = true;
-        let pieces = &mut self.live.pieces;
-        let holds = |(start, bytes): &(u64, Vec<u8>)| {
-            address.checked_sub(*start).is_some_and(|at| at + 8 <= (bytes.len() as u64).max(PAGE_BYTES))
-        };
-        let index = pieces.iter().position(holds).unwrap_or_else(|| {
-            let start = address & !(PAGE_BYTES - 1);
-            let mut bytes = vec![0; LIVE_PIECE_BYTES];
-            let read = self.world.read_memory(self.stack.pid, start, &mut bytes);
-            bytes.truncate(read);
-            pieces.push((start, bytes));
-            pieces.len() - 1
-        });
-        let (start, bytes) = &pieces[index];
-        let at = (address - start) as usize;
-        let bytes = bytes.get(at..at + 8).ok_or(())?;
+        let (world, pid) = (&mut *self.world, self.stack.pid);
+        let piece = self.live.at(address, |start, into| world.read_memory(pid, start, into));
+        let at = (address - piece.start) as usize;
+        let bytes = piece.bytes[..piece.read].get(at..at + 8).ok_or(())?;
         Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     }
 }
@@ -339,8 +368,10 @@ impl AddressSpace {
                 return Ending::Root;
             }
             (true, Some(_)) => {
-                let frames = frames[begin..].to_vec();
-                self.remembered.insert(stack.tid, Remembered { states: walked.states, frames });
+                let remembered = self.remembered.entry(stack.tid).or_default();
+                remembered.states = walked.states;
+                remembered.frames.clear();
+                remembered.frames.extend_from_slice(&frames[begin..]);
                 return Ending::Continued;
             }
             (false, None) => {}
@@ -366,7 +397,8 @@ impl AddressSpace {
     ) -> Walked {
         let mut registers = stack.registers.native();
         let mut address = FrameAddress::from_instruction_pointer(stack.registers.ip);
-        let mut live = LivePieces::default();
+        let mut live = std::mem::take(&mut self.live);
+        live.used = 0;
         let mut walked =
             Walked { reached_root: false, exact: None, last: stack.registers.ip, states: Vec::with_capacity(64) };
         loop {
@@ -390,7 +422,7 @@ impl AddressSpace {
                     self.step(address, &mut registers, caches, &mut memory)
                 }
             };
-            if live.used && walked.exact.is_none() {
+            if live.is_used() && walked.exact.is_none() {
                 walked.exact = Some(walked.states.len());
             }
             address = match next.map(|next| next.and_then(FrameAddress::from_return_address)) {
@@ -402,6 +434,7 @@ impl AddressSpace {
                 Err(()) => break,
             };
         }
+        self.live = live;
         walked
     }
 
