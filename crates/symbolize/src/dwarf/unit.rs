@@ -222,7 +222,7 @@ impl<'data> ChainWalk<'_, 'data> {
             }
         };
         let Entry { dwarf, unit, .. } = self.entry;
-        if let Some(value) = attributes.ranges.clone() {
+        if let Some(value) = attributes.ranges {
             let Some(mut ranges) = dwarf.attr_ranges(unit, value)? else { return Ok(()) };
             while let Some(range) = ranges.next()? {
                 in_range(range.begin, range.end);
