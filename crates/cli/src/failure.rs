@@ -11,6 +11,8 @@ pub enum Failure {
     Usage(String),
     /// It made sense, but could not be done (exit code 1).
     Failed(String),
+    /// The user interrupted it before there was anything to keep (exit code 130).
+    Interrupted(String),
     /// The reader of our output went away, as `head` does: not worth a word.
     ReaderGone,
 }
@@ -21,6 +23,7 @@ impl Failure {
         let (message, code) = match self {
             Failure::Usage(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
+            Failure::Interrupted(message) => (message, 130),
             Failure::ReaderGone => return ExitCode::SUCCESS,
         };
         eprintln!("stepscope: {message}");
@@ -37,10 +40,25 @@ impl Failure {
 }
 
 /// Typed errors of the rooms below already say what happened, where, and what to do.
-impl<E: Error> From<E> for Failure {
+impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Failure::Failed(with_sources(&error))
+        match reader_is_gone(&error) {
+            true => Failure::ReaderGone,
+            false => Failure::Failed(with_sources(&error)),
+        }
     }
+}
+
+/// Whether writing failed because nobody reads any more, as when `head` has seen enough.
+fn reader_is_gone(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn with_sources(error: &dyn Error) -> String {

@@ -15,10 +15,28 @@ use crate::progress;
 
 /// Reads a capture folder, a file of another tool, or standard input (`-`).
 pub fn capture(path: &Path) -> Result<Capture, Failure> {
-    match path.is_file() || path == Path::new("-") {
-        true => import(path, &ImportOptions::default()),
-        false => Ok(disk::read(path)?),
+    if path.is_file() || path == Path::new("-") {
+        return import(path, &ImportOptions::default());
     }
+    if path.is_dir() && !disk::is_capture(path) && !path.join(disk::RAW_LOG_FILE).exists() {
+        let inside = Run::open(path).map(|run| run.captures()).unwrap_or_default();
+        if let Some(first) = inside.first() {
+            let (name, count) = (path.display(), inside.len());
+            return Err(Failure::Usage(format!(
+                "{name}: a run of {count} captures: name one of them, such as {}; `stepscope rank` and `report` take the \
+                 whole run",
+                first.display()
+            )));
+        }
+    }
+    Ok(disk::read(path)?)
+}
+
+/// What the lab file says is owned, of the run that this capture lies in (at `RUN/SCENARIO/VARIANT/PHASE`).
+pub fn ownership_beside(capture: &Path) -> Option<Ownership> {
+    let capture = capture.canonicalize().ok()?;
+    let lab = capture.ancestors().nth(3)?.join(FILE_NAME);
+    LabFile::read(&lab).ok().map(|lab| lab.owned)
 }
 
 /// Reads a file of another tool, or standard input (`-`).
@@ -69,6 +87,7 @@ pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
     for source in sources {
         if !source.is_dir() || disk::is_capture(source) || source.join(disk::RAW_LOG_FILE).exists() {
             loaded.captures.push(capture(source)?);
+            loaded.ownership = loaded.ownership.or_else(|| ownership_beside(source));
             continue;
         }
         let run = Run::open(source)?;

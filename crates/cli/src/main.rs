@@ -25,7 +25,8 @@ struct CommandLine {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted.
+Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted
+(a recording that is interrupted is kept, and done).
 The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
 
 fn main() -> ExitCode {

@@ -119,7 +119,7 @@ fn an_interrupt_keeps_the_capture_and_leaves_nothing_running() {
     let simulated = fs::read_to_string(folder.path().join("pid")).unwrap();
     assert!(!Path::new("/proc").join(simulated.trim()).exists(), "the simulator is still running");
     let table = json(&stepscope(folder.path(), &["show", "c", "--view", "summary", "--format", "json"]));
-    assert!(table["rows"][0]["samples"].as_u64().unwrap() > 100, "{table}");
+    assert!(table["rows"][0]["samples"].as_u64().unwrap() > 10, "{table}");
 }
 
 #[test]

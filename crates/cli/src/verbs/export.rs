@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_analyze::Owned;
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::select::Selection;
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
@@ -48,13 +49,14 @@ impl Export {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let format = self.chosen_format()?;
         let capture = load::capture(&self.capture)?;
+        let ownership = load::ownership_beside(&self.capture);
         let options = ExportOptions {
             evidence: self.evidence(&capture, format)?,
             measure: if self.counts { Measure::Count } else { Measure::Weight },
             threads: ThreadLabels::Name,
             title: None,
         };
-        let capture = selected(capture, &self.select, &self.owned)?;
+        let capture = selected(capture, &self.select, &self.owned.owned(ownership.as_ref())?)?;
         Target::of(self.output.as_deref()).write(|out| Ok(export::write(&capture, format, out, &options)?))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -90,8 +92,8 @@ impl Export {
 }
 
 /// The capture without the samples and waits that are not selected.
-pub fn selected(mut capture: Capture, select: &SelectArguments, owned: &OwnedArguments) -> Result<Capture, Failure> {
-    let functions = Functions::of(&capture, &owned.owned(None)?);
+pub fn selected(mut capture: Capture, select: &SelectArguments, owned: &Owned) -> Result<Capture, Failure> {
+    let functions = Functions::of(&capture, owned);
     let selection = Selection::new(&capture, &functions, &select.filter())?;
     let events = (0..capture.info.events.len()).map(EventId::from_index);
     let samples = events.flat_map(|event| selection.of_event(event).samples().copied().collect::<Vec<Sample>>());

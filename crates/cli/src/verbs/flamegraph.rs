@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use stepscope_analyze::events::{self, Role};
 use stepscope_analyze::{Functions, Selection, calltree};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
-use stepscope_model::CallTree;
+use stepscope_model::{CallTree, Capture, EventId};
 use stepscope_view::flamegraph::{self, Colours};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
@@ -68,18 +69,21 @@ enum Colouring {
 impl Flamegraph {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let capture = load::capture(&self.capture)?;
+        let ownership = load::ownership_beside(&self.capture);
         let target = Target::of(self.output.as_deref());
         if self.format == Form::Folded {
-            let capture = super::export::selected(capture, &self.select, &self.owned)?;
-            let evidence = match self.off_cpu {
-                true => Some(Evidence::OffCpu),
-                false => stepscope_analyze::events::primary(&capture).map(Evidence::Event),
+            let capture = super::export::selected(capture, &self.select, &self.owned.owned(ownership.as_ref())?)?;
+            self.refuse_what_folded_stacks_cannot_show()?;
+            let evidence = match (self.off_cpu, self.faults) {
+                (true, _) => Some(Evidence::OffCpu),
+                (_, true) => fault_event(&capture).map(Evidence::Event),
+                _ => events::primary(&capture).map(Evidence::Event),
             };
             let options = ExportOptions { evidence, ..ExportOptions::default() };
             target.write(|out| Ok(export::write(&capture, export::Format::Folded, out, &options)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let functions = Functions::of(&capture, &self.owned.owned(None)?);
+        let functions = Functions::of(&capture, &self.owned.owned(ownership.as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
         let tree = progress::of_step("building the call tree", || self.tree(&selection));
         let colours = match self.colours {
@@ -89,6 +93,17 @@ impl Flamegraph {
         let options = flamegraph::Options { colours, growth: None };
         target.write(|out| flamegraph::write_svg(&tree, &options, out).map_err(Failure::writing("the flame graph")))?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn refuse_what_folded_stacks_cannot_show(&self) -> Result<(), Failure> {
+        let asked =
+            [(self.inverted, "--inverted"), (self.by_thread, "--by-thread"), (self.by_thread_name, "--by-thread-name")];
+        match asked.into_iter().find(|(asked, _)| *asked) {
+            Some((_, flag)) => Err(Failure::Usage(format!(
+                "{flag} is for pictures: folded stacks run from the root to the leaf, each after its thread's name"
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn tree(&self, selection: &Selection<'_>) -> CallTree {
@@ -105,4 +120,10 @@ impl Flamegraph {
             _ => calltree::of_samples(selection, &options),
         }
     }
+}
+
+/// The first event of page faults, minor ones before major ones.
+fn fault_event(capture: &Capture) -> Option<EventId> {
+    let roles = [Role::MinorFaults, Role::Faults, Role::MajorFaults];
+    roles.into_iter().find_map(|role| events::of_role(capture, role).next())
 }

@@ -254,8 +254,9 @@ fn await_ready(
         }
         if interrupted.load(Ordering::Relaxed) {
             launched.stop(&Grace::default())?;
-            let message = "interrupted before the program was ready; nothing was recorded";
-            return Err(Failure::Failed(message.to_owned()));
+            return Err(Failure::Interrupted(
+                "interrupted before the program was ready; nothing was recorded".to_owned(),
+            ));
         }
         std::thread::sleep(Duration::from_millis(10));
     }

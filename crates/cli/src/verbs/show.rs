@@ -68,7 +68,7 @@ enum View {
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let capture = load::capture(&self.capture)?;
-        let functions = Functions::of(&capture, &self.owned.owned(None)?);
+        let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
         self.output.print(vec![self.view.table(&selection)])?;
         Ok(ExitCode::SUCCESS)
