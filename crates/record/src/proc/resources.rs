@@ -154,6 +154,11 @@ impl ResourceSampler {
         }
     }
 
+    /// The processes that are read.
+    pub fn tree(&self) -> &ProcessTree {
+        &self.tree
+    }
+
     /// The tree, for [`ProcessTree::add`].
     pub fn tree_mut(&mut self) -> &mut ProcessTree {
         &mut self.tree

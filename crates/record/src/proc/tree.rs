@@ -78,6 +78,11 @@ impl ProcessTree {
         self.members.values()
     }
 
+    /// Whether the process was found by the last refresh.
+    pub fn contains(&self, pid: u32) -> bool {
+        self.members.contains_key(&pid)
+    }
+
     /// Whether no process, not even a zombie, was left at the last refresh.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()

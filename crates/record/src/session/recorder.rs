@@ -29,6 +29,8 @@ const ROUND: Duration = Duration::from_millis(20);
 /// A record appears in its ring at most so long after the time it bears, unless the processor itself was taken away
 /// meanwhile (by a hypervisor); then it comes out of order, by a little.
 const SETTLED_NS: u64 = 2_000_000;
+/// Readings of processes that the rings do not know yet, at most. Those are of one round; this is for what never comes.
+const MOST_WAITING_READINGS: usize = 10_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
@@ -422,9 +424,14 @@ impl Recorder {
     /// Ends what has ended without our seeing it: where records are lost, the end of a process can be among them, and
     /// a recording would wait for it forever.
     fn bury(&mut self) {
-        let gone = |pid: u32| {
-            let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
-            proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
+        let gone = |pid: u32| match proc::stat(pid) {
+            Err(_) => true,
+            Ok(stat) if !stat.state.has_ended() => false,
+            // Its first thread has ended; others may go on.
+            Ok(_) => {
+                let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
+                proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
+            }
         };
         let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| gone(pid)).collect();
         // What was gone at the last look already, and had its end recorded, would be known by now.
@@ -439,17 +446,21 @@ impl Recorder {
         for pid in self.assembler.pids() {
             resources.sampler.tree_mut().add(pid);
         }
-        resources.readings.clear();
         resources.sampler.sample(&mut resources.readings);
         let now_ns = clock::now_ns();
-        for reading in &resources.readings {
+        let (assembler, sink) = (&self.assembler, &mut self.sink);
+        // A value is given once, when it changes. Where `/proc` is ahead of the rings, it waits until its process is known.
+        let (sampler, last) = (&resources.sampler, &mut resources.last);
+        resources.readings.retain(|reading| {
             let name = reading.quantity.name();
-            resources.last.insert((reading.pid, reading.tid, name), reading.value);
-            if let Some(counter) = counter(&self.assembler, now_ns, reading.pid, reading.tid, name, reading.value) {
-                self.sink.take(counter);
-            }
-        }
-        let assembler = &self.assembler;
+            let Some(counter) = counter(assembler, now_ns, reading.pid, reading.tid, name, reading.value) else {
+                return sampler.tree().contains(reading.pid);
+            };
+            last.insert((reading.pid, reading.tid, name), reading.value);
+            sink.take(counter);
+            false
+        });
+        resources.readings.truncate(MOST_WAITING_READINGS);
         resources.last.retain(|(pid, ..), _| assembler.process(*pid).is_some());
     }
 
@@ -662,7 +673,7 @@ impl<'a> Plan<'a> {
         // The path outlives the opening of the event, which is when the kernel reads it.
         let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
         let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
-        self.events.add(Kind::Step, attr).map_err(refused)?;
+        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
         self.meanings.insert(Kind::Step, Meaning::Step);
         Ok(())
     }
@@ -773,8 +784,15 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// The recorder must keep up with a program that uses every processor. Without rights it stays as it is.
+/// The recorder must keep up with programs that use every processor: as an ordinary thread, even a preferred one, it
+/// waited up to 20 ms for its turn on a busy machine, in which rings overflow. It needs little time, and then waits.
+/// Without rights it stays as it is.
 fn raise_priority() {
-    // SAFETY: no memory is involved. 0 means this thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+    let lowest = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter outlives the call; 0 means this thread. What it starts is ordinary again.
+    unsafe {
+        if libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) != 0 {
+            libc::setpriority(libc::PRIO_PROCESS, 0, -10);
+        }
+    }
 }
