@@ -423,10 +423,10 @@ fn a_file_without_a_record_is_an_error_that_says_so() {
     assert_eq!(error, "x holds no record of perf.data that can be read; check that it is whole and of that format");
 }
 
-/// The seeds of the fuzz target and of `tests/mutations.rs`; `BLESS=1` writes them.
+/// The seeds of the fuzz target, which `tests/mutations.rs` starts from too; `BLESS=1` writes them.
 #[test]
 fn the_seeds_are_what_is_drawn_here() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/seeds");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/perf_data");
     let seeds = [("file", example().file()), ("pipe", example().pipe()), ("packed", example().compressed().file())];
     for (name, bytes) in seeds {
         let path = folder.join(format!("{name}.perf.data"));
