@@ -593,9 +593,7 @@ impl<'a> Unpacker<'a> {
                 name: self.text()?,
                 value: self.signed()?,
             },
-            tag::STEP_BEGIN => {
-                Entry::StepBegin { time_ns: self.since_last()?, thread: ThreadRef(self.small()?) }
-            }
+            tag::STEP_BEGIN => Entry::StepBegin { time_ns: self.since_last()?, thread: ThreadRef(self.small()?) },
             tag::LOSSES => Entry::Losses(self.json()?),
             tag::END => Entry::End(self.json()?),
             _ => return None,

@@ -513,8 +513,7 @@ impl<W: World> Assembler<W> {
                 }
                 let waker = thread.filter(|_| !from_interrupt(sample));
                 let has_stack = sample.regs.is_some() || !sample.callchain.is_empty();
-                let stack =
-                    waker.filter(|_| has_stack).and_then(|_| self.stack((pid, tid), sample, raw, sink));
+                let stack = waker.filter(|_| has_stack).and_then(|_| self.stack((pid, tid), sample, raw, sink));
                 self.waking(pid_at, waker, stack, record, sample);
             }
             _ => {}

@@ -143,7 +143,11 @@ fn on_a_full_disk_what_was_good_is_kept_and_the_reason_is_told() {
     }
     let output = alone("records_onto_little_space", folder.path(), &before, &this).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && printed.contains("kept"), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && printed.contains("kept"),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(marked(folder.path()), Vec::<u32>::new());
 }
 
@@ -324,7 +328,10 @@ fn records_without_rights_in(folder: &Path, victim: Option<u32>) {
     let losses = &capture.info.losses;
     let (exact, sampled) = (losses.cpu_time_ns.unwrap(), losses.sampled_ns.unwrap());
     let unsampled = losses.unsampled_thread_ns.unwrap();
-    println!("{} threads: {exact} ns, sampled {sampled}, in threads without a sample {unsampled}", capture.threads.len());
+    println!(
+        "{} threads: {exact} ns, sampled {sampled}, in threads without a sample {unsampled}",
+        capture.threads.len()
+    );
     assert!(sampled > 700_000_000, "{sampled} ns sampled");
     assert!(exact > 950_000_000 && unsampled > 0, "{exact} {unsampled}");
     // Every thread's life is known, sampled or not.

@@ -148,9 +148,8 @@ fn who_waits_for_a_lock_is_woken_by_who_holds_it() {
         return;
     }
     let waiter = Life::named(&capture, "waiter");
-    let functions = |wait: &Wait| -> Vec<&str> {
-        capture.frames_of(wait.stack).map(|frame| capture.function(frame)).collect()
-    };
+    let functions =
+        |wait: &Wait| -> Vec<&str> { capture.frames_of(wait.stack).map(|frame| capture.function(frame)).collect() };
     let for_lock = |wait: &&&Wait| functions(wait).iter().any(|name| name.contains("pthread_mutex_lock"));
     let locks: Vec<_> = waiter.waits.iter().filter(for_lock).collect();
     assert!(locks.len() >= 4, "{} waits for the lock", locks.len());

@@ -234,9 +234,7 @@ impl LivePieces {
 
     /// The piece that holds an address; read now, if there is none.
     fn at(&mut self, address: u64, read: impl FnOnce(u64, &mut [u8]) -> usize) -> &Piece {
-        let holds = |piece: &Piece| {
-            address.checked_sub(piece.start).is_some_and(|at| at + 8 <= piece.asked as u64)
-        };
+        let holds = |piece: &Piece| address.checked_sub(piece.start).is_some_and(|at| at + 8 <= piece.asked as u64);
         if let Some(index) = self.pieces[..self.used].iter().position(holds) {
             return &self.pieces[index];
         }

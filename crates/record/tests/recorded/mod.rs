@@ -183,6 +183,7 @@ impl Recorded {
     /// Whether a frame is `[unmapped ...]`, or `module+0x...` in a module of ours that has all its symbols.
     fn lacks_a_name(&self, frame: FrameId) -> bool {
         let name = self.name(frame);
-        name.starts_with("[unmapped") || name.starts_with(&format!("{:?}+0x", self.build)) && self.build != Build::Stripped
+        name.starts_with("[unmapped")
+            || name.starts_with(&format!("{:?}+0x", self.build)) && self.build != Build::Stripped
     }
 }
