@@ -73,10 +73,13 @@ dart::simulation::WorldPtr shapes_world(int n, bool is_static) {
 
 }  // namespace
 
-// One step; the marker for `step = { function = ... }`.
+volatile std::uint64_t steps_done = 0;
+
+// One step; the marker for `step = { function = ... }`. Counting here, after the call, keeps this function on the stack
+// during the step, and lets it begin with a push, at which a probe costs a tenth of what it costs elsewhere.
 extern "C" __attribute__((noinline)) void dart_shapes_step(std::uint64_t step, dart::simulation::World* world) {
-  (void)step;
   world->step();
+  steps_done = step + 1;
 }
 
 int main(int argc, char** argv) {

@@ -77,11 +77,14 @@ Ptr<PacketSink> build(std::uint32_t n) {
 
 }  // namespace
 
-// Simulates 10 ms; the marker for `step = { function = ... }`.
+volatile std::uint64_t steps_done = 0;
+
+// Simulates 10 ms; the marker for `step = { function = ... }`. Counting here, after the calls, keeps this function on the
+// stack during the step, and lets it begin with a push, at which a probe costs a tenth of what it costs elsewhere.
 extern "C" __attribute__((noinline)) void wifi_stations_step(std::uint64_t step) {
-  (void)step;
   Simulator::Stop(kStep);
   Simulator::Run();
+  steps_done = step + 1;
 }
 
 int main(int argc, char** argv) {
