@@ -14,6 +14,7 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 
 use crate::category;
 use crate::ownership::Owned;
+use crate::qualified_name::own_name;
 
 /// What tables show for samples of which only the thread is known.
 pub const NO_STACK: &str = "(no stack)";
@@ -67,6 +68,7 @@ pub struct Functions {
     nearest_program: Vec<Option<FunctionId>>,
     outermost: Vec<bool>,
     any_owned: bool,
+    owning_nothing: Vec<String>,
 }
 
 impl Functions {
@@ -80,6 +82,11 @@ impl Functions {
             found.nearest_program = found.nearest(capture, is_program);
         }
         found.outermost = found.find_outermost(capture);
+        found.owning_nothing = owned.unmatched(
+            found.functions.iter().map(|function| &*function.name),
+            capture.modules.iter().map(|module| module.path.as_str()),
+            capture.frames.iter().filter_map(|frame| frame.file.as_deref()),
+        );
         found
     }
 
@@ -116,6 +123,25 @@ impl Functions {
     /// Whether anything was said about ownership at all.
     pub fn ownership_known(&self) -> bool {
         self.any_owned
+    }
+
+    /// The patterns of ownership that own nothing in this capture.
+    pub fn owning_nothing(&self) -> &[String] {
+        &self.owning_nothing
+    }
+
+    /// The namespaces (crates, packages) in which most functions of the program are, at most `most` of them.
+    pub fn largest_namespaces(&self, most: usize) -> Vec<String> {
+        let mut sizes: FxHashMap<String, usize> = FxHashMap::default();
+        for function in self.functions.iter().filter(|function| function.kind == FrameKind::Native) {
+            if let Some((namespace, _)) = own_name(&function.name).split_once("::").filter(|(first, _)| is_word(first))
+            {
+                *sizes.entry(namespace.to_owned()).or_default() += 1;
+            }
+        }
+        let mut sizes: Vec<(String, usize)> = sizes.into_iter().collect();
+        sizes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sizes.into_iter().take(most).map(|(namespace, _)| namespace).collect()
     }
 
     /// The first owned function from a stack's leaf to its root: the one that the stack's cost is attributed to.
@@ -187,6 +213,40 @@ impl Functions {
         outermost
     }
 }
+
+/// Whether it is a name as people write them, and not `(anonymous namespace)`, `{closure}` or what is left of a cut one.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
+}
+
+/// What a reader must know of ownership to judge what is attributed: that nothing was said, or that a pattern owns
+/// nothing in any of the captures.
+pub(crate) fn ownership_note<'f>(functions: impl Iterator<Item = &'f Functions> + Clone) -> Option<String> {
+    let first = functions.clone().next()?;
+    let here = |namespaces: Vec<String>| match namespaces.as_slice() {
+        [] => String::new(),
+        some => format!(
+            " Most functions here are in {}.",
+            some.iter().map(|name| format!("`{name}::`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let in_none = |pattern: &&String| functions.clone().all(|one| one.owning_nothing().contains(pattern));
+    let nothing: Vec<String> = first.owning_nothing().iter().filter(in_none).map(|text| format!("`{text}`")).collect();
+    match nothing.as_slice() {
+        [] => None,
+        [one] => {
+            Some(format!("Nothing here matches the owned pattern {one}.{}", here(first.largest_namespaces(SHOWN))))
+        }
+        several => Some(format!(
+            "Nothing here matches the owned patterns {}.{}",
+            several.join(", "),
+            here(first.largest_namespaces(SHOWN))
+        )),
+    }
+}
+
+/// Namespaces that a note offers.
+const SHOWN: usize = 5;
 
 fn module_of<'a>(capture: &'a Capture, frame: &Frame) -> Option<&'a Module> {
     Some(&capture.modules[frame.module?.index()])
@@ -335,6 +395,30 @@ mod tests {
         let functions = Functions::of(&capture, &ownership.compile().unwrap());
         assert!(functions.all().next().unwrap().1.owned);
         assert_eq!(functions.len(), 1);
+    }
+
+    #[test]
+    fn the_largest_namespaces_of_the_program_are_offered() {
+        let capture = drawn::folded(
+            "main;gz::A;gz::B<int> 1\nmain;dart::a;std::sort;(anonymous namespace)::f;plain;gz::C 1\nmain;bullet::b;dart::c 1",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        assert_eq!(functions.largest_namespaces(2), ["gz", "dart"]);
+    }
+
+    #[test]
+    fn a_pattern_that_owns_nothing_in_any_capture_is_noted() {
+        let (one, other) = (drawn::folded("main;gz::Run 1"), drawn::folded("main;dart::step 1"));
+        let note = |namespaces: &[&str]| {
+            let owned = drawn::owned_by(namespaces);
+            let both = [Functions::of(&one, &owned), Functions::of(&other, &owned)];
+            ownership_note(both.iter())
+        };
+        assert_eq!(note(&["gz::*", "dart::*"]), None);
+        assert_eq!(
+            note(&["gz::*", "nope::*"]).unwrap(),
+            "Nothing here matches the owned pattern `nope::*`. Most functions here are in `gz::`."
+        );
     }
 
     #[test]

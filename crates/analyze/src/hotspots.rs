@@ -30,10 +30,10 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Column, FrameId, Table, Value};
 
-use crate::columns;
-use crate::functions::{FunctionId, Functions, NO_STACK};
+use crate::functions::{FunctionId, Functions, NO_STACK, ownership_note};
 use crate::select::Selection;
 use crate::weights::{Amount, StackWeights};
+use crate::{columns, prose};
 
 /// How to order and which rows to keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -154,6 +154,9 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 fn title(selection: &Selection<'_>) -> String {
     let what = match selection.event() {
         Some(event) if event.unit == "ns" => "On-CPU time",
+        // Formats that name no event have weights of an unknown unit, or numbers of samples.
+        Some(event) if event.name == "weight" => "Weight of samples",
+        Some(event) if event.name == "samples" => "Samples",
         Some(event) => &event.name,
         None => "Samples",
     };
@@ -171,22 +174,22 @@ fn table_columns(selection: &Selection<'_>) -> Vec<Column> {
             "count",
             "samples",
             "Number of samples that hold the function; missing where only sums of weights were imported.",
-        ),
-        columns::weight("self", unit, "Weight of the samples whose leaf is the function."),
+        ).detail(),
+        columns::weight("self", unit, "Weight of the samples whose leaf is the function.").essential(),
         columns::weight("inclusive", unit, "Weight of the samples that hold the function, recursion counted once."),
         columns::weight(
             "attributed",
             unit,
             "Weight of the samples whose nearest owned function, from leaf to root, is this one; missing where nothing was said about ownership.",
-        ),
-        columns::percent("self_share", "Self in percent of the selected total."),
+        ).detail(),
+        columns::percent("self_share", "Self in percent of the selected total.").essential(),
         columns::percent("inclusive_share", "Inclusive in percent of the selected total."),
         columns::percent("attributed_share", "Attributed in percent of the selected total."),
-        columns::count("self_count", "samples", "Number of samples whose leaf is the function."),
+        columns::count("self_count", "samples", "Number of samples whose leaf is the function.").detail(),
         columns::text(
             "source",
             "Source file and line within the function at which most of its self weight lies (of its inclusive weight, where it has none).",
-        ),
+        ).detail(),
     ]);
     columns
 }
@@ -263,20 +266,27 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<String> {
         return notes;
     };
     let total = hotspots.total;
+    // `157 G cycles of cycles` says one thing twice.
+    let of_event = if event.name == event.unit { String::new() } else { format!(" of {}", event.name) };
+    let weight = prose::weight(total.weight, &event.unit);
     notes.push(match hotspots.counts_known {
-        true => format!("Total: {} {} in {} samples of {}.", total.weight, event.unit, total.count, event.name),
+        true if event.unit == "samples" => format!("Total: {weight}{of_event}."),
+        true => {
+            let samples = prose::things(total.count as usize, "sample", "samples");
+            format!("Total: {weight} in {samples}{of_event}.")
+        }
         false => format!(
-            "Total: {} {} of {}, imported as sums: the number of samples is not known, so no difference can be tested.",
-            total.weight, event.unit, event.name
+            "Total: {weight}{of_event}, imported as sums: the number of samples is not known, so no difference can be tested."
         ),
     });
     if selection.functions().ownership_known() {
-        let share = hotspots.under_owned.percent_of(total).unwrap_or(0.0);
         notes.push(format!(
-            "Under owned code: {} {} ({share:.2} %); the rest has no owned function on its stack.",
-            hotspots.under_owned.weight, event.unit
+            "Under owned code: {} ({}); the rest has no owned function on its stack.",
+            prose::weight(hotspots.under_owned.weight, &event.unit),
+            prose::percent(hotspots.under_owned.percent_of(total).unwrap_or(0.0)),
         ));
     }
+    notes.extend(ownership_note(std::iter::once(selection.functions())));
     notes.extend(other_events(selection));
     notes
 }
@@ -321,13 +331,14 @@ pub fn edges(selection: &Selection<'_>) -> Table {
         "edges",
         "Attributed cost by owned function and the leaf it was spent in",
         vec![
-            columns::text("caller", "The nearest owned function."),
-            columns::text("caller_module", "Its module."),
-            columns::text("leaf", "The function that the samples end in."),
-            columns::text("leaf_module", "Its module."),
-            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported."),
-            columns::weight("weight", unit, "Weight of the samples."),
-            columns::percent("share", "Weight in percent of the selected total."),
+            columns::text("caller", "The nearest owned function.").essential(),
+            columns::text("caller_module", "Its module.").detail(),
+            columns::text("leaf", "The function that the samples end in.").essential(),
+            columns::text("leaf_module", "Its module.").detail(),
+            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
+                .detail(),
+            columns::weight("weight", unit, "Weight of the samples.").essential(),
+            columns::percent("share", "Weight in percent of the selected total.").essential(),
         ],
     );
     for ((caller, leaf), amount) in edges {
@@ -342,7 +353,19 @@ pub fn edges(selection: &Selection<'_>) -> Table {
             amount.percent_of(total).into(),
         ]);
     }
+    table.notes.extend(edges_note(selection));
     table
+}
+
+/// Why there may be no edges.
+fn edges_note(selection: &Selection<'_>) -> Option<String> {
+    if selection.functions().ownership_known() {
+        return ownership_note(std::iter::once(selection.functions()));
+    }
+    Some(
+        "No code is said to be owned, so nothing is attributed: name your own with --owned 'gz::*', --owned-module or --owned-source, or `owned` in the lab file."
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -409,6 +432,35 @@ mod tests {
                 "(no stack) | - | unknown",
                 "[unknown] | false | unknown",
             ]
+        );
+    }
+
+    #[test]
+    fn patterns_that_own_nothing_and_ownership_that_nobody_told_are_noted() {
+        let capture = drawn::folded("main;gz::Run;find 5");
+        let notes = |owned: &[&str]| drawn::selected(&capture, owned, |selection| edges(selection).notes);
+        assert!(notes(&["gz::"]).is_empty());
+        let nothing = "Nothing here matches the owned pattern `nope::*`. Most functions here are in `gz::`.";
+        assert_eq!(notes(&["nope::*"]), [nothing]);
+        assert!(notes(&[])[0].contains("--owned 'gz::*'"));
+        let table = drawn::selected(&capture, &["nope::*"], |selection| table(selection, &Options::default()));
+        assert!(table.notes.iter().any(|note| note == nothing), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn totals_are_said_in_units_that_people_read() {
+        let total = |event: Event, weight: u64| {
+            let capture = Drawing::new().folded(event, &format!("main;a {weight}")).capture;
+            let table = hotspots(&capture, Order::SelfWeight);
+            (table.title.clone(), table.notes[0].split(',').next().unwrap().to_owned())
+        };
+        assert_eq!(
+            total(Event::sampled("cpu-clock", "ns"), 5_819_458_218),
+            ("On-CPU time by function".to_owned(), "Total: 5.82 s in 1 sample of cpu-clock.".to_owned())
+        );
+        assert_eq!(
+            total(Event::weighed("weight", "weight"), 156_578_009_190),
+            ("Weight of samples by function".to_owned(), "Total: 157 G weight".to_owned())
         );
     }
 

@@ -60,6 +60,7 @@ impl Ownership {
     pub fn compile(&self) -> Result<Owned, PatternError> {
         let (paths, names): (Vec<&String>, Vec<&String>) = self.modules.iter().partition(|glob| glob.contains('/'));
         Ok(Owned {
+            written: self.clone(),
             names: self.namespaces.iter().map(|pattern| name_pattern(pattern)).collect::<Result<_, _>>()?,
             module_names: globs(&names)?,
             module_paths: globs(&paths)?,
@@ -98,6 +99,7 @@ fn globs(patterns: &[&String]) -> Result<GlobSet, PatternError> {
 /// Judges whether functions are owned.
 #[derive(Debug, Clone)]
 pub struct Owned {
+    written: Ownership,
     names: Vec<Pattern>,
     module_names: GlobSet,
     module_paths: GlobSet,
@@ -114,6 +116,7 @@ impl Owned {
     /// Nothing is owned.
     pub fn nothing() -> Self {
         Self {
+            written: Ownership::default(),
             names: Vec::new(),
             module_names: GlobSet::empty(),
             module_paths: GlobSet::empty(),
@@ -133,6 +136,39 @@ impl Owned {
         }
         let matches = |name: &str| self.names.iter().any(|pattern| pattern.matches(name));
         matches(&own_name(name)) || trait_name(name).is_some_and(|name| matches(&name))
+    }
+
+    /// The patterns that own nothing among these names, module paths and source paths: mostly a slip of the pen.
+    ///
+    /// Source globs are told only if none of them owns anything: a relative one is tried in two places, and is right if
+    /// either is.
+    pub fn unmatched<'t>(
+        &self,
+        names: impl Iterator<Item = &'t str>,
+        modules: impl Iterator<Item = &'t str> + Clone,
+        mut sources: impl Iterator<Item = &'t str>,
+    ) -> Vec<String> {
+        let mut left: Vec<(&Pattern, &String)> = self.names.iter().zip(&self.written.namespaces).collect();
+        for name in names {
+            if left.is_empty() {
+                break;
+            }
+            let (own, of_trait) = (own_name(name), trait_name(name));
+            let owns = |pattern: &Pattern| {
+                pattern.matches(&own) || of_trait.as_ref().is_some_and(|name| pattern.matches(name))
+            };
+            left.retain(|(pattern, _)| !owns(pattern));
+        }
+        let mut unmatched: Vec<String> = left.into_iter().map(|(_, written)| written.clone()).collect();
+        let owns_any = |glob: &&String| {
+            let one = Ownership { modules: vec![(*glob).clone()], ..Ownership::default() };
+            one.compile().is_ok_and(|owned| modules.clone().any(|path| owned.owns_module(path)))
+        };
+        unmatched.extend(self.written.modules.iter().filter(|glob| !owns_any(glob)).cloned());
+        if !self.sources.is_empty() && !sources.any(|path| self.owns_source(path)) {
+            unmatched.extend(self.written.sources.iter().cloned());
+        }
+        unmatched
     }
 
     /// Whether all code of the module at this path is owned.
@@ -203,6 +239,21 @@ mod tests {
         assert!(owned.owns_source("src/step.cc"));
         assert!(!owned.owns_source("/rustc/abc/library/core/src/option.rs"));
         assert!(!owned.owns_source("/home/me/dart/src/step.cc"));
+    }
+
+    #[test]
+    fn patterns_that_own_nothing_are_told() {
+        let ownership = Ownership {
+            namespaces: vec!["gz::".to_owned(), "nope::*".to_owned()],
+            modules: vec!["libgz-*".to_owned(), "libnope*".to_owned()],
+            sources: vec!["src/**".to_owned(), "/srv/src/**".to_owned()],
+        };
+        let unmatched = |sources: &[&'static str]| {
+            let (names, modules) = (["main", "void gz::Run<int>"], ["/usr/lib/libgz-sim.so"]);
+            ownership.compile().unwrap().unmatched(names.into_iter(), modules.into_iter(), sources.iter().copied())
+        };
+        assert_eq!(unmatched(&["/srv/src/a.cc"]), ["nope::*", "libnope*"]);
+        assert_eq!(unmatched(&["/usr/a.cc"]), ["nope::*", "libnope*", "src/**", "/srv/src/**"]);
     }
 
     #[test]

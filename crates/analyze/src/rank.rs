@@ -50,14 +50,14 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Kind, Phase, Table, Value};
 
-use crate::columns;
 use crate::events::{self, Role};
-use crate::functions::Identity;
+use crate::functions::{Identity, ownership_note};
 use crate::sched;
 use crate::select::Selection;
 use crate::steps::Steps;
 use crate::summary::{LEAST_COVERAGE_PERCENT, coverage_percent};
 use crate::weights::{Amount, StackWeights, percent};
+use crate::{columns, prose};
 use pairing::Scenario;
 use score::{Evidence, Part, Score};
 
@@ -302,6 +302,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table.notes = scenario_notes(&costs, basis);
     table.notes.extend(left_without_cpu(&all));
     table.notes.extend(notes);
+    table.notes.extend(ownership_note(selections.iter().map(Selection::functions)));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.notes.push(
             "No code is said to be owned: costs are credited to the nearest function outside of run-time libraries and the kernel. Name your own with --owned 'gz::*'."
@@ -419,30 +420,30 @@ fn table_columns(costs: &[&Costs], basis: Basis) -> Vec<Column> {
     let cost = |name: &str, doc: &str| cost_column(name, costs, basis, doc);
     vec![
         columns::count("rank", "", "Place in the order of the table."),
-        columns::text("function", "Full name of the function that costs are credited to."),
-        columns::text("module", "File name of the module its code is in; empty where unknown."),
+        columns::text("function", "Full name of the function that costs are credited to.").essential(),
+        columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
         cost(
             "cost",
             "Attributed cost: the mean over all scenarios, absence counting as zero. The column adds up to the cost under owned code.",
-        ),
+        ).essential(),
         columns::text("worst_scenario", "The scenario in which its cost is largest."),
-        columns::percent("share", "Its attributed weight in percent of all weight, in the worst scenario."),
+        columns::percent("share", "Its attributed weight in percent of all weight, in the worst scenario.").essential(),
         columns::percent("inclusive_share", "Its inclusive weight in percent of all weight, in the worst scenario."),
-        columns::count("scenarios", "scenarios", "Number of scenarios in which it costs anything."),
-        cost("cost_min", "Its least cost over those scenarios."),
-        cost("cost_max", "Its largest cost over those scenarios: that of the worst one."),
+        columns::count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(),
+        cost("cost_min", "Its least cost over those scenarios.").detail(),
+        cost("cost_max", "Its largest cost over those scenarios: that of the worst one.").detail(),
         columns::count("score", "points", "Composite score, in the scenario in which it is highest."),
-        columns::count("score_max", "points", "The highest score that the evidence of that scenario allows."),
-        columns::text("score_scenario", "That scenario."),
-        columns::text("evidence", "Its dimensions, each with points of the most that it can give."),
+        columns::count("score_max", "points", "The highest score that the evidence of that scenario allows.").detail(),
+        columns::text("score_scenario", "That scenario.").detail(),
+        columns::text("evidence", "Its dimensions, each with points of the most that it can give.").detail(),
         columns::number(
             "cache_ratio",
             "",
             "Share of cache misses over share of CPU, there: above 1.3 is cache-hostile. Missing without cache evidence.",
-        ),
-        columns::count("offcpu_place", "", "Place among the callers with most blocked time, there."),
+        ).detail(),
+        columns::count("offcpu_place", "", "Place among the callers with most blocked time, there.").detail(),
         columns::duration("blocked", "Blocked time credited to it, there."),
-        columns::flag("delayed", "Whether it runs on a thread with scheduler delay, there."),
+        columns::flag("delayed", "Whether it runs on a thread with scheduler delay, there.").detail(),
     ]
 }
 
@@ -475,18 +476,14 @@ fn row(place: usize, one: &Ranked<'_>) -> Vec<Value> {
 
 fn scenario_notes(costs: &[&Costs], basis: Basis) -> Vec<String> {
     let note = |one: &&Costs| {
-        let share = percent(one.under_owned, one.total).unwrap_or(0.0);
-        let cost = one.cost(one.under_owned, basis);
-        let cost = match one.unit.as_str() {
-            "ns" if cost >= 1e6 => format!("{:.1} ms", cost / 1e6),
-            unit => format!("{cost:.0} {unit}"),
-        };
+        let share = prose::percent(percent(one.under_owned, one.total).unwrap_or(0.0));
+        let cost = prose::weight(one.cost(one.under_owned, basis).round() as u128, &one.unit);
         let cost = match basis {
-            Basis::PerStep => format!(", {cost} per step over {} steps", one.steps.unwrap_or(0)),
+            Basis::PerStep => format!(", {cost} per step over {} steps", prose::count(one.steps.unwrap_or(0))),
             Basis::PerSecond => format!(", {cost} per second"),
             Basis::Share => String::new(),
         };
-        format!("{}: {share:.2} % of the weight is under the ranked functions{cost}.", one.label)
+        format!("{}: {share} of the weight is under the ranked functions{cost}.", one.label)
     };
     costs.iter().map(note).collect()
 }
