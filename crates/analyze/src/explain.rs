@@ -329,19 +329,20 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         format!("What {asked} costs"),
         vec![
             capture_column(),
-            columns::text("function", "Full name."),
-            columns::text("module", "File name of the module its code is in; empty where unknown."),
+            columns::text("function", "Full name.").essential(),
+            columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
             columns::flag("owned", "Whether it is code that the user's team can change."),
             columns::count(
                 "count",
                 "samples",
                 "Number of samples that hold it; missing where only sums of weights were imported.",
-            ),
+            )
+            .detail(),
             columns::weight("self", unit, "Weight of the samples whose leaf it is."),
             columns::weight("inclusive", unit, "Weight of the samples that hold it, recursion counted once."),
-            columns::weight("attributed", unit, "Weight of the samples whose nearest owned function it is."),
-            columns::percent("self_share", "Self in percent of all weight."),
-            columns::percent("inclusive_share", "Inclusive in percent of all weight."),
+            columns::weight("attributed", unit, "Weight of the samples whose nearest owned function it is.").detail(),
+            columns::percent("self_share", "Self in percent of all weight.").essential(),
+            columns::percent("inclusive_share", "Inclusive in percent of all weight.").essential(),
             columns::percent("attributed_share", "Attributed in percent of all weight."),
         ],
     );
@@ -451,9 +452,10 @@ fn lines(calls: &[Calls<'_, '_>]) -> Table {
         "Lines of its source",
         vec![
             capture_column(),
-            columns::text("source", "Source file and line."),
+            columns::text("source", "Source file and line.").essential(),
             columns::weight("self", unit, "Weight of the samples that end at this line of it."),
-            columns::weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line."),
+            columns::weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.")
+                .essential(),
             columns::percent("share", "Inclusive in percent of the function's."),
         ],
     );
@@ -465,7 +467,11 @@ fn lines(calls: &[Calls<'_, '_>]) -> Table {
                 Some(below) => capture.stacks[below.index()].parent.expect("the call is above"),
                 None => stack,
             };
-            let line = sums.entry(source_of(capture, capture.stacks[innermost.index()].frame)).or_default();
+            let frame = capture.stacks[innermost.index()].frame;
+            if capture.frames[frame.index()].line.is_none() {
+                continue;
+            }
+            let line = sums.entry(source_of(capture, frame)).or_default();
             line.1 += amount.weight;
             if call.below.is_none() {
                 line.0 += amount.weight;
@@ -626,6 +632,19 @@ mod tests {
             rows(&capture, "gz::Step", "explain_lines", &["source", "self", "inclusive"]),
             ["s.cc:20 | 3 | 3", "s.cc:10 | 2 | 6",]
         );
+    }
+
+    #[test]
+    fn a_file_without_a_line_is_no_line() {
+        let mut capture = drawn::columns(
+            "
+            main                     main
+            gz::Step [file:s.cc:10]  gz::Step [file:other.cc:1]
+            4                        3
+            ",
+        );
+        capture.frames.iter_mut().filter(|frame| frame.line == Some(1)).for_each(|frame| frame.line = None);
+        assert_eq!(rows(&capture, "gz::Step", "explain_lines", &["source", "self"]), ["s.cc:10 | 4"]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use thiserror::Error;
 use crate::events;
 use crate::functions::{FunctionId, Functions};
 use crate::pattern::{Pattern, PatternError};
+use crate::prose;
 use crate::qualified_name::own_name;
 
 /// What of a capture to look at. The default is everything.
@@ -123,12 +124,14 @@ impl std::fmt::Display for ProcessPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
     /// Nothing has a matching name.
-    #[error("no {what} matches `{pattern}`; {}", choices(.what, .known))]
+    #[error("no {what} matches `{pattern}`; {}{}", suggested(.would_match), choices(.what, .known))]
     NoMatch {
         /// What was sought, e.g. `thread`.
         what: &'static str,
         /// The pattern as written.
         pattern: String,
+        /// A wider pattern that something matches.
+        would_match: Option<String>,
         /// What there is.
         known: Vec<String>,
     },
@@ -136,9 +139,7 @@ pub enum SelectError {
     #[error("the samples of this capture have no times, so no range of time can be selected; leave the range out")]
     NoTimes,
     /// The range of time lies outside of the recording.
-    #[error(
-        "nothing was recorded from {from_ns} ns to {to_ns} ns after the start; the recording lasted {length_ns} ns"
-    )]
+    #[error("{}", outside(*.from_ns, *.to_ns, *.length_ns))]
     OutsideRecording {
         /// Start of the range, after the recording's start.
         from_ns: u64,
@@ -152,6 +153,18 @@ pub enum SelectError {
         "no code is said to be owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
     )]
     NothingOwned,
+}
+
+fn outside(from_ns: u64, to_ns: u64, length_ns: u64) -> String {
+    let [from, to, length] = [from_ns, to_ns, length_ns].map(|ns| prose::duration(ns.into()));
+    if from_ns >= length_ns {
+        return format!("nothing was recorded {from} after the start or later: the recording lasted {length}");
+    }
+    format!("a range from {from} to {to} after the start holds nothing; its end must be after its start")
+}
+
+fn suggested(would_match: &Option<String>) -> String {
+    would_match.as_ref().map_or(String::new(), |pattern| format!("did you mean `'{pattern}'`? "))
 }
 
 fn choices(what: &&str, known: &[String]) -> String {
@@ -431,13 +444,23 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
     let known = || distinct(capture.threads.iter().map(|thread| thread.name.clone()));
     for pattern in &filter.threads {
         if !capture.threads.iter().any(|thread| is_thread(thread, pattern)) {
-            return Err(SelectError::NoMatch { what: "thread", pattern: pattern.to_string(), known: known() });
+            return Err(SelectError::NoMatch {
+                what: "thread",
+                pattern: pattern.to_string(),
+                would_match: None,
+                known: known(),
+            });
         }
     }
     let processes = || distinct(capture.processes.iter().map(|process| process_name(process).to_owned()));
     for pattern in &filter.processes {
         if !capture.processes.iter().any(|process| is_process(process, pattern)) {
-            return Err(SelectError::NoMatch { what: "process", pattern: pattern.to_string(), known: processes() });
+            return Err(SelectError::NoMatch {
+                what: "process",
+                pattern: pattern.to_string(),
+                would_match: None,
+                known: processes(),
+            });
         }
     }
     let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| is_thread(thread, pattern));
@@ -528,11 +551,23 @@ fn matching(
             return Err(SelectError::NoMatch {
                 what,
                 pattern: pattern.to_string(),
+                would_match: wider(pattern, |wider| functions.all().any(|(id, _)| matches(wider, id))),
                 known: known_for(what, functions, pattern),
             });
         }
     }
     Ok(Some(flags))
+}
+
+/// The pattern with a wildcard before it, or also after it, if anything matches that.
+fn wider(pattern: &Pattern, matches: impl Fn(&Pattern) -> bool) -> Option<String> {
+    let text = pattern.as_str();
+    if text.starts_with('/') {
+        return None;
+    }
+    let text = text.trim_matches('*');
+    let candidates = [format!("*{text}"), format!("{text}*"), format!("*{text}*")];
+    candidates.into_iter().find(|candidate| candidate.parse().is_ok_and(|pattern| matches(&pattern)))
 }
 
 /// What to offer instead: modules are few, of functions those that hold the pattern's text.
@@ -561,6 +596,7 @@ fn find_event(capture: &Capture, name: &str) -> Result<EventId, SelectError> {
     found.ok_or_else(|| SelectError::NoMatch {
         what: "event",
         pattern: name.to_owned(),
+        would_match: None,
         known: capture.info.events.iter().map(|event| event.name.clone()).collect(),
     })
 }
@@ -691,7 +727,12 @@ mod tests {
             refused(&capture, &Filter { time: Some(TimeRange { from_ns: 1_000, to_ns: None }), ..Filter::default() });
         assert_eq!(
             error.to_string(),
-            "nothing was recorded from 1000 ns to 1000 ns after the start; the recording lasted 1000 ns"
+            "nothing was recorded 1.00 µs after the start or later: the recording lasted 1.00 µs"
+        );
+        let range = TimeRange { from_ns: 500, to_ns: Some(400) };
+        assert_eq!(
+            refused(&capture, &Filter { time: Some(range), ..Filter::default() }).to_string(),
+            "a range from 500 ns to 400 ns after the start holds nothing; its end must be after its start"
         );
     }
 
@@ -725,7 +766,7 @@ mod tests {
         let function = Filter { functions: patterns(&["Update*"]), ..Filter::default() };
         assert_eq!(
             refused(&capture, &function).to_string(),
-            "no function matches `Update*`; there are `RenderUtil::UpdateFromECM`"
+            "no function matches `Update*`; did you mean `'*Update*'`? there are `RenderUtil::UpdateFromECM`"
         );
         let event = Filter { event: Some("cycles".to_owned()), ..Filter::default() };
         assert_eq!(refused(&capture, &event).to_string(), "no event matches `cycles`; there are `cpu-clock`");
