@@ -47,13 +47,14 @@ pub(crate) fn number(name: &str, unit: &str, doc: &str) -> Column {
 /// The columns that say which function a row is about: `function, module, owned, category`.
 pub(crate) fn function() -> [Column; 4] {
     [
-        text("function", "Full name of the function, or `(no stack)` for samples of which only the thread is known."),
+        text("function", "Full name of the function, or `(no stack)` for samples of which only the thread is known.")
+            .essential(),
         text("module", "File name of the module its code is in; empty where unknown."),
         flag(
             "owned",
             "Whether it is code that the user's team can change; missing where nothing was said about ownership.",
         ),
-        text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown."),
+        text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
     ]
 }
 

@@ -13,11 +13,11 @@ use std::cmp::Reverse;
 
 use stepscope_model::{Dimension, DimensionStatus, Table, Value};
 
-use crate::columns;
 use crate::events::{self, Role};
 use crate::functions::NO_STACK;
 use crate::select::Selection;
 use crate::weights::{Amount, StackWeights};
+use crate::{columns, prose};
 
 /// The faults of one sort, by function.
 struct Faults {
@@ -103,11 +103,14 @@ pub fn table(selection: &Selection<'_>) -> Table {
     }
     table.notes.push(match (&minor, &major) {
         (None, None) => {
-            format!("Total: {} page faults; the source does not tell minor and major ones apart.", all.total.weight)
+            format!(
+                "Total: {} page faults; the source does not tell minor and major ones apart.",
+                prose::count(all.total.weight)
+            )
         }
         (minor, major) => {
             let total = |faults: &Option<Faults>| {
-                faults.as_ref().map_or("unknown".to_owned(), |one| one.total.weight.to_string())
+                faults.as_ref().map_or("unknown".to_owned(), |one| prose::count(one.total.weight))
             };
             format!("Total: {} minor and {} major page faults.", total(minor), total(major))
         }
@@ -136,18 +139,19 @@ fn empty_table() -> Table {
     let faults = |name: &str, doc: &str| columns::count(name, "faults", doc);
     let mut table_columns = columns::function().to_vec();
     table_columns.extend([
-        faults("self", "Page faults that happened in the function."),
+        faults("self", "Page faults that happened in the function.").essential(),
         faults("inclusive", "Page faults in it and in all that it called, recursion counted once."),
         faults(
             "attributed",
             "Page faults whose nearest owned function it is; missing where nothing was said about ownership.",
-        ),
-        columns::percent("self_share", "Self in percent of all selected faults."),
+        )
+        .detail(),
+        columns::percent("self_share", "Self in percent of all selected faults.").essential(),
         columns::percent("attributed_share", "Attributed in percent of all selected faults."),
         faults("minor_self", "Minor faults that happened in it; missing where they are not told apart."),
         faults("major_self", "Major faults that happened in it; missing where they are not told apart."),
-        faults("minor_attributed", "Minor faults that are attributed to it."),
-        faults("major_attributed", "Major faults that are attributed to it."),
+        faults("minor_attributed", "Minor faults that are attributed to it.").detail(),
+        faults("major_attributed", "Major faults that are attributed to it.").detail(),
     ]);
     Table::new("faults", "Page faults by function", table_columns)
 }

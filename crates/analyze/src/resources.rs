@@ -214,20 +214,21 @@ const CHANGES: [(&str, &str, &str); 6] = [
 fn process_columns() -> Vec<Column> {
     let mut all = vec![
         columns::text("process", "File name of the executable; `(all)` for the processes together."),
-        columns::number("pid", "", "Process id."),
+        columns::number("pid", "", "Process id.").essential(),
         columns::duration(
             "cpu",
             "CPU time: exact from context switches where they were recorded, else from /proc in steps of 10 ms.",
         ),
         columns::number("cores", "cores", "CPU time over the time it was observed: 1 is one core kept busy."),
-        columns::bytes("rss_first", "Resident memory at the first reading."),
-        columns::bytes("rss_last", "Resident memory at the last reading."),
-        columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading."),
-        columns::count("threads_first", "threads", "Threads at the first reading."),
-        columns::count("threads_last", "threads", "Threads at the last reading."),
+        columns::bytes("rss_first", "Resident memory at the first reading.").detail(),
+        columns::bytes("rss_last", "Resident memory at the last reading.").detail(),
+        columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading.")
+            .essential(),
+        columns::count("threads_first", "threads", "Threads at the first reading.").detail(),
+        columns::count("threads_last", "threads", "Threads at the last reading.").detail(),
         columns::count("threads_max", "threads", "Most threads at a reading."),
-        columns::count("fds_first", "fds", "Open file descriptors at the first reading."),
-        columns::count("fds_last", "fds", "Open file descriptors at the last reading."),
+        columns::count("fds_first", "fds", "Open file descriptors at the first reading.").detail(),
+        columns::count("fds_last", "fds", "Open file descriptors at the last reading.").detail(),
         columns::count("fds_max", "fds", "Most open file descriptors at a reading."),
     ];
     all.extend(CHANGES.iter().map(|(quantity, column, doc)| match unit_of(quantity) {

@@ -130,10 +130,11 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
         vec![
             columns::text("thread", "Last name of the thread."),
             columns::number("tid", "", "Thread id."),
-            columns::text("process", "Name of its process; empty where unknown."),
+            columns::text("process", "Name of its process; empty where unknown.").detail(),
             columns::duration("cpu", "Exact time on a CPU, from context switches."),
-            columns::duration("delay", "Total time ready to run and waiting for a CPU."),
-            columns::duration("delay_mean", "Mean delay; over all switches where wake-ups were not recorded."),
+            columns::duration("delay", "Total time ready to run and waiting for a CPU.").essential(),
+            columns::duration("delay_mean", "Mean delay; over all switches where wake-ups were not recorded.")
+                .essential(),
             columns::duration(
                 "delay_p99",
                 "99th percentile of the delays; of the preempted intervals where wake-ups were not recorded.",
@@ -142,10 +143,11 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
                 "delay_max",
                 "Longest delay; of the preempted intervals where wake-ups were not recorded.",
             ),
-            columns::percent("delay_share", "Total delay in percent of the lifetime."),
-            columns::count("voluntary", "switches", "Times it was switched out because it waited for something."),
-            columns::count("involuntary", "switches", "Times it was switched out though it wanted to run."),
-            columns::flag("flagged", "Mean delay above the threshold, on a thread that does real work."),
+            columns::percent("delay_share", "Total delay in percent of the lifetime.").detail(),
+            columns::count("voluntary", "switches", "Times it was switched out because it waited for something.")
+                .detail(),
+            columns::count("involuntary", "switches", "Times it was switched out though it wanted to run.").detail(),
+            columns::flag("flagged", "Mean delay above the threshold, on a thread that does real work.").essential(),
         ],
     );
     for one in &delays {

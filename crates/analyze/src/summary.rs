@@ -10,13 +10,13 @@
 
 use stepscope_model::{Capture, DimensionStatus, FrameKind, Origin, Table, Value};
 
-use crate::columns;
 use crate::events::{self, Role};
 use crate::hotspots::Hotspots;
 use crate::resources;
 use crate::select::Selection;
 use crate::steps::Steps;
 use crate::weights::percent;
+use crate::{columns, prose};
 
 /// Coverage below which shares must not be turned into time.
 pub const LEAST_COVERAGE_PERCENT: f64 = 50.0;
@@ -65,12 +65,12 @@ pub fn table(selections: &[Selection<'_>]) -> Table {
             columns::number("rtf", "", "Real-time factor: simulated time over wall time."),
             columns::count("steps", "steps", "Simulation steps."),
             columns::duration("step_median", "Median time of a step."),
-            columns::duration("step_p95", "95th percentile of the steps' times."),
+            columns::duration("step_p95", "95th percentile of the steps' times.").detail(),
             columns::duration("step_p99", "99th percentile."),
-            columns::duration("step_max", "The longest step."),
+            columns::duration("step_max", "The longest step.").detail(),
             columns::duration("cpu", "Exact CPU time of all threads, from context switches."),
             columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."),
-            columns::count("processes", "processes", "Number of processes."),
+            columns::count("processes", "processes", "Number of processes.").detail(),
             columns::count("threads", "threads", "Number of threads."),
             columns::bytes("rss_peak", "Largest resident memory of all processes together."),
             columns::count(
@@ -80,10 +80,10 @@ pub fn table(selections: &[Selection<'_>]) -> Table {
             ),
             columns::percent("coverage", "Sampled time in percent of exact CPU time."),
             columns::percent("owned_share", "Weight under owned code in percent of all."),
-            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all."),
-            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all."),
-            columns::count("lost_records", "records", "Records that the kernel dropped."),
-            columns::percent("overhead", "CPU time of the recorder in percent of the program's."),
+            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
+            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
+            columns::count("lost_records", "records", "Records that the kernel dropped.").detail(),
+            columns::percent("overhead", "CPU time of the recorder in percent of the program's.").detail(),
         ],
     );
     for selection in selections {
@@ -151,10 +151,16 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<String> {
         ));
     }
     if losses.throttled > 0 {
-        notes.push(format!("The kernel throttled sampling {} times.", losses.throttled));
+        notes.push(format!(
+            "The kernel throttled sampling {}.",
+            prose::things(losses.throttled as usize, "time", "times")
+        ));
     }
     if losses.malformed_records > 0 {
-        notes.push(format!("{} lines or records of the imported file could not be read.", losses.malformed_records));
+        notes.push(format!(
+            "{} of the imported file could not be read.",
+            prose::things(losses.malformed_records as usize, "line or record", "lines or records"),
+        ));
     }
     if matches!(capture.info.origin, Origin::Recovered) {
         notes.push("Recovered from a recording that did not finish: its end may be missing.".to_owned());

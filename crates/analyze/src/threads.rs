@@ -100,11 +100,12 @@ fn usage_values(selection: &Selection<'_>, usage: &Usage, total: u128) -> Vec<Va
 fn usage_columns(selection: &Selection<'_>) -> [stepscope_model::Column; 7] {
     [
         columns::duration("cpu", "Exact time on a CPU, from context switches; missing where they were not recorded."),
-        columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported."),
+        columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
+            .detail(),
         columns::weight("weight", unit(selection), "Weight of the samples."),
         columns::percent("share", "Weight in percent of the selected total."),
-        columns::percent("coverage", "Sampled time in percent of exact CPU time."),
-        columns::text("top_function", "The function with most self weight."),
+        columns::percent("coverage", "Sampled time in percent of exact CPU time.").detail(),
+        columns::text("top_function", "The function with most self weight.").essential(),
         columns::percent("top_share", "Its self weight in percent of that of the row."),
     ]
 }
@@ -116,17 +117,18 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let mut table_columns = vec![
         columns::text("thread", "Last name of the thread."),
         columns::number("tid", "", "Thread id."),
-        columns::text("process", "Name of its process; empty where unknown."),
-        columns::number("pid", "", "Process id."),
+        columns::text("process", "Name of its process; empty where unknown.").detail(),
+        columns::number("pid", "", "Process id.").detail(),
     ];
     table_columns.extend(usage_columns(selection));
     table_columns.extend([
-        columns::duration("lifetime", "How long it lived within the selected time."),
+        columns::duration("lifetime", "How long it lived within the selected time.").detail(),
         columns::percent("busy", "CPU time in percent of its lifetime: 100 is a thread that never waits."),
         columns::flag(
             "sampled",
             "Whether any sample of it exists; a thread shorter than the sampling period may have none.",
-        ),
+        )
+        .detail(),
     ]);
     let mut table = Table::new("threads", "Threads", table_columns);
     let mut rows: Vec<ThreadId> = selection.threads().map(|(id, _)| id).collect();

@@ -173,30 +173,30 @@ fn empty_table(grouping: Grouping) -> Table {
     let mut table_columns = vec![columns::text("thread", "Last name of the thread.")];
     table_columns.extend(match grouping {
         Grouping::Thread => vec![
-            columns::number("tid", "", "Thread id."),
-            columns::text("process", "Name of its process; empty where unknown."),
+            columns::number("tid", "", "Thread id.").detail(),
+            columns::text("process", "Name of its process; empty where unknown.").detail(),
         ],
         Grouping::ThreadName => vec![columns::count("threads", "", "Number of threads of this name.")],
     });
     table_columns.extend([
         columns::duration("lifetime", "How long it lived within the selected time; of all threads of the row together."),
-        columns::duration("running", "On a CPU."),
-        columns::duration("runnable", "Ready to run and waiting for a CPU: preempted, or woken, as far as that was recorded."),
-        columns::duration("blocked", "Waiting for something else."),
-        columns::duration("lock", "Blocked at a lock."),
-        columns::duration("condition", "Blocked at a condition variable, barrier, semaphore or join."),
-        columns::duration("sleep", "Asleep by its own will."),
-        columns::duration("file", "Blocked at a file or block device."),
-        columns::duration("network", "Blocked at a socket, or at poll, select or epoll of any descriptors."),
-        columns::duration("page_fault", "Blocked until memory was there."),
-        columns::duration("other", "Blocked at a stack that shows none of these."),
-        columns::duration("no_stack", "Blocked, and no stack was recorded."),
-        columns::duration("unaccounted", "Lifetime less all of these: not 0 where switch records were lost."),
+        columns::duration("running", "On a CPU.").essential(),
+        columns::duration("runnable", "Ready to run and waiting for a CPU: preempted, or woken, as far as that was recorded.").essential(),
+        columns::duration("blocked", "Waiting for something else.").essential(),
+        columns::duration("lock", "Blocked at a lock.").detail(),
+        columns::duration("condition", "Blocked at a condition variable, barrier, semaphore or join.").detail(),
+        columns::duration("sleep", "Asleep by its own will.").detail(),
+        columns::duration("file", "Blocked at a file or block device.").detail(),
+        columns::duration("network", "Blocked at a socket, or at poll, select or epoll of any descriptors.").detail(),
+        columns::duration("page_fault", "Blocked until memory was there.").detail(),
+        columns::duration("other", "Blocked at a stack that shows none of these.").detail(),
+        columns::duration("no_stack", "Blocked, and no stack was recorded.").detail(),
+        columns::duration("unaccounted", "Lifetime less all of these: not 0 where switch records were lost.").detail(),
         columns::percent("running_share", "Running in percent of the lifetime."),
         columns::percent("runnable_share", "Runnable in percent of the lifetime."),
         columns::percent("blocked_share", "Blocked in percent of the lifetime."),
-        columns::text("blocked_at", "The nearest owned caller that most blocked time is credited to (of the program's code, where nothing is owned)."),
-        columns::percent("blocked_at_share", "That caller's time in percent of the blocked time."),
+        columns::text("blocked_at", "The nearest owned caller that most blocked time is credited to (of the program's code, where nothing is owned).").essential(),
+        columns::percent("blocked_at_share", "That caller's time in percent of the blocked time.").detail(),
     ]);
     match grouping {
         Grouping::Thread => Table::new("wall", "Wall time by thread", table_columns),
@@ -240,7 +240,7 @@ fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + 
     let capture = selection.capture();
     let unknown = capture.threads.iter().filter(|thread| thread.start_ns.is_none() || thread.end_ns.is_none()).count();
     if unknown > 0 {
-        notes.push(format!("{unknown} threads have no known lifetime and no row."));
+        notes.push(format!("No lifetime is known of {}, so no row.", prose::things(unknown, "thread", "threads")));
     }
     if selection.filters_stacks() {
         notes.push(
@@ -255,7 +255,8 @@ fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + 
     let far_off = lives.filter(far_off).count();
     if far_off > 0 {
         notes.push(format!(
-            "In {far_off} rows more than 1 % of the lifetime is unaccounted for: switch records were lost."
+            "In {} more than 1 % of the lifetime is unaccounted for: switch records were lost.",
+            prose::things(far_off, "row", "rows"),
         ));
     }
     notes
@@ -404,11 +405,11 @@ fn module(functions: &Functions, caller: Caller) -> &str {
 fn callers_table() -> Table {
     let mut table_columns = columns::function().to_vec();
     table_columns.extend([
-        columns::duration("blocked", "Blocked time of waits whose nearest owned caller is the function."),
-        columns::percent("share", "In percent of all selected blocked time."),
+        columns::duration("blocked", "Blocked time of waits whose nearest owned caller is the function.").essential(),
+        columns::percent("share", "In percent of all selected blocked time.").essential(),
         columns::count("waits", "", "Number of waits."),
         columns::duration("longest", "The longest of them."),
-        columns::count("threads", "", "Number of threads that waited there."),
+        columns::count("threads", "", "Number of threads that waited there.").detail(),
     ]);
     let classes = WaitClass::ALL.map(|class| columns::duration(class.name(), "The part of it that was of this class."));
     table_columns.extend(classes);
@@ -519,7 +520,7 @@ mod tests {
         let capture = Drawing::new().lived("main", 0..1_000, 500).blocked("main", 0..300, LOCK).capture;
         let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, Grouping::Thread));
         assert_eq!(cells(&table, &["running", "blocked", "unaccounted"]), ["500 | 300 | 200"]);
-        assert!(table.notes.iter().any(|note| note.starts_with("In 1 rows more than 1 %")), "{:?}", table.notes);
+        assert!(table.notes.iter().any(|note| note.starts_with("In 1 row more than 1 %")), "{:?}", table.notes);
     }
 
     #[test]
