@@ -16,7 +16,9 @@ use crate::progress;
 /// Reads a capture folder, a file of another tool, or standard input (`-`).
 pub fn capture(path: &Path) -> Result<Capture, Failure> {
     if path.is_file() || path == Path::new("-") {
-        return import(path, &ImportOptions::default());
+        let capture = import(path, &ImportOptions::default())?;
+        capture.info.notes.iter().for_each(|note| eprintln!("note: {note}"));
+        return Ok(capture);
     }
     if path.is_dir() && !disk::is_capture(path) && !path.join(disk::RAW_LOG_FILE).exists() {
         let inside = Run::open(path).map(|run| run.captures()).unwrap_or_default();

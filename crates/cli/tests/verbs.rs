@@ -109,6 +109,14 @@ fn wrong_input_is_told_with_what_to_do_and_a_documented_exit_code() {
 }
 
 #[test]
+fn lines_that_make_no_sense_are_told_and_the_others_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = with_input(folder.path(), &["show", "-", "--format", "tsv"], "a;b 1\nbroken line\n");
+    assert!(text(&shown.stdout).contains("\nb\t"), "{}", text(&shown.stdout));
+    assert!(text(&shown.stderr).contains("1 malformed record"), "{}", text(&shown.stderr));
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let many: String = (0..50_000).map(|n| format!("sim;f{n} 1\n")).collect();

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use stepscope_convert::ImportOptions;
 use stepscope_convert::import::folded::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
 use stepscope_convert::import::{self, FORMATS};
-use stepscope_model::disk;
+use stepscope_model::{Counts, disk};
 
 use crate::failure::Failure;
 use crate::{load, progress};
@@ -94,7 +94,10 @@ impl Import {
             eprintln!("note: {note}");
         }
         println!("{}", output.display());
-        eprintln!("{} samples; next: stepscope show {}", capture.samples.len(), output.display());
+        let rows = capture.samples.len();
+        let folded = capture.info.events.iter().any(|event| event.counts != Counts::OnePerRow);
+        let what = if folded { "stacks" } else { "samples" };
+        eprintln!("{rows} {what}; next: stepscope show {}", output.display());
         Ok(ExitCode::SUCCESS)
     }
 }

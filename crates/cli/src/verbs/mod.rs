@@ -78,11 +78,20 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
+/// How many samples of CPU time a capture holds; samples of page faults and the like are not among them.
+fn cpu_samples(capture: &Capture) -> usize {
+    let primary = stepscope_analyze::events::primary(capture);
+    capture.samples.iter().filter(|sample| Some(sample.event) == primary).count()
+}
+
 /// Names the addresses of the raw log in `folder`, writes the capture beside it and removes the log.
 fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
     let mut symbolizer = Symbolizer::default();
     let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
-    progress::of_step("writing the capture", || disk::write(&capture, folder))?;
+    progress::of_step("writing the capture", || disk::write(&capture, folder)).map_err(|error| {
+        let name = folder.display();
+        Failure::Failed(format!("{error}; nothing is lost: make room, then `stepscope recover {name}`"))
+    })?;
     let log = folder.join(disk::RAW_LOG_FILE);
     fs::remove_file(&log).map_err(Failure::writing(&log.display().to_string()))?;
     Ok(capture)

@@ -27,8 +27,9 @@ const UNWANTED_FOLDER: &str = "unwanted.part";
 /// Record a program: on-CPU samples, blocked time, scheduling, page faults, resources.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The program and its arguments, recorded from its first instruction with everything it starts.
-    #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
+    /// The program and its arguments, recorded from its first instruction with everything it starts. `--` before it is
+    /// only needed if it begins with a dash.
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "COMMAND")]
     command: Vec<String>,
     /// Attach to this process instead: all its threads, what descends from it and what they start.
     #[arg(short, long, conflicts_with = "command")]
@@ -298,7 +299,7 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
     let wall = capture.info.wall_ns().map(|ns| format!(" in {:.1} s", ns as f64 / 1e9)).unwrap_or_default();
     eprintln!(
         "{} samples{coverage}, {} waits, {} threads{wall}",
-        capture.samples.len(),
+        super::cpu_samples(capture),
         capture.waits.len(),
         capture.threads.len()
     );

@@ -31,7 +31,8 @@ impl Recover {
             eprintln!("note: {note}");
         }
         let wall = capture.info.wall_ns().unwrap_or(0) as f64 / 1e9;
-        eprintln!("recovered {} samples and {} waits of {wall:.1} s", capture.samples.len(), capture.waits.len());
+        let (samples, waits) = (super::cpu_samples(&capture), capture.waits.len());
+        eprintln!("recovered {samples} samples and {waits} waits of {wall:.1} s");
         println!("{}", self.capture.display());
         Ok(ExitCode::SUCCESS)
     }
