@@ -53,7 +53,8 @@ pub(crate) fn function() -> [Column; 4] {
         flag(
             "owned",
             "Whether it is code that the user's team can change; missing where nothing was said about ownership.",
-        ),
+        )
+        .detail(),
         text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
     ]
 }

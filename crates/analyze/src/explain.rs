@@ -329,7 +329,7 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         format!("What {asked} costs"),
         vec![
             capture_column(),
-            columns::text("function", "Full name.").essential(),
+            columns::text("function", "Full name."),
             columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
             columns::flag("owned", "Whether it is code that the user's team can change."),
             columns::count(
@@ -405,11 +405,12 @@ fn listed<'s, 'a>(
         title,
         vec![
             capture_column(),
-            columns::text(column, doc),
-            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported."),
-            columns::weight("weight", common_unit(calls), "Weight of the samples."),
-            columns::percent("share", "Weight in percent of the rows of this capture together."),
-            columns::percent("total_share", "Weight in percent of all weight of the capture."),
+            columns::text(column, doc).essential(),
+            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
+                .detail(),
+            columns::weight("weight", common_unit(calls), "Weight of the samples.").essential(),
+            columns::percent("share", "Weight in percent of the rows of this capture together.").essential(),
+            columns::percent("total_share", "Weight in percent of all weight of the capture.").detail(),
         ],
     );
     for one in calls {

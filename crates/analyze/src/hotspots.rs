@@ -181,10 +181,10 @@ fn table_columns(selection: &Selection<'_>) -> Vec<Column> {
             "attributed",
             unit,
             "Weight of the samples whose nearest owned function, from leaf to root, is this one; missing where nothing was said about ownership.",
-        ).detail(),
+        ),
         columns::percent("self_share", "Self in percent of the selected total.").essential(),
-        columns::percent("inclusive_share", "Inclusive in percent of the selected total."),
-        columns::percent("attributed_share", "Attributed in percent of the selected total."),
+        columns::percent("inclusive_share", "Inclusive in percent of the selected total.").detail(),
+        columns::percent("attributed_share", "Attributed in percent of the selected total.").detail(),
         columns::count("self_count", "samples", "Number of samples whose leaf is the function.").detail(),
         columns::text(
             "source",

@@ -46,12 +46,13 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
                 "The function, two spaces further to the right than its caller; `(N more)` for those that were added up.",
             ),
             columns::count("depth", "", "Number of callers above it.").detail(),
-            columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here."),
+            columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(),
             columns::percent("inclusive_share", "Inclusive in percent of the whole.").essential(),
             columns::weight("self", &tree.unit, "Weight of the samples that end here.").detail(),
             columns::percent("self_share", "Self in percent of the whole."),
             columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
-            columns::flag("owned", "Whether it is code that the user's team can change; missing for groups and sums."),
+            columns::flag("owned", "Whether it is code that the user's team can change; missing for groups and sums.")
+                .detail(),
             columns::text("category", "Kind of code: native, runtime, allocator, kernel, python, unknown, or group.")
                 .detail(),
         ],
