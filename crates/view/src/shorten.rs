@@ -50,7 +50,8 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
 
 /// The rows of a tree, names indented by two spaces a level, in at most `columns` columns each.
 ///
-/// Names keep their end, which says what is called: they take the form of a [`label`]. The indentation gives way as far
+/// Names keep their end, which says what is called: arguments give way first, then they take the form of a [`label`]. The
+/// indentation gives way as far
 /// as it must: one space a level; and where the tree is deeper than even that leaves room for, the rows beyond stay where
 /// it ends, behind an ellipsis.
 pub fn shorten_indented(rows: &mut [String], columns: usize) {
@@ -66,7 +67,10 @@ pub fn shorten_indented(rows: &mut [String], columns: usize) {
         };
         let name = row.trim_start_matches(' ');
         let left = columns.saturating_sub(indent.width());
-        let name = label(name, left).unwrap_or_else(|| shorten(name, left));
+        let name = match trim_brackets(name, left.min(name.width())) {
+            trimmed if trimmed.width() <= left => trimmed,
+            _ => label(name, left).unwrap_or_else(|| shorten(name, left)).into_owned(),
+        };
         *row = format!("{indent}{name}");
     }
 }
@@ -316,10 +320,14 @@ mod tests {
             "all",
             "  core::ops::function::FnOnce::call_once",
             "    std::panicking::catch_unwind::<core::panic::AssertUnwindSafe<F>, ()>",
+            "      <Vec<T> as core::iter::FromIterator<T>>::from_iter",
         ]
         .map(str::to_owned);
         shorten_indented(&mut rows, 36);
-        assert_eq!(rows, ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>"]);
+        assert_eq!(
+            rows,
+            ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>", "      <Vec<T> as core::…>::from_iter",]
+        );
     }
 
     #[test]

@@ -43,7 +43,9 @@ const NOTE_WIDTH: usize = 100;
 /// Those of writing to `out`.
 pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let Layout { columns, left_out, form } = Layout::of(table, style.width);
-    writeln!(out, "{}", Role::Title.paint(&visible(&table.title), style.colour))?;
+    for line in wrapped("", &visible(&table.title), style.width.unwrap_or(usize::MAX)) {
+        writeln!(out, "{}", Role::Title.paint(&line, style.colour))?;
+    }
     match form {
         Form::Rows => write_rows(table, &columns, style, out)?,
         Form::List => write_list(table, style, out)?,
@@ -84,6 +86,7 @@ fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
         let shown = quantity(value, column.kind).to_string();
         let unit = match unit_beside_name(column) {
             unit if unit.is_empty() || *value == Value::Missing => String::new(),
+            unit if unit.starts_with('/') => unit.to_owned(),
             unit => format!(" {unit}"),
         };
         let shown = format!("{}{unit}", visible(&shown));

@@ -145,10 +145,11 @@ fn columns_that_were_asked_for_are_not_left_out() {
 fn one_row_that_does_not_fit_is_a_list() {
     let mut table = of_importances();
     table.rows.truncate(1);
+    table.columns[3] = Column::new("self", Kind::Duration, "ns/step", "");
     let text = |width| rendered(&table, Format::Table, Style { width: Some(width), colour: Colour::Never });
     assert_eq!(
         text(40),
-        "T\nfunction  fffffffffff…ffffffffffffffffff\nmodule    libsim.so1\ncalls     1\nself      123,456\nlate      –\n"
+        "T\nfunction  fffffffffff…ffffffffffffffffff\nmodule    libsim.so1\ncalls     1\nself      123 µs/step\nlate      –\n"
     );
     assert_eq!(text(120).lines().count(), 3);
 }
