@@ -181,7 +181,7 @@ fn empty_table(grouping: Grouping) -> Table {
     table_columns.extend([
         columns::duration("lifetime", "How long it lived within the selected time; of all threads of the row together."),
         columns::duration("running", "On a CPU.").essential(),
-        columns::duration("runnable", "Ready to run and waiting for a CPU: preempted, or woken, as far as that was recorded.").essential(),
+        columns::duration("runnable", "Ready to run and waiting for a CPU: preempted, or woken, as far as that was recorded."),
         columns::duration("blocked", "Waiting for something else.").essential(),
         columns::duration("lock", "Blocked at a lock.").detail(),
         columns::duration("condition", "Blocked at a condition variable, barrier, semaphore or join.").detail(),
