@@ -7,8 +7,8 @@
 //! 2. *allocator*: `malloc` and its family with glibc's inner functions, `operator new` and `delete`, Rust's allocation entry
 //!    points, and everything in jemalloc, mimalloc, tcmalloc.
 //! 3. *runtime*: everything in the C, C++ and threading run-time libraries, the dynamic linker and the vdso; without a
-//!    module, the functions of theirs that collapsed stacks are full of; and code of the language's standard
-//!    library (`std::`, `core::`), which is compiled into the program.
+//!    module, the functions of theirs that collapsed stacks are full of; code of the language's standard
+//!    library (`std::`, `core::`), which is compiled into the program; and the linker's stubs (`memcpy@plt`).
 //! 4. *unknown*: a place without a name, `[unknown]`, `[libdart.so]` or `libdart.so+0x1f30`.
 //! 5. *native*: everything else.
 
@@ -38,6 +38,9 @@ pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
     }
     if is_unnamed(name, module) {
         return FrameKind::Unknown;
+    }
+    if name.ends_with("@plt") {
+        return FrameKind::Runtime;
     }
     if is_standard_library(&own) || (module.is_empty() && is_runtime_function(&own)) {
         return FrameKind::Runtime;
@@ -313,6 +316,7 @@ mod tests {
     fn standard_library_code_is_runtime_also_inside_the_program() {
         assert_eq!(category("std::_Hashtable<gz::A, int>::find", "/srv/sim"), "runtime");
         assert_eq!(category("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
+        assert_eq!(category("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
         assert_eq!(category("pthread_mutex_lock", ""), "runtime");
         assert_eq!(category("__memset_avx2_unaligned_erms", ""), "runtime");
         assert_eq!(category("poll", "/srv/sim"), "native", "a function of the program's own that is called so");

@@ -15,6 +15,7 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 use crate::category;
 use crate::ownership::Owned;
 use crate::qualified_name::own_name;
+use crate::select::Selection;
 
 /// What tables show for samples of which only the thread is known.
 pub const NO_STACK: &str = "(no stack)";
@@ -78,7 +79,13 @@ impl Functions {
         found.tell_apart(capture, owned);
         found.nearest_owned = found.nearest(capture, |function| function.owned);
         if !found.any_owned {
-            let is_program = |function: &Function| matches!(function.kind, FrameKind::Native | FrameKind::Python);
+            // Code without a name is the program's as much, where its module is known: that of run-time libraries is
+            // not of this kind.
+            let is_program = |function: &Function| match function.kind {
+                FrameKind::Native | FrameKind::Python => true,
+                FrameKind::Unknown => !function.module.is_empty(),
+                _ => false,
+            };
             found.nearest_program = found.nearest(capture, is_program);
         }
         found.outermost = found.find_outermost(capture);
@@ -130,13 +137,17 @@ impl Functions {
         &self.owning_nothing
     }
 
-    /// The namespaces (crates, packages) in which most functions of the program are, at most `most` of them.
-    pub fn largest_namespaces(&self, most: usize) -> Vec<String> {
+    /// The namespaces (crates, packages) of the program that are at most places of the call tree, at most `most` of them.
+    pub fn largest_namespaces(&self, capture: &Capture, most: usize) -> Vec<String> {
+        let mut places = vec![0_usize; self.functions.len()];
+        for node in &capture.stacks {
+            places[self.of_frame(node.frame).index()] += 1;
+        }
         let mut sizes: FxHashMap<String, usize> = FxHashMap::default();
-        for function in self.functions.iter().filter(|function| function.kind == FrameKind::Native) {
+        for (function, places) in self.functions.iter().zip(places).filter(|(one, _)| one.kind == FrameKind::Native) {
             if let Some((namespace, _)) = own_name(&function.name).split_once("::").filter(|(first, _)| is_word(first))
             {
-                *sizes.entry(namespace.to_owned()).or_default() += 1;
+                *sizes.entry(namespace.to_owned()).or_default() += places;
             }
         }
         let mut sizes: Vec<(String, usize)> = sizes.into_iter().collect();
@@ -219,30 +230,25 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
-/// What a reader must know of ownership to judge what is attributed: that nothing was said, or that a pattern owns
-/// nothing in any of the captures.
-pub(crate) fn ownership_note<'f>(functions: impl Iterator<Item = &'f Functions> + Clone) -> Option<String> {
-    let first = functions.clone().next()?;
-    let here = |namespaces: Vec<String>| match namespaces.as_slice() {
-        [] => String::new(),
-        some => format!(
-            " Most functions here are in {}.",
-            some.iter().map(|name| format!("`{name}::`")).collect::<Vec<_>>().join(", ")
-        ),
+/// What a reader must know of ownership to judge what is attributed: that a pattern owns nothing in any of the selections'
+/// captures, and what namespaces there are.
+pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<String> {
+    let first = selections.first()?;
+    let in_none = |pattern: &&String| selections.iter().all(|one| one.functions().owning_nothing().contains(pattern));
+    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let nothing: Vec<String> = first.functions().owning_nothing().iter().filter(in_none).cloned().collect();
+    let patterns = match nothing.len() {
+        0 => return None,
+        1 => "pattern",
+        _ => "patterns",
     };
-    let in_none = |pattern: &&String| functions.clone().all(|one| one.owning_nothing().contains(pattern));
-    let nothing: Vec<String> = first.owning_nothing().iter().filter(in_none).map(|text| format!("`{text}`")).collect();
-    match nothing.as_slice() {
-        [] => None,
-        [one] => {
-            Some(format!("Nothing here matches the owned pattern {one}.{}", here(first.largest_namespaces(SHOWN))))
-        }
-        several => Some(format!(
-            "Nothing here matches the owned patterns {}.{}",
-            several.join(", "),
-            here(first.largest_namespaces(SHOWN))
-        )),
-    }
+    let mut namespaces = first.functions().largest_namespaces(first.capture(), SHOWN);
+    namespaces.iter_mut().for_each(|name| name.push_str("::*"));
+    let here = match namespaces.as_slice() {
+        [] => String::new(),
+        some => format!(" Most of the program here is in {}.", quoted(some)),
+    };
+    Some(format!("Nothing here matches the owned {patterns} {}.{here}", quoted(&nothing)))
 }
 
 /// Namespaces that a note offers.
@@ -369,6 +375,24 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_is_owned_nameless_code_of_a_program_is_credited_and_that_of_no_module_is_not() {
+        let capture = drawn::columns(
+            "
+            sim                             sim
+            sim+0x6e90 [lib:/usr/bin/sim]   0x7f00aa10
+            strchr [lib:/lib/libc.so.6]     strchr [lib:/lib/libc.so.6]
+            1                               1
+            ",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let credited = |sample: usize| {
+            let leaf = capture.samples[sample].stack.unwrap();
+            functions.credited(leaf).map(|id| &*functions.get(id).name)
+        };
+        assert_eq!((credited(0), credited(1)), (Some("sim+0x6e90"), None));
+    }
+
+    #[test]
     fn only_the_first_of_recursive_calls_is_outermost() {
         let capture = drawn::folded("main;a;b;a;a;c 1\nmain;b;a 1");
         let functions = Functions::of(&capture, &Owned::nothing());
@@ -403,7 +427,7 @@ mod tests {
             "main;gz::A;gz::B<int> 1\nmain;dart::a;std::sort;(anonymous namespace)::f;plain;gz::C 1\nmain;bullet::b;dart::c 1",
         );
         let functions = Functions::of(&capture, &Owned::nothing());
-        assert_eq!(functions.largest_namespaces(2), ["gz", "dart"]);
+        assert_eq!(functions.largest_namespaces(&capture, 2), ["gz", "dart"]);
     }
 
     #[test]
@@ -412,12 +436,12 @@ mod tests {
         let note = |namespaces: &[&str]| {
             let owned = drawn::owned_by(namespaces);
             let both = [Functions::of(&one, &owned), Functions::of(&other, &owned)];
-            ownership_note(both.iter())
+            ownership_note(&[Selection::all(&one, &both[0]), Selection::all(&other, &both[1])])
         };
         assert_eq!(note(&["gz::*", "dart::*"]), None);
         assert_eq!(
             note(&["gz::*", "nope::*"]).unwrap(),
-            "Nothing here matches the owned pattern `nope::*`. Most functions here are in `gz::`."
+            "Nothing here matches the owned pattern `nope::*`. Most of the program here is in `gz::*`."
         );
     }
 
