@@ -286,7 +286,7 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<String> {
             prose::percent(hotspots.under_owned.percent_of(total).unwrap_or(0.0)),
         ));
     }
-    notes.extend(ownership_note(std::iter::once(selection.functions())));
+    notes.extend(ownership_note(std::slice::from_ref(selection)));
     notes.extend(other_events(selection));
     notes
 }
@@ -360,7 +360,7 @@ pub fn edges(selection: &Selection<'_>) -> Table {
 /// Why there may be no edges.
 fn edges_note(selection: &Selection<'_>) -> Option<String> {
     if selection.functions().ownership_known() {
-        return ownership_note(std::iter::once(selection.functions()));
+        return ownership_note(std::slice::from_ref(selection));
     }
     Some(
         "No code is said to be owned, so nothing is attributed: name your own with --owned 'gz::*', --owned-module or --owned-source, or `owned` in the lab file."
@@ -440,7 +440,7 @@ mod tests {
         let capture = drawn::folded("main;gz::Run;find 5");
         let notes = |owned: &[&str]| drawn::selected(&capture, owned, |selection| edges(selection).notes);
         assert!(notes(&["gz::"]).is_empty());
-        let nothing = "Nothing here matches the owned pattern `nope::*`. Most functions here are in `gz::`.";
+        let nothing = "Nothing here matches the owned pattern `nope::*`. Most of the program here is in `gz::*`.";
         assert_eq!(notes(&["nope::*"]), [nothing]);
         assert!(notes(&[])[0].contains("--owned 'gz::*'"));
         let table = drawn::selected(&capture, &["nope::*"], |selection| table(selection, &Options::default()));

@@ -302,7 +302,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table.notes = scenario_notes(&costs, basis);
     table.notes.extend(left_without_cpu(&all));
     table.notes.extend(notes);
-    table.notes.extend(ownership_note(selections.iter().map(Selection::functions)));
+    table.notes.extend(ownership_note(selections));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.notes.push(
             "No code is said to be owned: costs are credited to the nearest function outside of run-time libraries and the kernel. Name your own with --owned 'gz::*'."
