@@ -79,7 +79,13 @@ impl Functions {
         found.tell_apart(capture, owned);
         found.nearest_owned = found.nearest(capture, |function| function.owned);
         if !found.any_owned {
-            let is_program = |function: &Function| matches!(function.kind, FrameKind::Native | FrameKind::Python);
+            // Code without a name is the program's as much, where its module is known: that of run-time libraries is
+            // not of this kind.
+            let is_program = |function: &Function| match function.kind {
+                FrameKind::Native | FrameKind::Python => true,
+                FrameKind::Unknown => !function.module.is_empty(),
+                _ => false,
+            };
             found.nearest_program = found.nearest(capture, is_program);
         }
         found.outermost = found.find_outermost(capture);
@@ -366,6 +372,24 @@ mod tests {
             .collect();
         let (run, collide) = (Some("gz::Run"), Some("gz::collide"));
         assert_eq!(nearest, [collide, collide, collide, run, run]);
+    }
+
+    #[test]
+    fn where_nothing_is_owned_nameless_code_of_a_program_is_credited_and_that_of_no_module_is_not() {
+        let capture = drawn::columns(
+            "
+            sim                             sim
+            sim+0x6e90 [lib:/usr/bin/sim]   0x7f00aa10
+            strchr [lib:/lib/libc.so.6]     strchr [lib:/lib/libc.so.6]
+            1                               1
+            ",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let credited = |sample: usize| {
+            let leaf = capture.samples[sample].stack.unwrap();
+            functions.credited(leaf).map(|id| &*functions.get(id).name)
+        };
+        assert_eq!((credited(0), credited(1)), (Some("sim+0x6e90"), None));
     }
 
     #[test]
