@@ -229,6 +229,12 @@ pub(crate) fn source_of(capture: &Capture, frame: FrameId) -> String {
     }
 }
 
+/// A source file and line.
+type Line<'a> = (Option<&'a str>, Option<u32>);
+
+/// What is at a line: self weight, the weight below, the first line of equal ones, and a frame there.
+type AtLine<'a> = (u128, u128, Reverse<Line<'a>>, FrameId);
+
 /// For each function the frame with a source at which most of it lies: by self weight, then by the weight below.
 fn hottest_places(selection: &Selection<'_>, weights: &StackWeights) -> Vec<Option<FrameId>> {
     let (capture, functions) = (selection.capture(), selection.functions());
@@ -240,17 +246,16 @@ fn hottest_places(selection: &Selection<'_>, weights: &StackWeights) -> Vec<Opti
         sums.1 += subtrees[index].weight;
     }
     // Frames of one function differ by address too; lines are what is asked for.
-    let mut by_line: FxHashMap<(FunctionId, Option<&str>, Option<u32>), (u128, u128, FrameId)> = FxHashMap::default();
+    let mut by_line: FxHashMap<(FunctionId, Line<'_>), (u128, u128, FrameId)> = FxHashMap::default();
     for (index, frame) in capture.frames.iter().enumerate().filter(|(_, frame)| frame.file.is_some()) {
         let id = FrameId::from_index(index);
-        let line = by_line.entry((functions.of_frame(id), frame.file.as_deref(), frame.line)).or_insert((0, 0, id));
+        let line = by_line.entry((functions.of_frame(id), (frame.file.as_deref(), frame.line))).or_insert((0, 0, id));
         line.0 += by_frame[index].0;
         line.1 += by_frame[index].1;
     }
-    let mut best: Vec<Option<(u128, u128, Reverse<(Option<&str>, Option<u32>)>, FrameId)>> =
-        vec![None; functions.len()];
-    for ((function, file, line), (own, below, frame)) in by_line {
-        let candidate = (own, below, Reverse((file, line)), frame);
+    let mut best: Vec<Option<AtLine<'_>>> = vec![None; functions.len()];
+    for ((function, line), (own, below, frame)) in by_line {
+        let candidate = (own, below, Reverse(line), frame);
         let best = &mut best[function.index()];
         if best.as_ref().is_none_or(|best| *best < candidate) {
             *best = Some(candidate);

@@ -386,7 +386,7 @@ impl Scanner<'_> {
                 b' ' if self.rest().starts_with(" [clone") => return Next::End,
                 _ => {
                     let width = self.rest().chars().next().map_or(1, char::len_utf8);
-                    drop(self.keep_to(Some(self.at + width)));
+                    self.keep_to(Some(self.at + width));
                 }
             }
         }
