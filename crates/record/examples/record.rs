@@ -18,7 +18,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match argument.as_str() {
             "--pid" => pid = Some(arguments.next().ok_or("--pid takes a process id")?.parse::<u32>()?),
             "--seconds" => seconds = Some(arguments.next().ok_or("--seconds takes a number")?.parse::<f64>()?),
-            "--recover" => return Ok(summarise(&finish(&folder, &mut Symbolizer::default())?)),
+            "--recover" => {
+                summarise(&finish(&folder, &mut Symbolizer::default())?);
+                return Ok(());
+            }
             _ => command.extend(arguments.by_ref()),
         }
     }

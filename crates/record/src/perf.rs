@@ -325,8 +325,7 @@ impl Events {
     /// The stack at every context switch.
     pub fn switch_stacks(&self) -> perf_event_attr {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CONTEXT_SWITCHES as u64);
-        let stack_bytes = self.sampling.stack_bytes.min(SWITCH_STACK_BYTES);
-        let mut attr = self.attr_with_stacks(Kind::SwitchStack, kind, config, stack_bytes);
+        let mut attr = self.attr_with_stacks(Kind::SwitchStack, kind, config, self.sampling.stack_bytes);
         self.happens_in_kernel(&mut attr);
         attr.__bindgen_anon_1.sample_period = 1;
         attr
@@ -465,10 +464,8 @@ pub(crate) trait RecordTaker {
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
 }
 
-/// What blocks is rarely deep, and the stack of a thread that is off its processor can still be read a moment later.
-const SWITCH_STACK_BYTES: u32 = 16 << 10;
 /// Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
-const WAKER_STACK_BYTES: u32 = 8 << 10;
+const WAKER_STACK_BYTES: u32 = 16 << 10;
 const MIN_PAGES: usize = 8;
 /// 64 KiB: a thousand records without a stack.
 const PAGES_APART: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");

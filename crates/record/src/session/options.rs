@@ -60,7 +60,7 @@ impl Default for Options {
             stack_bytes: None,
             ring_bytes: 8 << 20,
             kernel: Kernel::Included,
-            max_switch_stacks_hz: 4_000,
+            max_switch_stacks_hz: 2_000,
             step: None,
             label: Label::default(),
         }

@@ -1,5 +1,6 @@
 //! The executable part of a process' address space, and stacks through it.
 
+use std::collections::hash_map;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -327,10 +328,9 @@ impl AddressSpace {
             return Some(frame);
         }
         let mapping = self.find(address)?.clone();
-        if !self.loaded.contains_key(&mapping.range.start) {
+        if let hash_map::Entry::Vacant(unknown) = self.loaded.entry(mapping.range.start) {
             let module = names.framehop_module(&mapping, pid);
-            let tables = if module.is_some() { Tables::There } else { Tables::Missing };
-            self.loaded.insert(mapping.range.start, tables);
+            unknown.insert(if module.is_some() { Tables::There } else { Tables::Missing });
             if let Some(module) = module {
                 self.unwinder.add_module(module);
             }
