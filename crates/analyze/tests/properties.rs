@@ -39,13 +39,16 @@ fn samples() -> impl Strategy<Value = Vec<Drawn>> {
 }
 
 /// Moments at which a thread is switched out and in, by turns, with what it does in between.
-fn lives() -> impl Strategy<Value = Vec<(Vec<u64>, Vec<(bool, Option<u8>, u64)>)>> {
+/// Times at which a thread is switched out and in, and of each wait whether it is blocked, its stack, and its wake-up.
+type DrawnLife = (Vec<u64>, Vec<(bool, Option<u8>, u64)>);
+
+fn lives() -> impl Strategy<Value = Vec<DrawnLife>> {
     let cuts = prop::collection::btree_set(0..END, 0..12).prop_map(|cuts| cuts.into_iter().collect());
     let kinds = prop::collection::vec((any::<bool>(), prop::option::of(0..NAMES.len() as u8), 0..END), 6);
     prop::collection::vec((cuts, kinds), 4)
 }
 
-fn capture(samples: &[Drawn], lives: &[(Vec<u64>, Vec<(bool, Option<u8>, u64)>)]) -> Capture {
+fn capture(samples: &[Drawn], lives: &[DrawnLife]) -> Capture {
     let mut capture = Capture::default();
     (capture.info.start_ns, capture.info.end_ns) = (Some(0), Some(END));
     let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
@@ -118,6 +121,8 @@ fn off_cpu(selection: &Selection<'_>) -> u64 {
 fn column_sum(table: &Table, column: &str) -> i128 {
     let values = (0..table.rows.len()).map(|row| match table.get(row, column) {
         Some(Value::Int(value)) => *value,
+        // Where nothing of a kind was recorded, it is not known, and adds nothing.
+        Some(Value::Missing) => 0,
         other => panic!("{column} of row {row} is {other:?}"),
     });
     values.sum()
