@@ -38,8 +38,8 @@ fn samples() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec((0_u8..4, 0..END, frames, 1_u64..1_000), 0..40)
 }
 
-/// Moments at which a thread is switched out and in, by turns, with what it does in between.
-/// Times at which a thread is switched out and in, and of each wait whether it is blocked, its stack, and its wake-up.
+/// Moments at which a thread is switched out and in, by turns, and what each wait is: whether it is blocked, the function
+/// it is at, and how long it is runnable.
 type DrawnLife = (Vec<u64>, Vec<(bool, Option<u8>, u64)>);
 
 fn lives() -> impl Strategy<Value = Vec<DrawnLife>> {
