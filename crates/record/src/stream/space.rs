@@ -13,6 +13,9 @@ use super::world::World;
 /// No program has deeper stacks for a reason; broken tables can make them endless.
 const MAX_FRAMES: usize = 4096;
 
+/// A chain of so many frames may have been cut: the kernel follows 127 (`kernel.perf_event_max_stack`), its own included.
+const CUT_CHAIN_FRAMES: usize = 96;
+
 /// Where a file, or code without one, is mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mapping {
@@ -375,14 +378,22 @@ impl AddressSpace {
             (false, None) => {}
             (false, Some(exact)) => frames.truncate(begin + exact),
         }
-        if self.follow_frame_pointers(stack, walked.last, names, frames) {
+        let known = walked.exact.and_then(|exact| walked.states.get(exact - 1));
+        let remembers = |space: &Self, frames: &mut Vec<FrameRef>| {
+            known.is_some_and(|state| space.follow_memory(stack.tid, *state, frames))
+        };
+        // The chain of a deep recursion is cut, too: it is exact, but ends before a root.
+        if stack.registers.sp != Registers::NO_STACK && stack.frame_pointer_chain.len() >= CUT_CHAIN_FRAMES {
+            if remembers(self, frames) {
+                return Ending::Continued;
+            }
+            self.follow_frame_pointers(stack, walked.last, names, frames);
+            return Ending::Truncated;
+        }
+        if self.follow_frame_pointers(stack, walked.last, names, frames) || remembers(self, frames) {
             return Ending::Continued;
         }
-        let known = walked.exact.and_then(|exact| walked.states.get(exact - 1));
-        match known.is_some_and(|state| self.follow_memory(stack.tid, *state, frames)) {
-            true => Ending::Continued,
-            false => Ending::Truncated,
-        }
+        Ending::Truncated
     }
 
     /// Walks as far as tables and readable memory lead.
