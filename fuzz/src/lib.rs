@@ -31,12 +31,8 @@ pub fn import_and_export(format: &str, bytes: &[u8]) {
 
 /// No file of this machine has a part in fuzzing.
 fn options(format: &str) -> ImportOptions {
-    let symbols = Options {
-        roots: Vec::new(),
-        debug_directories: Vec::new(),
-        build_id_caches: Vec::new(),
-        ..Options::default()
-    };
+    let symbols =
+        Options { roots: Vec::new(), debug_directories: Vec::new(), build_id_caches: Vec::new(), ..Options::default() };
     ImportOptions { format: format_named(format), symbols, ..ImportOptions::default() }
 }
 
@@ -116,7 +112,8 @@ fn write(path: &Path, content: &[u8]) {
 
 fn example() -> Capture {
     let recording = include_bytes!("../seeds/perf_data/file.perf.data");
-    let mut capture = import(Source::stream("example", &recording[..]), &options("perf.data")).expect("the seed is good");
+    let mut capture =
+        import(Source::stream("example", &recording[..]), &options("perf.data")).expect("the seed is good");
     let thread = ThreadId(0);
     capture.steps.push(Step { index: 0, start_ns: 1, end_ns: 2, sim_time_ns: Some(3), thread });
     capture.scopes.push(Scope { thread, name: "Physics".into(), start_ns: 1, end_ns: 2, depth: 0 });
