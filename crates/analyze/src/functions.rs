@@ -15,7 +15,6 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 use crate::category;
 use crate::ownership::Owned;
 use crate::qualified_name::own_name;
-use crate::select::Selection;
 
 /// What tables show for samples of which only the thread is known.
 pub const NO_STACK: &str = "(no stack)";
@@ -230,30 +229,6 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
 
-/// What a reader must know of ownership to judge what is attributed: that a pattern owns nothing in any of the selections'
-/// captures, and what namespaces there are.
-pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<String> {
-    let first = selections.first()?;
-    let in_none = |pattern: &&String| selections.iter().all(|one| one.functions().owning_nothing().contains(pattern));
-    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let nothing: Vec<String> = first.functions().owning_nothing().iter().filter(in_none).cloned().collect();
-    let patterns = match nothing.len() {
-        0 => return None,
-        1 => "pattern",
-        _ => "patterns",
-    };
-    let mut namespaces = first.functions().largest_namespaces(first.capture(), SHOWN);
-    namespaces.iter_mut().for_each(|name| name.push_str("::*"));
-    let here = match namespaces.as_slice() {
-        [] => String::new(),
-        some => format!(" Most of the program here is in {}.", quoted(some)),
-    };
-    Some(format!("Nothing here matches the owned {patterns} {}.{here}", quoted(&nothing)))
-}
-
-/// Namespaces that a note offers.
-const SHOWN: usize = 5;
-
 fn module_of<'a>(capture: &'a Capture, frame: &Frame) -> Option<&'a Module> {
     Some(&capture.modules[frame.module?.index()])
 }
@@ -346,6 +321,8 @@ impl Children {
 mod tests {
     use super::*;
     use crate::drawn::{self, owned_by};
+    use crate::prose::ownership_note;
+    use crate::select::Selection;
 
     #[test]
     fn places_of_one_function_are_one_function_and_equal_names_in_two_modules_are_two() {

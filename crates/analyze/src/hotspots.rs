@@ -30,7 +30,8 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Column, FrameId, Table, Value};
 
-use crate::functions::{FunctionId, Functions, NO_STACK, ownership_note};
+use crate::functions::{FunctionId, Functions, NO_STACK};
+use crate::prose::ownership_note;
 use crate::select::Selection;
 use crate::weights::{Amount, StackWeights};
 use crate::{columns, prose};

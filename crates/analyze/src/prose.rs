@@ -1,6 +1,8 @@
-//! Numbers as notes and errors say them: to be read by people, in the unit that suits each.
+//! Notes and errors: numbers to be read by people, in the unit that suits each, and what several notes say.
 //!
 //! Tables carry exact values and leave their form to whoever shows them; a note is text, and `5819458218 ns` is none.
+
+use crate::select::Selection;
 
 /// A duration with three digits: `292 µs`, `5.82 s`.
 pub(crate) fn duration(ns: u128) -> String {
@@ -63,6 +65,30 @@ fn scaled(number: u128, units: &[(u128, &str)]) -> String {
         value => format!("{value:.2} {unit}"),
     }
 }
+
+/// What a reader must know of ownership to judge what is attributed: that a pattern owns nothing in any of the selections'
+/// captures, and what namespaces there are.
+pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<String> {
+    let first = selections.first()?;
+    let in_none = |pattern: &&String| selections.iter().all(|one| one.functions().owning_nothing().contains(pattern));
+    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let nothing: Vec<String> = first.functions().owning_nothing().iter().filter(in_none).cloned().collect();
+    let patterns = match nothing.len() {
+        0 => return None,
+        1 => "pattern",
+        _ => "patterns",
+    };
+    let mut namespaces = first.functions().largest_namespaces(first.capture(), SHOWN);
+    namespaces.iter_mut().for_each(|name| name.push_str("::*"));
+    let here = match namespaces.as_slice() {
+        [] => String::new(),
+        some => format!(" Most of the program here is in {}.", quoted(some)),
+    };
+    Some(format!("Nothing here matches the owned {patterns} {}.{here}", quoted(&nothing)))
+}
+
+/// Namespaces that a note offers.
+const SHOWN: usize = 5;
 
 #[cfg(test)]
 mod tests {

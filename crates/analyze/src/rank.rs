@@ -51,7 +51,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Kind, Phase, Table, Value};
 
 use crate::events::{self, Role};
-use crate::functions::{Identity, ownership_note};
+use crate::functions::Identity;
+use crate::prose::ownership_note;
 use crate::sched;
 use crate::select::Selection;
 use crate::steps::Steps;

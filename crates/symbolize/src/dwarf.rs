@@ -20,7 +20,7 @@ use gimli::{DebugInfoOffset, DwarfSections, EndianSlice, RunTimeEndian, SectionI
 use object::{Object, ObjectSection};
 
 use crate::image::{self, Image};
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 use crate::{NamedFrame, Options, Problem, debug_files};
 
 use lines::Files;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
 use stepscope_model::SymbolSource;
 
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem};
 
 /// How generated code without a name is called. All of it alike, see [`crate::kernel::NAMELESS`].

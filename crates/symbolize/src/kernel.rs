@@ -8,7 +8,7 @@ use stepscope_model::SymbolSource;
 
 use crate::debug_files::same_build;
 use crate::image::hexadecimal;
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, RecordedKernel, demangle};
 
 /// How kernel code without a name is called. All of it alike: without names, its addresses tell a reader nothing and

@@ -46,6 +46,7 @@ mod linkage;
 mod module;
 mod symbolizer;
 mod symbols;
+mod texts;
 mod vdso;
 
 use std::path::{Path, PathBuf};

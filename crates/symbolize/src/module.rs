@@ -8,8 +8,8 @@ use stepscope_model::SymbolSource;
 use crate::function_starts::FunctionStarts;
 use crate::image::{Image, Segments, hexadecimal};
 use crate::linkage::Linkage;
-use crate::symbolizer::Texts;
 use crate::symbols::{self, Table};
+use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, debug_files, demangle, dwarf};
 
 /// Names `offsets` of a file.

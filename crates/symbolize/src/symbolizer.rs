@@ -1,13 +1,12 @@
 //! [`Symbolizer`]: which code is named how, and what is kept between calls.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::jit::JitCode;
 use crate::kernel::Kernel;
+use crate::texts::Texts;
 use crate::{Code, ModuleNames, debug_files, jit, kernel, module, vdso};
 
 /// Where to look for files, and what was recorded where.
@@ -105,20 +104,5 @@ impl Symbolizer {
     /// tables.
     pub fn find_file(&self, path: &Path, build_id: Option<&[u8]>) -> Option<PathBuf> {
         debug_files::find_image(path, build_id, &self.options).ok().map(|image| image.path().to_owned())
-    }
-}
-
-/// One shared copy of each text.
-#[derive(Debug, Default)]
-pub(crate) struct Texts(HashSet<Arc<str>, rustc_hash::FxBuildHasher>);
-
-impl Texts {
-    pub(crate) fn intern(&mut self, text: &str) -> Arc<str> {
-        if let Some(shared) = self.0.get(text) {
-            return shared.clone();
-        }
-        let shared: Arc<str> = text.into();
-        self.0.insert(shared.clone());
-        shared
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::debug_files::same_build;
 use crate::image::{Image, hexadecimal};
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 use crate::{ModuleNames, Options, Problem, module};
 
 const NAME: &str = "[vdso]";

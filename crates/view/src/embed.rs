@@ -4,15 +4,8 @@
 
 use std::borrow::Cow;
 
+pub(crate) use crate::visible::append;
 use crate::visible::visible;
-
-/// Appends formatted text to a `String`, which cannot fail.
-macro_rules! append {
-    ($text:expr, $($format:tt)*) => {
-        std::fmt::Write::write_fmt(&mut $text, format_args!($($format)*)).expect("a String takes any text")
-    };
-}
-pub(crate) use append;
 
 /// Text for element content and double-quoted attribute values, of XML and HTML alike.
 pub(crate) fn markup(text: &str) -> Cow<'_, str> {

@@ -7,7 +7,13 @@
 
 use std::borrow::Cow;
 
-use crate::embed::append;
+/// Appends formatted text to a `String`, which cannot fail.
+macro_rules! append {
+    ($text:expr, $($format:tt)*) => {
+        std::fmt::Write::write_fmt(&mut $text, format_args!($($format)*)).expect("a String takes any text")
+    };
+}
+pub(crate) use append;
 
 /// `text` with every character that acts instead of being seen replaced by its escape: `\n`, `\u{1b}`, `\u{202e}`.
 ///

@@ -6,7 +6,7 @@ use gimli::{IncompleteLineProgram, LineProgramHeader};
 use rustc_hash::FxHashMap;
 
 use super::{Dwarf, Slice, Unit};
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 
 /// A line of a unit's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

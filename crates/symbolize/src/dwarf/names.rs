@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::unit::{Entry, Scopes, is_type};
 use super::{Dwarf, Slice, Unit, header_holding};
 use crate::demangle;
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 
 /// How far a function may be from its first declaration, counted with the scopes around it. Real chains have some ten
 /// links; damaged ones may be rings.

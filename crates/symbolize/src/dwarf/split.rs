@@ -13,7 +13,7 @@ use super::unit::Entry;
 use super::{Dwarf, Unit, name_in_unit, sections};
 use crate::NamedFrame;
 use crate::image::{self, Image};
-use crate::symbolizer::Texts;
+use crate::texts::Texts;
 
 /// The package that belongs to a file: of the same name with `.dwp` behind it.
 pub(super) fn package_beside(debug: &Image) -> Option<Image> {
