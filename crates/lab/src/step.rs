@@ -1,5 +1,6 @@
 //! Which function's calls are the steps of a simulation, found by name before the program runs.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::qualified_name::own_name;
@@ -78,7 +79,8 @@ impl StepFunction {
             [one] => Ok(StepPoint { function: one.name.clone(), offset: one.offset, module }),
             [] => Err(StepError::NotFound { name: self.name.clone(), similar: self.similar(&module), module }),
             several => {
-                let matches = several.iter().map(|entry| entry.name.clone()).collect();
+                let matches: BTreeSet<String> = several.iter().map(|entry| entry.name.clone()).collect();
+                let matches = matches.into_iter().collect();
                 Err(StepError::Ambiguous { name: self.name.clone(), matches })
             }
         }
@@ -123,7 +125,11 @@ mod tests {
     #[test]
     fn several_that_fit_are_listed_and_so_are_similar_ones() {
         let ambiguous = find("stepscope_lab::step::*", None).unwrap_err().to_string();
-        assert!(ambiguous.starts_with("`stepscope_lab::step::*` may be any of `stepscope_lab::step::"), "{ambiguous}");
+        assert!(ambiguous.starts_with("`stepscope_lab::step::*` may be any of `"), "{ambiguous}");
+        assert!(
+            ambiguous.contains("`stepscope_lab::step::") && ambiguous.contains(" more: ask for one"),
+            "{ambiguous}"
+        );
         let missing = find("step_of_this_test", None).unwrap_err().to_string();
         assert!(missing.contains("there are `stepscope_lab_step_of_this_test`"), "{missing}");
         assert!(missing.contains("`module`"), "{missing}");
