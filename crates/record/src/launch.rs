@@ -574,6 +574,11 @@ mod tests {
             prepared.into_iter().map(|thread| thread.join().unwrap().start().unwrap()).collect()
         });
         for (i, mut program) in programs.into_iter().enumerate() {
+            // Interrupted sooner, the shell would print nothing.
+            let begun = std::time::Instant::now();
+            while program.last_lines().is_empty() && begun.elapsed().as_secs() < 30 {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
             let report = program.stop(&Grace::default()).unwrap();
             assert_eq!((report.interrupted.len(), report.killed.len()), (1, 0), "{report}");
             assert_eq!(program.exit().unwrap().unwrap().signal, Some(libc::SIGINT));
