@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::columns;
 use crate::functions::{FunctionId, Functions};
 use crate::hotspots::source_of;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, offered};
 use crate::qualified_name::own_name;
 use crate::rank;
 use crate::select::Selection;
@@ -51,7 +51,7 @@ pub enum ExplainError {
         similar: Vec<String>,
     },
     /// More than one function fits.
-    #[error("`{asked}` may be any of {}: ask for one of them", quoted(.names))]
+    #[error("`{asked}` may be any of {}: ask for one of them", offered(.names))]
     Ambiguous {
         /// What was asked for.
         asked: String,
@@ -64,16 +64,7 @@ fn suggestions(similar: &[String]) -> String {
     if similar.is_empty() {
         return " in these captures; `--view hotspots` lists what there is".to_owned();
     }
-    format!("; did you mean {}?", quoted(similar))
-}
-
-fn quoted(names: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    if names.len() > SHOWN {
-        shown.push(format!("{} more", names.len() - SHOWN));
-    }
-    shown.join(", ")
+    format!("; did you mean {}?", offered(similar))
 }
 
 /// The tables that explain a function: `explain_costs`, `explain_rank`, `explain_paths`, `explain_callers`,

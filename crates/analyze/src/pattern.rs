@@ -104,6 +104,16 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
+/// Names as an error offers them: quoted, the first ten, and how many more there are.
+pub fn offered(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    if names.len() > SHOWN {
+        shown.push(format!("{} more", names.len() - SHOWN));
+    }
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,8 +42,8 @@ const LAST_LINES: usize = 20;
 /// Name of the file in a trial's folder that holds what its program printed.
 pub const OUTPUT_FILE: &str = "output.log";
 
-/// Folder, removed afterwards, of what is recorded before a steady phase without a loading phase.
-const UNWANTED_FOLDER: &str = "unwanted.part";
+/// Folder, removed afterwards, of what is recorded before what is wanted begins.
+pub const UNWANTED_FOLDER: &str = "unwanted.part";
 
 /// What running one trial needs besides the trial.
 pub struct Bench<'a> {

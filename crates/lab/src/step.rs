@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use stepscope_analyze::pattern::offered;
 use stepscope_analyze::qualified_name::own_name;
 use stepscope_analyze::{Pattern, PatternError};
 use stepscope_record::StepPoint;
 use stepscope_symbolize::{Entry, Options, Problem, entries};
-
-/// Names that an error lists, at most.
-const MOST_NAMES: usize = 10;
 
 /// The function that the simulation's loop calls once a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +38,7 @@ pub enum StepError {
         similar: Vec<String>,
     },
     /// More than one fits.
-    #[error("`{name}` may be any of {}: ask for one of them", listed(.matches))]
+    #[error("`{name}` may be any of {}: ask for one of them", offered(.matches))]
     Ambiguous {
         /// What was asked for.
         name: String,
@@ -49,16 +47,8 @@ pub enum StepError {
     },
 }
 
-fn listed(names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
-    if names.len() > MOST_NAMES {
-        shown.push(format!("{} more", names.len() - MOST_NAMES));
-    }
-    shown.join(", ")
-}
-
 fn hint(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; there are {}", listed(names)) }
+    if names.is_empty() { String::new() } else { format!("; there are {}", offered(names)) }
 }
 
 impl StepFunction {

@@ -11,7 +11,7 @@ use stepscope_view::{Format, Style, render};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
-use crate::load::{self, selections};
+use crate::load::{self, Loaded, selections};
 use crate::output::{TableArguments, Target};
 
 /// Rank your functions by what they cost over all scenarios of a run, or over captures.
@@ -58,12 +58,11 @@ impl From<PhaseArgument> for Phase {
 
 impl Rank {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        self.output.print(vec![self.table()?])?;
+        self.output.print(vec![self.table(&load::all(&self.sources)?)?])?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn table(&self) -> Result<Table, Failure> {
-        let loaded = load::all(&self.sources)?;
+    fn table(&self, loaded: &Loaded) -> Result<Table, Failure> {
         let functions = loaded.functions(&self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
         let by = match self.by {
@@ -76,7 +75,7 @@ impl Rank {
 }
 
 /// The rank of a run, written into its folder as JSON and TSV too.
-pub fn of_run(folder: &Path) -> Result<Table, Failure> {
+pub fn of_run(folder: &Path, loaded: &Loaded) -> Result<Table, Failure> {
     let rank = Rank {
         sources: vec![folder.to_owned()],
         by: By::Cost,
@@ -85,7 +84,7 @@ pub fn of_run(folder: &Path) -> Result<Table, Failure> {
         owned: OwnedArguments::default(),
         output: TableArguments::default(),
     };
-    let table = rank.table()?;
+    let table = rank.table(loaded)?;
     for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
         let write =
             |out: &mut dyn Write| render(&table, format, &Style::PLAIN, out).map_err(Failure::writing("the rank"));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use stepscope_lab::execution::UNWANTED_FOLDER;
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::ready::{Observation, TreeSurroundings, Watch};
 use stepscope_lab::step::StepFunction;
@@ -20,9 +21,6 @@ use stepscope_record::{Label, clock, proc};
 use crate::arguments::duration;
 use crate::failure::Failure;
 use crate::{interrupt, progress};
-
-/// Folder of what is recorded before the program is ready, removed then.
-const UNWANTED_FOLDER: &str = "unwanted.part";
 
 /// Record a program: on-CPU samples, blocked time, scheduling, page faults, resources.
 #[derive(Debug, Args)]

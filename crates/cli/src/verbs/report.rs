@@ -9,7 +9,7 @@ use stepscope_view::report::write_html;
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
-use crate::load::{self, selections};
+use crate::load::{self, Loaded, selections};
 use crate::output::Target;
 use crate::progress;
 
@@ -33,7 +33,8 @@ pub struct Report {
 
 impl Report {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let written = self.write()?;
+        let loaded = progress::of_step("reading captures", || load::all(&self.sources))?;
+        let written = self.write(&loaded)?;
         if let Some(path) = written {
             println!("{}", path.display());
         }
@@ -41,8 +42,7 @@ impl Report {
     }
 
     /// Writes the report and gives its path, unless it went to standard output.
-    fn write(&self) -> Result<Option<PathBuf>, Failure> {
-        let loaded = progress::of_step("reading captures", || load::all(&self.sources))?;
+    fn write(&self, loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("there is no capture to report on; run.json tells what happened".to_owned()));
         }
@@ -61,13 +61,13 @@ impl Report {
 }
 
 /// Writes the report of a run into its folder.
-pub fn of_run(folder: &Path) -> Result<PathBuf, Failure> {
+pub fn of_run(folder: &Path, loaded: &Loaded) -> Result<PathBuf, Failure> {
     let report = Report {
         sources: vec![folder.to_owned()],
         output: Some(folder.join(FILE_NAME)),
         select: SelectArguments::default(),
         owned: OwnedArguments::default(),
     };
-    report.write()?;
+    report.write(loaded)?;
     Ok(folder.join(FILE_NAME))
 }

@@ -15,7 +15,7 @@ use stepscope_model::Table;
 
 use crate::failure::Failure;
 use crate::output::TableArguments;
-use crate::{interrupt, progress};
+use crate::{interrupt, load, progress};
 
 /// Record every scenario and phase of a lab file, rank across scenarios and write a report.
 #[derive(Debug, Args)]
@@ -69,13 +69,17 @@ pub fn conduct(lab: &LabFile, trials: &[Trial], runs: &Path) -> Result<Conducted
     let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
     run.conduct(trials, &mut bench)?;
     teller.line.finish_and_clear();
-    let results = match run.captures().is_empty() {
-        true => None,
-        false => {
-            Some(Results { rank: super::rank::of_run(run.folder())?, report: super::report::of_run(run.folder())? })
-        }
-    };
+    let results = if run.captures().is_empty() { None } else { Some(Results::of(run.folder())?) };
     Ok(Conducted { run, results })
+}
+
+impl Results {
+    /// Reads the captures of the run once, and writes its rank and its report.
+    fn of(folder: &Path) -> Result<Self, Failure> {
+        let loaded = progress::of_step("reading captures", || load::all(&[folder.to_owned()]))?;
+        let rank = super::rank::of_run(folder, &loaded)?;
+        Ok(Self { rank, report: super::report::of_run(folder, &loaded)? })
+    }
 }
 
 impl Conducted {
