@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
 //! | [`select`] | which rows and columns, in which order: `--filter`, `--sort`, `--limit`, `--columns` |
+//! | [`chart`] | columns of a table as lines, bands, bars and points |
 //! | [`flamegraph`] | a call tree as a standalone interactive SVG |
 //! | [`report`] | tables and flame graphs as one HTML page |
 //! | [`quantity`], [`shorten`], [`visible`], [`style`] | how values and names are written: units, room, safety, colour |
@@ -24,6 +25,7 @@
 //! built in `assets/`, so that this crate builds where there is no Node.js.
 
 mod assets;
+pub mod chart;
 pub mod delimited;
 mod embed;
 pub mod flamegraph;

@@ -1,6 +1,6 @@
 //! Reports: one HTML file about a run, to read, print and send, that needs no network and nothing else.
 //!
-//! A [`Report`] is sections of [`Table`]s and call trees. What a reader sees of them without scripts is in the file as
+//! A [`Report`] is sections of [`Table`]s, charts and call trees. What a reader sees of them without scripts is in the file as
 //! plain HTML: the contents, the facts, the first rows of every table. The script (from `web/`) sorts, filters and
 //! unfolds the tables and draws a flame graph when it is scrolled to; it reads what it needs from data beside each.
 //!
@@ -33,6 +33,7 @@ use std::io::{self, Write};
 
 use stepscope_model::{CallTree, Table};
 
+use crate::chart::Chart;
 use crate::flamegraph;
 
 /// A report: what it is about, and its sections.
@@ -67,7 +68,7 @@ pub struct Section {
     pub anchor: String,
     /// Remarks, a paragraph each.
     pub notes: Vec<String>,
-    /// Tables and flame graphs, in order.
+    /// Tables, charts and flame graphs, in order.
     pub blocks: Vec<Block>,
     /// Sections within this one.
     pub sections: Vec<Section>,
@@ -80,6 +81,8 @@ pub enum Block {
     Figures(Table),
     /// A table: sortable, filterable, folded to its first rows where it is long.
     Table(Table),
+    /// Columns of a table as a picture, and the table itself where it is unfolded.
+    Chart(Chart),
     /// A call tree as an interactive flame graph.
     FlameGraph(CallTree, flamegraph::Options),
 }
@@ -143,6 +146,13 @@ impl Section {
     #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.blocks.push(Block::Table(table));
+        self
+    }
+
+    /// With one more chart.
+    #[must_use]
+    pub fn chart(mut self, chart: Chart) -> Self {
+        self.blocks.push(Block::Chart(chart));
         self
     }
 

@@ -8,6 +8,7 @@ use super::anchor::Anchors;
 use super::table::{push_figures, push_notes, push_table};
 use super::{Block, Report, Section, heat};
 use crate::assets;
+use crate::chart::Chart;
 use crate::embed::{append, markup};
 use crate::flamegraph::layout::Layout;
 use crate::flamegraph::{self, data, palette};
@@ -124,6 +125,7 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
                 let heading = Some(table.title.as_str()).filter(|title| !title.is_empty() && *title != section.title);
                 push_table(table, heading, &mut html);
             }
+            Block::Chart(chart) => push_chart(chart, &mut html),
             Block::FlameGraph(tree, options) => {
                 graphs += 1;
                 let number = if graphs == 1 { String::new() } else { graphs.to_string() };
@@ -138,6 +140,16 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
         write_section(placed, level + 1, out)?;
     }
     out.write_all(b"</section>\n")
+}
+
+/// The picture, and below it the values for those who want them, or cannot see it.
+fn push_chart(chart: &Chart, html: &mut String) {
+    append!(*html, "<figure class=\"charted\"><figcaption>{}</figcaption>\n", markup(&chart.table.title));
+    html.push_str("<div class=\"scroll\">");
+    html.push_str(&chart.svg());
+    html.push_str("</div>\n<details><summary>Values</summary>\n");
+    push_table(&chart.table, None, html);
+    html.push_str("</details></figure>\n");
 }
 
 /// The tree's data, and what stands in the graph's place until it is drawn.

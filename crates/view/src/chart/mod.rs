@@ -1,0 +1,323 @@
+//! Charts: columns of a table over another, as a picture that needs no script.
+//!
+//! A [`Chart`] names columns of a [`Table`]; values are placed, axes get round ticks, and what stands out can be pointed
+//! at (each bar and point has a title). The scale of the vertical axis is linear from zero, or logarithmic where the
+//! largest value would flatten all others; the axis says so.
+//!
+//! ```
+//! use stepscope_model::{Column, Kind, Table};
+//! use stepscope_view::chart::{Chart, Mark};
+//!
+//! let mut table = Table::new(
+//!     "step_times",
+//!     "Step time",
+//!     vec![
+//!         Column::new("at", Kind::Duration, "ns", "Time since the start."),
+//!         Column::new("duration", Kind::Duration, "ns", "Time from one step to the next."),
+//!     ],
+//! );
+//! table.push(vec![0_u64.into(), 1_000_000_u64.into()]);
+//! table.push(vec![1_000_000_u64.into(), 1_200_000_u64.into()]);
+//! let svg = Chart::new(table, "at", vec![Mark::Line("duration".into())]).svg();
+//! assert!(svg.starts_with("<svg ") && svg.contains("1.00 ms"));
+//! ```
+
+mod axis;
+
+use stepscope_model::{Column, Table, Value};
+
+use self::axis::{Axis, Scale, labelled};
+use crate::embed::{append, markup};
+
+/// Columns of a table, drawn over one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// The values; its title is the chart's.
+    pub table: Table,
+    /// The column that the horizontal axis shows. For bars it is where each begins.
+    pub across: String,
+    /// What is drawn, in this order: later marks lie above earlier ones. Columns that the table lacks are left out.
+    pub marks: Vec<Mark>,
+}
+
+/// Something that a chart draws of each row. Rows without the values it needs are passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// The area between two columns.
+    Band(String, String),
+    /// A line through a column's values, in the order of the rows.
+    Line(String),
+    /// A point for each row that has a value, for what stands out.
+    Points(String),
+    /// A bar from the horizontal axis' column to this one, as high as the second.
+    Bars {
+        /// The column that tells where each bar ends.
+        to: String,
+        /// The column that tells how high it is.
+        height: String,
+    },
+}
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 230.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 42.0;
+
+impl Chart {
+    /// A chart of these columns of a table.
+    pub fn new(table: Table, across: impl Into<String>, marks: Vec<Mark>) -> Self {
+        Self { table, across: across.into(), marks }
+    }
+
+    /// The picture: an `svg` element to stand in a page whose style sheet has the classes of charts.
+    ///
+    /// Empty if the table has no row, or lacks the columns.
+    pub fn svg(&self) -> String {
+        self.drawing().map(|drawing| drawing.svg(self)).unwrap_or_default()
+    }
+
+    fn drawing(&self) -> Option<Drawing<'_>> {
+        let table = &self.table;
+        let series: Vec<Series<'_>> =
+            self.marks.iter().filter_map(|mark| Series::of(mark, table, &self.across)).collect();
+        let up = series.first()?.up;
+        let across = table.column(&self.across)?;
+        let of_bars = series.iter().any(|series| matches!(series.shape, Shape::Bars));
+        let ups: Vec<f64> = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.low, row.high]).collect();
+        let scale = if of_bars { Scale::Linear } else { Scale::suiting(ups.clone()) };
+        let (least, most) = range(ups.into_iter())?;
+        let least = if scale == Scale::Linear { least.min(0.0) } else { least };
+        let places = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.from, row.to]);
+        Some(Drawing {
+            x: Axis::holding(Scale::Linear, range(places)?, (LEFT, WIDTH - RIGHT)),
+            y: Axis::holding(scale, (least, most), (HEIGHT - BOTTOM, TOP)),
+            scale,
+            across: &table.columns[across],
+            up,
+            series,
+        })
+    }
+}
+
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |range, value| {
+        let (least, most) = range.unwrap_or((value, value));
+        Some((least.min(value), most.max(value)))
+    })
+}
+
+/// What a mark draws of one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Row {
+    from: f64,
+    to: f64,
+    low: f64,
+    high: f64,
+}
+
+enum Shape {
+    Band,
+    Line,
+    Points,
+    Bars,
+}
+
+/// The rows of one mark.
+struct Series<'a> {
+    shape: Shape,
+    /// The column that its height is of.
+    up: &'a Column,
+    rows: Vec<Row>,
+}
+
+impl<'a> Series<'a> {
+    fn of(mark: &Mark, table: &'a Table, across: &str) -> Option<Self> {
+        let (shape, to, low, high) = match mark {
+            Mark::Band(low, high) => (Shape::Band, across, low, high),
+            Mark::Line(column) => (Shape::Line, across, column, column),
+            Mark::Points(column) => (Shape::Points, across, column, column),
+            Mark::Bars { to, height } => (Shape::Bars, to.as_str(), height, height),
+        };
+        let (from, to, low) = (table.column(across)?, table.column(to)?, table.column(low)?);
+        let high = table.column(high)?;
+        let row = |row: &stepscope_model::Row| {
+            let value = |column: usize| number(&row[column]);
+            Some(Row { from: value(from)?, to: value(to)?, low: value(low)?, high: value(high)? })
+        };
+        let rows = table.rows.iter().filter_map(row).collect();
+        Some(Self { shape, up: &table.columns[high], rows })
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(integer) => Some(*integer as f64),
+        Value::Float(number) => Some(*number),
+        Value::Missing | Value::Text(_) | Value::Bool(_) => None,
+    }
+}
+
+struct Drawing<'a> {
+    x: Axis,
+    y: Axis,
+    scale: Scale,
+    across: &'a Column,
+    up: &'a Column,
+    series: Vec<Series<'a>>,
+}
+
+impl Drawing<'_> {
+    fn svg(&self, chart: &Chart) -> String {
+        let mut svg = format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
+            markup(&chart.table.title)
+        );
+        self.push_axes(&mut svg);
+        for series in &self.series {
+            self.push_series(series, &mut svg);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    fn push_axes(&self, svg: &mut String) {
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        svg.push_str("<g class=\"axis\">");
+        for tick in self.y.ticks(4) {
+            let y = self.y.place(tick);
+            append!(*svg, "<path d=\"M{LEFT} {y:.1}H{right}\"/>");
+            append!(
+                *svg,
+                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                LEFT - 8.0,
+                y + 4.0,
+                markup(&labelled(tick, self.up))
+            );
+        }
+        for tick in self.x.ticks(8) {
+            let x = self.x.place(tick);
+            append!(*svg, "<path d=\"M{x:.1} {bottom}v4\"/>");
+            append!(
+                *svg,
+                "<text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+                bottom + 17.0,
+                markup(&labelled(tick, self.across))
+            );
+        }
+        let words = |column: &Column| column.name.replace('_', " ");
+        let scale = if self.scale == Scale::Logarithmic { " (logarithmic)" } else { "" };
+        append!(
+            *svg,
+            "<text class=\"of\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}{scale} over {}</text></g>\n",
+            HEIGHT - 6.0,
+            markup(&words(self.up)),
+            markup(&words(self.across))
+        );
+    }
+
+    fn push_series(&self, series: &Series<'_>, svg: &mut String) {
+        let (x, y) = (|value| self.x.place(value), |value| self.y.place(value));
+        match series.shape {
+            Shape::Line => {
+                let path = path_through(series.rows.iter().map(|row| (x(row.from), y(row.high))));
+                append!(*svg, "<path class=\"line\" d=\"{path}\"/>\n");
+            }
+            Shape::Band => {
+                let above = series.rows.iter().map(|row| (x(row.from), y(row.high)));
+                let below = series.rows.iter().rev().map(|row| (x(row.from), y(row.low)));
+                append!(*svg, "<path class=\"band\" d=\"{}Z\"/>\n", path_through(above.chain(below)));
+            }
+            Shape::Points => {
+                for row in &series.rows {
+                    append!(
+                        *svg,
+                        "<circle class=\"point\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}</title></circle>\n",
+                        x(row.from),
+                        y(row.high),
+                        markup(&self.told(row, series.up))
+                    );
+                }
+            }
+            Shape::Bars => {
+                for row in &series.rows {
+                    let (left, top) = (x(row.from), y(row.high));
+                    append!(
+                        *svg,
+                        "<rect class=\"bar\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>\n",
+                        (x(row.to) - left - 1.0).max(0.5),
+                        HEIGHT - BOTTOM - top,
+                        markup(&self.told(row, series.up))
+                    );
+                }
+            }
+        }
+    }
+
+    /// What pointing at a bar or a point tells.
+    fn told(&self, row: &Row, up: &Column) -> String {
+        let across = match row.from == row.to {
+            true => labelled(row.from, self.across),
+            false => format!("{} to {}", labelled(row.from, self.across), labelled(row.to, self.across)),
+        };
+        format!("{}: {} {}", across, labelled(row.high, up), up.name.replace('_', " "))
+    }
+}
+
+fn path_through(places: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut path = String::new();
+    for (index, (x, y)) in places.enumerate() {
+        append!(path, "{}{x:.1} {y:.1}", if index == 0 { 'M' } else { 'L' });
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Kind;
+
+    use super::*;
+
+    fn table(rows: &[(u64, Option<u64>)]) -> Table {
+        let columns = vec![
+            Column::new("at", Kind::Duration, "ns", ""),
+            Column::new("steps", Kind::Count, "steps", ""),
+            Column::new("until", Kind::Duration, "ns", ""),
+        ];
+        let mut table = Table::new("t", "Steps <over> time", columns);
+        for &(at, steps) in rows {
+            table.push(vec![at.into(), steps.into(), (at + 10).into()]);
+        }
+        table
+    }
+
+    #[test]
+    fn a_line_goes_through_the_rows_that_have_values() {
+        let svg =
+            Chart::new(table(&[(0, Some(10)), (5, None), (10, Some(0))]), "at", vec![Mark::Line("steps".into())]).svg();
+        assert!(svg.contains("<path class=\"line\" d=\"M74.0 12.0L946.0 188.0\"/>"), "{svg}");
+        assert!(svg.contains("aria-label=\"Steps &lt;over&gt; time\""));
+    }
+
+    #[test]
+    fn bars_reach_from_one_column_to_the_other_and_tell_what_they_are() {
+        let bars = Mark::Bars { to: "until".into(), height: "steps".into() };
+        let svg = Chart::new(table(&[(0, Some(4)), (10, Some(8))]), "at", vec![bars]).svg();
+        assert!(svg.contains("<rect class=\"bar\" x=\"74.0\" y=\"100.0\" width=\"435.0\" height=\"88.0\"><title>0 ns to 10 ns: 4 steps</title>"), "{svg}");
+    }
+
+    #[test]
+    fn a_table_without_the_columns_or_without_rows_is_not_drawn() {
+        assert_eq!(Chart::new(table(&[]), "at", vec![Mark::Line("steps".into())]).svg(), "");
+        assert_eq!(Chart::new(table(&[(0, Some(1))]), "at", vec![Mark::Line("none".into())]).svg(), "");
+        assert_eq!(Chart::new(table(&[(0, Some(1))]), "none", vec![Mark::Line("steps".into())]).svg(), "");
+    }
+
+    #[test]
+    fn one_spike_among_many_makes_the_axis_logarithmic_and_it_says_so() {
+        let rows: Vec<(u64, Option<u64>)> = (0..50).map(|at| (at, Some(if at == 7 { 100_000 } else { 10 }))).collect();
+        let svg = Chart::new(table(&rows), "at", vec![Mark::Line("steps".into())]).svg();
+        assert!(svg.contains("steps (logarithmic) over at") && svg.contains(">10,000</text>"), "{svg}");
+    }
+}
