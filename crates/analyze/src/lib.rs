@@ -28,6 +28,7 @@
 //! |---|---|
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`threads`] | who used the processors |
+//! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod calltree;
 pub mod category;
@@ -39,6 +40,7 @@ pub mod explain;
 pub mod faults;
 pub mod functions;
 pub mod hotspots;
+pub mod off_cpu;
 pub mod ownership;
 pub mod pattern;
 mod prose;
@@ -47,6 +49,7 @@ pub mod rank;
 pub mod resources;
 pub mod sched;
 pub mod select;
+pub mod step_times;
 pub mod steps;
 pub mod summary;
 pub mod threads;

@@ -55,7 +55,7 @@ use crate::functions::Identity;
 use crate::prose::ownership_note;
 use crate::sched;
 use crate::select::Selection;
-use crate::steps::Steps;
+use crate::steps::Loops;
 use crate::summary::{LEAST_COVERAGE_PERCENT, coverage_percent};
 use crate::weights::{Amount, StackWeights, percent};
 use crate::{columns, prose};
@@ -141,8 +141,8 @@ impl Costs {
     }
 
     fn add_cpu(&mut self, selection: &Selection<'_>, first: bool) {
-        let steps = Steps::of(selection);
-        let count = steps.as_ref().map(|steps| steps.count() as u64);
+        let loops = Loops::of(selection);
+        let count = loops.as_ref().map(|loops| loops.main().count() as u64);
         // Of several captures all must say, or the sum means nothing.
         let plus = |sum: Option<u64>, part: Option<u64>| if first { part } else { Some(sum?.saturating_add(part?)) };
         self.steps = plus(self.steps, count);
@@ -151,10 +151,11 @@ impl Costs {
             self.low_coverage = Some(self.low_coverage.map_or(coverage, |lowest| lowest.min(coverage)));
         }
         let timed = || selection.samples().all(|sample| sample.time_ns.is_some());
-        let during_steps = steps.filter(|_| timed()).map(|steps| selection.within(steps.span));
-        let selection = during_steps.as_ref().unwrap_or(selection);
         self.unit = selection.event().map_or(String::new(), |event| event.unit.clone());
-        let weights = StackWeights::of_samples(selection);
+        let weights = match loops.filter(|_| timed()) {
+            Some(loops) => loops.sample_weights(selection),
+            None => StackWeights::of_samples(selection),
+        };
         let functions = selection.functions();
         let credited = weights.credited_by_function(functions);
         let inclusive = weights.inclusive_by_function(selection.capture(), functions);

@@ -27,6 +27,7 @@ use thiserror::Error;
 
 use crate::events;
 use crate::functions::{FunctionId, Functions};
+use crate::off_cpu;
 use crate::pattern::{Pattern, PatternError};
 use crate::prose;
 use crate::qualified_name::own_name;
@@ -399,16 +400,10 @@ impl<'a> Selection<'a> {
 
     /// A wait within the selected time; `None` if it is outside.
     fn cut(&self, wait: &Wait) -> Option<Wait> {
-        let Some(time) = &self.time else { return Some(*wait) };
-        let (start_ns, end_ns) = (wait.start_ns.max(time.start), wait.end_ns.min(time.end));
-        if start_ns >= end_ns {
-            return None;
+        match &self.time {
+            Some(time) => off_cpu::cut(wait, time),
+            None => Some(*wait),
         }
-        let runnable_ns = wait.runnable_ns.map(|runnable| {
-            let woken = wait.end_ns.saturating_sub(runnable).max(start_ns);
-            end_ns.saturating_sub(woken)
-        });
-        Some(Wait { start_ns, end_ns, runnable_ns, ..*wait })
     }
 }
 

@@ -18,6 +18,7 @@
 //! | page fault | memory that had to be read or made first |
 //! | other | pipes, child processes, signals, terminals, and every stack that shows none of these |
 
+use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameKind, StackId};
 
 use crate::category::undecorated;
@@ -71,6 +72,26 @@ impl WaitClass {
     /// Its place in [`ALL`](Self::ALL).
     pub fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// Classes of stacks, each found once.
+#[derive(Debug, Clone)]
+pub struct Classes<'a> {
+    capture: &'a Capture,
+    functions: &'a Functions,
+    known: FxHashMap<StackId, WaitClass>,
+}
+
+impl<'a> Classes<'a> {
+    /// Of a capture's stacks.
+    pub fn new(capture: &'a Capture, functions: &'a Functions) -> Self {
+        Self { capture, functions, known: FxHashMap::default() }
+    }
+
+    /// What a thread that blocked at this stack waited for.
+    pub fn of(&mut self, stack: StackId) -> WaitClass {
+        *self.known.entry(stack).or_insert_with(|| of_stack(self.capture, self.functions, stack))
     }
 }
 

@@ -92,11 +92,11 @@ impl StackWeights {
         weights
     }
 
-    fn none(capture: &Capture) -> Self {
+    pub(crate) fn none(capture: &Capture) -> Self {
         Self { own: vec![Amount::default(); capture.stacks.len()], no_stack: Amount::default(), counts_known: false }
     }
 
-    fn at(&mut self, stack: Option<StackId>) -> &mut Amount {
+    pub(crate) fn at(&mut self, stack: Option<StackId>) -> &mut Amount {
         match stack {
             Some(stack) => &mut self.own[stack.index()],
             None => &mut self.no_stack,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::{
-    Functions, Selection, calltree, faults, hotspots, resources, sched, summary, threads, tree, wall,
+    Functions, Selection, calltree, faults, hotspots, resources, sched, step_times, summary, threads, tree, wall,
 };
 use stepscope_model::Table;
 
@@ -59,6 +59,8 @@ enum View {
     InvertedTree,
     /// Which owned function was charged for which leaf.
     Edges,
+    /// How long steps take, what they are made of, whether they grow, which stall.
+    Steps,
     /// The capture in a row: times, coverage, losses.
     Summary,
     /// What was recorded, and why the rest was not.
@@ -70,15 +72,15 @@ impl Show {
         let capture = load::capture(&self.capture)?;
         let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
-        self.output.print(vec![self.view.table(&selection)])?;
+        self.output.print(self.view.tables(&selection))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 impl View {
-    fn table(self, selection: &Selection<'_>) -> Table {
+    fn tables(self, selection: &Selection<'_>) -> Vec<Table> {
         let inverted = calltree::Options { order: calltree::Order::LeavesFirst, ..calltree::Options::default() };
-        match self {
+        vec![match self {
             View::Hotspots => hotspots::table(selection, &hotspots::Options::default()),
             View::Threads => threads::table(selection),
             View::ThreadNames => threads::by_name(selection),
@@ -92,8 +94,9 @@ impl View {
             View::Tree => tree::table(selection, &tree::Options::default()),
             View::InvertedTree => tree::table(selection, &tree::Options { tree: inverted, ..tree::Options::default() }),
             View::Edges => hotspots::edges(selection),
+            View::Steps => return step_times::tables(selection),
             View::Summary => summary::table(std::slice::from_ref(selection)),
             View::Dimensions => summary::dimensions(std::slice::from_ref(selection)),
-        }
+        }]
     }
 }
