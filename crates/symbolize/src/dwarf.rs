@@ -12,11 +12,12 @@ mod lines;
 mod names;
 mod split;
 mod unit;
+mod units;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use gimli::{DebugInfoOffset, DwarfSections, EndianSlice, RunTimeEndian, SectionId, UnitHeader};
+use gimli::{DwarfSections, EndianSlice, RunTimeEndian, SectionId, UnitHeader};
 use object::{Object, ObjectSection};
 
 use crate::image::{self, Image};
@@ -26,6 +27,7 @@ use crate::{NamedFrame, Options, Problem, debug_files};
 use lines::Files;
 use names::FunctionNames;
 use unit::{Chains, Entry, Link};
+use units::Units;
 
 type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
 type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
@@ -83,13 +85,13 @@ pub(crate) fn name(
 /// The sections that naming reads; the others (locations of variables, macros) may be larger than these.
 fn sections<'data>(elf: &object::File<'data>, name: impl Fn(SectionId) -> Option<&'static str>) -> Sections<'data> {
     use SectionId::{
-        DebugAbbrev, DebugAddr, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists, DebugStr,
+        DebugAbbrev, DebugAddr, DebugAranges, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists, DebugStr,
         DebugStrOffsets,
     };
     let load = |id: SectionId| -> Result<Cow<'data, [u8]>, std::convert::Infallible> {
         let wanted = match id {
-            DebugAbbrev | DebugAddr | DebugInfo | DebugLine | DebugLineStr | DebugRanges | DebugRngLists | DebugStr
-            | DebugStrOffsets => name(id),
+            DebugAbbrev | DebugAddr | DebugAranges | DebugInfo | DebugLine | DebugLineStr | DebugRanges
+            | DebugRngLists | DebugStr | DebugStrOffsets => name(id),
             _ => None,
         };
         Ok(wanted.and_then(|name| image::section(elf, name)).unwrap_or_default())
@@ -271,67 +273,6 @@ fn name_in_unit<'data>(
         frames
     };
     Ok(chains.into_iter().map(&mut frames_of).collect())
-}
-
-/// The compilation units, and which of them cover which addresses.
-struct Units<'data> {
-    headers: Vec<UnitHeader<Slice<'data>>>,
-    hits: Vec<Hit>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
-    unit: usize,
-    address: usize,
-}
-
-impl<'data> Units<'data> {
-    fn of(dwarf: &Dwarf<'data>, addresses: &[u64], losses: &mut Losses) -> Self {
-        let mut found = Self { headers: Vec::new(), hits: Vec::new() };
-        let mut headers = dwarf.units();
-        loop {
-            match headers.next() {
-                Ok(Some(header)) => found.headers.push(header),
-                Ok(None) => break,
-                Err(error) => {
-                    losses.damaged(error);
-                    break;
-                }
-            }
-        }
-        for unit in 0..found.headers.len() {
-            if let Err(error) = found.add_hits(dwarf, unit, addresses) {
-                losses.damaged(error);
-            }
-        }
-        found.hits.sort_unstable();
-        found.hits.dedup();
-        found
-    }
-
-    fn add_hits(&mut self, dwarf: &Dwarf<'data>, index: usize, addresses: &[u64]) -> gimli::Result<()> {
-        let unit = dwarf.unit(self.headers[index])?;
-        let mut ranges = dwarf.unit_ranges(&unit)?;
-        while let Some(range) = ranges.next()? {
-            // What the linker dropped is left at address 0, where no code can be.
-            if range.begin == 0 {
-                continue;
-            }
-            for address in indices_in(addresses, range.begin, range.end) {
-                self.hits.push(Hit { unit: index, address });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The header of the unit that holds an offset.
-fn header_holding<'data>(
-    headers: &[UnitHeader<Slice<'data>>],
-    offset: DebugInfoOffset<usize>,
-) -> Option<UnitHeader<Slice<'data>>> {
-    let after = headers.partition_point(|header| header.debug_info_offset().is_some_and(|start| start.0 <= offset.0));
-    headers.get(after.checked_sub(1)?).copied()
 }
 
 /// Which of `addresses` (ascending) lie in a range.

@@ -111,10 +111,16 @@ pub(crate) fn section<'data>(elf: &object::File<'data>, name: &str) -> Option<Co
         return None;
     }
     match compressed.format {
-        // The library's own decoder is several times slower.
+        // The library's own decoders are several times slower.
         CompressionFormat::Zstandard => {
             let size = usize::try_from(compressed.uncompressed_size).ok()?;
             zstd::bulk::decompress(compressed.data, size).ok().map(Cow::Owned)
+        }
+        CompressionFormat::Zlib => {
+            let mut bytes = vec![0; usize::try_from(compressed.uncompressed_size).ok()?];
+            let (written, status) = zlib_rs::decompress_slice(&mut bytes, compressed.data, Default::default());
+            let is_whole = status == zlib_rs::ReturnCode::Ok && written.len() as u64 == compressed.uncompressed_size;
+            is_whole.then_some(Cow::Owned(bytes))
         }
         _ => compressed.decompress().ok(),
     }

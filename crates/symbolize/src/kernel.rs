@@ -1,62 +1,74 @@
 //! Names of the kernel's functions, from `/proc/kallsyms` or a copy of it that `perf` kept.
 
+mod kept;
+mod list;
+
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
 use stepscope_model::SymbolSource;
 
 use crate::debug_files::same_build;
 use crate::image::hexadecimal;
 use crate::texts::Texts;
-use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, RecordedKernel, demangle};
+use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, demangle};
+
+use kept::{Keeping, Kept};
+use list::Search;
 
 /// How kernel code without a name is called. All of it alike: without names, its addresses tell a reader nothing and
 /// would tear one function into many.
 pub(crate) const NAMELESS: &str = "[kernel]";
 
-/// The kernel's functions, or why they are not known.
+const LIST: &str = "/proc/kallsyms";
+
+/// A kernel, and where its functions are told.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    functions: Functions,
+    source: Source,
     build_id: Option<String>,
-    /// What to add to a recorded address to get the same place in `functions`.
-    shift: u64,
-    problem: Option<Problem>,
+    /// Where its code started when it was recorded. Where it starts in the list, if that is not known.
+    recorded_text: Option<u64>,
 }
 
-/// Functions by address. Some hundred thousand, hence one text for all names.
-#[derive(Debug, Default)]
-struct Functions {
-    starts: Vec<u64>,
-    /// Where each name ends in `names`; it starts where the one before ends. Empty for what is not a function.
-    ends: Vec<u32>,
-    names: String,
-    /// Address of `_text`.
-    text: Option<u64>,
+/// Where the functions of a kernel are told.
+#[derive(Debug)]
+enum Source {
+    /// By the kernel itself, which is running here.
+    Running {
+        /// Where its code starts; `None` where addresses are hidden.
+        text: Option<u64>,
+        /// Where what does not change is kept.
+        kept: Option<PathBuf>,
+    },
+    /// By a list that was copied from it.
+    Copied(Vec<u8>),
+    /// Nowhere.
+    Unknown(Problem),
 }
 
-/// No function of the kernel is longer; beyond it lies what the list does not tell.
-const MAX_FUNCTION_BYTES: u64 = 1 << 20;
-
-/// Reads the list of functions of the kernel that was recorded.
+/// Finds the list of functions of the kernel that was recorded.
 pub(crate) fn load(options: &Options) -> Kernel {
     let running = running_build_id();
-    let Some(recorded) = &options.recorded_kernel else { return Kernel::running(running.as_deref(), None) };
+    let text = || list::start_of_text(File::open(LIST).ok()?);
+    let Some(recorded) = &options.recorded_kernel else { return Kernel::running(running, text(), None, options) };
     let is_running = match (&recorded.build_id, &running) {
         (Some(recorded), Some(running)) => same_build(running, recorded),
         // Without build-ids only the place where the kernel was loaded can tell, and it is random: equal by chance
         // once in 512 boots at most.
-        _ => recorded.text_address.is_some() && text_address() == recorded.text_address,
+        _ => recorded.text_address.is_some() && text() == recorded.text_address,
     };
     if is_running {
-        return Kernel::running(running.as_deref(), recorded.text_address);
+        return Kernel::running(running, text(), recorded.text_address, options);
     }
     let cached = recorded.build_id.as_deref().and_then(|id| find_cached(id, options));
-    let Some(list) = cached.and_then(|path| fs::read(path).ok()) else {
-        return Kernel::unknown(recorded, Problem::OtherKernel);
+    let source = match cached.and_then(|path| fs::read(path).ok()) {
+        Some(list) => Source::Copied(list),
+        None => Source::Unknown(Problem::OtherKernel),
     };
-    Kernel::of(&list, recorded.build_id.as_deref(), recorded.text_address)
+    let build_id = recorded.build_id.as_deref().map(hexadecimal);
+    Kernel { source, build_id, recorded_text: recorded.text_address }
 }
 
 fn find_cached(build_id: &[u8], options: &Options) -> Option<PathBuf> {
@@ -84,136 +96,121 @@ fn build_id_of_notes(mut notes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Where the running kernel's code starts; `None` where addresses are hidden.
-fn text_address() -> Option<u64> {
-    // The kernel makes the list up as it is read, which takes a while; this line is among the first.
-    let list = BufReader::new(File::open("/proc/kallsyms").ok()?);
-    let is_start = |line: &Vec<u8>| line.ends_with(b" _text") || line.ends_with(b" _stext");
-    let line = list.split(b'\n').map_while(Result::ok).find(is_start)?;
-    parse_line(&line).map(|line| line.address).filter(|&address| address != 0)
+/// Names by address.
+#[derive(Debug, Default)]
+struct Names {
+    by_address: FxHashMap<u64, String>,
+    symbols: SymbolSource,
+    problem: Option<Problem>,
+}
+
+impl Names {
+    fn none(problem: Problem) -> Self {
+        Self { problem: Some(problem), ..Self::default() }
+    }
+
+    fn of(search: Search) -> Self {
+        if !search.tells_addresses {
+            return Self::none(Problem::KernelAddressesHidden);
+        }
+        let found = search.finish().into_iter();
+        let by_address = found.filter_map(|(address, name)| Some((address, name?))).collect();
+        Self { by_address, symbols: SymbolSource::SymbolTable, problem: None }
+    }
 }
 
 impl Kernel {
-    fn running(build_id: Option<&[u8]>, recorded_text: Option<u64>) -> Self {
-        let list = fs::read(Path::new("/proc/kallsyms")).unwrap_or_default();
-        Self::of(&list, build_id, recorded_text)
-    }
-
-    fn of(list: &[u8], build_id: Option<&[u8]>, recorded_text: Option<u64>) -> Self {
-        let functions = Functions::parse(list);
-        let hidden = functions.starts.is_empty();
-        let shift = match (functions.text, recorded_text) {
-            (Some(here), Some(there)) => here.wrapping_sub(there),
-            _ => 0,
-        };
-        let problem = hidden.then_some(Problem::KernelAddressesHidden);
-        Self { functions, build_id: build_id.map(hexadecimal), shift, problem }
-    }
-
-    fn unknown(recorded: &RecordedKernel, problem: Problem) -> Self {
-        let build_id = recorded.build_id.as_deref().map(hexadecimal);
-        Self { functions: Functions::default(), build_id, shift: 0, problem: Some(problem) }
+    fn running(build_id: Option<Vec<u8>>, text: Option<u64>, recorded_text: Option<u64>, options: &Options) -> Self {
+        let build_id = build_id.as_deref().map(hexadecimal);
+        let kept = options.kernel_cache.as_ref().zip(build_id.as_ref());
+        let kept = kept.map(|(folder, build_id)| kept::path(folder, build_id));
+        Self { source: Source::Running { text, kept }, build_id, recorded_text }
     }
 
     pub(crate) fn name(&self, addresses: &[u64], texts: &mut Texts) -> ModuleNames {
-        let places = addresses.iter().map(|&address| self.place(address, texts)).collect();
-        ModuleNames {
-            symbols: if self.functions.starts.is_empty() { SymbolSource::None } else { SymbolSource::SymbolTable },
-            build_id: self.build_id.clone(),
-            places,
-            problems: self.problem.iter().cloned().collect(),
-        }
-    }
-
-    fn place(&self, address: u64, texts: &mut Texts) -> Place {
-        let name = self.functions.name_at(address.wrapping_add(self.shift));
-        let function = match name {
-            Some(name) => texts.intern(&demangle(name)),
-            None => texts.intern(NAMELESS),
-        };
-        Place {
-            address: Some(address),
-            frames: vec![NamedFrame::function(function)],
-            named_by: if name.is_some() { NamedBy::Symbol } else { NamedBy::Nothing },
-        }
-    }
-}
-
-struct Line<'list> {
-    address: u64,
-    kind: u8,
-    name: &'list str,
-}
-
-/// `ffffffff81000000 T _text`, with `\t[module]` at the end for modules.
-fn parse_line(line: &[u8]) -> Option<Line<'_>> {
-    let line = std::str::from_utf8(line).ok()?;
-    let (address, rest) = line.split_once(' ')?;
-    let (kind, rest) = rest.split_once(' ')?;
-    let name = rest.split(['\t', ' ']).next()?;
-    Some(Line { address: u64::from_str_radix(address, 16).ok()?, kind: *kind.as_bytes().first()?, name })
-}
-
-impl Functions {
-    fn parse(list: &[u8]) -> Self {
-        let mut lines: Vec<Line<'_>> = list.split(|&byte| byte == b'\n').filter_map(parse_line).collect();
-        // Where addresses are hidden, all are zero; some entries (of per-CPU data) are small numbers everywhere.
-        if lines.iter().all(|line| !line.is_kernel_address()) {
-            return Self::default();
-        }
-        lines.retain(Line::is_kernel_address);
-        lines.sort_by_key(|line| line.address);
-        let text = ["_text", "_stext"].iter().find_map(|name| lines.iter().find(|line| line.name == *name));
-        let mut functions = Self { text: text.map(|line| line.address), ..Self::default() };
-        let mut lines = lines.as_slice();
-        while let Some(first) = lines.first() {
-            let (same, rest) = lines.split_at(lines.partition_point(|line| line.address == first.address));
-            lines = rest;
-            let best = same.iter().filter(|line| line.is_function()).max_by_key(|line| line.rank());
-            if u32::try_from(functions.names.len() + best.map_or(0, |line| line.name.len())).is_err() {
-                break;
+        let (names, shift) = match &self.source {
+            Source::Running { text, kept } => {
+                let shift = self.shift(*text);
+                (self.of_running(&shifted(addresses, shift), *text, kept.as_deref()), shift)
             }
-            functions.names.push_str(best.map_or("", |line| line.name));
-            functions.starts.push(first.address);
-            functions.ends.push(functions.names.len() as u32);
+            Source::Copied(list) => {
+                let shift = self.shift(list::start_of_text(&list[..]));
+                let mut search = Search::of(shifted(addresses, shift));
+                list::for_each_line(&list[..], |line| search.line(line)).expect("bytes can be read");
+                (Names::of(search), shift)
+            }
+            Source::Unknown(problem) => (Names::none(problem.clone()), 0),
+        };
+        let place = |&address: &u64| {
+            let name = names.by_address.get(&address.wrapping_add(shift));
+            let function = texts.intern(&name.map_or(NAMELESS.into(), |name| demangle(name)));
+            Place {
+                address: Some(address),
+                frames: vec![NamedFrame::function(function)],
+                named_by: if name.is_some() { NamedBy::Symbol } else { NamedBy::Nothing },
+            }
+        };
+        ModuleNames {
+            symbols: names.symbols,
+            build_id: self.build_id.clone(),
+            places: addresses.iter().map(place).collect(),
+            problems: names.problem.into_iter().collect(),
         }
-        functions
     }
 
-    fn name_at(&self, address: u64) -> Option<&str> {
-        let index = self.starts.partition_point(|&start| start <= address).checked_sub(1)?;
-        if address - self.starts[index] >= MAX_FUNCTION_BYTES {
-            return None;
+    /// What to add to a recorded address to get the same place in a list in which the kernel's code starts at `text`.
+    fn shift(&self, text: Option<u64>) -> u64 {
+        match (text, self.recorded_text) {
+            (Some(here), Some(there)) => here.wrapping_sub(there),
+            _ => 0,
         }
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(&self.names[start as usize..self.ends[index] as usize]).filter(|name| !name.is_empty())
+    }
+
+    /// Names from what was kept of the running kernel, and for the rest from itself.
+    fn of_running(&self, addresses: &[u64], text: Option<u64>, path: Option<&Path>) -> Names {
+        let kept = path.and_then(Kept::open);
+        let start = text.or(self.recorded_text);
+        let (Some(kept), Some(start)) = (kept, start) else { return self.of_list(addresses.to_vec(), text, path) };
+        let (of_image, others): (Vec<u64>, Vec<u64>) =
+            addresses.iter().copied().partition(|address| kept.covers(address.wrapping_sub(start)));
+        let mut names = Names { symbols: SymbolSource::SymbolTable, ..Names::default() };
+        if !others.is_empty() {
+            names = self.of_list(others, text, None);
+            names.symbols = SymbolSource::SymbolTable;
+        }
+        let name_at = |address: u64| Some((address, kept.name_at(address.wrapping_sub(start))?.to_owned()));
+        names.by_address.extend(of_image.into_iter().filter_map(name_at));
+        names
+    }
+
+    /// Names from the list that the running kernel makes up. What does not change is kept at `path`.
+    fn of_list(&self, addresses: Vec<u64>, text: Option<u64>, path: Option<&Path>) -> Names {
+        let Ok(list) = File::open(LIST) else { return Names::none(Problem::KernelAddressesHidden) };
+        let mut search = Search::of(addresses);
+        let mut keeping = path.zip(text).and_then(|(path, text)| Keeping::begin(path, text).ok());
+        let read = list::for_each_line(list, |line| {
+            search.line(line);
+            if let Some(keeping) = &mut keeping {
+                keeping.line(line);
+            }
+        });
+        if let Some(keeping) = keeping {
+            keeping.finish(read);
+        }
+        Names::of(search)
     }
 }
 
-impl Line<'_> {
-    /// The upper half of the address space.
-    fn is_kernel_address(&self) -> bool {
-        self.address >> 63 == 1
-    }
-
-    fn is_function(&self) -> bool {
-        matches!(self.kind, b't' | b'T' | b'w' | b'W')
-    }
-
-    /// Of several names for one place, the one that `perf` shows: global before local, plain before underscored; the
-    /// marks of sections (`_text`, `_stext`) are no functions if anything else is there.
-    fn rank(&self) -> (bool, bool, std::cmp::Reverse<usize>, usize) {
-        let underscores = self.name.bytes().take_while(|&byte| byte == b'_').count();
-        let is_mark = matches!(self.name, "_text" | "_stext" | "startup_64");
-        (!is_mark, self.kind.is_ascii_uppercase(), std::cmp::Reverse(underscores), self.name.len())
-    }
+fn shifted(addresses: &[u64], shift: u64) -> Vec<u64> {
+    addresses.iter().map(|address| address.wrapping_add(shift)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RecordedKernel;
 
-    const LIST: &str = "\
+    const SYMBOLS: &str = "\
 0000000000000000 A fixed_percpu_data
 ffffffff81000000 T _text
 ffffffff81000000 T startup_64
@@ -223,6 +220,10 @@ ffffffff81000200 D some_data
 ffffffffc0000000 t nf_hook\t[nf_tables]
 ";
 
+    fn copied(list: &str, recorded_text: Option<u64>) -> Kernel {
+        Kernel { source: Source::Copied(list.as_bytes().to_vec()), build_id: None, recorded_text }
+    }
+
     fn names(kernel: &Kernel, addresses: &[u64]) -> Vec<String> {
         let named = kernel.name(addresses, &mut Texts::default());
         named.places.iter().map(|place| place.frames[0].function.to_string()).collect()
@@ -230,7 +231,7 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
 
     #[test]
     fn an_address_belongs_to_the_function_before_it_but_not_across_data() {
-        let kernel = Kernel::of(LIST.as_bytes(), None, None);
+        let kernel = copied(SYMBOLS, None);
         assert_eq!(
             names(&kernel, &[0xffffffff_81000105, 0xffffffff_81000205, 0xffffffff_c0000010, 0xffffffff_c0200000, 5]),
             ["do_sys_read", NAMELESS, "nf_hook", NAMELESS, NAMELESS]
@@ -240,13 +241,13 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
 
     #[test]
     fn addresses_of_an_earlier_boot_are_shifted() {
-        let kernel = Kernel::of(LIST.as_bytes(), None, Some(0xffffffff_91000000));
+        let kernel = copied(SYMBOLS, Some(0xffffffff_91000000));
         assert_eq!(names(&kernel, &[0xffffffff_91000105]), ["do_sys_read"]);
     }
 
     #[test]
     fn hidden_addresses_are_reported_and_give_one_name() {
-        let kernel = Kernel::of(b"0000000000000000 T _text\n0000000000000000 T do_sys_read\n", None, None);
+        let kernel = copied("0000000000000000 T _text\n0000000000000000 T do_sys_read\n", None);
         let named = kernel.name(&[0xffffffff_81000105], &mut Texts::default());
         assert_eq!(named.problems, [Problem::KernelAddressesHidden]);
         assert_eq!(named.symbols, SymbolSource::None);
@@ -261,6 +262,27 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
         let named = load(&options).name(&[0xffffffff_81000105], &mut Texts::default());
         assert_eq!(named.problems, [Problem::OtherKernel]);
         assert_eq!(named.build_id, Some("07".repeat(20)));
+    }
+
+    #[test]
+    fn what_is_kept_names_as_the_running_kernel_does() {
+        let Some(text) = list::start_of_text(File::open(super::LIST).unwrap()) else {
+            println!("skipped: what_is_kept_names_as_the_running_kernel_does: the kernel's addresses are hidden");
+            return;
+        };
+        if running_build_id().is_none() {
+            println!("skipped: what_is_kept_names_as_the_running_kernel_does: the kernel does not tell its build-id");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let with = |kernel_cache| load(&Options { kernel_cache, ..Options::default() });
+        let addresses: Vec<u64> = (0..300).map(|number| text + number * 60_007).collect();
+        let plain = names(&with(None), &addresses);
+        assert!(plain.iter().any(|name| name != NAMELESS));
+        for _ in ["it is kept", "it was kept"] {
+            assert_eq!(names(&with(Some(folder.path().to_owned())), &addresses), plain);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub struct Options {
     pub debug_directories: Vec<PathBuf>,
     /// Stores of files by build-id: those of `perf` (`~/.debug`) and of debuginfod (`~/.cache/debuginfod_client`).
     pub build_id_caches: Vec<PathBuf>,
+    /// Folder in which the running kernel's functions are kept for the next time, since it takes the kernel longer to
+    /// tell them than a short recording takes otherwise; made when it is needed. `None` keeps nothing.
+    pub kernel_cache: Option<PathBuf>,
     /// The kernel that was recorded. `None` means the one running here.
     pub recorded_kernel: Option<RecordedKernel>,
     /// Build-id of the vdso that was recorded, where known. `None` means the one running here.
@@ -43,17 +46,19 @@ impl Default for Options {
         let debuginfod_cache = std::env::var_os("DEBUGINFOD_CACHE_PATH")
             .map(PathBuf::from)
             .or_else(|| in_home(".cache/debuginfod_client"));
+        let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         Self {
             roots: vec![PathBuf::from("/")],
             debug_directories: vec![PathBuf::from("/usr/lib/debug")],
             build_id_caches: [perf_cache, debuginfod_cache].into_iter().flatten().collect(),
+            kernel_cache: caches.or_else(|| in_home(".cache")).map(|caches| caches.join("stepscope")),
             recorded_kernel: None,
             recorded_vdso: None,
         }
     }
 }
 
-/// Names code. Keeps what several calls share: the kernel's list of functions, the maps of generated code, and one copy
+/// Names code. Keeps what several calls share: which kernel was recorded, the maps of generated code, and one copy
 /// of each text. Modules are opened anew in each call: ask for all offsets of a module at once.
 #[derive(Debug, Default)]
 pub struct Symbolizer {

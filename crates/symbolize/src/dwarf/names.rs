@@ -12,7 +12,8 @@ use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, UnitHead
 use rustc_hash::FxHashMap;
 
 use super::unit::{Entry, Scopes, is_type};
-use super::{Dwarf, Slice, Unit, header_holding};
+use super::units::header_holding;
+use super::{Dwarf, Slice, Unit};
 use crate::demangle;
 use crate::texts::Texts;
 
