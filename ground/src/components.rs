@@ -62,6 +62,35 @@ pub struct Patrol {
     pub period_s: f64,
 }
 
+/// The entity is a camera on its parent link, which turns on its spot.
+#[derive(Debug, Clone, Copy)]
+pub struct Camera {
+    /// The link it is on.
+    pub link: hecs::Entity,
+    /// Time for one turn, s.
+    pub period_s: f64,
+    /// What it sees at once, rad.
+    pub field_of_view: f64,
+}
+
+/// The entity is a lidar on its parent link.
+#[derive(Debug, Clone, Copy)]
+pub struct Lidar {
+    /// The link it is on.
+    pub link: hecs::Entity,
+    /// Simulated time between scans, s.
+    pub interval_s: f64,
+}
+
+/// The entity is seen with a texture.
+#[derive(Debug, Clone)]
+pub struct Textured {
+    /// The link it is on.
+    pub link: hecs::Entity,
+    /// Name of the texture file.
+    pub texture: String,
+}
+
 /// The entity is an inertial measurement unit on its parent link.
 #[derive(Debug, Clone, Copy)]
 pub struct Imu {

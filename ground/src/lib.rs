@@ -26,5 +26,6 @@ pub mod sdf;
 pub mod server;
 pub mod switches;
 pub mod systems;
+pub mod textures;
 pub mod transport;
 pub mod worlds;

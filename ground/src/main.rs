@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use ground::sdf::Source;
 use ground::server::{LoadError, Server, ServerOptions};
 use ground::switches::{PATHOLOGIES, Switches};
+use ground::systems::state_log::LogThread;
 use ground::transport;
 use ground::worlds::{Mobility, WorldKind, WorldSpec, write_world};
 
@@ -82,6 +83,9 @@ struct RunArgs {
     /// Log every changed pose to this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Write the log on a thread that no step waits for
+    #[arg(long, requires = "log")]
+    log_in_background: bool,
 }
 
 impl WorldArgs {
@@ -141,7 +145,7 @@ fn print_list() -> Result<(), Failure> {
     for pathology in &PATHOLOGIES {
         let text = format!(
             "{name} ({phase}; study: {study})\n  slow  {slow}\n  fast  {fast}\n  look  {share} % of the CPU time \
-             under {function} at --n {n}\n",
+             under {function} at --world {world} --n {n}\n",
             name = pathology.name,
             phase = pathology.phase,
             study = pathology.study,
@@ -149,11 +153,16 @@ fn print_list() -> Result<(), Failure> {
             fast = pathology.fast,
             share = pathology.share_percent,
             function = pathology.function,
+            world = world_name(pathology.world),
             n = pathology.shapes,
         );
         out.write_all(text.as_bytes()).map_err(Failure::Write)?;
     }
     Ok(())
+}
+
+fn world_name(world: WorldKind) -> String {
+    world.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 fn echo(port: u16) -> Result<(), Failure> {
@@ -170,7 +179,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         Some(path) => Source::File(path.clone()),
         None => args.world.spec().into(),
     };
-    let options = ServerOptions { switches: args.slow.clone(), port: args.port, log: args.log.clone() };
+    let log_thread = if args.log_in_background { LogThread::Background } else { LogThread::System };
+    let options = ServerOptions { switches: args.slow.clone(), port: args.port, log: args.log.clone(), log_thread };
     let mut server = Server::load(&source, options)?;
     if args.steps != Some(0) {
         server.runner().step();
@@ -260,6 +270,7 @@ fn ready_line(server: &mut Server, loading: &Cost) -> String {
 }
 
 fn final_line(server: &mut Server, slow: &Switches, loading: &Cost, steady: &Cost, first_step: u64) -> String {
+    let decoding = server.decoding();
     let runner = server.runner();
     let steps = runner.steps() - first_step;
     let sim_time_s = runner.sim_time_s();
@@ -267,12 +278,14 @@ fn final_line(server: &mut Server, slow: &Switches, loading: &Cost, steady: &Cos
     let wall_s = steady.wall.as_secs_f64();
     format!(
         "ground: done steps={} sim_time_s={sim_time_s:.3} wall_s={wall_s:.3} rtf={:.2} cpu_s={:.3} load_wall_s={:.3} \
-         load_cpu_s={:.3} slow={slow} state={:016x}",
+         load_cpu_s={:.3} decodes={} decode_cpu_s={:.4} slow={slow} state={:016x}",
         runner.steps(),
         steady_sim_s / wall_s.max(1e-9),
         steady.cpu.as_secs_f64(),
         loading.wall.as_secs_f64(),
         loading.cpu.as_secs_f64(),
+        decoding.decodes,
+        decoding.cpu.as_secs_f64(),
         runner.state_hash(),
     )
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Barrier, Mutex, RwLock};
 use std::thread::JoinHandle;
 
 use crate::components::{
-    Collision, ForceCommand, Imu, Link, LocalPose, Model, Patrol, Recreate, Static, Visual, WorldPose, WorldVelocity,
+    Camera, Collision, ForceCommand, Imu, Lidar, Link, LocalPose, Model, Patrol, Recreate, Static, Textured, Visual,
+    WorldPose, WorldVelocity,
 };
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::physics::Physics;
@@ -194,11 +195,23 @@ fn create_link(
         ecm.create_entity(&collision.name, Some(entity), shape);
     }
     for visual in &link.visuals {
-        ecm.create_entity(&visual.name, Some(entity), (Visual(visual.geometry), LocalPose(visual.pose)));
+        let seen = ecm.create_entity(&visual.name, Some(entity), (Visual(visual.geometry), LocalPose(visual.pose)));
+        if let Some(texture) = &visual.texture {
+            ecm.set_component(seen, Textured { link: entity, texture: texture.clone() });
+        }
     }
-    for sensor in link.sensors.iter().filter(|sensor| sensor.kind == "imu" && sensor.update_rate_hz > 0.0) {
-        let imu = Imu { link: entity, interval_s: 1.0 / sensor.update_rate_hz };
-        ecm.create_entity(&sensor.name, Some(entity), (imu,));
+    for sensor in link.sensors.iter().filter(|sensor| sensor.update_rate_hz > 0.0) {
+        let interval_s = 1.0 / sensor.update_rate_hz;
+        let on_link = Some(entity);
+        match sensor.kind.as_str() {
+            "imu" => ecm.create_entity(&sensor.name, on_link, (Imu { link: entity, interval_s },)),
+            "gpu_lidar" => ecm.create_entity(&sensor.name, on_link, (Lidar { link: entity, interval_s },)),
+            "camera" => {
+                let (period_s, field_of_view) = (sensor.turn_period_s.max(model_step_floor()), sensor.horizontal_fov);
+                ecm.create_entity(&sensor.name, on_link, (Camera { link: entity, period_s, field_of_view },))
+            }
+            _ => continue,
+        };
     }
 }
 

@@ -1,15 +1,18 @@
 //! Loads a world and makes what is needed to run it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::runner::{Reporters, SimulationRunner};
 use crate::sdf::{Model, Root, SdfError, Source, load_sdf_root};
 use crate::switches::{Switch, Switches};
+use crate::systems::camera::{Camera, Decoding};
 use crate::systems::imu::Imu;
+use crate::systems::lidar::Lidars;
 use crate::systems::scene_broadcaster::SceneBroadcaster;
-use crate::systems::state_log::StateLog;
+use crate::systems::state_log::{LogThread, StateLog};
 use crate::transport::Transport;
 use crate::worlds::{WorldSpec, write_world};
 
@@ -22,6 +25,8 @@ pub struct ServerOptions {
     pub port: Option<u16>,
     /// File to log every changed pose to.
     pub log: Option<PathBuf>,
+    /// Who writes it.
+    pub log_thread: LogThread,
 }
 
 /// Why a world could not be made to run.
@@ -56,6 +61,7 @@ pub struct Server {
     runner: SimulationRunner,
     transport: Option<Transport>,
     real_time_factor: f64,
+    decoding: Arc<Mutex<Decoding>>,
 }
 
 impl From<WorldSpec> for Source {
@@ -74,6 +80,8 @@ impl Server {
     /// If the world cannot be read, or the port or the log not be had.
     pub fn load(source: &Source, options: ServerOptions) -> Result<Self, LoadError> {
         let mut root = load_sdf_root(source)?;
+        let sensors = sensor_kinds(&root);
+        let decoding = Arc::default();
         let kept = if options.switches.is_slow(Switch::ParseTwice) {
             root.world.clear_models();
             None
@@ -81,19 +89,24 @@ impl Server {
             Some(std::mem::take(&mut root.world.models))
         };
         let transport = options.port.map(listen).transpose()?;
-        let reporters = reporters(&root, &options, transport.as_ref())?;
+        let reporters = reporters(&root, &sensors, &options, transport.as_ref(), &decoding)?;
         let mut runner = SimulationRunner::new(&root.world, &options.switches, reporters);
         let models = match kept {
             Some(models) => models,
             None => load_in_background(source)?,
         };
         runner.create_entities(models);
-        Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
+        Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor, decoding })
     }
 
     /// What steps the world.
     pub fn runner(&mut self) -> &mut SimulationRunner {
         &mut self.runner
+    }
+
+    /// What decoding textures took while stepping.
+    pub fn decoding(&self) -> Decoding {
+        *self.decoding.lock().expect("threads that panic end the program")
     }
 
     /// The port it publishes at.
@@ -127,7 +140,22 @@ fn listen(port: u16) -> Result<Transport, LoadError> {
     Transport::listen(port).map_err(|source| LoadError::Port { port, source })
 }
 
-fn reporters(root: &Root, options: &ServerOptions, transport: Option<&Transport>) -> Result<Reporters, LoadError> {
+/// The kinds of sensors in the world: a system is made for each that there is.
+fn sensor_kinds(root: &Root) -> BTreeSet<String> {
+    let links = root.world.models.iter().flat_map(|model| &model.links);
+    links.flat_map(|link| &link.sensors).map(|sensor| sensor.kind.clone()).collect()
+}
+
+/// Threads that share the lidars.
+const LIDAR_WORKERS: usize = 3;
+
+fn reporters(
+    root: &Root,
+    sensors: &BTreeSet<String>,
+    options: &ServerOptions,
+    transport: Option<&Transport>,
+    decoding: &Arc<Mutex<Decoding>>,
+) -> Result<Reporters, LoadError> {
     let imu_readings = Arc::default();
     let publisher = transport.map(Transport::publisher);
     let mut reporters = Reporters {
@@ -137,8 +165,17 @@ fn reporters(root: &Root, options: &ServerOptions, transport: Option<&Transport>
         ],
         imu_readings,
     };
+    if sensors.contains("camera") {
+        reporters.systems.push(Box::new(Camera::new(options.switches.clone(), Arc::clone(decoding))));
+    }
+    if sensors.contains("gpu_lidar") {
+        for worker in 0..LIDAR_WORKERS {
+            reporters.systems.push(Box::new(Lidars::new(worker, LIDAR_WORKERS, options.switches.clone())));
+        }
+    }
     if let Some(path) = &options.log {
-        let log = StateLog::create(path).map_err(|source| LoadError::Log { path: path.clone(), source })?;
+        let log = StateLog::create(path, options.log_thread)
+            .map_err(|source| LoadError::Log { path: path.clone(), source })?;
         reporters.systems.push(Box::new(log));
     }
     Ok(reporters)

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::worlds::WorldKind;
+
 /// A known pathology. The simulator is fast in all respects unless a switch is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Switch {
@@ -16,6 +18,10 @@ pub enum Switch {
     SerializeFirst,
     /// The engine is told that bodies which never move might.
     StaticBroadphase,
+    /// One of three workers has all lidars.
+    Imbalance,
+    /// Textures are decoded when a camera first sees them, again each time.
+    LazyTexture,
 }
 
 /// What is known of a switch.
@@ -35,7 +41,9 @@ pub struct Pathology {
     pub slow: &'static str,
     /// What the fast way does.
     pub fast: &'static str,
-    /// Number of shapes at which the slow way dominates its phase.
+    /// The world it matters in.
+    pub world: WorldKind,
+    /// Number of shapes at which the slow way dominates its phase, or the steps that it makes slow.
     pub shapes: u32,
     /// Share of the phase's CPU time under `function` at that size, in percent, as measured on two cores of a virtual
     /// machine. Where to look, not a promise.
@@ -43,7 +51,7 @@ pub struct Pathology {
 }
 
 /// All switches, in the order they are listed.
-pub const PATHOLOGIES: [Pathology; 5] = [
+pub const PATHOLOGIES: [Pathology; 7] = [
     Pathology {
         switch: Switch::FullScan,
         name: "full-scan",
@@ -52,6 +60,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::ecs::EntityComponentManager::each_no_cache",
         slow: "looks at every vertex of the entity graph for models to recreate",
         fast: "asks the component index, which holds none",
+        world: WorldKind::Shapes,
         shapes: 4_000,
         share_percent: 72,
     },
@@ -63,6 +72,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::physics::Physics::write_changed_world_poses",
         slow: "inserts every link's pose into a fresh hash map and drops the last one",
         fast: "updates the poses of links that moved, in place",
+        world: WorldKind::Shapes,
         shapes: 8_000,
         share_percent: 64,
     },
@@ -74,6 +84,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::server::download_assets",
         slow: "parses the world for its shell, then again for its models",
         fast: "keeps the models of the first parse",
+        world: WorldKind::Shapes,
         shapes: 20_000,
         share_percent: 45,
     },
@@ -85,6 +96,7 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "ground::systems::scene_broadcaster::sdf_model_serializer",
         slow: "writes every model's element tree as text on the first step",
         fast: "writes a model's text when somebody asks for it",
+        world: WorldKind::Shapes,
         shapes: 20_000,
         share_percent: 20,
     },
@@ -96,8 +108,33 @@ pub const PATHOLOGIES: [Pathology; 5] = [
         function: "rapier3d::pipeline::physics_pipeline::PhysicsPipeline::step",
         slow: "gives static models kinematic bodies, which the engine visits each step as if they moved",
         fast: "gives them fixed bodies, which it leaves alone",
+        world: WorldKind::Shapes,
         shapes: 8_000,
         share_percent: 59,
+    },
+    Pathology {
+        switch: Switch::Imbalance,
+        name: "imbalance",
+        study: "sensor rendering",
+        phase: "steady",
+        function: "ground::systems::lidar::Lidars::scan",
+        slow: "gives all lidars to the first of three workers, for which the step then waits",
+        fast: "deals them out in turn",
+        world: WorldKind::Sensors,
+        shapes: 1_000,
+        share_percent: 86,
+    },
+    Pathology {
+        switch: Switch::LazyTexture,
+        name: "lazy-texture",
+        study: "marina",
+        phase: "steady",
+        function: "ground::textures::decode_texture",
+        slow: "decodes a texture when a camera first sees what it is on: every 50th step",
+        fast: "decodes each texture file once, when the world is loaded",
+        world: WorldKind::Marina,
+        shapes: 128,
+        share_percent: 14,
     },
 ];
 
@@ -181,8 +218,15 @@ mod tests {
 
     #[test]
     fn every_switch_has_an_entry_of_its_own() {
-        let switches =
-            [Switch::FullScan, Switch::PoseMap, Switch::ParseTwice, Switch::SerializeFirst, Switch::StaticBroadphase];
+        let switches = [
+            Switch::FullScan,
+            Switch::PoseMap,
+            Switch::ParseTwice,
+            Switch::SerializeFirst,
+            Switch::StaticBroadphase,
+            Switch::Imbalance,
+            Switch::LazyTexture,
+        ];
         assert_eq!(PATHOLOGIES.map(|pathology| pathology.switch), switches);
     }
 
@@ -202,7 +246,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "there is no switch `fullscan`; there are full-scan, pose-map, parse-twice, serialize-first, \
-             static-broadphase, and `all`"
+             static-broadphase, imbalance, lazy-texture, and `all`"
         );
     }
 }

@@ -1,6 +1,8 @@
 //! The systems beside physics: what drives robots before a step, and what reports after it.
 
+pub mod camera;
 pub mod imu;
+pub mod lidar;
 pub mod patrol;
 pub mod scene_broadcaster;
 pub mod state_log;

@@ -9,6 +9,11 @@ use clap::ValueEnum;
 pub enum WorldKind {
     /// Boxes, cylinders, spheres and capsules standing in a field, around a place where robots patrol.
     Shapes,
+    /// The same, and every robot has a lidar.
+    Sensors,
+    /// Textured buoys on a circle, and a camera in the middle that turns so fast that every 50th step a further buoy
+    /// comes into view.
+    Marina,
 }
 
 /// Whether the N shapes can move.
@@ -36,15 +41,21 @@ pub struct WorldSpec {
 impl WorldSpec {
     /// A name that tells the worlds apart.
     pub fn name(&self) -> String {
-        let WorldKind::Shapes = self.kind;
+        let kind = match self.kind {
+            WorldKind::Shapes => "shapes",
+            WorldKind::Sensors => "sensors",
+            WorldKind::Marina => "marina",
+        };
         let mobility = match self.mobility {
             Mobility::Static => "static",
             Mobility::Dynamic => "dynamic",
         };
-        format!("shapes_{mobility}_{}", self.shapes)
+        format!("{kind}_{mobility}_{}", self.shapes)
     }
 }
 
+/// Simulated time of a step, s.
+const STEP_S: f64 = 0.001;
 /// Metres between the places of two shapes.
 const SHAPE_SPACING: f64 = 1.5;
 /// Metres between the centres of two robots' circles: so close that neighbours meet now and then.
@@ -67,7 +78,7 @@ pub fn write_world(spec: &WorldSpec, out: &mut impl Write) -> fmt::Result {
 <sdf version='1.9'>
   <world name='{name}'>
     <physics name='fast' type='ignored'>
-      <max_step_size>0.001</max_step_size>
+      <max_step_size>{STEP_S}</max_step_size>
       <real_time_factor>0</real_time_factor>
     </physics>
     <gravity>0 0 -9.8</gravity>
@@ -87,11 +98,19 @@ pub fn write_world(spec: &WorldSpec, out: &mut impl Write) -> fmt::Result {
 ",
         name = spec.name()
     )?;
-    for (index, (x, y)) in field.places().enumerate() {
-        write_shape(index, x, y, spec.mobility, out)?;
+    if spec.kind == WorldKind::Marina {
+        write_camera(spec.shapes, out)?;
+        for index in 0..spec.shapes {
+            write_buoy(index, spec.shapes, field.inner, out)?;
+        }
+    } else {
+        for (index, (x, y)) in field.places().enumerate() {
+            write_shape(index, x, y, spec.mobility, out)?;
+        }
     }
+    let sensors = if spec.kind == WorldKind::Sensors { LIDAR } else { "" };
     for index in 0..spec.robots {
-        write_robot(index, robots.centre(index), out)?;
+        write_robot(index, robots.centre(index), sensors, out)?;
     }
     out.write_str("  </world>\n</sdf>\n")
 }
@@ -198,7 +217,67 @@ fn write_shape(index: usize, x: f64, y: f64, mobility: Mobility, out: &mut impl 
     )
 }
 
-fn write_robot(index: u32, (x, y): (f64, f64), out: &mut impl Write) -> fmt::Result {
+/// What the robots of a world of sensors have beside an inertial measurement unit.
+const LIDAR: &str = "
+        <sensor name='lidar' type='gpu_lidar'>
+          <update_rate>50</update_rate>
+        </sensor>";
+
+/// Steps between two buoys that come into a camera's view.
+const STEPS_PER_BUOY: f64 = 50.0;
+/// Buoys that it sees at once.
+const BUOYS_IN_VIEW: f64 = 6.5;
+/// Texture files that buoys share.
+const TEXTURES: u32 = 8;
+
+fn write_camera(buoys: u32, out: &mut impl Write) -> fmt::Result {
+    let buoys = f64::from(buoys.max(1));
+    let (period, view) = (buoys * STEPS_PER_BUOY * STEP_S, std::f64::consts::TAU * (BUOYS_IN_VIEW / buoys).min(1.0));
+    write!(
+        out,
+        "\
+    <model name='lighthouse'>
+      <static>true</static>
+      <link name='link'>
+        <collision name='collision'>
+          <geometry><cylinder><radius>0.2</radius><length>6</length></cylinder></geometry>
+        </collision>
+        <sensor name='camera' type='camera'>
+          <update_rate>1000</update_rate>
+          <camera>
+            <horizontal_fov>{view:.9}</horizontal_fov>
+            <turn_period>{period}</turn_period>
+          </camera>
+        </sensor>
+      </link>
+    </model>
+"
+    )
+}
+
+fn write_buoy(index: u32, count: u32, inner: f64, out: &mut impl Write) -> fmt::Result {
+    let (angle, radius) = (std::f64::consts::TAU * f64::from(index) / f64::from(count), inner * 2.0 + 10.0);
+    let (x, y, texture) = (radius * angle.cos(), radius * angle.sin(), index % TEXTURES);
+    write!(
+        out,
+        "\
+    <model name='buoy_{index}'>
+      <static>true</static>
+      <pose>{x:.6} {y:.6} 0.5 0 0 0</pose>
+      <link name='link'>
+        <visual name='visual'>
+          <geometry><sphere><radius>0.5</radius></sphere></geometry>
+          <material>
+            <pbr><metal><albedo_map>buoy_{texture}.jpg</albedo_map></metal></pbr>
+          </material>
+        </visual>
+      </link>
+    </model>
+"
+    )
+}
+
+fn write_robot(index: u32, (x, y): (f64, f64), sensors: &str, out: &mut impl Write) -> fmt::Result {
     // Golden-angle starts: no two neighbours move in step.
     let phase = f64::from(index) * 2.399_963;
     let (start_x, start_y) = (x + PATROL_RADIUS * phase.cos(), y + PATROL_RADIUS * phase.sin());
@@ -222,7 +301,7 @@ fn write_robot(index: u32, (x, y): (f64, f64), out: &mut impl Write) -> fmt::Res
         </visual>
         <sensor name='imu' type='imu'>
           <update_rate>200</update_rate>
-        </sensor>
+        </sensor>{sensors}
       </link>
       <plugin filename='ground' name='ground::systems::Patrol'>
         <centre>{x} {y} 0</centre>

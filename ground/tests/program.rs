@@ -151,3 +151,16 @@ fn dynamic_symbol_names(elf: &[u8]) -> Option<&[u8]> {
     let (offset, size) = (number(strings + 0x18, 8)?, number(strings + 0x20, 8)?);
     elf.get(offset..offset + size)
 }
+
+#[test]
+fn a_log_is_the_same_whoever_writes_it() {
+    let [own, behind] = ["own.log", "behind.log"].map(path);
+    for (file, more) in [(&own, None), (&behind, Some("--log-in-background"))] {
+        let run = ["run", "--n", "10", "--robots", "4", "--steps", "60", "--log", file.to_str().unwrap()];
+        let (status, _, err) = output(&run.into_iter().chain(more).collect::<Vec<_>>());
+        assert!(status.success(), "{err}");
+    }
+    let [own, behind] = [own, behind].map(|file| std::fs::read_to_string(file).unwrap());
+    assert!(own.lines().count() > 200);
+    assert_eq!(own, behind);
+}

@@ -2,7 +2,7 @@
 
 use ground::sdf::Source;
 use ground::server::{Server, ServerOptions};
-use ground::switches::{PATHOLOGIES, Switches};
+use ground::switches::{PATHOLOGIES, Switch, Switches};
 use ground::worlds::{Mobility, WorldKind, WorldSpec};
 
 fn world(shapes: u32, mobility: Mobility) -> Source {
@@ -29,6 +29,33 @@ fn every_switch_gives_the_same_static_world() {
         assert_eq!(state_after(300, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
     }
     assert_eq!(state_after(300, &world, Switches::all()), fast, "all");
+}
+
+#[test]
+fn sensors_and_textures_change_nothing_that_moves() {
+    for (kind, switch) in [(WorldKind::Sensors, Switch::Imbalance), (WorldKind::Marina, Switch::LazyTexture)] {
+        let world = WorldSpec { kind, shapes: 40, robots: 8, mobility: Mobility::Static }.into();
+        let fast = state_after(200, &world, Switches::default());
+        assert_eq!(state_after(200, &world, Switches::only(switch)), fast, "{kind:?}");
+    }
+}
+
+#[test]
+fn lazy_textures_are_decoded_in_every_fiftieth_step() {
+    let world = WorldSpec { kind: WorldKind::Marina, shapes: 128, robots: 1, mobility: Mobility::Static }.into();
+    let mut server = load(&world, Switches::only(Switch::LazyTexture));
+    let decoded_in: Vec<u64> = (0..1000)
+        .filter(|_| {
+            let before = server.decoding().decodes;
+            server.runner().step();
+            server.decoding().decodes > before
+        })
+        .collect();
+    let apart: Vec<u64> = decoded_in.windows(2).map(|pair| pair[1] - pair[0]).skip(1).collect();
+    assert!(apart.len() >= 18 && apart.iter().all(|steps| (49..=51).contains(steps)), "{decoded_in:?}");
+    let mut server = load(&world, Switches::default());
+    (0..200).for_each(|_| server.runner().step());
+    assert_eq!(server.decoding().decodes, 0, "all were decoded when the world was loaded");
 }
 
 /// Long enough for the shapes to settle and fall asleep, which the fast pose map must not miss.

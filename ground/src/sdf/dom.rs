@@ -86,6 +86,8 @@ pub struct Visual {
     pub pose: Pose,
     /// Its shape.
     pub geometry: Geometry,
+    /// Name of the texture on it.
+    pub texture: Option<String>,
 }
 
 /// A sensor of a link.
@@ -97,6 +99,10 @@ pub struct Sensor {
     pub kind: String,
     /// Measurements a simulated second.
     pub update_rate_hz: f64,
+    /// What a camera sees at once, rad.
+    pub horizontal_fov: f64,
+    /// Time in which a camera turns once, s.
+    pub turn_period_s: f64,
 }
 
 /// A system that a model asks for.
@@ -240,7 +246,14 @@ impl Collision {
 
 impl Visual {
     fn read(node: Node<'_>) -> Result<Self, SdfError> {
-        Ok(Self { name: node.name()?, pose: node.pose()?, geometry: Geometry::read(node)? })
+        let texture =
+            node.child("material").and_then(|material| material.element.descend(&["pbr", "metal", "albedo_map"]));
+        Ok(Self {
+            name: node.name()?,
+            pose: node.pose()?,
+            geometry: Geometry::read(node)?,
+            texture: texture.and_then(Element::text).map(str::to_owned),
+        })
     }
 }
 
@@ -250,6 +263,8 @@ impl Sensor {
             name: node.name()?,
             kind: node.attribute("type", "a type")?,
             update_rate_hz: node.number("update_rate", 100.0)?.max(0.0),
+            horizontal_fov: node.child("camera").map_or(Ok(0.0), |camera| camera.number("horizontal_fov", 1.0))?,
+            turn_period_s: node.child("camera").map_or(Ok(0.0), |camera| camera.number("turn_period", 10.0))?,
         })
     }
 }

@@ -180,12 +180,14 @@ fn holds_numbers(name: &str) -> bool {
             | "diffuse"
             | "specular"
             | "emissive"
+            | "horizontal_fov"
             | "max_step_size"
             | "real_time_factor"
             | "real_time_update_rate"
             | "update_rate"
             | "centre"
             | "period"
+            | "turn_period"
     )
 }
 

@@ -3,15 +3,47 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rapier3d::math::Pose;
 
 use super::{PostUpdate, UpdateInfo};
 use crate::components::WorldPose;
-use crate::ecs::EntityComponentManager;
+use crate::ecs::{Entity, EntityComponentManager};
 
 /// A text log: a line a changed pose, `step entity x y z qx qy qz qw`.
 pub struct StateLog {
+    writer: Writer,
+}
+
+/// Who writes the lines.
+enum Writer {
+    /// The thread that looks at the world: a step ends when its lines are written.
+    Here(Log),
+    /// A thread of its own, which no step waits for.
+    Behind { changes: Option<Sender<Changes>>, thread: Option<JoinHandle<()>> },
+}
+
+/// What a step changed.
+struct Changes {
+    step: u64,
+    poses: Vec<(Entity, Pose)>,
+}
+
+struct Log {
     out: BufWriter<File>,
     failed: bool,
+}
+
+/// Which thread writes a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogThread {
+    /// The system's own: the step waits for it.
+    #[default]
+    System,
+    /// One in the background, `LogWriter`.
+    Background,
 }
 
 impl StateLog {
@@ -19,17 +51,44 @@ impl StateLog {
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn create(path: &Path) -> io::Result<Self> {
+    pub fn create(path: &Path, thread: LogThread) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create(path)?);
         writeln!(out, "step entity x y z qx qy qz qw")?;
-        Ok(Self { out, failed: false })
+        let log = Log { out, failed: false };
+        let writer = match thread {
+            LogThread::System => Writer::Here(log),
+            LogThread::Background => {
+                let (changes, received) = channel();
+                let thread =
+                    std::thread::Builder::new().name("LogWriter".into()).spawn(|| write_changes(log, received))?;
+                Writer::Behind { changes: Some(changes), thread: Some(thread) }
+            }
+        };
+        Ok(Self { writer })
+    }
+}
+
+#[inline(never)]
+fn write_changes(mut log: Log, received: Receiver<Changes>) {
+    for changes in received {
+        log.write_step(&changes);
+    }
+}
+
+impl Log {
+    fn write_step(&mut self, changes: &Changes) {
+        if self.failed {
+            return;
+        }
+        if let Err(error) = self.write(changes) {
+            eprintln!("ground: the log ends at step {}: {error}", changes.step);
+            self.failed = true;
+        }
     }
 
-    fn write(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) -> io::Result<()> {
-        for &entity in ecm.changed_poses() {
-            let Some(WorldPose(pose)) = ecm.component::<WorldPose>(entity) else { continue };
-            let (at, turn) = (pose.translation, pose.rotation);
-            let (step, id) = (info.step, entity.id());
+    fn write(&mut self, Changes { step, poses }: &Changes) -> io::Result<()> {
+        for (entity, pose) in poses {
+            let (at, turn, id) = (pose.translation, pose.rotation, entity.id());
             writeln!(self.out, "{step} {id} {} {} {} {} {} {} {}", at.x, at.y, at.z, turn.x, turn.y, turn.z, turn.w)?;
         }
         Ok(())
@@ -38,12 +97,24 @@ impl StateLog {
 
 impl PostUpdate for StateLog {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
-        if self.failed {
-            return;
+        let pose = |&entity: &Entity| Some((entity, ecm.component::<WorldPose>(entity)?.0));
+        let changes = Changes { step: info.step, poses: ecm.changed_poses().iter().filter_map(pose).collect() };
+        match &mut self.writer {
+            Writer::Here(log) => log.write_step(&changes),
+            Writer::Behind { changes: sender, .. } => {
+                // The writer ends when this is dropped, and not before.
+                let _ = sender.as_ref().map(|sender| sender.send(changes));
+            }
         }
-        if let Err(error) = self.write(info, ecm) {
-            eprintln!("ground: the log ends at step {}: {error}", info.step);
-            self.failed = true;
+    }
+}
+
+impl Drop for StateLog {
+    /// Waits until everything is written.
+    fn drop(&mut self) {
+        if let Writer::Behind { changes, thread } = &mut self.writer {
+            drop(changes.take());
+            let _ = thread.take().map(JoinHandle::join);
         }
     }
 }
