@@ -21,6 +21,7 @@ use crate::events::{self, Role};
 use crate::functions::{FunctionId, NO_STACK};
 use crate::hotspots::source_of;
 use crate::select::Selection;
+use crate::steps::Loops;
 use crate::weights::blocked_ns;
 
 /// How to build a tree.
@@ -84,6 +85,58 @@ pub fn faults(selection: &Selection<'_>, options: &Options) -> CallTree {
     let stacks = selections.iter().flat_map(Selection::samples);
     let stacks = stacks.map(|sample| (sample.thread, sample.stack, sample.weight));
     build(selection, options, "Page faults", "faults", stacks)
+}
+
+/// The tree of what one step costs on a CPU: [`of_samples`] over the steps alone, divided by their number. `None` where no
+/// steps are known.
+pub fn of_samples_per_step(selection: &Selection<'_>, options: &Options) -> Option<CallTree> {
+    let loops = Loops::of(selection)?;
+    let unit = selection.event().map_or("", |event| event.unit.as_str());
+    let title = if unit == "ns" { "On-CPU time per step" } else { "Weight per step" };
+    let inside = selection.samples().filter(|sample| loops.main_step_of(sample).is_some());
+    let stacks = inside.map(|sample| (sample.thread, sample.stack, sample.weight));
+    Some(per_step(selection, options, (title, unit), loops.main().count() as u64, stacks))
+}
+
+/// The tree of one step's blocked time: [`off_cpu`] over the steps alone, divided by their number. `None` where no
+/// steps are known.
+pub fn off_cpu_per_step(selection: &Selection<'_>, options: &Options) -> Option<CallTree> {
+    let loops = Loops::of(selection)?;
+    let blocked = selection.waits().filter(|wait| loops.in_main(wait.thread)).map(|wait| {
+        let inside = loops.main().time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
+        (wait.thread, wait.stack, inside)
+    });
+    Some(per_step(selection, options, ("Blocked time per step", "ns"), loops.main().count() as u64, blocked))
+}
+
+/// A tree of weights divided by a number of steps. Totals still hold their children: what ends at each node is divided
+/// and rounded, and then added up. Units that are not fine enough for that are of a thousand steps.
+pub(crate) fn per_step(
+    selection: &Selection<'_>,
+    options: &Options,
+    (title, unit): (&str, &str),
+    steps: u64,
+    weights: impl Iterator<Item = (ThreadId, Option<StackId>, u64)>,
+) -> CallTree {
+    let (times, unit) = match unit {
+        "ns" | "bytes" | "cycles" => (1, unit.to_owned()),
+        unit => (1_000, format!("{unit} in 1000 steps")),
+    };
+    let mut tree = build(selection, options, title, &unit, weights);
+    let steps = u128::from(steps.max(1));
+    for node in &mut tree.nodes {
+        let divided = (u128::from(node.own) * times + steps / 2) / steps;
+        node.own = u64::try_from(divided).unwrap_or(u64::MAX);
+        node.total = node.own;
+    }
+    for index in (1..tree.nodes.len()).rev() {
+        let (parent, total) = (tree.nodes[index].parent, tree.nodes[index].total);
+        if let Some(parent) = parent {
+            let parent = &mut tree.nodes[parent as usize];
+            parent.total = parent.total.saturating_add(total);
+        }
+    }
+    tree
 }
 
 /// A group of threads that has its own subtree.
@@ -436,6 +489,27 @@ mod tests {
             .capture;
         let tree = drawn::selected(&capture, &[], |selection| off_cpu(selection, &Options::default()));
         assert_eq!(outline(&tree), ["all 120/0", "  (no stack) 50/50", "  run 70/0", "    lock 70/70"]);
+    }
+
+    #[test]
+    fn a_tree_per_step_holds_what_steps_do_divided_by_their_number() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .steps("main", 100, 100, 4, 1)
+            .folded(Event::sampled("cpu-clock", "ns"), "@150 main;run;a 40\n@450 main;run 10\n@50 main;load 900")
+            .blocked("main", 50..300, "run;lock")
+            .capture;
+        drawn::selected(&capture, &[], |selection| {
+            let tree = of_samples_per_step(selection, &Options::default()).unwrap();
+            // 2.5 is rounded up.
+            assert_eq!(outline(&tree), ["all 13/0", "  run 13/3", "    a 10/10"]);
+            let tree = off_cpu_per_step(selection, &Options::default()).unwrap();
+            assert_eq!(outline(&tree), ["all 50/0", "  run 50/0", "    lock 50/50"]);
+        });
+        assert_eq!(
+            drawn::selected(&drawn::folded(STACKS), &[], |all| of_samples_per_step(all, &Options::default())),
+            None
+        );
     }
 
     #[test]

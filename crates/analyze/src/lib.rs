@@ -28,6 +28,7 @@
 //! |---|---|
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`threads`] | who used the processors |
+//! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod calltree;
@@ -49,6 +50,7 @@ pub mod rank;
 pub mod resources;
 pub mod sched;
 pub mod select;
+pub mod slow_steps;
 pub mod step_times;
 pub mod steps;
 pub mod summary;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::{
-    Functions, Selection, calltree, faults, hotspots, resources, sched, step_times, summary, threads, tree, wall,
+    Functions, Selection, calltree, faults, hotspots, resources, sched, slow_steps, step_times, summary, threads, tree,
+    wall,
 };
 use stepscope_model::Table;
 
@@ -22,6 +23,10 @@ pub struct Show {
     /// What to show.
     #[arg(long, value_enum, default_value_t)]
     view: View,
+    /// For slow-steps: this percentile of the steps' times and above, 60 to 100 [default: beyond a natural gap in the
+    /// times if there is a clear one, else 95].
+    #[arg(long, value_name = "PERCENT", value_parser = percentile)]
+    slow_percentile: Option<f64>,
     #[command(flatten)]
     select: SelectArguments,
     #[command(flatten)]
@@ -61,6 +66,8 @@ enum View {
     Edges,
     /// How long steps take, what they are made of, whether they grow, which stall.
     Steps,
+    /// What happens in the slowest steps that does not happen in typical ones.
+    SlowSteps,
     /// The capture in a row: times, coverage, losses.
     Summary,
     /// What was recorded, and why the rest was not.
@@ -72,13 +79,14 @@ impl Show {
         let capture = load::capture(&self.capture)?;
         let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
-        self.output.print(self.view.tables(&selection))?;
+        let slow = self.slow_percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
+        self.output.print(self.view.tables(&selection, slow))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 impl View {
-    fn tables(self, selection: &Selection<'_>) -> Vec<Table> {
+    fn tables(self, selection: &Selection<'_>, slow: slow_steps::Slow) -> Vec<Table> {
         let inverted = calltree::Options { order: calltree::Order::LeavesFirst, ..calltree::Options::default() };
         vec![match self {
             View::Hotspots => hotspots::table(selection, &hotspots::Options::default()),
@@ -95,8 +103,18 @@ impl View {
             View::InvertedTree => tree::table(selection, &tree::Options { tree: inverted, ..tree::Options::default() }),
             View::Edges => hotspots::edges(selection),
             View::Steps => return step_times::tables(selection),
+            View::SlowSteps => {
+                return slow_steps::tables(selection, &slow_steps::Options { slow, ..slow_steps::Options::default() });
+            }
             View::Summary => summary::table(std::slice::from_ref(selection)),
             View::Dimensions => summary::dimensions(std::slice::from_ref(selection)),
         }]
     }
+}
+
+fn percentile(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
+    percent
+        .filter(|percent| (60.0..=100.0).contains(percent))
+        .ok_or_else(|| "write a percentile from 60 to 100".to_owned())
 }
