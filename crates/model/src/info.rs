@@ -333,6 +333,8 @@ pub struct Losses {
     pub unsampled_thread_ns: Option<u64>,
     /// Lines or records of an imported file that could not be read.
     pub malformed_records: u64,
+    /// Marks (scopes, steps, counters) that programs made and had no room for.
+    pub lost_marks: u64,
     /// Period to which off-CPU stacks were thinned at high switch rates; 1 or absent means every switch has its stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offcpu_stack_period: Option<u64>,

@@ -13,6 +13,7 @@ use stepscope_model::{
 };
 use stepscope_symbolize::{Code, NamedBy, Place, Symbolizer};
 
+use crate::marks::MarkTables;
 use crate::rawlog::{self, LogError};
 use crate::stream::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackRef, ThreadRef};
 
@@ -49,6 +50,7 @@ pub struct Builder {
     waits: Vec<stream::Wait>,
     /// When steps began, and on which thread.
     step_begins: Vec<(u64, ThreadId)>,
+    marks: MarkTables,
     last_ns: Option<u64>,
     ended: bool,
     /// Entries that refer to what does not exist. Only damaged or hostile logs have any.
@@ -149,6 +151,16 @@ impl Builder {
                 capture.counters.push(Counter { time_ns, process: Some(process), thread, name, value });
                 self.last_ns = self.last_ns.max(Some(time_ns));
             }
+            Entry::MarkName { .. }
+            | Entry::MarkThread { .. }
+            | Entry::Scope { .. }
+            | Entry::StepMark { .. }
+            | Entry::FrameMark { .. }
+            | Entry::MarkedCounter { .. }
+            | Entry::MarksLost { .. } => {
+                self.marks.accept(entry)?;
+                self.last_ns = self.last_ns.max(self.marks.last_ns());
+            }
             Entry::Losses(losses) => capture.info.losses = *losses,
             Entry::End(end) => {
                 self.ended = true;
@@ -199,6 +211,7 @@ impl Builder {
         }));
         capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
         capture.steps = steps(&capture.threads, self.step_begins);
+        self.marks.fill(capture);
         capture.info.losses.malformed_records += self.malformed;
         count_coverage(capture);
         self.capture

@@ -6,6 +6,7 @@ pub mod finish;
 pub mod launch;
 mod live;
 pub mod machine;
+mod marks;
 mod perf;
 pub mod proc;
 pub mod rawlog;

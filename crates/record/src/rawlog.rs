@@ -12,7 +12,8 @@ use stepscope_model::WaitState;
 use zstd::zstd_safe::CParameter;
 
 use crate::stream::{
-    Entry, EventRef, FrameRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, Sink, StackRef, ThreadRef, Wait,
+    Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, Sink,
+    StackRef, ThreadRef, Wait,
 };
 
 /// The log's name in a capture's folder.
@@ -211,7 +212,7 @@ fn take_chunk(packed: &[u8], sink: &mut impl Sink) -> bool {
     if decoder.take(MAX_CHUNK_BYTES).read_to_end(&mut bytes).is_err() {
         return false;
     }
-    let mut chunk = Unpacker { bytes: &bytes, time: 0, stack: 0, weight: 0 };
+    let mut chunk = Unpacker::new(&bytes);
     while !chunk.bytes.is_empty() {
         match chunk.entry() {
             Some(entry) => sink.take(entry),
@@ -228,9 +229,17 @@ struct Chunk {
     time: u64,
     stack: u32,
     weight: u64,
+    mark: MarkBefore,
 }
 
-/// First byte of each entry. Samples have flags in the upper bits.
+/// The last mark, from which the next one differs by little.
+#[derive(Default)]
+struct MarkBefore {
+    time: u64,
+    thread: u32,
+}
+
+/// First byte of each entry. Samples and marks have flags in the upper bits.
 mod tag {
     pub const START: u8 = 0;
     pub const EVENT: u8 = 1;
@@ -252,9 +261,17 @@ mod tag {
     pub const BEGAN: u8 = 17;
     pub const PROGRAM: u8 = 18;
     pub const STEP_BEGIN: u8 = 19;
+    pub const MARK_NAME: u8 = 20;
+    pub const MARK_THREAD: u8 = 21;
+    pub const SCOPE: u8 = 22;
+    pub const STEP_MARK: u8 = 23;
+    pub const FRAME_MARK: u8 = 24;
+    pub const MARKED_COUNTER: u8 = 25;
+    pub const MARKS_LOST: u8 = 26;
 }
 
 const SAME_WEIGHT: u8 = 0x20;
+const SAME_THREAD: u8 = 0x20;
 const UNTIMED: u8 = 0x40;
 const NO_CPU: u8 = 0x80;
 
@@ -398,6 +415,38 @@ impl Chunk {
                 self.since_last(*time_ns);
                 self.number(thread.0.into());
             }
+            Entry::MarkName { name } => {
+                self.bytes.push(tag::MARK_NAME);
+                self.text(name);
+            }
+            Entry::MarkThread { pid, tid, time_ns } => {
+                self.bytes.push(tag::MARK_THREAD);
+                self.number(u64::from(*pid));
+                self.number(u64::from(*tid));
+                self.number(*time_ns);
+            }
+            Entry::Scope { thread, name, start_ns, end_ns } => {
+                self.mark(tag::SCOPE, *thread, *end_ns);
+                self.number(name.0.into());
+                self.number(end_ns.wrapping_sub(*start_ns));
+            }
+            Entry::StepMark { thread, time_ns, sim_time_ns } => {
+                self.mark(tag::STEP_MARK, *thread, *time_ns);
+                self.optional(sim_time_ns.map(|ns| (ns << 1 ^ ns >> 63) as u64));
+            }
+            Entry::FrameMark { thread, name, time_ns } => {
+                self.mark(tag::FRAME_MARK, *thread, *time_ns);
+                self.number(name.0.into());
+            }
+            Entry::MarkedCounter { thread, name, time_ns, value } => {
+                self.mark(tag::MARKED_COUNTER, *thread, *time_ns);
+                self.number(name.0.into());
+                self.signed(*value);
+            }
+            Entry::MarksLost { count } => {
+                self.bytes.push(tag::MARKS_LOST);
+                self.number(*count);
+            }
             Entry::Losses(losses) => {
                 self.bytes.push(tag::LOSSES);
                 self.json(losses);
@@ -407,6 +456,17 @@ impl Chunk {
                 self.json(end);
             }
         }
+    }
+
+    /// What every mark begins with. Marks come ring by ring, so their times differ little from one to the next.
+    fn mark(&mut self, tag: u8, thread: MarkThreadRef, time_ns: u64) {
+        let same = thread.0 == self.mark.thread;
+        self.bytes.push(tag | if same { SAME_THREAD } else { 0 });
+        if !same {
+            self.number(thread.0.into());
+        }
+        self.signed(time_ns.wrapping_sub(self.mark.time) as i64);
+        self.mark = MarkBefore { time: time_ns, thread: thread.0 };
     }
 
     fn put_module(&mut self, module: &Module) {
@@ -469,9 +529,14 @@ struct Unpacker<'a> {
     time: u64,
     stack: u32,
     weight: u64,
+    mark: MarkBefore,
 }
 
 impl<'a> Unpacker<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, time: 0, stack: 0, weight: 0, mark: MarkBefore::default() }
+    }
+
     fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.bytes.split_first()?;
         self.bytes = rest;
@@ -594,10 +659,38 @@ impl<'a> Unpacker<'a> {
                 value: self.signed()?,
             },
             tag::STEP_BEGIN => Entry::StepBegin { time_ns: self.since_last()?, thread: ThreadRef(self.small()?) },
+            tag::MARK_NAME => Entry::MarkName { name: self.text()? },
+            tag::MARK_THREAD => Entry::MarkThread { pid: self.small()?, tid: self.small()?, time_ns: self.number()? },
+            tag::SCOPE => {
+                let (thread, end_ns) = self.mark(first)?;
+                let name = MarkNameRef(self.small()?);
+                Entry::Scope { thread, name, start_ns: end_ns.wrapping_sub(self.number()?), end_ns }
+            }
+            tag::STEP_MARK => {
+                let (thread, time_ns) = self.mark(first)?;
+                let sim_time_ns = self.optional()?.map(|ns| (ns >> 1) as i64 ^ -((ns & 1) as i64));
+                Entry::StepMark { thread, time_ns, sim_time_ns }
+            }
+            tag::FRAME_MARK => {
+                let (thread, time_ns) = self.mark(first)?;
+                Entry::FrameMark { thread, name: MarkNameRef(self.small()?), time_ns }
+            }
+            tag::MARKED_COUNTER => {
+                let (thread, time_ns) = self.mark(first)?;
+                Entry::MarkedCounter { thread, name: MarkNameRef(self.small()?), time_ns, value: self.signed()? }
+            }
+            tag::MARKS_LOST => Entry::MarksLost { count: self.number()? },
             tag::LOSSES => Entry::Losses(self.json()?),
             tag::END => Entry::End(self.json()?),
             _ => return None,
         })
+    }
+
+    fn mark(&mut self, first: u8) -> Option<(MarkThreadRef, u64)> {
+        let thread = if first & SAME_THREAD == 0 { self.small()? } else { self.mark.thread };
+        let time = self.mark.time.wrapping_add(self.signed()? as u64);
+        self.mark = MarkBefore { time, thread };
+        Some((MarkThreadRef(thread), time))
     }
 
     fn module(&mut self) -> Option<Module> {
@@ -706,6 +799,16 @@ mod tests {
                 value: -4,
             },
             Entry::StepBegin { time_ns: 2_950, thread: ThreadRef(0) },
+            Entry::MarkName { name: "physics".into() },
+            Entry::MarkThread { pid: 40, tid: 41, time_ns: 2_960 },
+            Entry::MarkThread { pid: 40, tid: 40, time_ns: 2_961 },
+            Entry::Scope { thread: MarkThreadRef(1), name: MarkNameRef(0), start_ns: 2_970, end_ns: 2_980 },
+            Entry::Scope { thread: MarkThreadRef(1), name: MarkNameRef(0), start_ns: 2_965, end_ns: 2_990 },
+            Entry::StepMark { thread: MarkThreadRef(0), time_ns: 2_950, sim_time_ns: Some(-7) },
+            Entry::StepMark { thread: MarkThreadRef(0), time_ns: 2_999, sim_time_ns: None },
+            Entry::FrameMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: u64::MAX },
+            Entry::MarkedCounter { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: 3_010, value: i64::MIN },
+            Entry::MarksLost { count: 300 },
             Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
             Entry::ProcessEnd { process: ProcessRef(0), time_ns: 9_500 },
             Entry::ExitStatus { pid: 40, status: -1 },
@@ -799,7 +902,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_bytes_make_the_reader_panic(bytes: Vec<u8>) {
-            let mut chunk = Unpacker { bytes: &bytes, time: 0, stack: 0, weight: 0 };
+            let mut chunk = Unpacker::new(&bytes);
             while chunk.entry().is_some() {}
             let mut log = MAGIC.to_vec();
             log.extend_from_slice(&bytes);

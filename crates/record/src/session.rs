@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::launch::{Launch, LaunchError, Launched};
+use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 use crate::rawlog::LogError;
 
 pub use options::{Kernel, Label, Options, StepPoint};
@@ -118,8 +119,9 @@ impl Recording {
     /// # Errors
     /// [`RecordError`]. If the program cannot be run, nothing is left behind in the folder.
     pub fn launch(launch: Launch, options: &Options, folder: &Path) -> Result<(Launched, Self), RecordError> {
-        let prepared = launch.prepare()?;
-        let recorder = Recorder::of_child(prepared.pid(), options, folder)?;
+        let marks = Marks::new(step_marks(options));
+        let prepared = launch.env(RECORDER_VARIABLE, marks.greeting()).prepare()?;
+        let recorder = Recorder::of_child(prepared.pid(), options, folder, marks)?;
         let recording = Self::run(recorder);
         match prepared.start() {
             Ok(launched) => Ok((launched, recording)),
@@ -137,7 +139,7 @@ impl Recording {
     /// # Errors
     /// [`RecordError`]
     pub fn attach(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
-        Ok(Self::run(Recorder::of_tree(pid, options, folder)?))
+        Ok(Self::run(Recorder::of_tree(pid, options, folder, Marks::new(step_marks(options)))?))
     }
 
     fn run(recorder: Recorder) -> Self {
@@ -225,6 +227,15 @@ impl Recording {
         let gone = || RecordError::Broken("it no longer answers".to_owned());
         self.commands.send(command(answer)).map_err(|_| gone())?;
         answered.recv().map_err(|_| gone())
+    }
+}
+
+/// Which marks are steps: what was asked for comes first.
+fn step_marks(options: &Options) -> StepMarks {
+    match (&options.step, &options.step_scope) {
+        (Some(_), _) => StepMarks::Elsewhere,
+        (None, Some(name)) => StepMarks::Scope(name.clone()),
+        (None, None) => StepMarks::Marked,
     }
 }
 

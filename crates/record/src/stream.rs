@@ -19,7 +19,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Event, Losses};
 
 pub use entry::{
-    End, Entry, EventRef, FrameRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, Sink, StackRef, ThreadRef, Wait,
+    End, Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample,
+    Sink, StackRef, ThreadRef, Wait,
 };
 pub use record::Malformed;
 pub use world::{Nowhere, UnwindTables, World};

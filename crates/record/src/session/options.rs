@@ -25,6 +25,9 @@ pub struct Options {
     pub max_switch_stacks_hz: u64,
     /// Where each step of the simulation begins, if steps are to be recorded.
     pub step: Option<StepPoint>,
+    /// The scope, by its name among the program's own marks, of which each begin is that of a step. A step point comes
+    /// first; without either, steps are what the program marks as steps.
+    pub step_scope: Option<String>,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -62,6 +65,7 @@ impl Default for Options {
             kernel: Kernel::Included,
             max_switch_stacks_hz: 2_000,
             step: None,
+            step_scope: None,
             label: Label::default(),
         }
     }

@@ -17,6 +17,7 @@ use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::live::Live;
 use crate::machine;
+use crate::marks::Marks;
 use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, Tracepoint};
 use crate::proc::{self, Backing, ProcessTree, Reading, ResourceSampler, State};
 use crate::rawlog::Writer;
@@ -64,7 +65,7 @@ impl Counted {
 impl Sink for Counted {
     fn take(&mut self, entry: Entry) {
         self.waits += u64::from(matches!(entry, Entry::Wait(_)));
-        self.steps += u64::from(matches!(entry, Entry::StepBegin { .. }));
+        self.steps += u64::from(matches!(entry, Entry::StepBegin { .. } | Entry::StepMark { .. }));
         if let Output::Log { writer, .. } = &mut self.output {
             writer.take(entry);
         }
@@ -77,6 +78,7 @@ pub(super) struct Recorder {
     meanings: BTreeMap<Kind, Meaning>,
     assembler: Assembler<Live>,
     sink: Counted,
+    marks: Marks,
     resources: Option<Resources>,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     machine: Machine,
@@ -133,8 +135,8 @@ impl RecordTaker for Taker<'_> {
 
 impl Recorder {
     /// Prepares to record a child that waits before its exec.
-    pub fn of_child(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
-        let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid))?;
+    pub fn of_child(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
+        let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid), marks)?;
         recorder.assembler.expect_exec(pid);
         recorder.launched = Some(pid);
         recorder.enable()?;
@@ -142,7 +144,7 @@ impl Recorder {
     }
 
     /// Prepares to record a running process and what descends from it.
-    pub fn of_tree(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
+    pub fn of_tree(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
         let mut tree = ProcessTree::of(pid);
         tree.refresh();
         let pids = |tree: &ProcessTree| -> Vec<u32> { tree.members().map(|member| member.pid()).collect() };
@@ -151,7 +153,7 @@ impl Recorder {
         if threads.is_empty() || proc::stat(pid).is_ok_and(|stat| stat.state.has_ended()) {
             return Err(RecordError::NoProcess { pid });
         }
-        let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid))?;
+        let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid), marks)?;
         recorder.note_program(pid);
         recorder.enable()?;
         // Read after enabling: whatever changes from here on is also in the rings, and knowing it twice does no harm.
@@ -164,7 +166,13 @@ impl Recorder {
         Ok(recorder)
     }
 
-    fn open(scope: Scope, options: &Options, folder: &Path, tree: ProcessTree) -> Result<Self, RecordError> {
+    fn open(
+        scope: Scope,
+        options: &Options,
+        folder: &Path,
+        tree: ProcessTree,
+        marks: Marks,
+    ) -> Result<Self, RecordError> {
         raise_descriptor_limit();
         let mut events = open_side_band(scope, options)?;
         events.set_stack_bytes(
@@ -196,6 +204,7 @@ impl Recorder {
             meanings: BTreeMap::new(),
             assembler: Assembler::new(Live, Follow::Tree, switches, Some(window_ns)),
             sink: Counted::new(Output::Nowhere),
+            marks,
             resources,
             dimensions,
             machine,
@@ -289,6 +298,7 @@ impl Recorder {
         let look_ns = clock::now_ns();
         self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
         self.looked_ns = look_ns;
+        self.read_marks();
         self.thin();
         self.learn_program();
     }
@@ -297,6 +307,11 @@ impl Recorder {
         let Self { assembler, meanings, sink, .. } = self;
         let mut taker = Taker { assembler, meanings, sink };
         self.thinning.stacks += self.events.drain(until, &mut taker);
+    }
+
+    fn read_marks(&mut self) {
+        let Self { marks, assembler, sink, .. } = self;
+        marks.round(|pid| assembler.process(pid).is_some(), sink);
     }
 
     fn thin(&mut self) {
@@ -366,6 +381,7 @@ impl Recorder {
         self.assembler.cut(now_ns, &mut self.sink, &mut next);
         let mut ended = std::mem::replace(&mut self.sink, next);
         self.close(&mut ended, now_ns);
+        self.marks.cut();
         self.window_ns = now_ns;
         if let Some(resources) = &self.resources {
             for (&(pid, tid, name), &value) in &resources.last {
@@ -382,6 +398,8 @@ impl Recorder {
         let _ = self.events.disable();
         self.drain(u64::MAX);
         self.learn_program();
+        let Self { marks, assembler, sink, .. } = self;
+        marks.stop(|pid| assembler.process(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
         let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Nowhere));
         self.close(&mut sink, end_ns);
@@ -393,10 +411,11 @@ impl Recorder {
         let Output::Log { writer, cpu_before_ns } = &mut sink.output else { return };
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
         let log_bytes = writer.bytes();
+        writer.take(Entry::MarksLost { count: self.marks.lost() });
         writer.take(Entry::End(Box::new(End {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
-            notes: Vec::new(),
+            notes: self.marks.notes(),
             dimensions: self.dimensions_at_end(),
         })));
         writer.flush();
@@ -404,6 +423,12 @@ impl Recorder {
 
     fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
         let mut dimensions = self.dimensions.clone();
+        // Where the log has marked steps, the capture says so itself; here is why it has none.
+        if let (false, Some(DimensionStatus::Missing { reason, .. })) =
+            (self.meanings.contains_key(&Kind::Step), dimensions.get_mut(&Dimension::Steps))
+        {
+            self.marks.explain_no_steps(reason);
+        }
         if let (Some(resources), Some(status)) = (&self.resources, dimensions.get_mut(&Dimension::Resources)) {
             let lacks = resources.sampler.lacks();
             if !lacks.is_empty() {
@@ -416,6 +441,7 @@ impl Recorder {
     fn flush(&mut self) {
         let losses = self.assembler.losses().clone();
         self.sink.take(Entry::Losses(Box::new(losses)));
+        self.sink.take(Entry::MarksLost { count: self.marks.lost() });
         if let Output::Log { writer, .. } = &mut self.sink.output {
             writer.flush();
         }
@@ -471,7 +497,8 @@ impl Recorder {
         progress.samples = losses.samples;
         progress.lost = losses.lost_records;
         progress.waits = self.sink.waits;
-        progress.steps = self.meanings.contains_key(&Kind::Step).then_some(self.sink.steps);
+        let has_steps = self.meanings.contains_key(&Kind::Step) || self.marks.has_steps();
+        progress.steps = has_steps.then_some(self.sink.steps);
         progress.processes = self.assembler.pids().count();
         progress.recorder_cpu = Duration::from_nanos(clock::thread_cpu_ns());
         progress.over = self.started && self.assembler.is_over();
@@ -649,12 +676,21 @@ impl<'a> Plan<'a> {
     }
 
     fn add_steps(&mut self) {
-        let Some(step) = &self.options.step else { return };
+        let Some(step) = &self.options.step else { return self.expect_step_marks() };
         let status = match self.add_step(step) {
             Ok(()) => DimensionStatus::Recorded,
             Err(reason) => DimensionStatus::Missing { reason, remedy: None },
         };
         self.dimensions.insert(Dimension::Steps, status);
+    }
+
+    /// Whether the program marks steps shows while it runs.
+    fn expect_step_marks(&mut self) {
+        if self.wants(Dimension::Steps) || self.options.step_scope.is_some() {
+            let reason = "The program marked no steps.".to_owned();
+            let remedy = "include marks/ in it, or name the function of a step with --step-function".to_owned();
+            self.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy: Some(remedy) });
+        }
     }
 
     fn add_step(&mut self, step: &StepPoint) -> Result<(), String> {

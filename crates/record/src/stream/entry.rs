@@ -29,6 +29,10 @@ refs! {
     StackRef
     /// The n-th [`Entry::Event`].
     EventRef
+    /// The n-th [`Entry::MarkThread`].
+    MarkThreadRef
+    /// The n-th [`Entry::MarkName`].
+    MarkNameRef
 }
 
 /// One thing learnt while recording.
@@ -155,6 +159,65 @@ pub enum Entry {
         name: String,
         /// The reading.
         value: i64,
+    },
+    /// A name that marks have.
+    MarkName {
+        /// The name.
+        name: String,
+    },
+    /// A thread that marks something. One thread may have several of these.
+    MarkThread {
+        /// Its process' id.
+        pid: u32,
+        /// Its id.
+        tid: u32,
+        /// A time at which it lived, to tell it from others that had its id.
+        time_ns: u64,
+    },
+    /// A scope that ended.
+    Scope {
+        /// On which thread.
+        thread: MarkThreadRef,
+        /// Its name.
+        name: MarkNameRef,
+        /// Start.
+        start_ns: u64,
+        /// End.
+        end_ns: u64,
+    },
+    /// A step ended, and the next one began.
+    StepMark {
+        /// The thread that runs the loop.
+        thread: MarkThreadRef,
+        /// When.
+        time_ns: u64,
+        /// Simulated time then, where the program told it.
+        sim_time_ns: Option<i64>,
+    },
+    /// An iteration of another loop ended, and the next one began.
+    FrameMark {
+        /// The thread that runs the loop.
+        thread: MarkThreadRef,
+        /// The loop's name.
+        name: MarkNameRef,
+        /// When.
+        time_ns: u64,
+    },
+    /// A reading that the program told.
+    MarkedCounter {
+        /// The thread that told it.
+        thread: MarkThreadRef,
+        /// What, with its unit.
+        name: MarkNameRef,
+        /// When.
+        time_ns: u64,
+        /// The reading.
+        value: i64,
+    },
+    /// Marks that were made and had no room so far; the last one counts.
+    MarksLost {
+        /// How many.
+        count: u64,
     },
     /// What is lost so far; the last one counts.
     Losses(Box<Losses>),

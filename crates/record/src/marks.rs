@@ -1,0 +1,409 @@
+//! Marks: the steps, scopes, counters and frames that programs tell of themselves, from shared memory into the log.
+//!
+//! A program that is compiled with marks (the folder `marks/`) leaves them in a segment of shared memory; the format is
+//! `docs/marks-format.md`. Here the segments of the recorded processes are found, told that somebody records, and
+//! drained every round. A process that is killed loses nothing that it had finished: the file stays, and what is in it
+//! is read when the process is gone.
+//!
+//! Marks name their thread by its id, which the kernel uses again, and they arrive before or after what the kernel
+//! tells of that thread. So the log holds both as they came, and [`finish`](crate::finish()) finds the thread.
+
+mod folder;
+mod layout;
+mod segment;
+mod tables;
+mod ticks;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use crate::clock;
+use crate::proc;
+use crate::stream::{Entry, MarkNameRef, MarkThreadRef, Sink};
+use folder::Folder;
+use layout::Clock;
+use segment::{Identity, Kind, Record, Refusal, Segment};
+pub(crate) use tables::MarkTables;
+use ticks::Ticks;
+
+/// The variable by which a launched program knows its recorder, and marks from its first instruction.
+pub(crate) const RECORDER_VARIABLE: &str = "STEPSCOPE_RECORDER";
+/// How often segments are told that we live, looked at for the end of their process, and tried again.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A program writes so for a step without simulated time.
+const UNTIMED: i64 = i64::MIN;
+/// A file that cannot be taken is tried so many times; a program is done with making its segment much sooner.
+const MOST_TRIES: u32 = 20;
+
+/// What the steps of the simulation are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StepMarks {
+    /// What `STEPSCOPE_STEP` says.
+    Marked,
+    /// The begins of the scope of this name.
+    Scope(String),
+    /// Not marks: a function was asked for.
+    Elsewhere,
+}
+
+/// The marks of a recording.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    us: Identity,
+    folder: Folder,
+    pid_namespace: Option<u64>,
+    step_marks: StepMarks,
+    ticks: Ticks,
+    segments: Vec<Open>,
+    /// Files that are not ours, or not yet: how often they were tried.
+    waiting: BTreeMap<PathBuf, (u32, u32)>,
+    log: Log,
+    looked: Instant,
+    lost: u64,
+    /// What was lost in the logs before this one.
+    lost_before: u64,
+    names_lost: u64,
+    damaged: u64,
+    scratch: Vec<u8>,
+    problems: BTreeSet<String>,
+    steps: u64,
+    others: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    segment: Segment,
+    /// Numbers in the log, as far as they are known: of names, and of the threads of rings.
+    names: Vec<Option<MarkNameRef>>,
+    threads: HashMap<usize, MarkThreadRef>,
+    /// When the thread of a ring was first seen, to tell it from others with its id.
+    since_ns: HashMap<usize, u64>,
+    in_log: u32,
+}
+
+/// The numbers that the present log gives.
+#[derive(Debug, Default)]
+struct Log {
+    number: u32,
+    names: FxHashMap<Arc<str>, MarkNameRef>,
+    threads: u32,
+}
+
+impl Marks {
+    /// Gets ready to record marks; nothing is looked at yet.
+    pub fn new(step_marks: StepMarks) -> Self {
+        let folder = Folder::shared_memory();
+        folder.sweep();
+        Self {
+            us: identity(),
+            folder,
+            pid_namespace: folder::pid_namespace(),
+            step_marks,
+            ticks: Ticks::new(),
+            segments: Vec::new(),
+            waiting: BTreeMap::new(),
+            log: Log::default(),
+            looked: Instant::now(),
+            lost: 0,
+            lost_before: 0,
+            names_lost: 0,
+            damaged: 0,
+            scratch: Vec::new(),
+            problems: BTreeSet::new(),
+            steps: 0,
+            others: 0,
+        }
+    }
+
+    /// What a launched program finds in its environment, under [`RECORDER_VARIABLE`].
+    pub fn greeting(&self) -> String {
+        let Identity { pid, start_ticks, token } = self.us;
+        format!("{pid}:{start_ticks}:{token:x}")
+    }
+
+    /// Takes everything that programs have marked so far. `follows` tells which processes are recorded.
+    pub fn round(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
+        self.find(follows);
+        self.drain(sink);
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            self.look_after(sink);
+        }
+    }
+
+    /// Whether steps were marked.
+    pub fn has_steps(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// Marks that were made and not kept, since the present log began.
+    pub fn lost(&self) -> u64 {
+        let open: u64 = self.segments.iter().map(|open| open.segment.lost()).sum();
+        (self.lost + open).saturating_sub(self.lost_before)
+    }
+
+    /// The present log ends, and another begins, which numbers anew.
+    pub fn cut(&mut self) {
+        self.lost_before += self.lost();
+        self.log = Log { number: self.log.number + 1, ..Log::default() };
+    }
+
+    /// What there is to know of the marks in full sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.problems.iter().cloned().collect();
+        match &self.step_marks {
+            StepMarks::Marked if self.steps > 0 => {
+                notes.push(
+                    "Steps are marks of the program: each lasts from one STEPSCOPE_STEP to the next on its thread."
+                        .into(),
+                );
+            }
+            StepMarks::Scope(name) if self.steps > 0 => {
+                notes.push(format!(
+                    "Steps are the scope `{name}`: each lasts from one begin to the next on its thread."
+                ));
+            }
+            _ => {}
+        }
+        if self.steps + self.others > 0 {
+            notes.push(format!("Times of marks are right to {} ns.", self.ticks.error_ns()));
+        }
+        let names_lost = self.names_lost + self.segments.iter().map(|open| open.segment.names_lost()).sum::<u64>();
+        if names_lost > 0 {
+            notes.push(format!(
+                "{names_lost} marks have no name, because there are more names than a program may have."
+            ));
+        }
+        let damaged = self.damaged + self.segments.iter().map(|open| open.segment.damaged()).sum::<u64>();
+        if damaged > 0 {
+            notes.push(format!("{damaged} times a program's marks were damaged and passed over."));
+        }
+        notes
+    }
+
+    /// Says more exactly why there are no steps, where more is known.
+    pub fn explain_no_steps(&self, reason: &mut String) {
+        match &self.step_marks {
+            StepMarks::Scope(name) if self.others > 0 => {
+                *reason = format!("No scope that the program marked is called `{name}`.");
+            }
+            StepMarks::Scope(name) => *reason = format!("The program marked no scopes, so none is called `{name}`."),
+            _ => {}
+        }
+    }
+
+    /// Takes what is left, and says that nobody records any more.
+    pub fn stop(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
+        self.find(follows);
+        self.segments.iter().for_each(|open| open.segment.dismiss());
+        self.drain(sink);
+        for open in std::mem::take(&mut self.segments) {
+            self.lay_down(&open);
+        }
+        self.folder.sweep();
+    }
+
+    /// Takes the segments that have come.
+    fn find(&mut self, follows: impl Fn(u32) -> bool) {
+        if let Some(found) = self.folder.look() {
+            self.waiting.retain(|path, _| found.iter().any(|(_, there)| there == path));
+            for (pid, path) in found {
+                if !self.segments.iter().any(|open| open.segment.is_at(&path)) {
+                    self.waiting.entry(path).or_insert((pid, 0));
+                }
+            }
+        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|path, (pid, tries)| {
+            // A program that was launched by us says so itself, and may have ended before its start was told of.
+            if *tries >= MOST_TRIES || !(follows(*pid) || segment::greets(path, self.us)) {
+                return true;
+            }
+            match Segment::take(path, self.us) {
+                Ok(segment) => self.add(segment),
+                Err(refusal) => {
+                    *tries += 1;
+                    self.note_refusal(*pid, &refusal);
+                    return true;
+                }
+            }
+            false
+        });
+        self.waiting = waiting;
+    }
+
+    fn add(&mut self, segment: Segment) {
+        let elsewhere = self.pid_namespace.is_some_and(|ours| ours != segment.layout().pid_namespace);
+        if elsewhere {
+            self.problems.insert("Marks of programs in another pid namespace (a container) are not read.".to_owned());
+            return segment.dismiss();
+        }
+        let (names, threads, since_ns) = (Vec::new(), HashMap::new(), HashMap::new());
+        self.segments.push(Open { segment, names, threads, since_ns, in_log: self.log.number });
+    }
+
+    fn note_refusal(&mut self, pid: u32, refusal: &Refusal) {
+        if matches!(refusal, Refusal::Taken(_) | Refusal::Unfit(layout::Unfit::Version(_) | layout::Unfit::Nonsense(_)))
+        {
+            self.problems.insert(format!("The marks of process {pid} were not recorded at first: {refusal}."));
+        }
+    }
+
+    fn drain(&mut self, sink: &mut impl Sink) {
+        let mut segments = std::mem::take(&mut self.segments);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for open in &mut segments {
+            self.drain_one(open, &mut scratch, sink);
+        }
+        (self.segments, self.scratch) = (segments, scratch);
+    }
+
+    fn drain_one(&mut self, open: &mut Open, scratch: &mut Vec<u8>, sink: &mut impl Sink) {
+        if open.in_log != self.log.number {
+            open.names.clear();
+            open.threads.clear();
+            open.in_log = self.log.number;
+        }
+        let Open { segment, names, threads, since_ns, .. } = open;
+        let mut paired = false;
+        segment.drain(scratch, |segment, record| {
+            // Whatever is drained now was written before now, so it lies between two pairs.
+            if !std::mem::replace(&mut paired, true) {
+                self.ticks.take_pair();
+            }
+            let ns = |ticks| match segment.layout().clock {
+                Clock::Monotonic => ticks,
+                Clock::Counter => self.ticks.ns(ticks),
+            };
+            let time_ns = ns(record.ticks);
+            if record.kind == Kind::Thread {
+                threads.remove(&record.ring);
+                since_ns.insert(record.ring, time_ns);
+                return;
+            }
+            let start_ns = if record.kind == Kind::Scope { ns(record.payload) } else { time_ns };
+            let thread = *threads.entry(record.ring).or_insert_with(|| {
+                let time_ns = since_ns.get(&record.ring).copied().unwrap_or(time_ns);
+                self.log.thread(segment.layout().pid, segment.thread_of(record.ring), time_ns, sink)
+            });
+            let name = self.log.name_of(segment, names, record.name, sink);
+            match entry(&self.step_marks, segment, &record, thread, name, (start_ns, time_ns)) {
+                (Some(entry), step) => {
+                    self.steps += u64::from(step.is_some() || matches!(entry, Entry::StepMark { .. }));
+                    self.others += u64::from(!matches!(entry, Entry::StepMark { .. }));
+                    sink.take(entry);
+                    step.into_iter().for_each(|step| sink.take(step));
+                }
+                (None, _) => {}
+            }
+        });
+    }
+
+    /// Keeps segments told of us, and lets go of those whose process has ended.
+    fn look_after(&mut self, sink: &mut impl Sink) {
+        let mut ended = Vec::new();
+        for (index, open) in self.segments.iter().enumerate() {
+            match open.segment.is_orphan() {
+                true => ended.push(index),
+                false => drop(open.segment.announce(self.us)),
+            }
+        }
+        for index in ended.into_iter().rev() {
+            let mut open = self.segments.swap_remove(index);
+            let mut scratch = std::mem::take(&mut self.scratch);
+            self.drain_one(&mut open, &mut scratch, sink);
+            self.scratch = scratch;
+            self.lay_down(&open);
+        }
+    }
+
+    fn lay_down(&mut self, open: &Open) {
+        self.lost += open.segment.lost();
+        self.names_lost += open.segment.names_lost();
+        self.damaged += open.segment.damaged();
+        if open.segment.is_orphan() {
+            open.segment.remove();
+        }
+    }
+}
+
+/// The entry for a record; and that of a step, where the record is the scope that is one.
+fn entry(
+    step_marks: &StepMarks,
+    segment: &mut Segment,
+    record: &Record,
+    thread: MarkThreadRef,
+    name: MarkNameRef,
+    (start_ns, end_ns): (u64, u64),
+) -> (Option<Entry>, Option<Entry>) {
+    match record.kind {
+        // Of times that are not in order one is wrong, and it is not known which.
+        Kind::Scope if start_ns > end_ns => (None, None),
+        Kind::Scope => {
+            let mut is_step = |wanted: &String| segment.name(record.name).is_some_and(|name| **name == **wanted);
+            let step = match step_marks {
+                StepMarks::Scope(wanted) if is_step(wanted) => {
+                    Some(Entry::StepMark { thread, time_ns: start_ns, sim_time_ns: None })
+                }
+                _ => None,
+            };
+            (Some(Entry::Scope { thread, name, start_ns, end_ns }), step)
+        }
+        Kind::Step if *step_marks == StepMarks::Marked => {
+            let sim_time_ns = Some(record.payload as i64).filter(|&ns| ns != UNTIMED);
+            (Some(Entry::StepMark { thread, time_ns: end_ns, sim_time_ns }), None)
+        }
+        Kind::Step | Kind::Thread => (None, None),
+        Kind::Counter => {
+            (Some(Entry::MarkedCounter { thread, name, time_ns: end_ns, value: record.payload as i64 }), None)
+        }
+        Kind::Frame => (Some(Entry::FrameMark { thread, name, time_ns: end_ns }), None),
+    }
+}
+
+impl Log {
+    fn thread(&mut self, pid: u32, tid: u32, time_ns: u64, sink: &mut impl Sink) -> MarkThreadRef {
+        let thread = MarkThreadRef(self.threads);
+        self.threads += 1;
+        sink.take(Entry::MarkThread { pid, tid, time_ns });
+        thread
+    }
+
+    fn name_of(
+        &mut self,
+        segment: &mut Segment,
+        known: &mut Vec<Option<MarkNameRef>>,
+        number: u32,
+        sink: &mut impl Sink,
+    ) -> MarkNameRef {
+        if let Some(Some(name)) = known.get(number as usize) {
+            return *name;
+        }
+        let found = segment.name(number).cloned();
+        let text = found.clone().unwrap_or_else(|| "(no name)".into());
+        let next = MarkNameRef(self.names.len() as u32);
+        let name = *self.names.entry(text.clone()).or_insert_with(|| {
+            sink.take(Entry::MarkName { name: text.to_string() });
+            next
+        });
+        if found.is_some() {
+            let index = number as usize;
+            known.resize(known.len().max(index + 1), None);
+            known[index] = Some(name);
+        }
+        name
+    }
+}
+
+/// Us, with a token that no other recording of this process has.
+fn identity() -> Identity {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let pid = std::process::id();
+    let token = clock::now_ns() << 8 | NEXT.fetch_add(1, Ordering::Relaxed) & 0xff;
+    Identity { pid, start_ticks: proc::stat(pid).map_or(0, |stat| stat.start_ticks), token }
+}

@@ -1,0 +1,408 @@
+//! One segment: the shared memory in which one process (or one library of it) leaves its marks.
+//!
+//! It is read and written as a file, never mapped: a program that cuts its segment short would otherwise kill the
+//! recorder with `SIGBUS`, and what is copied out cannot change while it is checked. One read tells the heads of all
+//! rings; only rings with something new are read further.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use super::layout::{
+    ENTRY_BYTES, HEADER_BYTES, Layout, PROGRAM_AT, RECORD_BYTES, RECORDER_AT, Recorder, TAIL_AT, Unfit, number, small,
+};
+use crate::{clock, proc};
+
+/// No name is longer in version 1; what is longer is damage.
+const NAME_BYTES_MAX: usize = 511;
+
+/// Who we are, for those who read the recorder's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Our process.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_ticks: u64,
+    /// Tells this recording from others of this process.
+    pub token: u64,
+}
+
+/// Why a segment is not ours to read, for now or for good.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It cannot be opened or read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no segment that can be read.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// It does not belong to the process that its name says.
+    #[error("it belongs to somebody else")]
+    Foreign,
+    /// Somebody else is recording.
+    #[error("process {0} records them already")]
+    Taken(u32),
+}
+
+/// What a program left in a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Which ring.
+    pub ring: usize,
+    /// What happened.
+    pub kind: Kind,
+    /// When, by the segment's clock.
+    pub ticks: u64,
+    /// A scope's start, a step's simulated time, a counter's value, a thread's id.
+    pub payload: u64,
+    /// The number of the name; 0 for none.
+    pub name: u32,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A scope ended.
+    Scope,
+    /// A step ended and another began.
+    Step,
+    /// A reading.
+    Counter,
+    /// An iteration of another loop ended and another began.
+    Frame,
+    /// From here on, the ring is that of another thread.
+    Thread,
+}
+
+/// A segment that we record.
+#[derive(Debug)]
+pub struct Segment {
+    file: File,
+    path: PathBuf,
+    layout: Layout,
+    rings: Vec<Ring>,
+    names: Vec<Arc<str>>,
+    names_read: u64,
+    /// Marks that were lost before we came.
+    lost_before: u64,
+    lost: u64,
+    names_lost: u64,
+    damaged: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Ring {
+    tail: u64,
+    tid: u32,
+    dropped: u64,
+    /// A head beyond which a record did not fit: once may be a torn reading, twice is damage.
+    doubted: bool,
+}
+
+impl Segment {
+    /// Opens a segment and says in it that we record.
+    ///
+    /// What its rings hold is kept if the program was told of us when it began, and else passed over: it is left from
+    /// a recording before.
+    ///
+    /// # Errors
+    /// [`Refusal`]
+    pub fn take(path: &Path, us: Identity) -> Result<Self, Refusal> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(path)?;
+        let mut header = [0; HEADER_BYTES];
+        let read = file.read_at(&mut header, 0)?;
+        let layout = Layout::parse(&header[..read])?;
+        check_owner(&file, path, &layout)?;
+        // SAFETY: the descriptor is open. The lock ends with it, however we end: that is what makes a recorder that
+        // was killed leave nothing behind.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return Err(Refusal::Taken(Recorder::parse(&header).pid));
+        }
+        let mut segment = Self {
+            file,
+            path: path.to_owned(),
+            layout,
+            rings: Vec::new(),
+            names: Vec::new(),
+            names_read: 0,
+            lost_before: 0,
+            lost: 0,
+            names_lost: 0,
+            damaged: 0,
+        };
+        let recorder = Recorder::parse(&header);
+        if !(recorder.recording && recorder.token == us.token) {
+            segment.pass_over()?;
+        }
+        segment.announce(us)?;
+        Ok(segment)
+    }
+
+    /// Whose it is, and where things are in it.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Marks that were made and not kept, since we record.
+    pub fn lost(&self) -> u64 {
+        self.lost.saturating_sub(self.lost_before)
+    }
+
+    /// Names for which there was no room.
+    pub fn names_lost(&self) -> u64 {
+        self.names_lost
+    }
+
+    /// Rings that were found damaged.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Says that we record, and are alive.
+    ///
+    /// # Errors
+    /// What writing gives.
+    pub fn announce(&self, us: Identity) -> io::Result<()> {
+        let mut line = [0; 32];
+        line[..4].copy_from_slice(&1u32.to_ne_bytes());
+        line[4..8].copy_from_slice(&us.pid.to_ne_bytes());
+        line[8..16].copy_from_slice(&us.start_ticks.to_ne_bytes());
+        line[16..24].copy_from_slice(&us.token.to_ne_bytes());
+        line[24..].copy_from_slice(&clock::now_ns().to_ne_bytes());
+        // The flag last: who sees it may read the rest.
+        self.file.write_all_at(&line[4..], RECORDER_AT + 4)?;
+        self.file.write_all_at(&line[..4], RECORDER_AT)
+    }
+
+    /// Says that nobody records any more.
+    pub fn dismiss(&self) {
+        // A program that cut its segment short has nothing that could be stopped.
+        let _ = self.file.write_all_at(&0u32.to_ne_bytes(), RECORDER_AT);
+    }
+
+    /// Whether the process that made it has ended.
+    pub fn is_orphan(&self) -> bool {
+        has_ended(self.layout.pid, self.layout.start_ticks)
+    }
+
+    /// Whether this is its file.
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.path == path
+    }
+
+    /// Removes the file. What is still in it can be read as long as this is kept.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// A name by its number.
+    pub fn name(&mut self, number: u32) -> Option<&Arc<str>> {
+        let index = (number as usize).checked_sub(1)?;
+        if index >= self.names.len() {
+            self.read_names();
+        }
+        self.names.get(index)
+    }
+
+    /// The thread that has a ring, as of the last record that was given.
+    pub fn thread_of(&self, ring: usize) -> u32 {
+        self.rings[ring].tid
+    }
+
+    /// Gives everything that is new, ring by ring in the order it was written, and tells the program that its place is
+    /// free again. Gives whether there was anything.
+    pub fn drain(&mut self, scratch: &mut Vec<u8>, mut take: impl FnMut(&mut Self, Record)) -> bool {
+        let Some(directory) = self.read_directory(scratch) else { return false };
+        let mut any = false;
+        for (ring, entry) in directory.chunks_exact(ENTRY_BYTES).enumerate() {
+            self.rings[ring].dropped = number(entry, 8);
+            let head = number(entry, 0);
+            if head == self.rings[ring].tail {
+                continue;
+            }
+            any = true;
+            self.drain_ring(ring, head, scratch, &mut take);
+        }
+        self.count_losses();
+        any
+    }
+
+    /// The directory as it is now, with as many rings as the program says it has.
+    fn read_directory(&mut self, scratch: &mut Vec<u8>) -> Option<Vec<u8>> {
+        let mut line = [0; 64];
+        self.file.read_exact_at(&mut line, PROGRAM_AT as u64).ok()?;
+        let count = u64::from(small(&line, 4)).min(self.layout.rings_max) as usize;
+        self.names_lost = number(&line, 16);
+        self.lost = number(&line, 24);
+        let mut directory = std::mem::take(scratch);
+        directory.resize(count * ENTRY_BYTES, 0);
+        let read = self.file.read_at(&mut directory, self.layout.directory_at).unwrap_or(0);
+        // What the heads say was written before them.
+        fence(Ordering::Acquire);
+        directory.truncate(read - read % ENTRY_BYTES);
+        for entry in directory.chunks_exact(ENTRY_BYTES).skip(self.rings.len()) {
+            let [tail, tail_again] = [0, 8].map(|at| number(entry, TAIL_AT as usize + at));
+            let tail = if tail == tail_again { tail } else { 0 };
+            self.rings.push(Ring { tail, tid: small(entry, 16), ..Ring::default() });
+        }
+        Some(directory)
+    }
+
+    fn count_losses(&mut self) {
+        self.lost = self.rings.iter().fold(self.lost, |sum, ring| sum.saturating_add(ring.dropped));
+    }
+
+    fn drain_ring(&mut self, ring: usize, head: u64, scratch: &mut Vec<u8>, take: &mut impl FnMut(&mut Self, Record)) {
+        let tail = self.rings[ring].tail;
+        let records = head.wrapping_sub(tail);
+        if head < tail || records > self.layout.ring_records {
+            self.damaged += 1;
+            return self.set_tail(ring, head);
+        }
+        let first = records.min(self.layout.ring_records - tail % self.layout.ring_records);
+        let whole = self.drain_run(ring, tail, first, scratch, take)
+            && self.drain_run(ring, tail + first, records - first, scratch, take);
+        let doubted = std::mem::replace(&mut self.rings[ring].doubted, !whole);
+        if !whole && doubted && self.rings[ring].tail == tail {
+            self.damaged += 1;
+            self.rings[ring].doubted = false;
+            return self.set_tail(ring, head);
+        }
+        let tail = self.rings[ring].tail;
+        self.set_tail(ring, tail);
+    }
+
+    /// Gives the records of one unbroken run; whether all of them were there.
+    fn drain_run(
+        &mut self,
+        ring: usize,
+        from: u64,
+        records: u64,
+        scratch: &mut Vec<u8>,
+        take: &mut impl FnMut(&mut Self, Record),
+    ) -> bool {
+        let mut bytes = std::mem::take(scratch);
+        bytes.resize(records as usize * RECORD_BYTES, 0);
+        let read = self.file.read_exact_at(&mut bytes, self.layout.record_at(ring, from));
+        let mut position = from;
+        for record in bytes.chunks_exact(RECORD_BYTES).take_while(|_| read.is_ok()) {
+            let Some(record) = parse(record, ring, position) else { break };
+            position += 1;
+            if record.kind == Kind::Thread {
+                self.rings[ring].tid = record.payload as u32;
+            }
+            take(self, record);
+        }
+        self.rings[ring].tail = position;
+        *scratch = bytes;
+        position == from + records
+    }
+
+    fn set_tail(&mut self, ring: usize, tail: u64) {
+        self.rings[ring].tail = tail;
+        let twice = [tail.to_ne_bytes(), tail.to_ne_bytes()].concat();
+        // Where the segment was cut short, there is nobody left to tell.
+        let _ = self.file.write_all_at(&twice, self.layout.entry_at(ring) + TAIL_AT);
+    }
+
+    /// Leaves everything that is there unread.
+    fn pass_over(&mut self) -> io::Result<()> {
+        let Some(directory) = self.read_directory(&mut Vec::new()) else { return Ok(()) };
+        for (ring, entry) in directory.chunks_exact(ENTRY_BYTES).enumerate() {
+            self.rings[ring].dropped = number(entry, 8);
+            self.rings[ring].tid = small(entry, 16);
+            self.set_tail(ring, number(entry, 0));
+        }
+        self.count_losses();
+        self.lost_before = self.lost;
+        Ok(())
+    }
+
+    fn read_names(&mut self) {
+        let mut line = [0; 64];
+        if self.file.read_exact_at(&mut line, PROGRAM_AT as u64).is_err() {
+            return;
+        }
+        let end = number(&line, 8).min(self.layout.names_bytes);
+        let mut bytes = vec![0; end.saturating_sub(self.names_read) as usize];
+        if self.file.read_exact_at(&mut bytes, self.layout.names_at + self.names_read).is_err() {
+            return;
+        }
+        let mut rest = &bytes[..];
+        while let Some((name, after)) = split_name(rest) {
+            self.names.push(String::from_utf8_lossy(name).into());
+            self.names_read += (rest.len() - after.len()) as u64;
+            rest = after;
+        }
+    }
+}
+
+/// The first of several names, and the rest.
+fn split_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let length = usize::from(u16::from_ne_bytes(*length));
+    (length <= NAME_BYTES_MAX).then_some(())?;
+    rest.split_at_checked(length)
+}
+
+/// A record, if it is the one at this position: each bears the lower bits of its own.
+fn parse(bytes: &[u8], ring: usize, position: u64) -> Option<Record> {
+    let what = number(bytes, 16);
+    if what >> 40 != position & 0xff_ffff {
+        return None;
+    }
+    let kind = match what >> 32 & 0xff {
+        1 => Kind::Scope,
+        2 => Kind::Step,
+        3 => Kind::Counter,
+        4 => Kind::Frame,
+        5 => Kind::Thread,
+        _ => return None,
+    };
+    Some(Record { ring, kind, ticks: number(bytes, 8), payload: number(bytes, 0), name: what as u32 })
+}
+
+/// The file must be that of the user whose process it names, or anybody could put marks into another's recording.
+fn check_owner(file: &File, path: &Path, layout: &Layout) -> Result<(), Refusal> {
+    let named = path.file_name().and_then(|name| super::folder::pid_of(name.to_str()?));
+    let owner = std::fs::metadata(format!("/proc/{}", layout.pid)).map(|process| process.uid());
+    let metadata = file.metadata()?;
+    let ours = named == Some(layout.pid) && metadata.is_file();
+    // Where the process is gone, what it left was found in time or it is nobody's.
+    if !ours || owner.is_ok_and(|owner| owner != metadata.uid() && owner != 0) {
+        return Err(Refusal::Foreign);
+    }
+    Ok(())
+}
+
+/// Whether the program of a segment was told, when it began, that we would record it.
+pub fn greets(path: &Path, us: Identity) -> bool {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
+    let mut header = [0; HEADER_BYTES];
+    let read = file.read_at(&mut header, 0).unwrap_or(0);
+    let recorder = Recorder::parse(&header);
+    Layout::parse(&header[..read]).is_ok() && recorder.token == us.token && recorder.pid == us.pid
+}
+
+/// Whether the process that had this id and started then has ended.
+pub fn has_ended(pid: u32, start_ticks: u64) -> bool {
+    match proc::stat(pid) {
+        Err(_) => true,
+        Ok(stat) if stat.start_ticks != start_ticks => true,
+        Ok(stat) if !stat.state.has_ended() => false,
+        // Its first thread has ended; others may go on.
+        Ok(_) => {
+            let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
+            proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
+        }
+    }
+}

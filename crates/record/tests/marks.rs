@@ -1,0 +1,363 @@
+//! Marks, from programs compiled with `marks/c/stepscope.h` to captures: what a program says that it made is what is
+//! there, or is counted as lost.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use stepscope_model::{Capture, Dimension, DimensionStatus};
+use stepscope_record::launch::{Grace, Launch, Output};
+use stepscope_record::{Options, RecordError, Recording, Until, finish};
+use stepscope_symbolize::Symbolizer;
+
+/// The header's folder.
+fn header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks/c")
+}
+
+fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Option<bool> {
+    let mut command = Command::new(compiler);
+    command.args(["-O2", "-g1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]).args(flags);
+    command.arg("-I").arg(header()).arg(source).arg("-o").arg(output).args(["-ldl", "-lpthread"]);
+    command.status().ok().map(|status| status.success())
+}
+
+/// The folder with the programs, made once.
+fn programs() -> Option<&'static Path> {
+    static PROGRAMS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(build).as_deref()
+}
+
+fn build() -> Option<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/marks");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("marks");
+    std::fs::create_dir_all(&folder).unwrap();
+    let enabled = "-DSTEPSCOPE_MARKS=1";
+    let program = compile("g++", &["-std=c++11", enabled], &sources.join("marks.cpp"), &folder.join("marks"))?;
+    assert!(program, "marks.cpp compiles without a warning");
+    for name in ["one.so", "two.so"] {
+        let flags = ["-std=c11", "-shared", "-fPIC", enabled];
+        assert!(compile("gcc", &flags, &sources.join("plugin.c"), &folder.join(name))?, "plugin.c compiles");
+    }
+    Some(folder)
+}
+
+/// What came of recording a case.
+struct Recorded {
+    capture: Capture,
+    lines: Vec<String>,
+}
+
+fn record(test: &str, case: &[&str]) -> Option<Recorded> {
+    record_with(test, case, &Options::default())
+}
+
+fn record_with(test: &str, case: &[&str], options: &Options) -> Option<Recorded> {
+    let Some(programs) = programs() else {
+        println!("skipped: {test}: there is no g++ and gcc to build the program with");
+        return None;
+    };
+    let arguments = case.iter().map(|&argument| match argument.strip_suffix(".so") {
+        Some(_) => programs.join(argument).into_os_string(),
+        None => argument.into(),
+    });
+    let command = std::iter::once(programs.join("marks").into_os_string()).chain(arguments);
+    let folder = tempfile::tempdir().unwrap();
+    let launch = Launch::new(command).output(Output::captured(100));
+    let (mut launched, recording) = match Recording::launch(launch, options, folder.path()) {
+        Ok(recording) => recording,
+        Err(RecordError::Refused { what, source }) => {
+            println!("skipped: {test}: the kernel refuses to record {what}: {source}");
+            return None;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    recording.wait(&Until { duration: None, flag: None });
+    let pid = launched.pid();
+    launched.stop(&Grace::default()).unwrap();
+    recording.stop().unwrap();
+    assert_eq!(segments_of(pid), 0, "nothing is left in shared memory");
+    Some(Recorded { capture: captured(folder.path()), lines: launched.last_lines() })
+}
+
+fn captured(folder: &Path) -> Capture {
+    let capture = finish(folder, &mut Symbolizer::default()).unwrap();
+    capture.check().unwrap();
+    capture
+}
+
+fn segments_of(pid: u32) -> usize {
+    let prefix = format!("stepscope-marks-{pid}-");
+    let entries = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)).count()
+}
+
+impl Recorded {
+    /// How many scopes there are of each name and depth.
+    fn counts(&self) -> BTreeMap<(&str, u32), usize> {
+        let mut counts = BTreeMap::new();
+        for scope in &self.capture.scopes {
+            *counts.entry((&*scope.name, scope.depth)).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.capture.scopes.iter().filter(|scope| &*scope.name == name).count() as u64
+    }
+
+    fn lost(&self) -> u64 {
+        self.capture.info.losses.lost_marks
+    }
+
+    fn said(&self, what: &str) -> u64 {
+        let found = self.lines.iter().find_map(|line| line.strip_prefix(what)?.trim().parse().ok());
+        found.unwrap_or_else(|| panic!("the program says `{what}`: {:?}", self.lines))
+    }
+}
+
+#[test]
+fn nested_scopes_have_their_depths() {
+    let Some(recorded) = record("nested_scopes_have_their_depths", &["nested"]) else { return };
+    let expected = [
+        (("even", 1), 5),
+        (("explicit", 1), 10),
+        (("inner", 2), 20),
+        (("middle", 1), 10),
+        (("odd", 1), 5),
+        (("outer", 0), 10),
+    ];
+    assert_eq!(recorded.counts(), BTreeMap::from(expected));
+    let (start_ns, end_ns) = (recorded.capture.info.start_ns.unwrap(), recorded.capture.info.end_ns.unwrap());
+    assert!(recorded.capture.scopes.iter().all(|scope| start_ns <= scope.start_ns && scope.end_ns <= end_ns));
+    assert!(recorded.capture.scopes.is_sorted_by_key(|scope| scope.start_ns));
+    assert_eq!(recorded.lost(), 0);
+}
+
+#[test]
+fn steps_are_exactly_those_that_were_marked_with_their_simulated_times() {
+    let Some(recorded) = record("steps_are_exactly_those_that_were_marked_with_their_simulated_times", &["steps"])
+    else {
+        return;
+    };
+    let Capture { steps, scopes, counters, info, .. } = &recorded.capture;
+    assert_eq!(steps.len(), 100);
+    for (index, step) in steps.iter().enumerate() {
+        assert_eq!((step.index, step.sim_time_ns), (index as u64, Some((index as u64 + 1) * 1_000_000)));
+        assert!(step.end_ns - step.start_ns >= 200_000);
+    }
+    assert!(steps.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
+    assert_eq!(info.dimensions[&Dimension::Steps], DimensionStatus::Recorded);
+    assert!(info.notes.iter().any(|note| note.contains("STEPSCOPE_STEP")), "{:?}", info.notes);
+    let contacts: Vec<i64> = counters.iter().filter(|c| &*c.name == "contacts").map(|c| c.value).collect();
+    assert_eq!(contacts, (0..=100).map(|i| i * 3 - 7).collect::<Vec<i64>>());
+    assert_eq!(recorded.count("Runner::Step"), 101);
+    let frames: Vec<_> = scopes.iter().filter(|scope| &*scope.name == "render").collect();
+    assert_eq!(frames.len(), 10);
+    assert!(frames.iter().all(|frame| frame.end_ns - frame.start_ns >= 2_000_000));
+}
+
+#[test]
+fn a_scope_that_is_named_as_the_step_gives_the_steps() {
+    let test = "a_scope_that_is_named_as_the_step_gives_the_steps";
+    let options = Options { step_scope: Some("Runner::Step".into()), ..Options::default() };
+    let Some(recorded) = record_with(test, &["steps"], &options) else { return };
+    let steps = &recorded.capture.steps;
+    assert_eq!(steps.len(), 100);
+    let mut begins = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "Runner::Step");
+    assert!(steps.iter().all(|step| begins.next().map(|scope| scope.start_ns) == Some(step.start_ns)));
+    assert!(steps.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
+}
+
+#[test]
+fn a_step_scope_that_never_comes_is_named_in_the_capture() {
+    let test = "a_step_scope_that_never_comes_is_named_in_the_capture";
+    let options = Options { step_scope: Some("Stepp".into()), ..Options::default() };
+    let Some(recorded) = record_with(test, &["nested"], &options) else { return };
+    let DimensionStatus::Missing { reason, .. } = &recorded.capture.info.dimensions[&Dimension::Steps] else {
+        panic!("{:?}", recorded.capture.info.dimensions);
+    };
+    assert_eq!(reason, "No scope that the program marked is called `Stepp`.");
+}
+
+#[test]
+fn two_thousand_threads_lose_nothing() {
+    let Some(recorded) = record("two_thousand_threads_lose_nothing", &["crowd"]) else { return };
+    assert_eq!((recorded.count("brief"), recorded.lost()), (6000, 0));
+    let mut of_thread = BTreeMap::new();
+    for scope in &recorded.capture.scopes {
+        *of_thread.entry(scope.thread).or_insert(0) += 1;
+    }
+    assert_eq!(of_thread.len(), 2000);
+    assert!(of_thread.values().all(|&scopes| scopes == 3));
+}
+
+#[test]
+fn scopes_of_children_are_theirs() {
+    let Some(recorded) = record("scopes_of_children_are_theirs", &["forks"]) else { return };
+    let mut by_process = BTreeMap::new();
+    for scope in &recorded.capture.scopes {
+        let process = recorded.capture.threads[scope.thread.index()].process.unwrap();
+        *by_process.entry((process.index(), &*scope.name)).or_insert(0) += 1;
+    }
+    let mut expected = BTreeMap::from([((0, "before"), 1), ((0, "parent"), 3), ((0, "around"), 1)]);
+    for child in 1..=3 {
+        expected.extend([((child, "child"), 5), ((child, "before"), 2)]);
+    }
+    assert_eq!(by_process, expected);
+    assert_eq!(recorded.lost(), 0);
+}
+
+#[test]
+fn plugins_that_are_loaded_apart_mark_on_the_same_threads() {
+    let test = "plugins_that_are_loaded_apart_mark_on_the_same_threads";
+    let Some(recorded) = record(test, &["plugins", "one.so", "two.so"]) else { return };
+    // On the main thread within the host's scope, on others alone.
+    let expected = [(("host", 0), 1), (("plugin", 0), 8), (("plugin", 1), 6)];
+    assert_eq!(recorded.counts(), BTreeMap::from(expected));
+    assert_eq!(recorded.capture.threads.len(), 3);
+}
+
+#[test]
+fn a_killed_program_loses_none_of_the_scopes_it_finished() {
+    let Some(recorded) = record("a_killed_program_loses_none_of_the_scopes_it_finished", &["killed"]) else { return };
+    assert_eq!(recorded.said("finished "), 20_000);
+    assert_eq!((recorded.count("finished"), recorded.lost()), (20_000, 0));
+    assert_eq!(recorded.count("never finished"), 0);
+}
+
+#[test]
+fn what_overflows_is_counted_exactly() {
+    let Some(recorded) = record("what_overflows_is_counted_exactly", &["flood"]) else { return };
+    let made = recorded.said("made ");
+    assert_eq!(recorded.count("drop") + recorded.lost(), made);
+    assert!(recorded.count("drop") >= 32_767, "{}", recorded.count("drop"));
+}
+
+#[test]
+fn names_beyond_the_table_are_marks_without_a_name_and_long_ones_are_cut() {
+    let test = "names_beyond_the_table_are_marks_without_a_name_and_long_ones_are_cut";
+    let Some(recorded) = record(test, &["names", "16383"]) else { return };
+    assert_eq!(recorded.capture.scopes.len(), 16_384);
+    assert_eq!((recorded.count("entity 0"), recorded.count("entity 16382")), (1, 1));
+    assert_eq!(recorded.count(&"y".repeat(511)), 1);
+    let Some(recorded) = record(test, &["names", "16390"]) else { return };
+    assert_eq!(recorded.count("(no name)"), 7);
+    let note = "7 marks have no name, because there are more names than a program may have.";
+    assert!(recorded.capture.info.notes.iter().any(|known| known == note), "{:?}", recorded.capture.info.notes);
+}
+
+#[test]
+fn marks_before_and_after_an_exec_are_those_of_one_process() {
+    let Some(recorded) = record("marks_before_and_after_an_exec_are_those_of_one_process", &["executes"]) else {
+        return;
+    };
+    assert_eq!((recorded.count("before exec"), recorded.count("outer")), (1, 10));
+    assert_eq!(recorded.capture.threads.len(), 1);
+}
+
+/// A program that runs without being recorded; ended with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(case: &str) -> Option<Self> {
+        let program = programs()?.join("marks");
+        let child = Command::new(program).arg(case).stdout(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while segments_of(child.id()) == 0 && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Some(Self(child))
+    }
+
+    /// What a recording of it is, if it can be recorded.
+    fn recorded(&self, test: &str, duration: Duration) -> Option<Capture> {
+        let folder = tempfile::tempdir().unwrap();
+        let recording = match Recording::attach(self.0.id(), &Options::default(), folder.path()) {
+            Ok(recording) => recording,
+            Err(error) => {
+                println!("skipped: {test}: {error}");
+                return None;
+            }
+        };
+        recording.wait(&Until { duration: Some(duration), flag: None });
+        recording.stop().unwrap();
+        Some(captured(folder.path()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_running_program_is_recorded_from_when_it_is_attached_to_and_again() {
+    let test = "a_running_program_is_recorded_from_when_it_is_attached_to_and_again";
+    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: there is no g++") };
+    let mut before = None;
+    for _ in 0..2 {
+        let Some(capture) = running.recorded(test, Duration::from_millis(400)) else { return };
+        assert!(capture.steps.len() >= 20, "{}", capture.steps.len());
+        assert!(capture.scopes.len() >= 20 && capture.scopes.iter().all(|scope| &*scope.name == "work"));
+        let sim: Vec<u64> = capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect();
+        assert!(sim.windows(2).all(|pair| pair[1] == pair[0] + 1_000_000), "no step is missing");
+        assert!(before.replace(sim[0]).is_none_or(|before| before < sim[0]), "what was made between is not there");
+        assert_eq!(capture.info.losses.lost_marks, 0);
+    }
+}
+
+#[test]
+fn a_second_recorder_says_who_has_the_marks() {
+    let test = "a_second_recorder_says_who_has_the_marks";
+    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: there is no g++") };
+    let folder = tempfile::tempdir().unwrap();
+    let Ok(first) = Recording::attach(running.0.id(), &Options::default(), folder.path()) else {
+        return println!("skipped: {test}: the kernel refuses");
+    };
+    first.wait(&Until { duration: Some(Duration::from_millis(200)), flag: None });
+    let Some(second) = running.recorded(test, Duration::from_millis(300)) else { return };
+    let pid = std::process::id();
+    let note = format!(
+        "The marks of process {} were not recorded at first: process {pid} records them already.",
+        running.0.id()
+    );
+    assert!(second.info.notes.contains(&note), "{:?}", second.info.notes);
+    first.stop().unwrap();
+    assert!(!captured(folder.path()).steps.is_empty());
+}
+
+#[test]
+fn a_program_that_nobody_records_leaves_nothing_behind() {
+    let test = "a_program_that_nobody_records_leaves_nothing_behind";
+    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+    let mut child = Command::new(programs.join("marks")).arg("nested").spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(segments_of(child.id()), 0);
+}
+
+/// The header in every standard it is for, on and off, without a warning; off, it is nothing.
+#[test]
+fn the_header_compiles_in_every_standard() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/marks");
+    let object = tempfile::NamedTempFile::new().unwrap();
+    let standards =
+        [("gcc", "c11"), ("gcc", "c17"), ("gcc", "gnu17"), ("g++", "c++11"), ("g++", "c++17"), ("g++", "c++20")];
+    for (compiler, standard) in standards {
+        let standard = format!("-std={standard}");
+        for enabled in ["-DSTEPSCOPE_MARKS=1", "-DSTEPSCOPE_MARKS=0"] {
+            let flags = ["-c", "-g0", "-fPIC", &standard, enabled];
+            match compile(compiler, &flags, &sources.join("plugin.c"), object.path()) {
+                Some(compiled) => assert!(compiled, "{compiler} {standard} {enabled}"),
+                None => return println!("skipped: the_header_compiles_in_every_standard: there is no {compiler}"),
+            }
+        }
+        let bytes = std::fs::read(object.path()).unwrap();
+        let holds = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
+        assert!(!holds(b"stepscope_"), "{compiler} {standard}: nothing of the marks is left");
+    }
+}
