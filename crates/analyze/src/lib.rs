@@ -28,12 +28,14 @@
 //! |---|---|
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`threads`] | who used the processors |
+//! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
 //! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod calltree;
 pub mod category;
 mod columns;
+pub mod critical_path;
 #[cfg(test)]
 mod drawn;
 pub mod events;
