@@ -141,6 +141,10 @@ impl Execution<'_, '_> {
             dimensions: scenario.record.dimensions.iter().copied().collect(),
             frequency_hz: scenario.record.frequency_hz,
             step,
+            step_scope: match &scenario.step {
+                Some(StepSource::Scope(name)) => Some(name.clone()),
+                _ => None,
+            },
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
@@ -155,7 +159,7 @@ impl Execution<'_, '_> {
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
     }
 
-    /// Where steps begin, if that is asked for. That it cannot be told is an error only where it must be known when the
+    /// Where steps begin, if that is asked for by a function. That it cannot be told is an error only where it must be known when the
     /// scenario is ready; otherwise it is remarked on.
     fn find_step(&mut self, launch: &Launch) -> Result<Option<StepPoint>, String> {
         let scenario = &self.trial.scenario;
@@ -165,9 +169,8 @@ impl Execution<'_, '_> {
                 let program = launch.program().map_err(|error| error.to_string());
                 program.and_then(|program| function.find(&program).map_err(|error| error.to_string()))
             }
-            Some(StepSource::Scope(_) | StepSource::Marks) => {
-                Err("this version records steps by function only: `step = { function = ... }`".to_owned())
-            }
+            // What a program marks shows when it runs.
+            Some(StepSource::Scope(_) | StepSource::Marks) => return Ok(None),
         };
         let reason = match found {
             Ok(step) => return Ok(Some(step)),

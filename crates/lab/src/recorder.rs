@@ -22,6 +22,8 @@ pub struct Order {
     pub frequency_hz: u64,
     /// Where each step begins, if steps are wanted.
     pub step: Option<StepPoint>,
+    /// The scope of the program's own marks whose begins are those of steps, if one is.
+    pub step_scope: Option<String>,
     /// What the first capture is of.
     pub label: Label,
 }
@@ -91,6 +93,7 @@ impl Recorder for PerfRecorder {
             dimensions: order.dimensions.clone(),
             frequency_hz: order.frequency_hz,
             step: order.step.clone(),
+            step_scope: order.step_scope.clone(),
             label: order.label.clone(),
             ..self.options.clone()
         };

@@ -60,6 +60,10 @@ pub struct Record {
     /// The program or library that holds the step function [default: the program].
     #[arg(long, value_name = "FILE", requires = "step_function")]
     step_module: Option<PathBuf>,
+    /// The scope, among those that the program marks, of which each begin is that of a step [default: what the program
+    /// marks as steps].
+    #[arg(long, value_name = "NAME", conflicts_with = "step_function")]
+    step_scope: Option<String>,
     /// Replace a capture that is there.
     #[arg(long)]
     force: bool,
@@ -131,7 +135,12 @@ impl Record {
     }
 
     fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options { frequency_hz: self.frequency, stack_bytes: self.stack_bytes, ..Options::default() };
+        let mut options = Options {
+            frequency_hz: self.frequency,
+            stack_bytes: self.stack_bytes,
+            step_scope: self.step_scope.clone(),
+            ..Options::default()
+        };
         if !self.dimensions.is_empty() {
             options.dimensions = self.dimensions.iter().copied().collect();
         }
@@ -206,9 +215,6 @@ impl Record {
         folder: &Path,
         interrupted: &AtomicBool,
     ) -> Result<(Launched, Recording), Failure> {
-        if options.step.is_none() {
-            return Err(Failure::Usage("--ready steps=N needs --step-function NAME, to count steps".to_owned()));
-        }
         let unwanted = folder.join(UNWANTED_FOLDER);
         let (mut launched, recording) = Recording::launch(self.launch(Output::Inherit), options, &unwanted)?;
         recording.pause()?;
@@ -303,6 +309,9 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
     );
     if losses.lost_records > 0 {
         eprintln!("lost: {} records, because they came faster than they could be read", losses.lost_records);
+    }
+    if losses.lost_marks > 0 {
+        eprintln!("lost: {} marks, because they were made faster than they could be read", losses.lost_marks);
     }
     for (dimension, status) in &capture.info.dimensions {
         match status {
