@@ -29,6 +29,7 @@
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`threads`] | who used the processors |
 //! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
+//! | [`scopes`] | what named scopes take, and whether they run or wait in it |
 //! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
@@ -51,6 +52,7 @@ pub mod qualified_name;
 pub mod rank;
 pub mod resources;
 pub mod sched;
+pub mod scopes;
 pub mod select;
 pub mod slow_steps;
 pub mod step_times;

@@ -142,13 +142,13 @@ proptest! {
                 let life = selection.lifetime(thread).unwrap();
                 let waits: Vec<Range<u64>> = off_cpu.waits(thread).map(|wait| wait.start_ns..wait.end_ns).collect();
                 let in_each = steps.time_in_each(waits.iter().cloned());
-                for position in 0..steps.count() {
+                for (position, in_step) in in_each.iter().enumerate() {
                     let range = steps.range(position);
                     let spent = off_cpu.spent(thread, range.clone()).unwrap();
                     let off: u64 = waits.iter().map(|wait| overlap(wait, &range)).sum();
                     prop_assert_eq!(spent.runnable + spent.blocked, off);
                     prop_assert_eq!(spent.running + off, overlap(&life, &range));
-                    prop_assert_eq!(in_each[position], off);
+                    prop_assert_eq!(*in_step, off);
                 }
                 for wait in &waits {
                     let pieces: Vec<u64> = steps.pieces(wait.clone()).map(|(_, piece)| piece.end - piece.start).collect();
@@ -196,7 +196,7 @@ proptest! {
                 prop_assert_eq!(time, range.start);
             }
             let tables = critical_path::tables(selection);
-            if tables.len() > 1 && loops.main().after_first().len() > 0 {
+            if tables.len() > 1 && !loops.main().after_first().is_empty() {
                 let sum: f64 = (0..tables[0].rows.len()).map(|row| match tables[0].get(row, "mean") {
                     Some(Value::Float(mean)) => *mean,
                     other => panic!("{other:?}"),

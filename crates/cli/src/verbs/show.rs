@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::{
-    Functions, Selection, calltree, critical_path, faults, hotspots, resources, sched, slow_steps, step_times, summary,
-    threads, tree, wall,
+    Functions, Selection, calltree, critical_path, faults, hotspots, resources, sched, scopes, slow_steps, step_times,
+    summary, threads, tree, wall,
 };
 use stepscope_model::Table;
 
@@ -68,6 +68,8 @@ enum View {
     Steps,
     /// What happens in the slowest steps that does not happen in typical ones.
     SlowSteps,
+    /// What the program's named scopes take, and whether they run or wait in it.
+    Scopes,
     /// What steps wait for, whichever thread does it, and what could be gained.
     CriticalPath,
     /// The capture in a row: times, coverage, losses.
@@ -108,6 +110,7 @@ impl View {
             View::SlowSteps => {
                 return slow_steps::tables(selection, &slow_steps::Options { slow, ..slow_steps::Options::default() });
             }
+            View::Scopes => scopes::table(selection),
             View::CriticalPath => return critical_path::tables(selection),
             View::Summary => summary::table(std::slice::from_ref(selection)),
             View::Dimensions => summary::dimensions(std::slice::from_ref(selection)),
