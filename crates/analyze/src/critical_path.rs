@@ -115,6 +115,12 @@ impl Paths {
     pub fn of_step(&self, position: usize) -> &[Part] {
         &self.parts[self.first[position]..self.first[position + 1]]
     }
+
+    /// How long a step's path waited for a CPU.
+    pub fn delay(&self, position: usize) -> u64 {
+        let delays = self.of_step(position).iter().filter(|part| part.did == Did::WaitForCpu);
+        delays.map(|part| part.range.end - part.range.start).sum()
+    }
 }
 
 struct Walk<'a> {
@@ -624,6 +630,7 @@ fn barriers_table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]
             columns::number("per_step", "", "How often per step."),
             columns::percent("on_path", "How often the critical path went through it."),
             columns::text("last", "The thread that came last most often.").essential(),
+            columns::number("last_tid", "", "Its thread id.").detail(),
             columns::percent("last_share", "How often it was that one.").essential(),
             columns::duration("behind", "By how much the last one came later than the one before it, the mean: being faster by more gains nothing more here.").essential(),
             columns::number("waiters", "", "How many waited for it, the mean.").detail(),
@@ -658,6 +665,7 @@ fn barriers_table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]
             (at.count as f64 / count).into(),
             percent(at.on_path.into(), at.count.into()).into(),
             selection.capture().threads[last.index()].name.as_str().into(),
+            selection.capture().threads[last.index()].tid.into(),
             percent((*times).into(), at.count.into()).into(),
             (at.behind as f64 / at.count as f64).into(),
             (at.waiters as f64 / at.count as f64).into(),

@@ -4,18 +4,25 @@
 //! steps are split by their time, and each function's cost per step in the slow ones is set against that in typical ones.
 //!
 //! # Which steps
-//! Steps are told apart by their time *without [pacing](crate::step_times)*, so that a loop that keeps to a rate, whose steps all
-//! take equally long on the clock, is seen as well. The loop's first step, which loads, is left out.
+//! Steps are told apart by one of two times, both without [pacing](crate::step_times), so that a loop that keeps to a rate, whose steps all
+//! take equally long on the clock, is seen as well:
 //!
-//! *Typical* steps are those from the 40th to the 60th percentile. *Slow* ones are, unless a percentile is asked for:
+//! - by their *work*: the time less that in which the step waited for a CPU. Where wake-ups were recorded that is the delay on
+//!   its [critical path](crate::critical_path), also of the threads that it waited for; else that of the loop's thread;
+//! - by the *clock*.
 //!
-//! - those beyond a *natural gap*, if there is a clear one: the times fall into a bulk and a separate group of slow
-//!   steps ([`natural_gap`]);
-//! - else those of the 95th percentile and above.
+//! The loop's first step, which loads, is left out. *Typical* steps are those from the 40th to the 60th percentile. *Slow* ones are,
+//! unless a percentile is asked for:
+//!
+//! 1. those beyond a *natural gap* in the work, if there is a clear one: a group of steps that do more than all others
+//!    ([`natural_gap`]);
+//! 2. else those beyond a gap in the time on the clock;
+//! 3. else those of the 95th percentile and above, on the clock.
 //!
 //! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % are those and another 3 % that do nothing
 //! special, and every cost in the slow set is diluted to two fifths of what it is. With the gap the cost is that of a slow step.
-//! Where there is no gap, `in_slow` tells in how many of the slow steps a function was seen at all.
+//! Where there is no gap, `in_slow` tells in how many of the slow steps a function was seen at all. Why work first: a busy machine
+//! makes any step slow, now and then, and no function is to blame for it; the table of parts shows the delay.
 //!
 //! # What is compared
 //! For each function the mean per slow step less the mean per typical step, of
@@ -42,12 +49,14 @@ use stepscope_stats::bootstrap::{self, BlockBootstrap, Set};
 use stepscope_stats::{Distribution, Estimate};
 
 use crate::calltree;
+use crate::critical_path::Paths;
 use crate::functions::{FunctionId, NO_STACK};
 use crate::off_cpu::OffCpu;
 use crate::select::Selection;
 use crate::step_times::{Made, is_pacing, no_steps};
 use crate::steps::Loops;
 use crate::wait_class::{Classes, WaitClass};
+use crate::wake_ups::WakeUps;
 use crate::weights::{Amount, StackWeights, blocked_ns, percent};
 use crate::{columns, prose};
 
@@ -69,10 +78,10 @@ impl Default for Options {
 /// Which steps are slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Slow {
-    /// Those beyond a natural gap, else those of the 95th percentile and above.
+    /// Those beyond a natural gap in their work or their time, else those of the 95th percentile and above.
     #[default]
     Natural,
-    /// Those of this percentile and above, 60 to 100.
+    /// Those whose time on the clock is of this percentile and above, 60 to 100.
     Percentile(f64),
 }
 
@@ -138,6 +147,15 @@ fn gap_among(slowest: usize, sorted: &[u64]) -> Option<u64> {
     is_gap.then_some(sorted[n - largest])
 }
 
+/// What steps are told apart by, pacing left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Their time less that in which they waited for a CPU.
+    Work,
+    /// Their time.
+    Clock,
+}
+
 /// Slow and typical steps of the main loop.
 #[derive(Debug, Clone)]
 pub struct Sets {
@@ -145,7 +163,9 @@ pub struct Sets {
     pub slow: Vec<usize>,
     /// Positions of the typical ones.
     pub typical: Vec<usize>,
-    /// Slow steps took at least so long without pacing.
+    /// What they were told apart by.
+    pub measure: Measure,
+    /// Slow steps took at least so long.
     pub threshold_ns: u64,
     /// Whether that is a natural gap.
     pub natural: bool,
@@ -153,28 +173,37 @@ pub struct Sets {
     pub percentile: f64,
     /// First and last time of a typical step.
     pub typical_ns: (u64, u64),
+    /// How many more steps are in the slowest twentieth by the clock.
+    pub others_above_p95: usize,
     /// The set of each step by position, and so of the first one, which is in none.
     of_step: Vec<Set>,
 }
 
 impl Sets {
-    /// Tells the steps apart; `Err` says why that cannot be done.
-    fn of(loops: &Loops, made: &Made, slow: Slow) -> Result<Self, String> {
-        let kept = loops.main().after_first();
-        let times = made.unpaced();
-        let distribution: Distribution = times[kept.clone()].iter().copied().collect();
+    /// Tells the steps apart by their times; `Err` says why that cannot be done.
+    fn of(kept: std::ops::Range<usize>, clock: &[u64], work: Option<&[u64]>, slow: Slow) -> Result<Self, String> {
         if kept.len() < FEWEST_STEPS {
             let steps = prose::things(kept.len(), "step", "steps");
             return Err(format!("{steps} after the first one are too few to tell slow ones from typical ones."));
         }
-        let at = |percent: f64| distribution.percentile(percent).expect("there are steps");
+        let distribution = |times: &[u64]| times[kept.clone()].iter().copied().collect::<Distribution>();
+        let on_clock = distribution(clock);
+        let gap = |times: &Distribution| if slow == Slow::Natural { natural_gap(times) } else { None };
+        let by_work = work.and_then(|work| {
+            let times = distribution(work);
+            Some((Measure::Work, work, gap(&times)?, times))
+        });
+        let by_clock = || Some((Measure::Clock, clock, gap(&on_clock)?, on_clock.clone()));
+        let found = by_work.or_else(by_clock);
+        let natural = found.is_some();
         let percentile = match slow {
             Slow::Natural => PERCENTILE,
             Slow::Percentile(percentile) => percentile.clamp(TYPICAL.1, 100.0),
         };
-        let gap = if slow == Slow::Natural { natural_gap(&distribution) } else { None };
-        let threshold_ns = gap.unwrap_or_else(|| at(percentile));
-        let typical_ns = (at(TYPICAL.0), at(TYPICAL.1));
+        let at = |times: &Distribution, percent: f64| times.percentile(percent).expect("there are steps");
+        let (measure, times, threshold_ns, sorted) =
+            found.unwrap_or_else(|| (Measure::Clock, clock, at(&on_clock, percentile), on_clock.clone()));
+        let typical_ns = (at(&sorted, TYPICAL.0), at(&sorted, TYPICAL.1));
         if threshold_ns <= typical_ns.1 {
             return Err(format!(
                 "The slowest steps take as long as typical ones ({}): there is nothing to compare.",
@@ -189,13 +218,17 @@ impl Sets {
         };
         let of_step: Vec<Set> = (0..times.len()).map(set).collect();
         let positions = |wanted: Set| (0..of_step.len()).filter(|position| of_step[*position] == wanted).collect();
+        let p95 = at(&on_clock, PERCENTILE);
+        let is_other = |position: &usize| clock[*position] >= p95 && of_step[*position] != Set::This;
         Ok(Self {
             slow: positions(Set::This),
             typical: positions(Set::Other),
+            measure,
             threshold_ns,
-            natural: gap.is_some(),
+            natural,
             percentile,
             typical_ns,
+            others_above_p95: kept.clone().filter(is_other).count(),
             of_step,
         })
     }
@@ -215,6 +248,19 @@ enum Side {
     Typical,
 }
 
+/// How long each step took without pacing and without waiting for a CPU; `None` where that was not recorded.
+fn work(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffCpu<'_>) -> Option<Vec<u64>> {
+    let spent = made.spent.as_ref()?;
+    let delays: Vec<u64> = match WakeUps::of(selection) {
+        WakeUps::Unrecorded => spent.iter().map(|spent| spent.runnable).collect(),
+        WakeUps::Recorded { .. } => {
+            let paths = Paths::of(selection.capture(), loops.main(), off_cpu);
+            (0..loops.main().count()).map(|position| paths.delay(position)).collect()
+        }
+    };
+    Some(made.unpaced().into_iter().zip(delays).map(|(time, delay)| time.saturating_sub(delay)).collect())
+}
+
 /// Everything that the tables are made from.
 struct Comparison<'a> {
     selection: &'a Selection<'a>,
@@ -229,7 +275,9 @@ impl<'a> Comparison<'a> {
         let loops = Loops::of(selection).ok_or_else(|| no_steps(selection))?;
         let off_cpu = OffCpu::of(selection.capture());
         let made = Made::of(selection, &loops, loops.main(), &off_cpu);
-        let sets = Sets::of(&loops, &made, options.slow)?;
+        let clock = made.unpaced();
+        let work = work(selection, &loops, &made, &off_cpu);
+        let sets = Sets::of(loops.main().after_first(), &clock, work.as_deref(), options.slow)?;
         Ok(Self { selection, loops, made, sets, off_cpu })
     }
 
@@ -411,15 +459,20 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<String> {
     let sets = &comparison.sets;
     let of = comparison.loops.main().after_first().len();
     let share = |count: usize| prose::percent(percent(count as u128, of as u128).unwrap_or(0.0));
-    let without = if comparison.made.is_paced() { " without pacing" } else { "" };
+    let without = match (sets.measure, comparison.made.is_paced()) {
+        (Measure::Work, true) => " without pacing and waiting for a CPU",
+        (Measure::Work, false) => " without waiting for a CPU",
+        (Measure::Clock, true) => " without pacing",
+        (Measure::Clock, false) => "",
+    };
     let threshold = prose::duration(sets.threshold_ns.into());
     let slow = prose::things(sets.slow.len(), "slow step", "slow steps");
     let why = match sets.natural {
-        true => format!("a gap in the distribution of step times tells them apart{}", p95_contrast(sets, of)),
-        false => format!("from the {}th percentile on; their times show no gap", sets.percentile),
+        true => format!("a gap between the times of steps tells them apart{}", p95_contrast(sets)),
+        false => format!("from the {}th percentile on; the times show no gap", sets.percentile),
     };
     let mut notes = vec![
-        format!("{slow} ({}) took {threshold}{without} or more: {why}.", share(sets.slow.len())),
+        format!("{slow} ({}) took {threshold} or more{without}: {why}.", share(sets.slow.len())),
         format!(
             "{} (p40 to p60) took {} to {}{without}. The loop's first step is in neither set.",
             prose::things(sets.typical.len(), "typical step", "typical steps"),
@@ -434,11 +487,11 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<String> {
 }
 
 /// What the 95th percentile would have mixed.
-fn p95_contrast(sets: &Sets, of: usize) -> String {
-    let slowest = of / 20;
-    match sets.slow.len() {
-        slow if slow < slowest => format!("; p95 and above would add {} that are not slow", slowest - slow),
-        _ => String::new(),
+fn p95_contrast(sets: &Sets) -> String {
+    match (sets.others_above_p95, sets.measure) {
+        (0, _) => String::new(),
+        (others, Measure::Clock) => format!("; p95 and above would add {others} that are not slow"),
+        (others, Measure::Work) => format!("; p95 and above would add {others} that do not do more"),
     }
 }
 
@@ -744,8 +797,8 @@ mod tests {
         assert!(number(table, 0, "low") > 19e6 && number(table, 0, "high") < 21e6, "{:?}", table.rows[0]);
         assert_eq!(
             tables[0].notes[0],
-            "20 slow steps (2.00 %) took 29.0 ms or more: a gap in the distribution of step times tells them apart; \
-             p95 and above would add 29 that are not slow."
+            "20 slow steps (2.00 %) took 29.0 ms or more without waiting for a CPU: a gap between the times of steps tells \
+             them apart; p95 and above would add 31 that do not do more."
         );
         let loads = (0..table.rows.len()).any(|row| table.get(row, "function") == Some(&"gz::Load".into()));
         assert!(!loads, "the first step is in neither set");
