@@ -407,3 +407,152 @@ fn identity() -> Identity {
     let token = clock::now_ns() << 8 | NEXT.fetch_add(1, Ordering::Relaxed) & 0xff;
     Identity { pid, start_ticks: proc::stat(pid).map_or(0, |stat| stat.start_ticks), token }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Records in a ring, of which the first says whose it is.
+    const RECORDS: u64 = 32_768;
+
+    /// The marks that this process itself makes, for one test at a time.
+    fn our_marks() -> (MutexGuard<'static, ()>, Segment) {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        stepscope_marks::counter!("begin", 0);
+        let found = Folder::shared_memory().look().unwrap();
+        let (_, path) = found.into_iter().find(|(pid, _)| *pid == std::process::id()).unwrap();
+        (turn, Segment::take(&path, identity()).unwrap())
+    }
+
+    /// What a thread counted, as far as it arrived.
+    fn counted(segment: &mut Segment, tid: u32, into: &mut Vec<u64>) {
+        segment.drain(&mut Vec::new(), |segment, record| {
+            if record.kind == Kind::Counter && segment.thread_of(record.ring) == tid {
+                into.push(record.payload);
+            }
+        });
+    }
+
+    fn thread_id() -> u32 {
+        // SAFETY: the call has no arguments and no effect.
+        unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+
+        /// A thread marks so often, then the recorder reads, and so on: what arrives is exactly what a ring of this
+        /// size had room for, in order, and the rest is counted.
+        #[test]
+        fn any_turns_of_program_and_recorder_lose_nothing_but_what_is_counted(
+            turns in prop::collection::vec(prop_oneof![0u64..100, 30_000u64..70_000], 1..8),
+        ) {
+            let (_turn, mut segment) = our_marks();
+            let lost_before = segment.lost();
+            let (arrived, expected, made) = std::thread::scope(|scope| {
+                let thread = scope.spawn(|| {
+                    let (mut arrived, mut expected, mut made) = (Vec::new(), Vec::new(), 0);
+                    for (turn, &marks) in turns.iter().enumerate() {
+                        let room = RECORDS - u64::from(turn == 0);
+                        expected.extend(made..made + marks.min(room));
+                        for _ in 0..marks {
+                            stepscope_marks::counter!("made", made);
+                            made += 1;
+                        }
+                        counted(&mut segment, thread_id(), &mut arrived);
+                        // A ring is taken with the first mark.
+                        if made == 0 {
+                            return (arrived, expected, made);
+                        }
+                    }
+                    (arrived, expected, made)
+                });
+                thread.join().unwrap()
+            });
+            let lost = segment.lost() - lost_before;
+            segment.dismiss();
+            prop_assert_eq!(arrived.len() as u64 + lost, made);
+            prop_assert_eq!(arrived, expected);
+        }
+
+        /// Whatever stands in a segment, reading it comes to an end, and what is given makes sense.
+        #[test]
+        fn no_content_of_a_segment_harms_the_recorder(
+            rings in 0u32..20,
+            bytes in prop::collection::vec(any::<u8>(), 12_288..13_000),
+            heads in prop::collection::vec(prop_oneof![0u64..40, any::<u64>()], 8),
+            cut in prop::option::of(0u64..13_000),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(format!("stepscope-marks-{}-0", std::process::id()));
+            let mut bytes = bytes;
+            bytes[..layout::HEADER_BYTES].copy_from_slice(&layout::tests::drawn(16));
+            bytes[16..20].copy_from_slice(&std::process::id().to_ne_bytes());
+            std::fs::write(&path, &bytes).unwrap();
+            let mut segment = Segment::take(&path, identity()).unwrap();
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            use std::os::unix::fs::FileExt as _;
+            file.write_all_at(&rings.to_ne_bytes(), 132).unwrap();
+            for (ring, head) in heads.iter().enumerate() {
+                file.write_all_at(&head.to_ne_bytes(), 8192 + ring as u64 * 128).unwrap();
+            }
+            cut.into_iter().for_each(|cut| file.set_len(cut).unwrap());
+            for _ in 0..4 {
+                segment.drain(&mut Vec::new(), |segment, record| {
+                    assert!(record.ring < 8);
+                    let _ = segment.name(record.name);
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_marks_while_the_recorder_reads_loses_nothing_but_what_is_counted() {
+        const MADE: u64 = 500_000;
+        let (_turn, mut segment) = our_marks();
+        let lost_before = segment.lost();
+        let mut arrived = Vec::new();
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let thread = scope.spawn(move || {
+                tell.send(thread_id()).unwrap();
+                for value in 0..MADE {
+                    stepscope_marks::counter!("made", value);
+                }
+            });
+            let tid = told.recv().unwrap();
+            while !thread.is_finished() {
+                counted(&mut segment, tid, &mut arrived);
+            }
+            counted(&mut segment, tid, &mut arrived);
+        });
+        segment.dismiss();
+        assert!(arrived.is_sorted_by(|a, b| a < b), "each once, in order");
+        assert_eq!(arrived.len() as u64 + segment.lost() - lost_before, MADE);
+    }
+
+    #[test]
+    fn a_segment_of_another_process_than_its_name_says_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stepscope-marks-1-0");
+        std::fs::write(&path, layout::tests::drawn(16)).unwrap();
+        assert!(matches!(Segment::take(&path, identity()), Err(Refusal::Foreign)));
+    }
+
+    #[test]
+    fn a_second_recorder_is_told_of_the_first_and_follows_it_when_it_is_gone() {
+        let (_turn, first) = our_marks();
+        let found = Folder::shared_memory().look().unwrap();
+        let (_, path) = found.into_iter().find(|(pid, _)| *pid == std::process::id()).unwrap();
+        let refused = Segment::take(&path, identity()).unwrap_err();
+        assert_eq!(refused.to_string(), format!("process {} records them already", std::process::id()));
+        // A recorder that is killed takes its lock with it, and leaves its flag up.
+        drop(first);
+        Segment::take(&path, identity()).unwrap().dismiss();
+    }
+}

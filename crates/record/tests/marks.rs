@@ -361,3 +361,48 @@ fn the_header_compiles_in_every_standard() {
         assert!(!holds(b"stepscope_"), "{compiler} {standard}: nothing of the marks is left");
     }
 }
+
+#[test]
+#[ignore = "run by another test, which records it"]
+fn marks_what_it_does() {
+    for step in 0..=50i64 {
+        match step % 2 {
+            0 => stepscope_marks::step!(step as f64 * 0.01),
+            _ => stepscope_marks::step!(ns: step * 10_000_000),
+        }
+        stepscope_marks::scope!("tick");
+        stepscope_marks::counter!("step", step);
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(stepscope_marks::scope_named(&format!("worker {}", step % 3))));
+        });
+        drop(stepscope_marks::begin!("inner"));
+    }
+}
+
+#[test]
+fn a_rust_program_marks_the_same() {
+    let test = "a_rust_program_marks_the_same";
+    let folder = tempfile::tempdir().unwrap();
+    let program = std::env::current_exe().unwrap().into_os_string();
+    let arguments = ["--ignored", "--exact", "marks_what_it_does", "--test-threads=1"].map(Into::into);
+    let launch = Launch::new(std::iter::once(program).chain(arguments)).output(Output::captured(100));
+    let (mut launched, recording) = match Recording::launch(launch, &Options::default(), folder.path()) {
+        Ok(recording) => recording,
+        Err(error) => return println!("skipped: {test}: {error}"),
+    };
+    recording.wait(&Until { duration: None, flag: None });
+    let pid = launched.pid();
+    launched.stop(&Grace::default()).unwrap();
+    recording.stop().unwrap();
+    assert_eq!(segments_of(pid), 0);
+    let recorded = Recorded { capture: captured(folder.path()), lines: launched.last_lines() };
+    let expected =
+        [(("inner", 1), 51), (("tick", 0), 51), (("worker 0", 0), 17), (("worker 1", 0), 17), (("worker 2", 0), 17)];
+    assert_eq!(recorded.counts(), BTreeMap::from(expected));
+    let sim: Vec<u64> = recorded.capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect();
+    assert_eq!(sim, (1..=50).map(|step| step * 10_000_000).collect::<Vec<u64>>());
+    let counted: Vec<i64> = recorded.capture.counters.iter().filter(|c| &*c.name == "step").map(|c| c.value).collect();
+    assert_eq!(counted, (0..=50).collect::<Vec<i64>>());
+    let owners: std::collections::BTreeSet<_> = recorded.capture.scopes.iter().map(|scope| scope.thread).collect();
+    assert_eq!((owners.len(), recorded.lost()), (52, 0));
+}

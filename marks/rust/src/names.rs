@@ -1,0 +1,74 @@
+//! Names and their numbers.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use crate::segment::{self, HEADER_BYTES, NAMES_BYTES, NAMES_STEP, Segment, State};
+use crate::system;
+
+/// As many names as a segment may have.
+const MAX: usize = 16_384;
+/// And as long as one may be.
+const BYTES_MAX: usize = 511;
+
+/// The names that were given numbers.
+pub struct Names {
+    numbers: HashMap<Box<str>, u32>,
+    /// Bytes of them in the segment.
+    pub used: usize,
+    /// Bytes of the segment that may be written to.
+    pub committed: usize,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { numbers: HashMap::new(), used: 0, committed: NAMES_STEP }
+    }
+}
+
+/// The number of a name, the same for equal names; 0 if there are too many. `None` while nobody records.
+#[cold]
+pub fn intern(name: &str) -> Option<u32> {
+    if !segment::is_open() {
+        return None;
+    }
+    let mut state = segment::state();
+    let State { segment, names, .. } = &mut *state;
+    let (segment, names) = (segment.as_ref()?, names.as_mut()?);
+    let end = (0..=BYTES_MAX.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+    let name = &name[..end];
+    if let Some(&known) = names.numbers.get(name) {
+        return Some(known);
+    }
+    let number = names.add(name, segment).unwrap_or(0);
+    if number == 0 {
+        segment.header().names_lost.fetch_add(1, Ordering::Relaxed);
+    }
+    Some(number)
+}
+
+impl Names {
+    fn add(&mut self, name: &str, segment: &Segment) -> Option<u32> {
+        let end = self.used + 2 + name.len();
+        if self.numbers.len() == MAX || end > NAMES_BYTES {
+            return None;
+        }
+        if end > self.committed {
+            let from = (HEADER_BYTES + self.committed) as u64;
+            system::commit(&segment.file().ok()?, from, NAMES_STEP as u64).ok()?;
+            self.committed += NAMES_STEP;
+        }
+        let length = (name.len() as u16).to_ne_bytes();
+        // SAFETY: the end is within the names, which are mapped and committed so far.
+        unsafe {
+            let at = segment.names().add(self.used);
+            std::ptr::copy_nonoverlapping(length.as_ptr(), at, 2);
+            std::ptr::copy_nonoverlapping(name.as_ptr(), at.add(2), name.len());
+        }
+        self.used = end;
+        let number = self.numbers.len() as u32 + 1;
+        self.numbers.insert(name.into(), number);
+        segment.header().names_end.store(end as u64, Ordering::Release);
+        Some(number)
+    }
+}

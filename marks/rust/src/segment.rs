@@ -1,0 +1,344 @@
+//! The segment of this process: a file in `/dev/shm`, as `docs/marks-format.md` describes it.
+
+use std::cell::UnsafeCell;
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use crate::names::Names;
+use crate::ring::{self, Rings};
+use crate::{clock, system};
+
+pub const HEADER_BYTES: usize = 4096;
+pub const NAMES_BYTES: usize = 1 << 20;
+pub const RINGS_MAX: usize = 8192;
+pub const DIRECTORY_AT: usize = HEADER_BYTES + NAMES_BYTES;
+pub const RINGS_AT: usize = DIRECTORY_AT + RINGS_MAX * size_of::<Entry>();
+/// Memory for names is taken in pieces of so many bytes.
+pub const NAMES_STEP: usize = 16 << 10;
+
+/// A recorder that has not been heard of for so long has died.
+const BEAT_NS: u64 = 10_000_000_000;
+const FOLDER: &str = "/dev/shm";
+const PREFIX: &str = "stepscope-marks-";
+
+/// The beginning of a segment. The recorder writes its own line, and we the others.
+#[repr(C)]
+pub struct Header {
+    magic: [u8; 8],
+    version: u32,
+    header_bytes: u32,
+    pid: u32,
+    clock: u32,
+    process_start_ticks: u64,
+    pid_namespace: u64,
+    created_ticks: u64,
+    created_ns: u64,
+    reserved: u64,
+    recording: AtomicU32,
+    recorder_pid: u32,
+    recorder_start_ticks: u64,
+    recorder_token: u64,
+    beat_ns: AtomicU64,
+    reserved_recorder: [u64; 4],
+    ended: AtomicU32,
+    pub ring_count: AtomicU32,
+    pub names_end: AtomicU64,
+    pub names_lost: AtomicU64,
+    pub marks_lost: AtomicU64,
+    reserved_program: [u64; 4],
+    names_at: u64,
+    names_bytes: u64,
+    directory_at: u64,
+    rings_max: u64,
+    rings_at: u64,
+    ring_stride: u64,
+    ring_records: u64,
+}
+
+/// A ring's entry in the directory: one cache line that we write, one that the recorder writes.
+#[repr(C)]
+pub struct Entry {
+    pub head: AtomicU64,
+    pub dropped: AtomicU64,
+    pub tid: AtomicU32,
+    pub state: AtomicU32,
+    reserved: [u64; 5],
+    pub tail: AtomicU64,
+    pub tail_again: AtomicU64,
+    reserved_tail: [u64; 6],
+}
+
+const _: () = assert!(size_of::<Header>() == 248 && size_of::<Entry>() == 128);
+
+/// 1 before the first mark, so that it takes the slow way, once.
+static UNOPENED: AtomicU32 = AtomicU32::new(1);
+static CLOSED: AtomicU32 = AtomicU32::new(0);
+/// Whether somebody records is read here.
+static RECORDING: AtomicPtr<AtomicU32> = AtomicPtr::new(&raw const UNOPENED as *mut AtomicU32);
+static OPEN: AtomicBool = AtomicBool::new(false);
+static STATE: Mutex<State> = Mutex::new(State { segment: None, inherited: None, names: None, refused: false });
+/// The file, for the end of the program, which can wait for nobody.
+static TO_REMOVE: AtomicPtr<libc::c_char> = AtomicPtr::new(std::ptr::null_mut());
+static HEADER: AtomicPtr<Header> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What this process knows of its segment, for one thread at a time.
+pub struct State {
+    pub segment: Option<Segment>,
+    /// The parent's, in a child of fork that has not marked anything yet.
+    inherited: Option<Segment>,
+    pub names: Option<Names>,
+    refused: bool,
+}
+
+/// A segment of ours.
+pub struct Segment {
+    memory: *mut u8,
+    path: PathBuf,
+    pub rings: Rings,
+}
+
+// SAFETY: the memory is mapped until it is unmapped in a child, which has one thread; what is in it is atomic, or
+// written under the lock.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    /// The header.
+    pub fn header(&self) -> &Header {
+        // SAFETY: the memory is mapped and begins with it.
+        unsafe { &*self.memory.cast::<Header>() }
+    }
+
+    /// A ring's entry.
+    pub fn entry(&self, ring: usize) -> *const Entry {
+        debug_assert!(ring < RINGS_MAX);
+        // SAFETY: the directory has this many entries, and is mapped.
+        unsafe { self.memory.add(DIRECTORY_AT).cast::<Entry>().add(ring) }
+    }
+
+    /// Where names are.
+    pub fn names(&self) -> *mut u8 {
+        // SAFETY: the names are mapped.
+        unsafe { self.memory.add(HEADER_BYTES) }
+    }
+
+    /// The file, opened anew: a descriptor that is kept can be closed, and be another's, without our knowing.
+    pub fn file(&self) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)
+    }
+}
+
+/// The state, for one thread at a time.
+pub fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether somebody records, or it is not known yet.
+#[inline]
+pub fn is_recording() -> bool {
+    // SAFETY: points to a static, or into a segment, which stays mapped as long as it is pointed to.
+    unsafe { (*RECORDING.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
+}
+
+/// Makes the segment, if there is none; whether somebody records.
+#[inline]
+pub fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed) || open()
+}
+
+#[cold]
+fn open() -> bool {
+    let mut state = state();
+    if state.segment.is_none() && !state.refused {
+        match make(&mut state) {
+            Ok(()) => OPEN.store(true, Ordering::Release),
+            Err(_) => {
+                state.refused = true;
+                RECORDING.store(&raw const CLOSED as *mut AtomicU32, Ordering::Release);
+            }
+        }
+    }
+    state.segment.as_ref().is_some_and(|segment| segment.header().recording.load(Ordering::Relaxed) != 0)
+}
+
+fn make(state: &mut State) -> io::Result<()> {
+    if std::env::var_os("STEPSCOPE_MARKS").is_some_and(|wanted| wanted == "0") {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    sweep();
+    let pid = std::process::id();
+    let nonce = clock::monotonic_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (&raw const STATE) as u64;
+    let path = Path::new(FOLDER).join(format!("{PREFIX}{pid}-{nonce:016x}"));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    let made = map_header(&file, state.names.as_ref().map_or(NAMES_STEP, |names| names.committed));
+    let memory = made.inspect_err(|_| drop(fs::remove_file(&path)))?;
+    let segment = Segment { memory, path, rings: Rings::default() };
+    write_header(memory.cast(), pid);
+    inherit(state, &segment);
+    // The magic last: with it, the segment is complete.
+    std::sync::atomic::fence(Ordering::Release);
+    // SAFETY: nobody else writes the header's first line.
+    unsafe { (*memory.cast::<Header>()).magic = *b"STEPMARK" };
+    TO_REMOVE.store(
+        system::path_to_remove(&segment.path).map_or(std::ptr::null_mut(), CString::into_raw),
+        Ordering::Release,
+    );
+    HEADER.store(memory.cast(), Ordering::Release);
+    RECORDING.store((&raw const segment.header().recording) as *mut AtomicU32, Ordering::Release);
+    state.segment = Some(segment);
+    static HOOKS: Once = Once::new();
+    // SAFETY: the functions live as long as the program, or until they are removed with the library they are in.
+    HOOKS.call_once(|| unsafe {
+        libc::atexit(at_exit);
+        libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
+    });
+    Ok(())
+}
+
+fn map_header(file: &File, names_committed: usize) -> io::Result<*mut u8> {
+    system::commit(file, 0, (HEADER_BYTES + names_committed) as u64)?;
+    file.set_len(RINGS_AT as u64)?;
+    system::map(file, 0, RINGS_AT)
+}
+
+fn write_header(header: *mut Header, pid: u32) {
+    let greeting = greeting();
+    // SAFETY: the memory is ours, and nobody reads it before the magic is written.
+    unsafe {
+        (*header).version = 1;
+        (*header).header_bytes = HEADER_BYTES as u32;
+        (*header).pid = pid;
+        (*header).clock = clock::choose();
+        (*header).process_start_ticks = system::start_ticks(pid).unwrap_or(0);
+        (*header).pid_namespace = system::pid_namespace();
+        (*header).created_ns = clock::monotonic_ns();
+        (*header).created_ticks = clock::now();
+        (*header).names_at = HEADER_BYTES as u64;
+        (*header).names_bytes = NAMES_BYTES as u64;
+        (*header).directory_at = DIRECTORY_AT as u64;
+        (*header).rings_max = RINGS_MAX as u64;
+        (*header).rings_at = RINGS_AT as u64;
+        (*header).ring_stride = ring::BYTES as u64;
+        (*header).ring_records = ring::RECORDS;
+        if let Some((recorder_pid, start_ticks, token)) = greeting {
+            (*header).recorder_pid = recorder_pid;
+            (*header).recorder_start_ticks = start_ticks;
+            (*header).recorder_token = token;
+            (*header).beat_ns = AtomicU64::new(clock::monotonic_ns());
+            (*header).recording = AtomicU32::new(1);
+        }
+    }
+}
+
+/// A recorder that launches a program says so in the environment: nothing is lost until it finds the segment.
+fn greeting() -> Option<(u32, u64, u64)> {
+    let text = std::env::var("STEPSCOPE_RECORDER").ok()?;
+    let mut parts = text.split(':');
+    let (pid, start_ticks) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let token = u64::from_str_radix(parts.next()?, 16).ok()?;
+    (system::start_ticks(pid) == Some(start_ticks)).then_some((pid, start_ticks, token))
+}
+
+/// A child of fork has the names that its parent had, by the same numbers, so that places need not ask again.
+fn inherit(state: &mut State, heir: &Segment) {
+    let Some(parent) = state.inherited.take() else {
+        state.names.get_or_insert_with(Names::default);
+        return;
+    };
+    let used = state.names.as_ref().map_or(0, |names| names.used);
+    // SAFETY: both hold names of this length, and are not the same.
+    unsafe { std::ptr::copy_nonoverlapping(parent.names(), heir.names(), used) };
+    heir.header().names_end.store(used as u64, Ordering::Release);
+    parent.rings.unmap();
+    // SAFETY: the child has one thread, which is here and not in the parent's rings.
+    unsafe { libc::munmap(parent.memory.cast(), RINGS_AT) };
+}
+
+/// The state, held by the thread that forks while it does, so that the child finds it whole.
+struct Forking(UnsafeCell<Option<MutexGuard<'static, State>>>);
+
+// SAFETY: only the thread that holds the lock reaches into it.
+unsafe impl Sync for Forking {}
+
+static FORKING: Forking = Forking(UnsafeCell::new(None));
+
+extern "C" fn before_fork() {
+    let state = state();
+    // SAFETY: we hold the lock.
+    unsafe { *FORKING.0.get() = Some(state) };
+}
+
+extern "C" fn in_parent() {
+    // SAFETY: the lock is still ours.
+    drop(unsafe { (*FORKING.0.get()).take() });
+}
+
+extern "C" fn in_child() {
+    // SAFETY: the lock is still ours, as we are the thread that forked.
+    let Some(mut state) = (unsafe { (*FORKING.0.get()).take() }) else { return };
+    let parents = state.segment.take();
+    state.inherited = parents.or(state.inherited.take());
+    ring::forget_thread();
+    OPEN.store(false, Ordering::Relaxed);
+    TO_REMOVE.store(std::ptr::null_mut(), Ordering::Relaxed);
+    HEADER.store(std::ptr::null_mut(), Ordering::Relaxed);
+    if RECORDING.load(Ordering::Relaxed).cast_const() != &raw const CLOSED {
+        RECORDING.store(&raw const UNOPENED as *mut AtomicU32, Ordering::Release);
+    }
+}
+
+/// The program ends, or the library that this copy is in is unloaded. Other threads may still be marking, so what they
+/// write to stays.
+extern "C" fn at_exit() {
+    RECORDING.store(&raw const CLOSED as *mut AtomicU32, Ordering::Release);
+    let (header, path) = (HEADER.load(Ordering::Acquire), TO_REMOVE.load(Ordering::Acquire));
+    if header.is_null() || path.is_null() {
+        return;
+    }
+    // SAFETY: both are set once, together, and stay.
+    unsafe {
+        (*header).ended.store(1, Ordering::Relaxed);
+        if (*header).recording.load(Ordering::Relaxed) == 0 {
+            libc::unlink(path);
+        }
+    }
+}
+
+/// A recorder that was killed leaves its flag up.
+pub fn look_for_recorder(header: &Header) {
+    let silent_ns = clock::monotonic_ns().saturating_sub(header.beat_ns.load(Ordering::Relaxed));
+    if silent_ns > BEAT_NS {
+        header.recording.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Removes segments of processes that died without a recorder.
+fn sweep() {
+    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok());
+        if pid.is_some_and(system::is_dead) && is_abandoned(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path) else {
+        return false;
+    };
+    let mut header = [0; size_of::<Header>()];
+    if file.read_exact_at(&mut header, 0).is_err() {
+        return false;
+    }
+    let number = |at: usize, bytes: usize| {
+        let bytes = &header[at..at + bytes];
+        bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let recorder = (number(64, 4) != 0).then(|| number(68, 4) as u32);
+    number(32, 8) == system::pid_namespace() && recorder.is_none_or(system::is_dead) && system::lock(&file)
+}
