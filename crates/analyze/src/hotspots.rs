@@ -17,6 +17,10 @@
 //! credited 27 points of hash-table time to a function that had caused 0.2 of them (erratum 2), because it looked
 //! at leaves and guessed the caller. [`edges`] names both ends: the owned function and the leaf it was paid for.
 //!
+//! Where simulation steps are known, each of the three is also given *per step*: of the samples that [belong to a step](crate::steps)
+//! alone, divided by the number of steps; beside it the blocked time per step that is attributed to the function, since what
+//! a step waits for is no less its time than what it computes.
+//!
 //! The count of a row is the number of samples behind its inclusive weight, missing for events whose weights were summed
 //! before they were imported (erratum 1).
 //!
@@ -28,11 +32,12 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Capture, Column, FrameId, Table, Value};
+use stepscope_model::{Capture, Column, FrameId, Kind, Table, Value};
 
 use crate::functions::{FunctionId, Functions, NO_STACK};
 use crate::prose::ownership_note;
 use crate::select::Selection;
+use crate::steps::Loops;
 use crate::weights::{Amount, StackWeights};
 use crate::{columns, prose};
 
@@ -143,13 +148,89 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
     let mut hotspots = Hotspots::of_weights(selection, &weights);
     hotspots.sort(functions, options.order);
     let places = hottest_places(selection, &weights);
-    let mut table = Table::new("hotspots", title(selection), table_columns(selection));
+    let per_step = PerStep::of(selection);
+    let mut columns = table_columns(selection);
+    columns.extend(per_step.iter().flat_map(|_| per_step_columns(selection)));
+    let mut table = Table::new("hotspots", title(selection), columns);
     let is_owned = |cost: &Cost| cost.function.is_some_and(|id| functions.get(id).owned);
     for cost in hotspots.costs.iter().filter(|cost| options.rows == Rows::All || is_owned(cost)) {
-        table.push(row(selection, &hotspots, cost, &places));
+        let mut row = row(selection, &hotspots, cost, &places);
+        row.extend(per_step.iter().flat_map(|per_step| per_step.values(cost.function, functions.ownership_known())));
+        table.push(row);
     }
     table.notes = notes(selection, &hotspots);
+    table.notes.extend(per_step.map(|per_step| per_step.note(selection)));
     table
+}
+
+/// Weights of the samples and waits that belong to steps, by function; the last one is that of what has no stack.
+struct PerStep {
+    steps: u64,
+    loops: usize,
+    total: u128,
+    own: Vec<u128>,
+    inclusive: Vec<u128>,
+    attributed: Vec<u128>,
+    /// Absent where context switches were not recorded.
+    blocked: Option<Vec<u128>>,
+}
+
+impl PerStep {
+    /// `None` where no steps are known, or the samples have no times.
+    fn of(selection: &Selection<'_>) -> Option<Self> {
+        let loops = Loops::of(selection)?;
+        if selection.samples().any(|sample| sample.time_ns.is_none()) {
+            return None;
+        }
+        let (capture, functions) = (selection.capture(), selection.functions());
+        let samples = loops.sample_weights(selection);
+        let with = |sums: Vec<Amount>, weights: &StackWeights| -> Vec<u128> {
+            sums.into_iter().chain([weights.no_stack]).map(|amount| amount.weight).collect()
+        };
+        let blocked = selection.has_switches().then(|| loops.blocked_weights(selection));
+        Some(Self {
+            steps: loops.main().count() as u64,
+            loops: loops.count(),
+            total: samples.total().weight,
+            own: with(samples.self_by_function(capture, functions), &samples),
+            inclusive: with(samples.inclusive_by_function(capture, functions), &samples),
+            attributed: samples.attributed_by_function(functions).into_iter().map(|amount| amount.weight).collect(),
+            blocked: blocked.map(|blocked| with(blocked.credited_by_function(functions), &blocked)),
+        })
+    }
+
+    fn values(&self, function: Option<FunctionId>, ownership_known: bool) -> [Value; 4] {
+        let row = function.map_or(self.own.len() - 1, FunctionId::index);
+        let per_step = |weight: u128| weight as f64 / self.steps as f64;
+        let attributed = if ownership_known { Some(self.attributed.get(row).copied().unwrap_or(0)) } else { None };
+        [
+            per_step(self.own[row]).into(),
+            per_step(self.inclusive[row]).into(),
+            attributed.map(per_step).into(),
+            self.blocked.as_ref().map(|blocked| per_step(blocked[row])).into(),
+        ]
+    }
+
+    fn note(&self, selection: &Selection<'_>) -> String {
+        let unit = selection.event().map_or("", |event| event.unit.as_str());
+        let weight = prose::weight((self.total as f64 / self.steps as f64).round() as u128, unit);
+        let own = if self.loops > 1 { ", each thread by those of its own loop" } else { "" };
+        format!("Per step: {weight} over {} steps{own}.", prose::count(self.steps))
+    }
+}
+
+fn per_step_columns(selection: &Selection<'_>) -> [Column; 4] {
+    let unit = selection.event().map_or("", |event| event.unit.as_str());
+    let kind = columns::weight("", unit, "").kind;
+    let kind = if kind == Kind::Count { Kind::Number } else { kind };
+    let weight = |name: &str, doc: &str| Column::new(name, kind, format!("{unit}/step"), doc);
+    let blocked = "Blocked time per simulation step that is attributed to the function, of all selected threads (to the nearest function of the program, where nothing is owned).";
+    [
+        weight("self_per_step", "Self weight per simulation step, of samples that belong to one.").essential(),
+        weight("inclusive_per_step", "Inclusive weight per simulation step.").detail(),
+        weight("attributed_per_step", "Attributed weight per simulation step."),
+        Column::new("blocked_per_step", Kind::Duration, "ns/step", blocked),
+    ]
 }
 
 fn title(selection: &Selection<'_>) -> String {
@@ -540,6 +621,31 @@ mod tests {
         );
         let table = hotspots(&capture, Order::Inclusive);
         assert_eq!(cells(&table, &["function", "source"])[0], "step | a.cc:20");
+    }
+
+    #[test]
+    fn where_steps_are_known_costs_are_per_step_too() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .lived("main", 0..1_000, None)
+            .steps("main", 100, 100, 4, 1)
+            .folded(
+                Event::sampled("cpu-clock", "ns"),
+                "@50 main;gz::Load 900\n@150 main;gz::Step;find 40\n@250 main;gz::Step 20",
+            )
+            .blocked("main", 420..620, "gz::Step;gz::Pause;nanosleep")
+            .capture;
+        let table = hotspots(&capture, Order::SelfWeight);
+        assert_eq!(
+            cells(
+                &table,
+                &["function", "self", "self_per_step", "inclusive_per_step", "attributed_per_step", "blocked_per_step"]
+            ),
+            ["gz::Load | 900 | 0 | 0 | 0 | 0", "find | 40 | 10 | 10 | 0 | 0", "gz::Step | 20 | 5 | 15 | 15 | 0",]
+        );
+        assert_eq!(table.notes.last().unwrap(), "Per step: 15 ns over 4 steps.");
+        let stepless = hotspots(&drawn::folded("main;a 1"), Order::SelfWeight);
+        assert_eq!(stepless.column("self_per_step"), None);
     }
 
     #[test]
