@@ -6,7 +6,26 @@ import { KINDS, type Colours, type Frame, type Tree } from "./tree.ts";
 export interface LegendEntry {
   className: string;
   name: string;
-  weight: number;
+  /** Absent where a colour tells of changes. */
+  weight?: number;
+}
+
+/** From which share of the whole on a change has the strength 1, 2 or 3. As in palette.rs. */
+const STRENGTHS = [0.002, 0.01, 0.05];
+
+const CHANGES = [
+  ["more3", "5 % of the whole more"],
+  ["more2", "1 % more"],
+  ["more1", "0.2 % more"],
+  ["same", "the same"],
+  ["less1", "0.2 % less"],
+  ["less2", "1 % less"],
+  ["less3", "5 % less"],
+] as const;
+
+function changeClass(share: number): string {
+  const strength = STRENGTHS.filter((least) => Math.abs(share) >= least).length;
+  return CHANGES[share > 0 ? 3 - strength : 3 + strength][0];
 }
 
 /** Gives frames of one tree their colours. */
@@ -21,15 +40,17 @@ export class Painter {
     this.modules = new Map(tree.modules.map((module, rank) => [module, `m${rank}`]));
   }
 
-  /** Classes of a frame's rectangle. */
-  classOf(frame: Frame): string {
+  /** Classes of a node's rectangle. */
+  classOf(node: number): string {
+    const frame = this.tree.frameOf(node);
+    if (this.colours === "difference") return changeClass(this.tree.change(node));
     const shade = frame.shade ? ` s${frame.shade}` : "";
     return `${this.hue(frame)}${shade}${this.isQuiet(frame) ? " q" : ""}`;
   }
 
   /** Whether a frame steps back, because it is not owned and others are. */
   isQuiet(frame: Frame): boolean {
-    return this.tree.hasOwned && !frame.owned && frame.kind !== "group";
+    return this.colours !== "difference" && this.tree.hasOwned && !frame.owned && frame.kind !== "group";
   }
 
   private hue(frame: Frame): string {
@@ -40,6 +61,7 @@ export class Painter {
 
   /** The colours that occur, with their shares of the self weight. */
   legend(): LegendEntry[] {
+    if (this.colours === "difference") return CHANGES.map(([className, name]) => ({ className, name }));
     const weights = new Map<string, number>();
     for (let node = 0; node < this.tree.size; node++) {
       const frame = this.tree.frameOf(node);

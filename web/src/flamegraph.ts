@@ -6,7 +6,7 @@ import { html, svg } from "./elements.ts";
 import { columnsOf, cut, fit, formsOf, type Forms } from "./label.ts";
 import { nodeAt, ROW, rowCount, visit, firstDepth, type Zoom } from "./layout.ts";
 import { exactly, matchedWeight, matches, search, type Hits } from "./search.ts";
-import type { Colours, Frame, Growth, Tree } from "./tree.ts";
+import type { Colours, Frame, Growth, Side, Tree } from "./tree.ts";
 import { percent, weight } from "./units.ts";
 
 /** From this width on a frame is an element of its own; narrower ones of one colour share a path. In pixels. */
@@ -26,6 +26,7 @@ const KEYS: [keys: string, effect: string][] = [
   ["Shift+click, s", "search for all calls of the function"],
   ["f", "flip: root below or above"],
   ["c", "colours: kind of code or module"],
+  ["w", "widths: of one tree or the other, in a difference"],
 ];
 
 /** Where a flame graph stands: it may be all there is, or one of several things in a page. */
@@ -59,6 +60,7 @@ export class FlameGraph {
   private readonly help = html("div", { class: "fg-help", hidden: true });
   private readonly flipButton = html("button", { type: "button", title: "Root below or above (f)" }, "Flip");
   private readonly colourButton = html("button", { type: "button", title: "What colours tell (c)" });
+  private readonly widthButton = html("button", { type: "button", title: "Whose weights give the widths (w)" });
 
   private growth: Growth;
   private painter: Painter;
@@ -115,6 +117,8 @@ export class FlameGraph {
     const helpButton = html("button", { type: "button", title: "Keys", "aria-label": "Keys" }, "?");
     helpButton.addEventListener("click", () => this.toggleHelp());
     const tools = html("div", { class: "fg-tools" }, this.matched, this.input, this.colourButton, this.flipButton, helpButton);
+    if (this.tree.sides) this.colourButton.before(this.widthButton);
+    this.showWidths();
     const heading = html("div", { class: "fg-heading" }, html(this.setting === "alone" ? "h1" : "h4", {}, title), html("p", {}, subtitle));
     this.help.append(
       html("dl", {}, ...KEYS.flatMap(([keys, effect]) => [html("dt", {}, keys), html("dd", {}, effect)])),
@@ -137,6 +141,7 @@ export class FlameGraph {
   private listen(): void {
     this.flipButton.addEventListener("click", () => this.flip());
     this.colourButton.addEventListener("click", () => this.switchColours());
+    this.widthButton.addEventListener("click", () => this.switchWidths());
     this.input.addEventListener("input", () => {
       this.setPattern(this.input.value);
       this.remember("same");
@@ -181,9 +186,25 @@ export class FlameGraph {
   }
 
   private switchColours(): void {
-    this.painter = new Painter(this.tree, this.painter.colours === "kind" ? "module" : "kind");
+    const choices: Colours[] = this.tree.sides ? ["difference", "kind", "module"] : ["kind", "module"];
+    const next = choices[(choices.indexOf(this.painter.colours) + 1) % choices.length];
+    this.painter = new Painter(this.tree, next);
     this.showLegend();
     this.draw();
+  }
+
+  private switchWidths(): void {
+    this.tree.turn();
+    // What is zoomed to may have no width in the other tree.
+    while (this.zoomed !== 0 && !(this.tree.total[this.zoomed] > 0)) this.zoomed = this.tree.parent[this.zoomed];
+    this.showWidths();
+    this.remember("same");
+    this.layOut();
+  }
+
+  private showWidths(): void {
+    const { sides, widths } = this.tree;
+    if (sides) this.widthButton.textContent = `Widths: ${sides[widths].name}`;
   }
 
   private toggleHelp(): void {
@@ -242,6 +263,9 @@ export class FlameGraph {
         break;
       case "f":
         this.flip();
+        break;
+      case "w":
+        this.switchWidths();
         break;
       case "c":
         this.switchColours();
@@ -419,10 +443,9 @@ export class FlameGraph {
   }
 
   private classes(node: number): string {
-    const frame = this.tree.frameOf(node);
     const hit = this.hits?.frames[this.tree.frame[node]] ? " hit" : "";
     const caller = this.tree.depth[node] < this.tree.depth[this.zoomed] ? " fg-caller" : "";
-    return this.painter.classOf(frame) + hit + caller;
+    return this.painter.classOf(node) + hit + caller;
   }
 
   private label(node: number, x: number, width: number, top: number): SVGTextElement | undefined {
@@ -517,6 +540,7 @@ export class FlameGraph {
   /** Total and self weight of a node, with their shares. */
   private figures(node: number): HTMLElement {
     const { tree, zoomed } = this;
+    if (tree.sides) return this.compared(node, tree.sides);
     const inZoom = zoomed !== 0 && node >= zoomed && node < tree.end[zoomed];
     const share = (value: number, root: number) => `${percent((100 * value) / (tree.total[root] || 1))} %`;
     const row = (head: string, value: number) =>
@@ -537,9 +561,28 @@ export class FlameGraph {
     );
   }
 
+  /** Total and self weight of a node in both trees. */
+  private compared(node: number, [now, base]: readonly [Side, Side]): HTMLElement {
+    const { unit } = this.tree;
+    const row = (head: string, of: (side: Side) => number) => {
+      const [value, before] = [of(now), of(base)];
+      const sign = value > before ? "+" : value < before ? "\u2212" : "";
+      const ratio = before > 0 ? `${(value / before).toFixed(2)} x` : value > 0 ? "new" : "";
+      const cells = [weight(value, unit), weight(before, unit), sign + weight(Math.abs(value - before), unit), ratio];
+      return html("tr", {}, html("th", { scope: "row" }, head), ...cells.map((cell) => html("td", {}, cell)));
+    };
+    const heads = ["", now.name, base.name, "difference", "ratio"];
+    return html(
+      "table",
+      { class: "fg-figures" },
+      html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head)))),
+      html("tbody", {}, row("total", ({ total }) => total[node]), row("self", ({ own }) => own[node])),
+    );
+  }
+
   private showLegend(): void {
     const { colours } = this.painter;
-    this.colourButton.textContent = colours === "kind" ? "Colours: kind" : "Colours: module";
+    this.colourButton.textContent = `Colours: ${colours}`;
     let legend = this.legends.get(colours);
     if (!legend) {
       legend = this.makeLegend();
@@ -553,10 +596,10 @@ export class FlameGraph {
     const entries = this.painter.legend().map(({ className, name, weight: value }) =>
       html(
         "li",
-        { title: `${name}: ${weight(value, this.tree.unit)} of self weight` },
+        value === undefined ? {} : { title: `${name}: ${weight(value, this.tree.unit)} of self weight` },
         svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, svg("rect", { class: className, width: 12, height: 12, rx: 2 })),
         name,
-        html("span", {}, `${percent((100 * value) / whole)} %`),
+        value === undefined ? undefined : html("span", {}, `${percent((100 * value) / whole)} %`),
       ),
     );
     return html("ul", { "aria-label": "Colours, with their shares of self weight" }, ...entries);

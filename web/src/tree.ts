@@ -16,17 +16,27 @@ export interface Data {
   frames: string;
   nodes: string;
   gaps: string;
+  /** What the tree is compared with, in a difference. */
+  compared?: { name: string; baseName: string; own: string };
 }
 
 /** Where the callees of a frame are drawn: above it (a flame graph) or below (an icicle graph). */
 export type Growth = "up" | "down";
 
 /** What colours tell. */
-export type Colours = "kind" | "module";
+export type Colours = "kind" | "module" | "difference";
 
 /** What kind of code a frame is, in the order of their codes. */
 export const KINDS = ["group", "native", "runtime", "allocator", "kernel", "python", "unknown"] as const;
 export type Kind = (typeof KINDS)[number];
+
+/** The weights of one of two trees on the same nodes. */
+export interface Side {
+  /** What the weights are of. */
+  name: string;
+  own: Float64Array;
+  total: Float64Array;
+}
 
 /** A function at a place, shared by all nodes that stand for it. */
 export interface Frame {
@@ -64,11 +74,15 @@ export class Tree {
   readonly parent: Uint32Array;
   readonly end: Uint32Array;
   /** Weight of the samples that end in the node. */
-  readonly own: Float64Array;
+  own: Float64Array;
   /** Weight of the samples that pass through it. */
-  readonly total: Float64Array;
+  total: Float64Array;
   /** Weight to the left of it. */
-  readonly start: Float64Array;
+  start: Float64Array;
+  /** Of a difference: the tree that is asked about, and what it is compared with. */
+  readonly sides: readonly [Side, Side] | undefined;
+  /** Of a difference: whose weights frames are as wide as. */
+  widths: 0 | 1 = 0;
 
   constructor(data: Data) {
     if (data.version !== 1) throw new Error(`This script reads trees of version 1, not ${data.version}.`);
@@ -92,8 +106,33 @@ export class Tree {
     this.end = new Uint32Array(this.size);
     this.start = new Float64Array(this.size);
     addGaps(data.gaps, this.total);
-    this.sum();
+    this.sum(this.total);
     this.place();
+    if (data.compared) {
+      const { name, baseName, own: text } = data.compared;
+      const own = readWeights(text, this.size);
+      const total = Float64Array.from(own);
+      this.sum(total);
+      this.sides = [
+        { name, own: this.own, total: this.total },
+        { name: baseName, own, total },
+      ];
+    }
+  }
+
+  /** Makes frames as wide as the weights of the other tree. */
+  turn(): void {
+    if (!this.sides) return;
+    this.widths = this.widths === 0 ? 1 : 0;
+    ({ own: this.own, total: this.total } = this.sides[this.widths]);
+    this.place();
+  }
+
+  /** How much more a node weighs in the tree that is asked about, as a part of the larger whole: -1 to 1. */
+  change(node: number): number {
+    if (!this.sides) return 0;
+    const [now, base] = this.sides;
+    return (now.total[node] - base.total[node]) / (Math.max(now.total[0], base.total[0]) || 1);
   }
 
   /** The frame that a node stands for. */
@@ -143,18 +182,19 @@ export class Tree {
   }
 
   /** Adds each node's total to its parent's, from the last node to the first. */
-  private sum(): void {
+  private sum(total: Float64Array): void {
     this.end.fill(0);
     for (let node = this.size - 1; node >= 0; node--) {
       if (this.end[node] === 0) this.end[node] = node + 1;
       if (node === 0) break;
       const parent = this.parent[node];
-      this.total[parent] += this.total[node];
+      total[parent] += total[node];
       if (this.end[parent] === 0) this.end[parent] = this.end[node];
     }
   }
 
   private place(): void {
+    this.start = new Float64Array(this.size);
     const cursor = new Float64Array(this.size);
     for (let node = 1; node < this.size; node++) {
       const parent = this.parent[node];
@@ -208,6 +248,13 @@ function readNodes(text: string) {
     parent: Uint32Array.from(parent),
     own: Float64Array.from(own),
   };
+}
+
+function readWeights(text: string, size: number): Float64Array {
+  const numbers = new Numbers(text);
+  const weights = new Float64Array(size);
+  for (let node = 0; node < size && !numbers.done; node++) weights[node] = numbers.next();
+  return weights;
 }
 
 function addGaps(text: string, total: Float64Array): void {

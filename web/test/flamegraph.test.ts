@@ -1,8 +1,9 @@
 // Standalone flame graphs, as a reader uses them.
 
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { browserTest, written } from "./browser.ts";
+import { browserTest, saved, written } from "./browser.ts";
 
 const STACKS = `
 main;main;gz::Run;gz::Step;solve 50
@@ -179,4 +180,51 @@ browserTest("of very many frames only those in view are drawn", async (page) => 
   await page.fill(".fg-search", "^h49999$");
   await page.keyboard.press("Enter");
   assert.equal(await page.textContent(".fg-name"), "h49999");
+});
+
+const TYPICAL = `
+main;main;gz::Run;gz::Step;solve 50
+main;main;gz::Load 15
+main;main;gz::Idle 20
+worker;poll 11
+`;
+
+let difference: string | undefined;
+const compared = () => {
+  const base = fileURLToPath(saved("typical.folded", TYPICAL.trim() + "\n"));
+  return (difference ??= written("folded_to_svg", "difference.svg", STACKS.trim() + "\n", "--base", base));
+};
+
+/** The classes of a frame with this label. */
+async function classOf(page: Page, label: string): Promise<string | null> {
+  const rectangle = (label: string) =>
+    [...document.querySelectorAll(".fg-canvas text.t")].find((text) => text.textContent === label)?.previousElementSibling?.getAttribute("class") ?? null;
+  return page.evaluate(rectangle, label);
+}
+
+browserTest("in a difference, what weighs more is orange, what weighs the same is grey, and nothing is quiet", async (page) => {
+  await page.goto(compared());
+  assert.equal(await classOf(page, "malloc"), "more3");
+  assert.equal(await classOf(page, "gz::Step"), "more3");
+  assert.equal(await classOf(page, "solve"), "same");
+  assert.equal(await classOf(page, "worker"), "less2");
+  assert.equal(await classOf(page, "gz::Idle"), null, "it weighs nothing in the tree that gives the widths");
+});
+
+browserTest("the widths can be those of the other tree, where what vanished is seen", async (page) => {
+  await page.goto(compared());
+  near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
+  await page.locator("button", { hasText: "Widths: slow" }).click();
+  near(await widthOf(page, "solve"), (await canvasWidth(page)) * (50 / 96));
+  assert.equal(await classOf(page, "gz::Idle"), "less3");
+  assert.equal(await classOf(page, "malloc"), null);
+  await page.locator("button", { hasText: "Widths: typical" }).click();
+  assert.equal(await classOf(page, "gz::Idle"), null);
+});
+
+browserTest("details of a difference tell both weights, how much more, and how many times", async (page) => {
+  await page.goto(compared());
+  await click(page, "gz::Step");
+  const rows = await page.locator(".fg-figures tbody tr").allTextContents();
+  assert.deepEqual(rows, ["total75 cycles50 cycles+25 cycles1.50 x", "self0 cycles0 cycles0 cycles"]);
 });

@@ -33,4 +33,4 @@ pub use info::{
     CaptureInfo, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase, RecordingCost, SCHEMA,
 };
 pub use table::{Column, Importance, Kind, Row, Table, Value};
-pub use tree::{CallNode, CallTree, FrameKind};
+pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference};

@@ -1,5 +1,6 @@
-//! [`CallTree`]: what flame graphs draw.
+//! [`CallTree`]: what flame graphs draw; [`TreeDifference`]: two of them as one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A weighed call tree, made by an analysis and drawn by a view.
@@ -74,5 +75,154 @@ impl FrameKind {
             FrameKind::Python => "python",
             FrameKind::Unknown => "unknown",
         }
+    }
+}
+
+/// Two call trees on the same nodes, to be drawn as one: what is asked about, and what it is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeDifference {
+    /// The tree that is asked about. Nodes that only the other has are in it and weigh nothing.
+    pub tree: CallTree,
+    /// What each node of it weighs in the other tree.
+    pub base: Vec<BaseWeight>,
+    /// What the weights of `tree` are of, e.g. `slow steps`.
+    pub name: String,
+    /// What those of `base` are of, e.g. `typical steps`.
+    pub base_name: String,
+}
+
+/// What a node weighs in the tree that another is compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BaseWeight {
+    /// Weight of the samples that pass through here.
+    pub total: u64,
+    /// Weight of the samples that end here.
+    pub own: u64,
+}
+
+/// A node by its path: the caller's node, its name and its module.
+type Step = (Option<u32>, Arc<str>, Arc<str>);
+
+impl TreeDifference {
+    /// The nodes of both trees, matched by the names and modules on their paths. Title, unit and direction are the
+    /// first's.
+    pub fn of((name, tree): (&str, &CallTree), (base_name, base): (&str, &CallTree)) -> Self {
+        let mut nodes: Vec<CallNode> = Vec::with_capacity(tree.nodes.len());
+        let mut weights: Vec<BaseWeight> = Vec::with_capacity(tree.nodes.len());
+        let mut known: HashMap<Step, u32> = HashMap::new();
+        let mut place = |node: &CallNode, parent: Option<u32>, weights: &mut Vec<BaseWeight>| {
+            *known.entry((parent, node.name.clone(), node.module.clone())).or_insert_with(|| {
+                nodes.push(CallNode { parent, total: 0, own: 0, ..node.clone() });
+                weights.push(BaseWeight::default());
+                nodes.len() as u32 - 1
+            })
+        };
+        let mut join = |of: &CallTree, weights: &mut Vec<BaseWeight>| -> Vec<u32> {
+            let mut here: Vec<u32> = Vec::with_capacity(of.nodes.len());
+            for node in &of.nodes {
+                let parent = node.parent.map(|parent| here[parent as usize]);
+                here.push(place(node, parent, weights));
+            }
+            here
+        };
+        let (of_tree, of_base) = (join(tree, &mut weights), join(base, &mut weights));
+        for (node, &here) in tree.nodes.iter().zip(&of_tree) {
+            let joined = &mut nodes[here as usize];
+            (joined.total, joined.own) = (joined.total + node.total, joined.own + node.own);
+        }
+        for (node, &here) in base.nodes.iter().zip(&of_base) {
+            let weight = &mut weights[here as usize];
+            (weight.total, weight.own) = (weight.total + node.total, weight.own + node.own);
+        }
+        let order = in_order_of_names(&nodes);
+        let mut number = vec![0; nodes.len()];
+        (order.iter().zip(0..)).for_each(|(&node, position)| number[node as usize] = position);
+        let ordered = order.iter().map(|&node| {
+            let node = &nodes[node as usize];
+            CallNode { parent: node.parent.map(|parent| number[parent as usize]), ..node.clone() }
+        });
+        Self {
+            tree: CallTree { nodes: ordered.collect(), ..tree.clone() },
+            base: order.iter().map(|&node| weights[node as usize]).collect(),
+            name: name.to_owned(),
+            base_name: base_name.to_owned(),
+        }
+    }
+}
+
+/// Nodes so that each is followed by its subtree, siblings by name and module.
+fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    for (node, index) in nodes.iter().zip(0_u32..) {
+        if let Some(parent) = node.parent {
+            children[parent as usize].push(index);
+        }
+    }
+    let mut order = Vec::with_capacity(nodes.len());
+    let mut waiting = if nodes.is_empty() { Vec::new() } else { vec![0_u32] };
+    while let Some(index) = waiting.pop() {
+        order.push(index);
+        let mut below = std::mem::take(&mut children[index as usize]);
+        // From the last to the first: they are taken from the end.
+        below.sort_by(|&a, &b| {
+            let name = |index: u32| (&nodes[index as usize].name, &nodes[index as usize].module);
+            name(b).cmp(&name(a))
+        });
+        waiting.extend(below);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of nodes given as name, parent and own weight.
+    fn tree(nodes: &[(&str, Option<u32>, u64)]) -> CallTree {
+        let node = |&(name, parent, own): &(&str, Option<u32>, u64)| CallNode {
+            parent,
+            name: name.into(),
+            module: "".into(),
+            source: "".into(),
+            kind: FrameKind::Native,
+            owned: false,
+            inlined: false,
+            total: own,
+            own,
+        };
+        let mut nodes: Vec<CallNode> = nodes.iter().map(node).collect();
+        for index in (1..nodes.len()).rev() {
+            let (parent, total) = (nodes[index].parent.unwrap() as usize, nodes[index].total);
+            nodes[parent].total += total;
+        }
+        CallTree { title: "t".into(), subtitle: "".into(), unit: "ns".into(), nodes, inverted: false }
+    }
+
+    #[test]
+    fn both_trees_are_on_the_same_nodes_with_their_own_weights() {
+        let slow = tree(&[("all", None, 0), ("run", Some(0), 5), ("decode", Some(1), 40)]);
+        let typical = tree(&[("all", None, 0), ("run", Some(0), 6), ("cached", Some(1), 3), ("gone", Some(0), 2)]);
+        let difference = TreeDifference::of(("slow", &slow), ("typical", &typical));
+        let rows: Vec<_> = (difference.tree.nodes.iter().zip(&difference.base))
+            .map(|(node, base)| (&*node.name, node.parent, node.total, node.own, base.total, base.own))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("all", None, 45, 0, 11, 0),
+                ("gone", Some(0), 0, 0, 2, 2),
+                ("run", Some(0), 45, 5, 9, 6),
+                ("cached", Some(2), 0, 0, 3, 3),
+                ("decode", Some(2), 40, 40, 0, 0),
+            ]
+        );
+    }
+
+    #[test]
+    fn recursion_stays_a_node_a_call() {
+        let deep = tree(&[("all", None, 0), ("f", Some(0), 1), ("f", Some(1), 1)]);
+        let difference = TreeDifference::of(("a", &deep), ("b", &tree(&[("all", None, 0), ("f", Some(0), 4)])));
+        assert_eq!(difference.tree.nodes.len(), 3);
+        assert_eq!(difference.base.iter().map(|base| base.own).collect::<Vec<_>>(), [0, 4, 0]);
     }
 }

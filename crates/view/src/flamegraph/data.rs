@@ -12,6 +12,7 @@
 //! | `modules` | the modules with colours of their own, as indices of `strings`, heaviest first |
 //! | `frames` | four numbers a frame: name, module, source (indices of `strings`), and `((kind * 3 + shade) * 2 + owned) * 2 + inlined` |
 //! | `nodes` | three numbers a node in drawing order: how many levels up from the last node's child, its frame, its own weight |
+//! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other |
 //! | `gaps` | two numbers for each node that is wider than its own weight and its children: nodes since the last such, the rest |
 //!
 //! Lists of numbers are strings in the alphabet of source maps ([`push_number`](crate::embed)). A node takes about
@@ -24,7 +25,7 @@ use stepscope_model::{CallNode, CallTree, FrameKind};
 
 use super::layout::Layout;
 use super::palette::{COLOURED_MODULES, KINDS, shade};
-use super::{Growth, Options};
+use super::{Growth, Options, Subject};
 use crate::embed::{push_json_string, push_number};
 
 /// Distinct strings, numbered in order of appearance.
@@ -104,7 +105,8 @@ pub(crate) fn heaviest_modules(tree: &CallTree) -> Vec<Arc<str>> {
 }
 
 /// The tree as the script reads it, safe inside a `<script>` of HTML or a CDATA section of XML.
-pub(crate) fn encode(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], options: &Options) -> String {
+pub(crate) fn encode(subject: &Subject<'_>, layout: &Layout, modules: &[Arc<str>], options: &Options) -> String {
+    let tree = subject.tree;
     let mut frames = Frames::new();
     let nodes = encode_nodes(tree, layout, &mut frames);
     let gaps = encode_gaps(tree, layout);
@@ -121,7 +123,8 @@ pub(crate) fn encode(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], opt
     json.push_str(",\"unit\":");
     push_json_string(&tree.unit, &mut json);
     json.push_str(&format!(",\"inverted\":{},\"growth\":\"{growth}\"", tree.inverted));
-    json.push_str(&format!(",\"colours\":\"{}\"", options.colours.name()));
+    json.push_str(&format!(",\"colours\":\"{}\"", options.colours.of(subject).name()));
+    push_compared(subject, layout, &mut json);
     json.push_str(",\"strings\":[");
     for (index, text) in frames.strings.texts.iter().enumerate() {
         json.push_str(if index == 0 { "" } else { "," });
@@ -133,6 +136,19 @@ pub(crate) fn encode(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], opt
     }
     json.push('}');
     json
+}
+
+fn push_compared(subject: &Subject<'_>, layout: &Layout, json: &mut String) {
+    let Some(difference) = subject.difference else { return };
+    json.push_str(",\"compared\":{\"name\":");
+    push_json_string(&difference.name, json);
+    json.push_str(",\"baseName\":");
+    push_json_string(&difference.base_name, json);
+    json.push_str(",\"own\":\"");
+    for &node in &layout.node {
+        push_number(subject.base(node as usize).unwrap_or_default().own, json);
+    }
+    json.push_str("\"}");
 }
 
 fn encode_nodes(tree: &CallTree, layout: &Layout, frames: &mut Frames) -> String {
@@ -173,11 +189,14 @@ fn encode_gaps(tree: &CallTree, layout: &Layout) -> String {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::TreeDifference;
+
     use super::*;
     use crate::flamegraph::fixture::tree;
 
     fn json_of(tree: &CallTree) -> serde_json::Value {
-        let json = encode(tree, &Layout::of(tree), &heaviest_modules(tree), &Options::default());
+        let subject = Subject { tree, difference: None };
+        let json = encode(&subject, &Layout::of(tree), &heaviest_modules(tree), &Options::default());
         serde_json::from_str(&json).unwrap()
     }
 
@@ -199,6 +218,19 @@ mod tests {
         let mut tree = tree(&[("all", None, 0), ("a", Some(0), 2), ("a", Some(0), 3)]);
         tree.nodes[2].name = Arc::from(String::from("a"));
         assert_eq!(json_of(&tree)["strings"], serde_json::json!(["", "all", "a"]));
+    }
+
+    #[test]
+    fn a_difference_has_the_other_trees_own_weights_in_drawing_order() {
+        let slow = tree(&[("all", None, 0), ("b", Some(0), 2), ("c", Some(1), 40)]);
+        let typical = tree(&[("all", None, 0), ("a", Some(0), 5), ("b", Some(0), 3)]);
+        let difference = TreeDifference::of(("slow", &slow), ("typical", &typical));
+        let subject = Subject::of(&difference);
+        let json = encode(&subject, &Layout::of(subject.tree), &[], &Options::of_difference());
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["colours"], "difference");
+        // all, a, b, c.
+        assert_eq!(json["compared"], serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA"}));
     }
 
     #[test]

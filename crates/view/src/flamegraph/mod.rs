@@ -23,7 +23,7 @@ mod picture;
 
 use std::io::{self, Write};
 
-use stepscope_model::CallTree;
+use stepscope_model::{BaseWeight, CallTree, TreeDifference};
 
 use crate::assets;
 use crate::embed::markup;
@@ -49,6 +49,11 @@ pub enum Growth {
 }
 
 impl Options {
+    /// How differences are drawn: by what changed.
+    pub fn of_difference() -> Self {
+        Self { colours: Colours::Difference, growth: None }
+    }
+
     pub(crate) fn growth_of(&self, tree: &CallTree) -> Growth {
         self.growth.unwrap_or(if tree.inverted { Growth::Down } else { Growth::Up })
     }
@@ -59,9 +64,48 @@ impl Options {
 /// # Errors
 /// Those of writing to `out`.
 pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    write(&Subject { tree, difference: None }, options, out)
+}
+
+/// Writes two trees as one differential flame graph: frames are as wide as in the tree that is asked about, or, at a
+/// switch, as in the other; colours tell which have more and which less. Frames that only one of the trees has are there
+/// when it gives the widths.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn write_difference_svg(difference: &TreeDifference, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    write(&Subject::of(difference), options, out)
+}
+
+/// What is drawn: a tree, and what it is compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub tree: &'a CallTree,
+    pub difference: Option<&'a TreeDifference>,
+}
+
+impl<'a> Subject<'a> {
+    pub fn of(difference: &'a TreeDifference) -> Self {
+        Self { tree: &difference.tree, difference: Some(difference) }
+    }
+
+    /// What a node weighs in the other tree.
+    pub fn base(&self, node: usize) -> Option<BaseWeight> {
+        self.difference.and_then(|difference| difference.base.get(node).copied())
+    }
+
+    /// Weight of the heavier of the wholes.
+    pub fn larger_whole(&self) -> u128 {
+        let whole = self.tree.nodes.first().map_or(0, |node| node.total);
+        u128::from(whole.max(self.base(0).unwrap_or_default().total))
+    }
+}
+
+fn write(subject: &Subject<'_>, options: &Options, out: &mut dyn Write) -> io::Result<()> {
+    let tree = subject.tree;
     let layout = Layout::of(tree);
     let modules = data::heaviest_modules(tree);
-    let picture = picture::draw(tree, &layout, &modules, options);
+    let picture = picture::draw(subject, &layout, &modules, options);
     write!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -78,6 +122,6 @@ pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io:
     )?;
     out.write_all(picture.elements.as_bytes())?;
     out.write_all(b"<script type=\"application/json\" class=\"flame-data\"><![CDATA[")?;
-    out.write_all(data::encode(tree, &layout, &modules, options).as_bytes())?;
+    out.write_all(data::encode(subject, &layout, &modules, options).as_bytes())?;
     write!(out, "]]></script>\n<script><![CDATA[{}]]></script>\n</svg>\n", assets::FLAMEGRAPH_JS)
 }

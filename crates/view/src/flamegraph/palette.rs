@@ -6,6 +6,7 @@
 
 use stepscope_model::{CallNode, FrameKind};
 
+use super::Subject;
 use crate::embed::append;
 
 /// What the colour of a frame tells.
@@ -16,13 +17,22 @@ pub enum Colours {
     Kind,
     /// The module; the six with the largest self weight have their own colours.
     Module,
+    /// How much more or less a frame weighs than in the tree that this one is compared with. Where there is none, the
+    /// kind.
+    Difference,
 }
 
 impl Colours {
+    /// These colours, or those by kind where there is no difference to show.
+    pub(crate) fn of(self, subject: &Subject<'_>) -> Self {
+        if self == Colours::Difference && subject.difference.is_none() { Colours::Kind } else { self }
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Colours::Kind => "kind",
             Colours::Module => "module",
+            Colours::Difference => "difference",
         }
     }
 }
@@ -32,6 +42,44 @@ pub(crate) const COLOURED_MODULES: usize = 6;
 
 /// Classes of the modules' colours, heaviest first; the last is that of all others.
 pub(crate) const MODULE_CLASSES: [&str; COLOURED_MODULES + 1] = ["m0", "m1", "m2", "m3", "m4", "m5", "mx"];
+
+/// Classes of differences, from much more to much less, and how much of the background is mixed into each. Orange is
+/// more, blue is less, grey is neither.
+const CHANGES: [(&str, Rgb, u16); 7] = [
+    ("more3", MORE, 0),
+    ("more2", MORE, 35),
+    ("more1", MORE, 65),
+    ("same", [0xa3, 0xad, 0xb9], 60),
+    ("less1", LESS, 65),
+    ("less2", LESS, 35),
+    ("less3", LESS, 0),
+];
+const MORE: Rgb = [0xe0, 0x6c, 0x00];
+const LESS: Rgb = [0x2b, 0x83, 0xd6];
+
+/// From which share of the whole on a difference has the strength 1, 2 or 3.
+const STRENGTHS: [f64; 3] = [0.002, 0.01, 0.05];
+
+/// Class of a frame that weighs `now`, and `before` in the other tree, where the larger whole weighs `whole`.
+pub(crate) fn change_class(now: u64, before: u64, whole: u128) -> &'static str {
+    let share = (now as f64 - before as f64) / (whole.max(1) as f64);
+    let strength = STRENGTHS.iter().filter(|&&least| share.abs() >= least).count();
+    let at = if share > 0.0 { 3 - strength } else { 3 + strength };
+    CHANGES[at].0
+}
+
+/// The legend of differences: classes and what they stand for.
+pub(crate) fn changes() -> [(&'static str, &'static str); 7] {
+    [
+        ("more3", "5 % of the whole more"),
+        ("more2", "1 % more"),
+        ("more1", "0.2 % more"),
+        ("same", "the same"),
+        ("less1", "0.2 % less"),
+        ("less2", "1 % less"),
+        ("less3", "5 % less"),
+    ]
+}
 
 /// Kinds in the order of their codes in the script's data and of legends.
 pub(crate) const KINDS: [FrameKind; 7] = [
@@ -102,6 +150,9 @@ impl Theme {
             let quiet = self.mixed(hue, self.quiet);
             append!(css, ".{class}{{fill:{clear}}}.q.{class}{{fill:{quiet}}}");
         }
+        for (class, hue, background) in CHANGES {
+            append!(css, ".{class}{{fill:{}}}", self.mixed(hue, background));
+        }
         css
     }
 }
@@ -128,6 +179,18 @@ mod tests {
         let kinds = KINDS.iter().map(|kind| kind.name());
         for class in kinds.chain(MODULE_CLASSES).chain(["owned"]) {
             assert_eq!(css.matches(&format!(".q.{class}{{fill:")).count(), 2, "{class}: light and dark");
+        }
+    }
+
+    #[test]
+    fn differences_are_as_strong_as_their_share_of_the_larger_whole() {
+        let class = |now, before| change_class(now, before, 1_000);
+        assert_eq!([class(151, 100), class(112, 100), class(103, 100)], ["more3", "more2", "more1"]);
+        assert_eq!([class(101, 100), class(100, 100), class(99, 100)], ["same", "same", "same"]);
+        assert_eq!([class(98, 100), class(90, 100), class(0, 100)], ["less1", "less2", "less3"]);
+        let css = style_sheet();
+        for (class, _) in changes() {
+            assert_eq!(css.matches(&format!(".{class}{{fill:")).count(), 2, "{class}: light and dark");
         }
     }
 

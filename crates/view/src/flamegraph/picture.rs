@@ -6,8 +6,8 @@ use std::sync::Arc;
 use stepscope_model::{CallNode, CallTree, FrameKind};
 
 use super::layout::Layout;
-use super::palette::{COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, kind_class, shade};
-use super::{Growth, Options};
+use super::palette::{COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, change_class, changes, kind_class, shade};
+use super::{Growth, Options, Subject};
 use crate::embed::{append, markup, push_coordinate};
 use crate::quantity::{percent, weight};
 use crate::shorten::{label, shorten};
@@ -38,15 +38,17 @@ pub(crate) struct Picture {
 }
 
 /// Draws the tree.
-pub(crate) fn draw(tree: &CallTree, layout: &Layout, modules: &[Arc<str>], options: &Options) -> Picture {
+pub(crate) fn draw(subject: &Subject<'_>, layout: &Layout, modules: &[Arc<str>], options: &Options) -> Picture {
+    let tree = subject.tree;
     let drawn = widest(layout);
     let rows = drawn.iter().map(|&position| layout.depth[position] + 1).max().unwrap_or(1);
     let height = HEADER + f64::from(rows) * ROW + FOOTER;
     let mut pen = Pen {
+        subject: *subject,
         tree,
         layout,
         modules,
-        colours: options.colours,
+        colours: options.colours.of(subject),
         growth: options.growth_of(tree),
         rows,
         has_owned: tree.nodes.iter().any(|node| node.owned),
@@ -91,6 +93,7 @@ fn pixels_per_weight(layout: &Layout) -> f64 {
 }
 
 struct Pen<'a> {
+    subject: Subject<'a>,
     tree: &'a CallTree,
     layout: &'a Layout,
     modules: &'a [Arc<str>],
@@ -144,7 +147,8 @@ impl Pen<'_> {
     }
 
     fn frame(&mut self, position: usize) {
-        let node = &self.tree.nodes[self.layout.node[position] as usize];
+        let number = self.layout.node[position] as usize;
+        let node = &self.tree.nodes[number];
         let scale = pixels_per_weight(self.layout);
         let x = MARGIN + self.layout.start[position] as f64 * scale;
         let width = self.layout.extent[position] as f64 * scale;
@@ -155,14 +159,14 @@ impl Pen<'_> {
         };
         let y = HEADER + f64::from(row) * ROW;
         if width < OWN_ELEMENT {
-            self.sliver(node, x, y, width);
+            self.sliver(number, x, y, width);
             return;
         }
         let quiet = if self.is_quiet(node) { " q" } else { "" };
         self.elements.push_str("<g><title>");
-        self.elements.push_str(&markup(&self.details(node)));
+        self.elements.push_str(&markup(&self.details(number)));
         self.elements.push_str("</title><rect class=\"");
-        let classes = self.classes(node);
+        let classes = self.classes(number);
         push_classes(classes, &mut self.elements);
         for (attribute, value) in
             [("\" x=\"", x), ("\" y=\"", y), ("\" width=\"", width - 1.0), ("\" height=\"", ROW - 1.0)]
@@ -178,8 +182,8 @@ impl Pen<'_> {
     }
 
     /// Adds a frame without a label to the path of its colour.
-    fn sliver(&mut self, node: &CallNode, x: f64, y: f64, width: f64) {
-        let classes = self.classes(node);
+    fn sliver(&mut self, number: usize, x: f64, y: f64, width: f64) {
+        let classes = self.classes(number);
         let path = self.slivers.entry(classes).or_default();
         // The background shows between neighbours.
         let shown = width * 0.75;
@@ -198,11 +202,16 @@ impl Pen<'_> {
         }
     }
 
-    fn classes(&self, node: &CallNode) -> Classes {
+    fn classes(&self, number: usize) -> Classes {
+        let node = &self.tree.nodes[number];
+        if let (Colours::Difference, Some(base)) = (self.colours, self.subject.base(number)) {
+            return (change_class(node.total, base.total, self.subject.larger_whole()), 0, false);
+        }
         (self.class(node), shade(&node.name), self.is_quiet(node))
     }
 
-    fn details(&self, node: &CallNode) -> String {
+    fn details(&self, number: usize) -> String {
+        let node = &self.tree.nodes[number];
         let unit = &self.tree.unit;
         let share = percent(node.total as f64 * 100.0 / self.layout.whole().max(1) as f64);
         let mut details = node.name.to_string();
@@ -210,11 +219,15 @@ impl Pen<'_> {
             append!(details, " ({})", node.module);
         }
         append!(details, ": {}, {share} %; self {}", weight(node.total, unit), weight(node.own, unit));
+        if let (Some(base), Some(difference)) = (self.subject.base(number), self.subject.difference) {
+            let (total, own) = (weight(base.total, unit), weight(base.own, unit));
+            append!(details, "; {}: {total}; self {own}", difference.base_name);
+        }
         details
     }
 
     fn is_quiet(&self, node: &CallNode) -> bool {
-        self.has_owned && !node.owned && node.kind != FrameKind::Group
+        self.has_owned && self.colours != Colours::Difference && !node.owned && node.kind != FrameKind::Group
     }
 
     fn class(&self, node: &CallNode) -> &'static str {
@@ -230,7 +243,12 @@ impl Pen<'_> {
     fn legend(&mut self, baseline: f64) {
         let mut x = MARGIN;
         for (class, name) in self.legend_entries() {
-            let quiet = if self.has_owned && class != "owned" && class != "group" { " q" } else { "" };
+            let quiet = if self.has_owned && self.colours != Colours::Difference && class != "owned" && class != "group"
+            {
+                " q"
+            } else {
+                ""
+            };
             append!(
                 self.elements,
                 "<rect class=\"{class}{quiet}\" x=\"{x}\" y=\"{}\" width=\"12\" height=\"12\" rx=\"2\"/>\n",
@@ -243,6 +261,9 @@ impl Pen<'_> {
 
     /// Classes and names of the colours that occur.
     fn legend_entries(&self) -> Vec<(&'static str, String)> {
+        if self.colours == Colours::Difference {
+            return changes().map(|(class, what)| (class, what.to_owned())).into();
+        }
         if self.colours == Colours::Module {
             let named =
                 self.modules.iter().zip(MODULE_CLASSES).map(|(name, class)| (class, shorten(name, 24).into_owned()));
@@ -274,7 +295,7 @@ mod tests {
     use crate::flamegraph::fixture::tree;
 
     fn drawn(tree: &CallTree) -> Picture {
-        draw(tree, &Layout::of(tree), &[], &Options::default())
+        draw(&Subject { tree, difference: None }, &Layout::of(tree), &[], &Options::default())
     }
 
     #[test]

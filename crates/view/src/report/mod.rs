@@ -31,7 +31,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use stepscope_model::{CallTree, Table};
+use stepscope_model::{CallTree, Table, TreeDifference};
 
 use crate::chart::Chart;
 use crate::flamegraph;
@@ -85,6 +85,8 @@ pub enum Block {
     Chart(Chart),
     /// A call tree as an interactive flame graph.
     FlameGraph(CallTree, flamegraph::Options),
+    /// Two call trees as a differential flame graph.
+    Difference(TreeDifference),
 }
 
 impl Report {
@@ -160,6 +162,13 @@ impl Section {
     #[must_use]
     pub fn flame_graph(mut self, tree: CallTree) -> Self {
         self.blocks.push(Block::FlameGraph(tree, flamegraph::Options::default()));
+        self
+    }
+
+    /// With two call trees, drawn as a differential flame graph.
+    #[must_use]
+    pub fn difference(mut self, difference: TreeDifference) -> Self {
+        self.blocks.push(Block::Difference(difference));
         self
     }
 

@@ -2,8 +2,6 @@
 
 use std::io::{self, Write};
 
-use stepscope_model::CallTree;
-
 use super::anchor::Anchors;
 use super::table::{push_figures, push_notes, push_table};
 use super::{Block, Report, Section, heat};
@@ -11,7 +9,7 @@ use crate::assets;
 use crate::chart::Chart;
 use crate::embed::{append, markup};
 use crate::flamegraph::layout::Layout;
-use crate::flamegraph::{self, data, palette};
+use crate::flamegraph::{self, Subject, data, palette};
 use crate::quantity::{grouped, weight};
 
 /// A section with its anchor and those of the sections within it.
@@ -118,6 +116,11 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
     );
     push_notes(&section.notes, &mut html);
     let mut graphs = 0;
+    let mut next_flame = || {
+        graphs += 1;
+        let number = if graphs == 1 { String::new() } else { graphs.to_string() };
+        format!("{anchor}/flame{number}")
+    };
     for block in &section.blocks {
         match block {
             Block::Figures(table) => push_figures(table, &mut html),
@@ -127,9 +130,11 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
             }
             Block::Chart(chart) => push_chart(chart, &mut html),
             Block::FlameGraph(tree, options) => {
-                graphs += 1;
-                let number = if graphs == 1 { String::new() } else { graphs.to_string() };
-                push_flame_graph(tree, options, &format!("{anchor}/flame{number}"), &mut html);
+                push_flame_graph(&Subject { tree, difference: None }, options, &next_flame(), &mut html);
+            }
+            Block::Difference(difference) => {
+                let options = flamegraph::Options::of_difference();
+                push_flame_graph(&Subject::of(difference), &options, &next_flame(), &mut html);
             }
         }
         out.write_all(html.as_bytes())?;
@@ -153,7 +158,8 @@ fn push_chart(chart: &Chart, html: &mut String) {
 }
 
 /// The tree's data, and what stands in the graph's place until it is drawn.
-fn push_flame_graph(tree: &CallTree, options: &flamegraph::Options, id: &str, html: &mut String) {
+fn push_flame_graph(subject: &Subject<'_>, options: &flamegraph::Options, id: &str, html: &mut String) {
+    let tree = subject.tree;
     let layout = Layout::of(tree);
     let modules = data::heaviest_modules(tree);
     let whole = u64::try_from(layout.whole()).unwrap_or(u64::MAX);
@@ -166,7 +172,7 @@ fn push_flame_graph(tree: &CallTree, options: &flamegraph::Options, id: &str, ht
         grouped(tree.nodes.len() as i128),
     );
     html.push_str("<script type=\"application/json\" class=\"flame-data\">");
-    html.push_str(&data::encode(tree, &layout, &modules, options));
+    html.push_str(&data::encode(subject, &layout, &modules, options));
     html.push_str("</script></div>\n");
 }
 
