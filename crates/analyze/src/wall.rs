@@ -24,10 +24,11 @@
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Capture, StackId, Table, ThreadId, Value, Wait, WaitState};
+use stepscope_model::{Capture, Column, Kind, StackId, Table, ThreadId, Value, Wait, WaitState};
 
 use crate::functions::{FunctionId, Functions, NO_STACK};
 use crate::select::{Selection, process_name};
+use crate::steps::Loops;
 use crate::wait_class::{self, WaitClass};
 use crate::wake_ups::WakeUps;
 use crate::weights::{blocked_ns, percent, runnable_ns};
@@ -371,7 +372,12 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     let mut rows: Vec<(Caller, Credit)> = credits.into_iter().collect();
     rows.sort_by_key(|(caller, credit)| (Reverse(credit.blocked), name(caller), module(functions, *caller)));
     let total: u128 = rows.iter().map(|(_, credit)| credit.blocked).sum();
+    let per_step = blocked_per_step(selection);
     let mut table = callers_table();
+    if per_step.is_some() {
+        let doc = "Of the time within simulation steps, per step.";
+        table.columns.insert(PER_STEP, Column::new("per_step", Kind::Duration, "ns/step", doc));
+    }
     for (caller, credit) in &rows {
         let mut row = match caller {
             Caller::Function(id) => columns::function_values(functions.get(*id), functions.ownership_known()).to_vec(),
@@ -385,6 +391,9 @@ pub fn callers(selection: &Selection<'_>) -> Table {
             credit.threads.len().into(),
         ]);
         row.extend(credit.classes.map(Value::from));
+        if let Some(per_step) = &per_step {
+            row.insert(PER_STEP, per_step.get(caller).copied().unwrap_or(0.0).into());
+        }
         table.push(row);
     }
     if !selection.has_switches() {
@@ -393,6 +402,23 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     let without = rows.iter().find(|(caller, _)| *caller == Caller::NoStack).map_or(0, |(_, credit)| credit.blocked);
     table.notes.extend(missing_stacks(selection, total, without));
     table
+}
+
+/// Place of the column after `share`.
+const PER_STEP: usize = 6;
+
+/// Blocked time within steps, per step, by caller; `None` where no steps are known.
+fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>> {
+    let loops = Loops::of(selection)?;
+    let weights = loops.blocked_weights(selection);
+    let steps = loops.main().count() as f64;
+    let mut sums: FxHashMap<Caller, f64> = FxHashMap::default();
+    for (node, amount) in weights.occupied() {
+        let caller = selection.functions().credited(node).map_or(Caller::NotOwned, Caller::Function);
+        *sums.entry(caller).or_default() += amount.weight as f64 / steps;
+    }
+    *sums.entry(Caller::NoStack).or_default() += weights.no_stack.weight as f64 / steps;
+    Some(sums)
 }
 
 fn module(functions: &Functions, caller: Caller) -> &str {
@@ -486,6 +512,24 @@ mod tests {
                 ]
             );
         });
+    }
+
+    #[test]
+    fn where_steps_are_known_blocked_time_is_per_step_too() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .lived("main", 0..1_000, None)
+            .steps("main", 200, 100, 4, 1)
+            .blocked_then_runnable("main", 100..320, 20, LOCK)
+            .blocked("main", 500..540, "")
+            .capture;
+        assert_eq!(
+            cells(
+                &drawn::selected(&capture, &["gz::"], callers),
+                &["function", "blocked", "share", "per_step", "waits"]
+            ),
+            ["gz::Queue::Push | 200 | 83.333333 | 25 | 1", "(no stack) | 40 | 16.666667 | 10 | 1"]
+        );
     }
 
     #[test]
