@@ -136,6 +136,11 @@ impl Marks {
         }
     }
 
+    /// Whether there are programs that leave marks.
+    pub fn are_made(&self) -> bool {
+        !self.segments.is_empty()
+    }
+
     /// Whether steps were marked.
     pub fn has_steps(&self) -> bool {
         self.steps > 0

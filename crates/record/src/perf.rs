@@ -1,5 +1,8 @@
 //! The kernel's perf events: opening them, reading their rings in the order of time.
 
+mod bpf;
+mod btf;
+mod gate;
 mod ring;
 mod tracepoint;
 
@@ -16,6 +19,8 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustc_hash::FxHashMap;
 
+use gate::Gate;
+pub(crate) use gate::WOKEN_AT;
 use ring::Ring;
 pub(crate) use tracepoint::Tracepoint;
 
@@ -55,8 +60,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether the event is made for what is to be recorded, also where all else observes the whole machine: stacks at
-    /// every switch and wake-up of other programs would fill the rings, however idle the recorded one is.
+    /// Whether the event is for what is to be recorded alone, also where all else observes the whole machine.
     fn is_of_the_tree(self) -> bool {
         matches!(self, Kind::SwitchStack | Kind::WakerStack)
     }
@@ -102,6 +106,15 @@ pub enum Kernel {
     Excluded,
 }
 
+/// Who tells the stacks of wakers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakerStacks {
+    /// A program of ours at the tracepoint; the raw data have the woken thread's id at [`WOKEN_AT`].
+    Written,
+    /// The tracepoint's event of each thread.
+    OfThreads,
+}
+
 /// An open event of one processor and, perhaps, one thread.
 struct Open {
     kind: Kind,
@@ -117,6 +130,10 @@ pub(crate) struct Events {
     cpus: Vec<u32>,
     rings: Vec<Ring>,
     open: Vec<Open>,
+    /// Where the whole machine is observed and the kernel lets us: what spares us events of single threads.
+    gate: Option<Gate>,
+    /// The kinds that the gate guards.
+    gated: Vec<Kind>,
     /// By event id.
     kinds: FxHashMap<u64, (Kind, RecordParseInfo)>,
     scratch: Vec<u8>,
@@ -141,6 +158,8 @@ impl Events {
             cpus: online_cpus()?,
             rings: Vec::new(),
             open: Vec::new(),
+            gate: None,
+            gated: Vec::new(),
             kinds: FxHashMap::default(),
             scratch: Vec::new(),
             waitable: Vec::new(),
@@ -155,7 +174,7 @@ impl Events {
         attr.set_context_switch(u64::from(sampling.switches));
         let mut pages = (ring_bytes / page).max(MIN_PAGES).next_power_of_two();
         attr.set_watermark(1);
-        attr.__bindgen_anon_2.wakeup_watermark = (pages * page / 4) as u32;
+        attr.__bindgen_anon_2.wakeup_watermark = watermark(pages * page);
         let targets = events.scope.targets();
         let Some((&first, rest)) = targets.split_first() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
@@ -222,6 +241,64 @@ impl Events {
         Ok(())
     }
 
+    /// Opens the event for stacks at context switches.
+    pub fn add_switch_stacks(&mut self) -> io::Result<()> {
+        if self.through_gate(Kind::SwitchStack, Self::add_guarded_switches).is_ok() {
+            return Ok(());
+        }
+        self.add(Kind::SwitchStack, self.switch_stacks())
+    }
+
+    /// Opens the event for stacks of wakers. The one for wake-ups must be open.
+    pub fn add_waker_stacks(&mut self, tracepoint: &Tracepoint) -> io::Result<WakerStacks> {
+        if self.through_gate(Kind::WakerStack, Self::add_written_wakers).is_ok() {
+            return Ok(WakerStacks::Written);
+        }
+        self.add(Kind::WakerStack, self.waker_stacks(tracepoint))?;
+        Ok(WakerStacks::OfThreads)
+    }
+
+    /// Lets a process of the tree pass where other processes are kept out.
+    pub fn admit(&self, pid: u32) {
+        if let Some(gate) = &self.gate {
+            // If this should fail, the stacks of this process are missing until the next time.
+            let _ = gate.admit(pid);
+        }
+    }
+
+    /// Opens a kind for the whole machine. Without a gate, or if that fails, all is as before.
+    fn through_gate(
+        &mut self,
+        kind: Kind,
+        add: impl FnOnce(&mut Self, &mut Gate, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.scope != Scope::Machine {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let mut gate = self.gate.take().map_or_else(Gate::open, Ok)?;
+        let before = self.open.len();
+        self.gated.push(kind);
+        let added = add(self, &mut gate, before);
+        self.gate = Some(gate);
+        if added.is_err() {
+            self.gated.pop();
+            self.open.truncate(before);
+        }
+        added
+    }
+
+    fn add_guarded_switches(&mut self, gate: &mut Gate, before: usize) -> io::Result<()> {
+        self.add(Kind::SwitchStack, self.switch_stacks())?;
+        self.open[before..].iter().try_for_each(|event| gate.guard(event.fd.as_raw_fd()))
+    }
+
+    fn add_written_wakers(&mut self, gate: &mut Gate, before: usize) -> io::Result<()> {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+        self.add(Kind::WakerStack, self.stacks_of_wakers(kind, config))?;
+        let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
+        gate.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
+    }
+
     fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
         for index in 0..self.cpus.len() {
             let event = open_event(attr, target, self.cpus[index] as i32)?;
@@ -253,7 +330,7 @@ impl Events {
     }
 
     fn scope_of(&self, kind: Kind) -> &Scope {
-        if kind.is_of_the_tree() { &self.tree } else { &self.scope }
+        if kind.is_of_the_tree() && !self.gated.contains(&kind) { &self.tree } else { &self.scope }
     }
 
     /// Whom the events observe.
@@ -341,9 +418,12 @@ impl Events {
     }
 
     /// Wake-ups by what is recorded, with the waker's stack.
-    pub fn waker_stacks(&self, tracepoint: &Tracepoint) -> perf_event_attr {
+    fn waker_stacks(&self, tracepoint: &Tracepoint) -> perf_event_attr {
+        self.stacks_of_wakers(sys::PERF_TYPE_TRACEPOINT, tracepoint.id)
+    }
+
+    fn stacks_of_wakers(&self, kind: u32, config: u64) -> perf_event_attr {
         let stack_bytes = self.sampling.stack_bytes.min(WAKER_STACK_BYTES);
-        let (kind, config) = (sys::PERF_TYPE_TRACEPOINT, tracepoint.id);
         let mut attr = self.attr_with_stacks(Kind::WakerStack, kind, config, stack_bytes);
         self.happens_in_kernel(&mut attr);
         attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
@@ -469,6 +549,13 @@ const WAKER_STACK_BYTES: u32 = 16 << 10;
 const MIN_PAGES: usize = 8;
 /// 64 KiB: a thousand records without a stack.
 const PAGES_APART: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
+
+/// Where a ring is so full that it must be read: a large one leaves time enough when it is half full, and to be woken
+/// costs the recorder as much as reading a dozen stacks.
+fn watermark(ring_bytes: usize) -> u32 {
+    const LARGE_BYTES: usize = 4 << 20;
+    (if ring_bytes >= LARGE_BYTES { ring_bytes / 2 } else { ring_bytes / 4 }) as u32
+}
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))

@@ -67,6 +67,12 @@ pub enum Meaning {
         /// Offset of the woken thread's id in the raw data.
         pid_at: usize,
     },
+    /// The stack of a waker, told right after its wake-up was without one, by a program at the same tracepoint: the
+    /// stack begins with that program.
+    WakerStack {
+        /// Offset of the woken thread's id in the raw data.
+        pid_at: usize,
+    },
     /// The current thread leaves the processor to another, from here: the `sched:sched_switch` tracepoint.
     Switch {
         /// Offset of the state that the current thread is left in (64 bits), in the raw data.
@@ -156,6 +162,8 @@ pub struct Assembler<W> {
     now_ns: Option<u64>,
     losses: Losses,
     scratch: Vec<FrameRef>,
+    /// The place in the kernel that tells of wake-ups.
+    tells_wakings: Option<u64>,
 }
 
 /// The numbering of what one log declares.
@@ -165,10 +173,33 @@ struct Numbers {
     threads: u32,
     modules: FxHashMap<Module, ModuleRef>,
     tables: Vec<(Module, Option<Option<UnwindTables>>)>,
+    kernel: Option<ModuleRef>,
     frames: FxHashMap<(Option<ModuleRef>, u64), FrameRef>,
     stacks: FxHashMap<(Option<StackRef>, FrameRef), StackRef>,
     /// The nodes of the last stack, root first.
     last_stack: Vec<(FrameRef, StackRef)>,
+    known_stacks: KnownStacks,
+}
+
+/// Stacks seen before, leaf first: most samples have one of a few, and one look-up is less than one for each frame.
+#[derive(Default)]
+struct KnownStacks {
+    stacks: FxHashMap<Box<[FrameRef]>, StackRef>,
+    /// In all of them.
+    frames: usize,
+}
+
+impl KnownStacks {
+    /// 4 MiB of frames.
+    const MOST_FRAMES: usize = 1 << 20;
+
+    fn insert(&mut self, frames: &[FrameRef], stack: StackRef) {
+        if self.frames + frames.len() > Self::MOST_FRAMES {
+            *self = Self::default();
+        }
+        self.frames += frames.len();
+        self.stacks.insert(frames.into(), stack);
+    }
 }
 
 /// Everything that naming a frame needs.
@@ -199,13 +230,22 @@ impl Numbers {
     }
 
     fn kernel_frame(&mut self, address: u64, sink: &mut impl Sink) -> FrameRef {
-        let kernel = Module { kind: ModuleKind::Kernel, path: "[kernel.kallsyms]".into(), build_id: None };
-        let module = self.module(kernel, sink);
+        let module = match self.kernel {
+            Some(known) => known,
+            None => {
+                let kernel = Module { kind: ModuleKind::Kernel, path: "[kernel.kallsyms]".into(), build_id: None };
+                let module = self.module(kernel, sink);
+                *self.kernel.insert(module)
+            }
+        };
         self.frame(Some(module), address, sink)
     }
 
     /// The stack of these frames, leaf first. Most of it is that of the stack before.
     fn stack(&mut self, frames: &[FrameRef], sink: &mut impl Sink) -> Option<StackRef> {
+        if let Some(&known) = self.known_stacks.stacks.get(frames) {
+            return Some(known);
+        }
         let common = frames.iter().rev().zip(&self.last_stack).take_while(|(frame, (last, _))| *frame == last).count();
         self.last_stack.truncate(common);
         for &frame in frames.iter().rev().skip(common) {
@@ -217,7 +257,9 @@ impl Numbers {
             });
             self.last_stack.push((frame, stack));
         }
-        self.last_stack.last().map(|&(_, stack)| stack)
+        let stack = self.last_stack.last().map(|&(_, stack)| stack)?;
+        self.known_stacks.insert(frames, stack);
+        Some(stack)
     }
 }
 
@@ -258,6 +300,7 @@ impl<W: World> Assembler<W> {
             now_ns: start_ns,
             losses: Losses::default(),
             scratch: Vec::new(),
+            tells_wakings: None,
         }
     }
 
@@ -461,7 +504,10 @@ impl<W: World> Assembler<W> {
         // Interrupts of the idle task have no thread; -1 is a thread that is being buried.
         let (Some(pid), Some(tid)) = (record.pid.filter(|&pid| pid > 0), record.tid.filter(|&tid| tid > 0)) else {
             match meaning {
-                Meaning::Waking { pid_at } => self.waking(pid_at, None, None, record, sample),
+                Meaning::Waking { pid_at } => {
+                    self.tells_wakings = sample.ip;
+                    self.waking(pid_at, None, None, record, sample);
+                }
                 Meaning::Switch { next_tid_at, .. } => self.comes(next_tid_at, record, sample, sink),
                 _ => {}
             }
@@ -509,6 +555,7 @@ impl<W: World> Assembler<W> {
             }
             (Meaning::Switch { next_tid_at, .. }, None) => self.comes(next_tid_at, record, sample, sink),
             (Meaning::Waking { pid_at }, thread) => {
+                self.tells_wakings = sample.ip;
                 if !self.is_known_sleeper(pid_at, sample) {
                     return;
                 }
@@ -516,6 +563,20 @@ impl<W: World> Assembler<W> {
                 let has_stack = sample.regs.is_some() || !sample.callchain.is_empty();
                 let stack = waker.filter(|_| has_stack).and_then(|_| self.stack((pid, tid), sample, raw, sink));
                 self.waking(pid_at, waker, stack, record, sample);
+            }
+            (Meaning::WakerStack { pid_at }, Some(waker)) => {
+                // Where an interrupt woke it, the current thread has nothing to do with it, nor has its stack.
+                let Some(woken) = tid_in(pid_at, sample)
+                    .filter(|woken| self.threads.get(woken).is_some_and(|thread| thread.life.lacks_stack_of(waker)))
+                else {
+                    return;
+                };
+                let mut sample = sample.clone();
+                self.tells_wakings.into_iter().for_each(|at| sample.begin_above(at));
+                let stack = self.stack((pid, tid), &sample, raw, sink);
+                if let Some(woken) = self.threads.get_mut(&woken) {
+                    woken.life.woken_from(stack);
+                }
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ mod recorded;
 use std::collections::HashMap;
 
 use recorded::{programs, record_command};
-use stepscope_model::{Capture, DimensionStatus, Thread, Wait};
+use stepscope_model::{Capture, DimensionStatus, Thread, Wait, WaitState};
 use stepscope_record::launch::Launch;
 
 /// What a thread of `truth/waits.cpp` says of itself.
@@ -157,6 +157,31 @@ fn who_waits_for_a_lock_is_woken_by_who_holds_it() {
         assert!(functions(wait).iter().any(|name| name.starts_with("waits_for_lock")), "{:?}", functions(wait));
         let waker = wait.waker.map(|thread| &*capture.threads[thread.index()].name);
         assert_eq!(waker, Some("holder"));
+        let from: Vec<&str> = capture.frames_of(wait.waker_stack).map(|frame| capture.function(frame)).collect();
+        assert!(from.iter().any(|name| name.contains("pthread_mutex_unlock")), "{from:?}");
+        assert!(!from.iter().any(|name| name.contains("bpf")), "what records is no part of what is recorded: {from:?}");
+    }
+}
+
+#[test]
+fn processes_that_end_before_the_recorder_hears_of_them_have_the_stacks_they_blocked_at() {
+    let test = "processes_that_end_before_the_recorder_hears_of_them_have_the_stacks_they_blocked_at";
+    let sleeps = "i=0; while [ $i -lt 30 ]; do sleep 0.015; i=$((i+1)); done";
+    let Some((capture, _)) = record_command(test, Launch::new(["sh", "-c", sleeps])) else { return };
+    let offcpu = capture.info.dimensions.get(&stepscope_model::Dimension::Offcpu);
+    if offcpu != Some(&DimensionStatus::Recorded) {
+        println!("skipped: {test}: stacks at switches were not recorded: {offcpu:?}");
+        return;
+    }
+    let asleep = |wait: &&Wait| {
+        let is_sleep = capture.threads[wait.thread.index()].name == "sleep";
+        is_sleep && wait.state == WaitState::Blocked && wait.end_ns - wait.start_ns >= 14_000_000
+    };
+    let slept: Vec<_> = capture.waits.iter().filter(asleep).collect();
+    assert_eq!(slept.len(), 30);
+    for wait in slept {
+        let functions: Vec<&str> = capture.frames_of(wait.stack).map(|frame| capture.function(frame)).collect();
+        assert!(functions.iter().any(|name| name.contains("nanosleep")), "{functions:?}");
     }
 }
 

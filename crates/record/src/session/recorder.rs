@@ -11,22 +11,27 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use linux_perf_event_reader::RawEventRecord;
-use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Machine, Origin, RecordingCost};
+use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Machine, Origin, RecordingCost};
 
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::live::Live;
 use crate::machine;
 use crate::marks::Marks;
-use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, Tracepoint};
+use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, Tracepoint, WOKEN_AT, WakerStacks};
 use crate::proc::{self, Backing, ProcessTree, Reading, ResourceSampler, State};
 use crate::rawlog::Writer;
 use crate::stream::{
     Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches,
 };
 
-/// How long records wait at most. Longer is cheaper; shorter reads stacks beyond their copy from memory that is newer.
-const ROUND: Duration = Duration::from_millis(20);
+/// How long records wait at most, where only rings are read: they wake us when they fill.
+const ROUND: Duration = Duration::from_millis(50);
+/// The same where stacks are read beyond their copy from live memory, which must not have changed much, or programs
+/// leave marks, for which they have room for so long.
+const SHORT_ROUND: Duration = Duration::from_millis(20);
+/// Rounds stay short for so long after the last reason.
+const SHORT_FOR: Duration = Duration::from_secs(1);
 /// A record appears in its ring at most so long after the time it bears, unless the processor itself was taken away
 /// meanwhile (by a hypervisor); then it comes out of order, by a little.
 const SETTLED_NS: u64 = 2_000_000;
@@ -86,6 +91,7 @@ pub(super) struct Recorder {
     launched: Option<u32>,
     program: (Vec<String>, Option<String>, BTreeMap<String, String>),
     thinning: Thinning,
+    pace: Pace,
     window_ns: u64,
     /// Everything recorded before this time is in the rings for sure.
     looked_ns: u64,
@@ -115,6 +121,26 @@ struct Thinning {
     stacks: u64,
 }
 
+/// How long rounds are.
+#[derive(Default)]
+struct Pace {
+    /// Stacks so far for which the copy was too short.
+    beyond_copy: u64,
+    short_since: Option<Instant>,
+}
+
+impl Pace {
+    fn next(&mut self, losses: &Losses, marked: bool) -> Duration {
+        let beyond_copy = losses.continued_stacks + losses.truncated_stacks;
+        if marked || beyond_copy != self.beyond_copy {
+            self.beyond_copy = beyond_copy;
+            self.short_since = Some(Instant::now());
+        }
+        let short = self.short_since.is_some_and(|since| since.elapsed() < SHORT_FOR);
+        if short { SHORT_ROUND } else { ROUND }
+    }
+}
+
 /// What gives records to the assembler.
 struct Taker<'a> {
     assembler: &'a mut Assembler<Live>,
@@ -138,6 +164,7 @@ impl Recorder {
     pub fn of_child(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
         let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid), marks)?;
         recorder.assembler.expect_exec(pid);
+        recorder.events.admit(pid);
         recorder.launched = Some(pid);
         recorder.enable()?;
         Ok(recorder)
@@ -155,10 +182,12 @@ impl Recorder {
         }
         let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid), marks)?;
         recorder.note_program(pid);
+        pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         // Read after enabling: whatever changes from here on is also in the rings, and knowing it twice does no harm.
         tree.refresh();
         for pid in pids(&tree) {
+            recorder.events.admit(pid);
             if let Some(present) = present(pid) {
                 recorder.assembler.present(&present, &mut recorder.sink);
             }
@@ -218,6 +247,7 @@ impl Recorder {
                 since: Instant::now(),
                 stacks: 0,
             },
+            pace: Pace::default(),
             window_ns,
             looked_ns: window_ns,
             started: false,
@@ -265,11 +295,12 @@ impl Recorder {
         raise_priority();
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
-            self.events.wait(ROUND);
+            self.events.wait(self.pace.next(self.assembler.losses(), self.marks.are_made()));
             self.round();
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.bury();
+                self.assembler.expected_pids().for_each(|pid| self.events.admit(pid));
                 self.read_resources();
                 self.flush();
             }
@@ -619,8 +650,7 @@ impl<'a> Plan<'a> {
         self.switches = Switches::Recorded;
         let mut lacks = Vec::new();
         if self.wants(Dimension::Offcpu) {
-            let attr = self.events.switch_stacks();
-            match self.events.add(Kind::SwitchStack, attr) {
+            match self.events.add_switch_stacks() {
                 Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, Meaning::SwitchStack)),
                 Err(error) => lacks.push(format!(
                     "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
@@ -649,11 +679,14 @@ impl<'a> Plan<'a> {
             .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
         self.meanings.insert(Kind::Waking, Meaning::Waking { pid_at });
         self.switches = Switches::WithWakeUps;
-        let attr = self.events.waker_stacks(&tracepoint);
-        self.events.add(Kind::WakerStack, attr).map_err(|error| {
+        let told = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
             format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
         })?;
-        self.meanings.insert(Kind::WakerStack, Meaning::Waking { pid_at });
+        let meaning = match told {
+            WakerStacks::Written => Meaning::WakerStack { pid_at: WOKEN_AT },
+            WakerStacks::OfThreads => Meaning::Waking { pid_at },
+        };
+        self.meanings.insert(Kind::WakerStack, meaning);
         Ok(())
     }
 

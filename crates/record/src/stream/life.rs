@@ -159,6 +159,20 @@ impl Life {
         }
     }
 
+    /// Whether the last wake-up was by this thread and is told without its stack.
+    pub fn lacks_stack_of(&self, waker: ThreadRef) -> bool {
+        let wake = if let Now::Off(off) = &self.now { &off.wake } else { &self.early_wake };
+        wake.is_some_and(|wake| wake.waker == Some(waker) && wake.stack.is_none())
+    }
+
+    /// Tells the stack of the last wake-up's waker.
+    pub fn woken_from(&mut self, stack: Option<StackRef>) {
+        let wake = if let Now::Off(off) = &mut self.now { &mut off.wake } else { &mut self.early_wake };
+        if let Some(wake) = wake {
+            wake.stack = stack;
+        }
+    }
+
     /// The thread or the recording ended.
     pub fn end(&mut self, time_ns: u64) -> Option<Interval> {
         match self.now {
@@ -294,6 +308,25 @@ mod tests {
     fn a_wake_up_long_before_the_switch_out_cancelled_an_earlier_sleep() {
         let (waits, ..) = play(Life::running(0), "990 wake\n1000000 out\n1000500 in");
         assert_eq!(waits, ["1000000-1000500 Blocked ?"]);
+    }
+
+    #[test]
+    fn a_wakers_stack_completes_its_wake_up_and_no_others() {
+        let mut life = Life::running(0);
+        let wake = Wake { time_ns: 30, waker: None, stack: None };
+        life.switch_out(10, false);
+        assert!(!life.lacks_stack_of(ThreadRef(7)), "nobody woke it yet");
+        life.woken(wake);
+        assert!(!life.lacks_stack_of(ThreadRef(7)), "an interrupt did");
+        life.switch_in(50);
+        life.woken(Wake { time_ns: 90, waker: Some(ThreadRef(7)), ..wake });
+        assert!(life.lacks_stack_of(ThreadRef(7)) && !life.lacks_stack_of(ThreadRef(8)), "before it is switched out");
+        life.switch_out(100, false);
+        assert!(life.lacks_stack_of(ThreadRef(7)));
+        life.woken_from(Some(StackRef(3)));
+        assert!(!life.lacks_stack_of(ThreadRef(7)));
+        let woken = life.switch_in(120).unwrap().wake.unwrap();
+        assert_eq!((woken.waker, woken.stack), (Some(ThreadRef(7)), Some(StackRef(3))));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(crate) enum Body<'a> {
     Other,
 }
 
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sample<'a> {
     pub ip: Option<u64>,
     pub period: Option<u64>,
@@ -59,6 +59,16 @@ pub(crate) struct Sample<'a> {
     pub regs: Option<Vec<u64>>,
     /// The copied bytes that are valid.
     pub stack: Cow<'a, [u8]>,
+}
+
+impl Sample<'_> {
+    /// Removes the leaf of the kernel's part of the chain up to and including `address`, if it is near the leaf.
+    pub fn begin_above(&mut self, address: u64) {
+        // A marker, and at most three functions between the tracepoint and the program at it.
+        const NEAR: usize = 6;
+        let Some(at) = self.callchain.iter().take(NEAR).position(|&known| known == address) else { return };
+        self.callchain.drain(1..=at);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,6 +37,8 @@ pub(super) struct AddressSpace {
     /// By thread, the last stack of which more than the copy was seen.
     remembered: FxHashMap<u32, Remembered>,
     live: LivePieces,
+    /// States of the last walk, kept for the allocation alone.
+    states: Vec<State>,
 }
 
 /// Whether a mapping has unwind tables.
@@ -56,6 +58,7 @@ impl AddressSpace {
             after_call: FxHashMap::default(),
             remembered: FxHashMap::default(),
             live: LivePieces::default(),
+            states: Vec::new(),
         }
     }
 
@@ -360,6 +363,19 @@ impl AddressSpace {
     ) -> Ending {
         let begin = frames.len();
         let walked = self.walk_by_tables(stack, caches, names, frames);
+        let ending = self.complete(&walked, stack, names, (frames, begin));
+        self.states = walked.states;
+        ending
+    }
+
+    /// Decides what of a walk counts, and carries on from there. The stack's frames begin at `begin`.
+    fn complete<N: Names>(
+        &mut self,
+        walked: &Walked,
+        stack: &UserStack<'_>,
+        names: &mut N,
+        (frames, begin): (&mut Vec<FrameRef>, usize),
+    ) -> Ending {
         match (walked.reached_root, walked.exact) {
             (true, None) => return Ending::Root,
             // Not even the page of the stack pointer is in memory: a thread that has not begun to use its stack, or
@@ -370,7 +386,7 @@ impl AddressSpace {
             }
             (true, Some(_)) => {
                 let remembered = self.remembered.entry(stack.tid).or_default();
-                remembered.states = walked.states;
+                remembered.states.clone_from(&walked.states);
                 remembered.frames.clear();
                 remembered.frames.extend_from_slice(&frames[begin..]);
                 return Ending::Continued;
@@ -408,8 +424,9 @@ impl AddressSpace {
         let mut address = FrameAddress::from_instruction_pointer(stack.registers.ip);
         let mut live = std::mem::take(&mut self.live);
         live.used = 0;
-        let mut walked =
-            Walked { reached_root: false, exact: None, last: stack.registers.ip, states: Vec::with_capacity(64) };
+        let mut states = std::mem::take(&mut self.states);
+        states.clear();
+        let mut walked = Walked { reached_root: false, exact: None, last: stack.registers.ip, states };
         loop {
             let lookup = address.address_for_lookup();
             let Some(frame) = self.frame(lookup, stack.pid, names) else { break };

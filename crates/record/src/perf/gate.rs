@@ -1,0 +1,163 @@
+//! What lets only the recorded tree pass, inside the kernel, where the whole machine is observed.
+//!
+//! Stacks at every switch and wake-up of other programs would fill the rings, however idle the recorded one is. Events
+//! that belong to threads and are inherited keep them out, too, but at a price: with them, each switch of each of these
+//! threads takes a whole context of events off the processor and puts another on it (4 to 5 us where this was
+//! measured, whether the events are at rest or not). An event of the whole machine costs nothing at a switch, and
+//! asking a table for the current process is done in some 50 ns:
+//!
+//! - *Switches*: a program is asked before a sample of the event is written, and drops those of other processes.
+//! - *Wake-ups*: programs that are attached to the perf events of a tracepoint act on everybody's. So a program of its
+//!   own at the tracepoint writes the waker's stack through an event that exists for that alone, with the id of the
+//!   woken thread. The record without stack, from the ordinary event, comes first, and the two are joined by these ids.
+//! - *Forks*: what a member starts becomes one before it runs, whenever the recorder learns of it.
+//!
+//! Ids are those of the first pid namespace: elsewhere the recorder would know processes by other ones, and there is no
+//! gate. Nor is there one without CAP_BPF, or on kernels that do not describe their types.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use perf_event_open_sys::ioctls;
+
+use super::bpf::{self, CONTEXT, Function, Instruction, Map, Program, RESULT, STACK};
+use super::btf;
+
+/// Processes of the tree that are remembered; the recorder names those that live again and again.
+const MEMBERS: u32 = 16 << 10;
+/// The first pid namespace has this inode on every kernel (`PROC_PID_INIT_INO`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Where a record of a waker's stack has the woken thread's id, in its raw data.
+pub(crate) const WOKEN_AT: usize = 4;
+
+/// The programs and the table that they ask.
+pub(super) struct Gate {
+    members: OwnedFd,
+    /// Drops samples of others.
+    guard: OwnedFd,
+    _forks: OwnedFd,
+    /// What writes wakers' stacks, and the events that it writes through.
+    _wakers: Option<[OwnedFd; 2]>,
+    /// Offset of a thread's id in the kernel's `task_struct`.
+    tid_at: u32,
+}
+
+impl Gate {
+    /// Sets up a gate that lets nobody pass yet. Fails where it cannot be, and leaves nothing behind then.
+    pub fn open() -> io::Result<Self> {
+        if fs::read_link("/proc/self/ns/pid")?.as_os_str() != FIRST_PID_NAMESPACE {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let members = bpf::create_map(Map::RecentlyUsed, MEMBERS)?;
+        let guard = bpf::load(Program::PerfEvent, &pass_members(members.as_fd()))?;
+        let [tid_at, pid_at] = btf::kernel_offsets_of("task_struct", ["pid", "tgid"])?;
+        let forks = bpf::load(Program::RawTracepoint, &admit_children(members.as_fd(), pid_at))?;
+        let forks = bpf::attach(c"sched_process_fork", forks.as_fd())?;
+        Ok(Self { members, guard, _forks: forks, _wakers: None, tid_at })
+    }
+
+    /// Lets a process pass, and what it starts from now on.
+    pub fn admit(&self, pid: u32) -> io::Result<()> {
+        bpf::set_element(self.members.as_fd(), pid, 1)
+    }
+
+    /// Puts the gate before an event that is not a tracepoint's.
+    pub fn guard(&self, event: RawFd) -> io::Result<()> {
+        // SAFETY: both are open; the kernel checks what they are.
+        let result = unsafe { ioctls::SET_BPF(event, self.guard.as_raw_fd() as u32) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Begins to write a record through the event of its processor whenever a member wakes a thread.
+    ///
+    /// The ordinary event of the same tracepoint must be open: what is there first is told first.
+    pub fn write_wakers(&mut self, outputs: &[(u32, RawFd)]) -> io::Result<()> {
+        let processors = outputs.iter().map(|&(cpu, _)| cpu + 1).max().unwrap_or(1);
+        let events = bpf::create_map(Map::PerfEvents, processors)?;
+        for &(cpu, event) in outputs {
+            bpf::set_element(events.as_fd(), cpu, event as u32)?;
+        }
+        let program = write_waker(self.members.as_fd(), events.as_fd(), self.tid_at);
+        let program = bpf::load(Program::RawTracepoint, &program)?;
+        self._wakers = Some([bpf::attach(c"sched_waking", program.as_fd())?, events]);
+        Ok(())
+    }
+}
+
+/// The beginning of every program: returns 0 unless the current process is a member. Keeps the context.
+fn unless_member_leave(members: BorrowedFd<'_>) -> Vec<Instruction> {
+    let mut program = vec![
+        Instruction::copy(CONTEXT, 1),
+        Instruction::call(Function::CurrentPidTgid),
+        Instruction::shift_right(RESULT, 32),
+        Instruction::store_u32(STACK, -4, RESULT),
+    ];
+    program.extend(Instruction::map(1, members));
+    program.extend([
+        Instruction::copy(2, STACK),
+        Instruction::add(2, -4),
+        Instruction::call(Function::MapLookup),
+        Instruction::skip_unless_zero(RESULT, 2),
+        Instruction::set(RESULT, 0),
+        Instruction::exit(),
+    ]);
+    program
+}
+
+fn pass_members(members: BorrowedFd<'_>) -> Vec<Instruction> {
+    let mut program = unless_member_leave(members);
+    program.extend([Instruction::set(RESULT, 1), Instruction::exit()]);
+    program
+}
+
+/// Copies 32 bits of the task that is an argument of the tracepoint to the stack at -4.
+fn read_of_task(argument: i16, offset: u32) -> [Instruction; 6] {
+    [
+        Instruction::load(3, CONTEXT, argument * 8),
+        Instruction::add(3, offset as i32),
+        Instruction::copy(1, STACK),
+        Instruction::add(1, -4),
+        Instruction::set(2, 4),
+        Instruction::call(Function::ProbeReadKernel),
+    ]
+}
+
+/// For `sched_process_fork(parent, child)`, in the parent: the child's process, or the same for a thread, is a member.
+fn admit_children(members: BorrowedFd<'_>, pid_at: u32) -> Vec<Instruction> {
+    let mut program = unless_member_leave(members);
+    program.extend(read_of_task(1, pid_at));
+    program.push(Instruction::store_number(STACK, -8, 1));
+    program.extend(Instruction::map(1, members));
+    program.extend([
+        Instruction::copy(2, STACK),
+        Instruction::add(2, -4),
+        Instruction::copy(3, STACK),
+        Instruction::add(3, -8),
+        Instruction::set(4, 0),
+        Instruction::call(Function::MapUpdate),
+        Instruction::set(RESULT, 0),
+        Instruction::exit(),
+    ]);
+    program
+}
+
+/// For `sched_waking(woken)`, in the waker: writes a record whose raw data are a zero and the woken thread's id.
+fn write_waker(members: BorrowedFd<'_>, events: BorrowedFd<'_>, tid_at: u32) -> Vec<Instruction> {
+    const OF_THIS_PROCESSOR: u32 = u32::MAX;
+    let mut program = unless_member_leave(members);
+    program.extend(read_of_task(0, tid_at));
+    program.extend([Instruction::store_number(STACK, -8, 0), Instruction::copy(1, CONTEXT)]);
+    program.extend(Instruction::map(2, events));
+    program.extend([
+        Instruction::set_u32(3, OF_THIS_PROCESSOR),
+        Instruction::copy(4, STACK),
+        Instruction::add(4, -8),
+        Instruction::set(5, 8),
+        Instruction::call(Function::PerfEventOutput),
+        Instruction::set(RESULT, 0),
+        Instruction::exit(),
+    ]);
+    program
+}
