@@ -31,6 +31,7 @@
 //! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
 //! | [`scopes`] | what named scopes take, and whether they run or wait in it |
 //! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
+//! | [`steps_over_time`] | how step time goes over the recording |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod calltree;
@@ -57,6 +58,7 @@ pub mod select;
 pub mod slow_steps;
 pub mod step_times;
 pub mod steps;
+pub mod steps_over_time;
 pub mod summary;
 pub mod threads;
 pub mod tree;

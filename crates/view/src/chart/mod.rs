@@ -90,8 +90,12 @@ impl Chart {
         let (least, most) = range(ups.into_iter())?;
         let least = if scale == Scale::Linear { least.min(0.0) } else { least };
         let places = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.from, row.to]);
+        let (first, last) = range(places)?;
+        // Bins that grow with their values are equally wide on a logarithmic axis.
+        let by_ratio = of_bars && first > 0.0 && last / first > 10.0;
+        let along = if by_ratio { Scale::Logarithmic } else { Scale::Linear };
         Some(Drawing {
-            x: Axis::holding(Scale::Linear, range(places)?, (LEFT, WIDTH - RIGHT)),
+            x: Axis::holding(along, (first, last), (LEFT, WIDTH - RIGHT)),
             y: Axis::holding(scale, (least, most), (HEIGHT - BOTTOM, TOP)),
             scale,
             across: &table.columns[across],
