@@ -108,7 +108,7 @@ const FEWEST_STEPS: usize = 20;
 const FEWEST_SLOW: usize = 5;
 
 /// Rows at the top, and at the bottom, that get an interval.
-const INTERVALS: (usize, usize) = (200, 50);
+const INTERVALS: (usize, usize) = (100, 30);
 
 const CONFIDENCE: f64 = 0.95;
 

@@ -121,8 +121,22 @@ impl Steps {
 
     fn met_by(&self, range: &Range<u64>) -> Range<usize> {
         let first = self.rows.partition_point(|step| step.end_ns <= range.start);
-        let end = self.rows.partition_point(|step| step.start_ns < range.end);
-        first..end.max(first)
+        let end = first + self.rows[first..].partition_point(|step| step.start_ns < range.end);
+        first..end
+    }
+
+    /// The same, sooner if it begins soon after the position `near`: waits come in order.
+    fn met_near(&self, near: usize, range: &Range<u64>) -> Range<usize> {
+        const SOON: usize = 8;
+        let is_past = |position: usize| position == 0 || self.rows[position - 1].end_ns <= range.start;
+        let until = (near + SOON).min(self.count());
+        let first = (near..until).find(|position| self.rows[*position].end_ns > range.start);
+        let Some(first) = first.filter(|_| is_past(near)) else { return self.met_by(range) };
+        let until = (first + SOON).min(self.count());
+        match (first..until).find(|position| self.rows[*position].start_ns >= range.end) {
+            Some(end) => first..end,
+            None => first..first + self.rows[first..].partition_point(|step| step.start_ns < range.end),
+        }
     }
 
     /// How much of a range of time lies in steps.
@@ -143,8 +157,10 @@ impl Steps {
         // How many ranges more cover a whole step than its predecessor: a thread that sleeps through all steps costs two
         // additions, and not one a step.
         let mut covering = vec![0_i64; self.count() + 1];
+        let mut near = 0;
         for range in ranges {
-            let met = self.met_by(&range);
+            let met = self.met_near(near, &range);
+            near = met.start;
             for position in [met.start, met.end.wrapping_sub(1)].into_iter().take(met.len()) {
                 let step = &self.rows[position];
                 let part = range.end.min(step.end_ns).saturating_sub(range.start.max(step.start_ns));

@@ -8,7 +8,7 @@
 //!
 //! # Block length
 //! `n^(1/3)` for `n` observations, the order that minimises the error of the variance (Hall, Horowitz and Jing, 1995), but
-//! at least `n / 500`: beyond some hundred blocks more of them tell nothing, and longer ones keep more of what hangs
+//! at least `n / 250`: beyond some hundred blocks more of them tell nothing, and longer ones keep more of what hangs
 //! together.
 //!
 //! # Interval
@@ -26,7 +26,7 @@ use crate::random::SplitMix64;
 pub const REPLICATES: usize = 1_000;
 
 /// There are at most about so many blocks.
-const MOST_BLOCKS: usize = 500;
+const MOST_BLOCKS: usize = 250;
 
 /// The set that an observation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +114,9 @@ impl BlockBootstrap {
     pub fn difference_of_means(&self, values: &[(u32, f64)], confidence: f64) -> Option<Estimate> {
         if self.whole.contains(&0.0) {
             return None;
+        }
+        if values.is_empty() {
+            return Some(Estimate { value: 0.0, low: 0.0, high: 0.0 });
         }
         let sums = self.prefix_sums(values);
         let total = sums[sums.len() - 1];
@@ -283,6 +286,6 @@ mod tests {
 
     #[test]
     fn blocks_are_of_the_cube_root_until_there_are_too_many() {
-        assert_eq!([0, 1, 2, 27, 1_000, 100_000].map(block_length), [1, 1, 2, 3, 10, 200]);
+        assert_eq!([0, 1, 2, 27, 1_000, 100_000].map(block_length), [1, 1, 2, 3, 10, 400]);
     }
 }
