@@ -191,7 +191,7 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
 }
 
 /// Why nothing can be said per step, and what to do.
-pub(crate) fn no_steps(selection: &Selection<'_>) -> String {
+pub fn no_steps(selection: &Selection<'_>) -> String {
     if selection.capture().steps.is_empty() {
         return "No steps were recorded: name the function that does one with `stepscope record --step-function NAME`, \
                 or mark steps in the program."
