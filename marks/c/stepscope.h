@@ -79,7 +79,8 @@ extern int clock_gettime(int clock, struct timespec *time);
 
 enum {
   STEPSCOPE_HEADER_BYTES_ = 4096,
-  STEPSCOPE_NAMES_BYTES_ = 1 << 20,
+  /* Places of mappings are multiples of 64 KiB, the largest page there is. */
+  STEPSCOPE_NAMES_BYTES_ = (1 << 20) - STEPSCOPE_HEADER_BYTES_,
   STEPSCOPE_NAMES_STEP_ = 16 << 10,
   STEPSCOPE_NAMES_MAX_ = 16384,
   STEPSCOPE_NAME_BYTES_MAX_ = 511,

@@ -1,13 +1,13 @@
 //! Marks, from programs compiled with `marks/c/stepscope.h` to captures: what a program says that it made is what is
 //! there, or is counted as lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use stepscope_model::{Capture, Dimension, DimensionStatus};
+use stepscope_model::{Capture, Dimension, DimensionStatus, ProcessId, Scope};
 use stepscope_record::launch::{Grace, Launch, Output};
 use stepscope_record::{Options, RecordError, Recording, Until, finish};
 use stepscope_symbolize::Symbolizer;
@@ -64,8 +64,12 @@ fn record_with(test: &str, case: &[&str], options: &Options) -> Option<Recorded>
         None => argument.into(),
     });
     let command = std::iter::once(programs.join("marks").into_os_string()).chain(arguments);
+    record_launch(test, Launch::new(command), options)
+}
+
+fn record_launch(test: &str, launch: Launch, options: &Options) -> Option<Recorded> {
     let folder = tempfile::tempdir().unwrap();
-    let launch = Launch::new(command).output(Output::captured(100));
+    let launch = launch.output(Output::captured(100));
     let (mut launched, recording) = match Recording::launch(launch, options, folder.path()) {
         Ok(recording) => recording,
         Err(RecordError::Refused { what, source }) => {
@@ -106,6 +110,28 @@ impl Recorded {
 
     fn count(&self, name: &str) -> u64 {
         self.capture.scopes.iter().filter(|scope| &*scope.name == name).count() as u64
+    }
+
+    /// How many scopes there are of each name in each of the processes that have any, numbered in their order.
+    fn by_process(&self) -> BTreeMap<(usize, &str), usize> {
+        let process_of = |scope: &Scope| self.capture.threads[scope.thread.index()].process.unwrap();
+        let marking: BTreeSet<ProcessId> = self.capture.scopes.iter().map(process_of).collect();
+        let mut counts = BTreeMap::new();
+        for scope in &self.capture.scopes {
+            let number = marking.range(..process_of(scope)).count();
+            *counts.entry((number, &*scope.name)).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// Simulated times at the ends of all steps.
+    fn sim_times(&self) -> Vec<u64> {
+        self.capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect()
+    }
+
+    /// What was read of a counter.
+    fn readings(&self, counter: &str) -> Vec<i64> {
+        self.capture.counters.iter().filter(|row| &*row.name == counter).map(|row| row.value).collect()
     }
 
     fn lost(&self) -> u64 {
@@ -197,16 +223,11 @@ fn two_thousand_threads_lose_nothing() {
 #[test]
 fn scopes_of_children_are_theirs() {
     let Some(recorded) = record("scopes_of_children_are_theirs", &["forks"]) else { return };
-    let mut by_process = BTreeMap::new();
-    for scope in &recorded.capture.scopes {
-        let process = recorded.capture.threads[scope.thread.index()].process.unwrap();
-        *by_process.entry((process.index(), &*scope.name)).or_insert(0) += 1;
-    }
     let mut expected = BTreeMap::from([((0, "before"), 1), ((0, "parent"), 3), ((0, "around"), 1)]);
     for child in 1..=3 {
         expected.extend([((child, "child"), 5), ((child, "before"), 2)]);
     }
-    assert_eq!(by_process, expected);
+    assert_eq!(recorded.by_process(), expected);
     assert_eq!(recorded.lost(), 0);
 }
 
@@ -381,28 +402,107 @@ fn marks_what_it_does() {
 
 #[test]
 fn a_rust_program_marks_the_same() {
-    let test = "a_rust_program_marks_the_same";
-    let folder = tempfile::tempdir().unwrap();
     let program = std::env::current_exe().unwrap().into_os_string();
     let arguments = ["--ignored", "--exact", "marks_what_it_does", "--test-threads=1"].map(Into::into);
-    let launch = Launch::new(std::iter::once(program).chain(arguments)).output(Output::captured(100));
-    let (mut launched, recording) = match Recording::launch(launch, &Options::default(), folder.path()) {
-        Ok(recording) => recording,
-        Err(error) => return println!("skipped: {test}: {error}"),
-    };
-    recording.wait(&Until { duration: None, flag: None });
-    let pid = launched.pid();
-    launched.stop(&Grace::default()).unwrap();
-    recording.stop().unwrap();
-    assert_eq!(segments_of(pid), 0);
-    let recorded = Recorded { capture: captured(folder.path()), lines: launched.last_lines() };
-    let expected =
-        [(("inner", 1), 51), (("tick", 0), 51), (("worker 0", 0), 17), (("worker 1", 0), 17), (("worker 2", 0), 17)];
-    assert_eq!(recorded.counts(), BTreeMap::from(expected));
-    let sim: Vec<u64> = recorded.capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect();
-    assert_eq!(sim, (1..=50).map(|step| step * 10_000_000).collect::<Vec<u64>>());
-    let counted: Vec<i64> = recorded.capture.counters.iter().filter(|c| &*c.name == "step").map(|c| c.value).collect();
-    assert_eq!(counted, (0..=50).collect::<Vec<i64>>());
-    let owners: std::collections::BTreeSet<_> = recorded.capture.scopes.iter().map(|scope| scope.thread).collect();
+    let launch = Launch::new(std::iter::once(program).chain(arguments));
+    let Some(recorded) = record_launch("a_rust_program_marks_the_same", launch, &Options::default()) else { return };
+    let workers = ["worker 0", "worker 1", "worker 2"].map(|name| ((name, 0), 17));
+    let expected = BTreeMap::from([(("inner", 1), 51), (("tick", 0), 51)]).into_iter().chain(workers).collect();
+    assert_eq!(recorded.counts(), expected);
+    assert_eq!(recorded.sim_times(), (1..=50).map(|step| step * 10_000_000).collect::<Vec<u64>>());
+    assert_eq!(recorded.readings("step"), (0..=50).collect::<Vec<i64>>());
+    let owners: BTreeSet<_> = recorded.capture.scopes.iter().map(|scope| scope.thread).collect();
     assert_eq!((owners.len(), recorded.lost()), (52, 0));
+}
+
+#[test]
+fn a_python_program_marks_the_same() {
+    let test = "a_python_program_marks_the_same";
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("skipped: {test}: there is no python3");
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let command = [root.join("tests/marks/marks.py"), root.join("../../marks/python")].map(PathBuf::into_os_string);
+    let command = std::iter::once("python3".into()).chain(command);
+    // Nothing is written beside the sources.
+    let launch = Launch::new(command).env("PYTHONDONTWRITEBYTECODE", "1");
+    let Some(recorded) = record_launch(test, launch, &Options::default()) else { return };
+    let expected = [
+        ((0, "brief"), 300),
+        ((0, "contacts"), 101),
+        ((0, "fibonacci"), 15),
+        ((0, "physics"), 101),
+        ((0, "render"), 10),
+        ((1, "child"), 1),
+        ((1, "contacts"), 1),
+    ];
+    assert_eq!(recorded.by_process(), BTreeMap::from(expected));
+    let depths = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "fibonacci").map(|scope| scope.depth);
+    assert_eq!(depths.max(), Some(4));
+    assert_eq!(recorded.sim_times(), (1..=100).map(|step| step * 1_000_000).collect::<Vec<u64>>());
+    assert_eq!(recorded.readings("contacts"), (-7..=93).collect::<Vec<i64>>());
+    let brief = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "brief");
+    let owners: BTreeSet<_> = brief.map(|scope| scope.thread).collect();
+    assert_eq!((owners.len(), recorded.lost()), (100, 0));
+    assert!(recorded.lines.iter().any(|line| line.contains("scale it, and name its unit")), "{:?}", recorded.lines);
+}
+
+/// The folder of the adapter for Gazebo.
+fn gazebo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks/gz")
+}
+
+fn output(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+#[test]
+fn scopes_of_gazebos_profiler_are_ours_by_the_adapter() {
+    let test = "scopes_of_gazebos_profiler_are_ours_by_the_adapter";
+    let program = output("gz-simulation");
+    let (adapter, stand_in) = (format!("-I{}", gazebo().display()), format!("-I{}/stand_in", gazebo().display()));
+    let flags = ["-std=c++17", "-DSTEPSCOPE_MARKS=1", "-DGZ_PROFILER_ENABLE=1", &adapter, &stand_in];
+    match compile("g++", &flags, &gazebo().join("example/simulation.cpp"), &program) {
+        Some(compiled) => assert!(compiled),
+        None => return println!("skipped: {test}: there is no g++"),
+    }
+    let launch = Launch::new([&program]);
+    let Some(recorded) = record_launch(test, launch, &Options::default()) else { return };
+    let expected = [
+        (("Collide", 2), 202),
+        (("Physics::Update", 1), 101),
+        (("PostUpdate", 1), 101),
+        (("RenderingSensor::Update", 0), 30),
+        (("SimulationRunner::Step", 0), 101),
+    ];
+    assert_eq!(recorded.counts(), BTreeMap::from(expected));
+    assert_eq!(recorded.sim_times(), (1..=100).map(|step| step * 1_000_000).collect::<Vec<u64>>());
+    assert!(recorded.capture.threads.iter().any(|thread| thread.name == "sensors"), "threads take Gazebo's names");
+}
+
+#[test]
+fn scopes_of_ignition_common_are_ours_by_preloading() {
+    let test = "scopes_of_ignition_common_are_ours_by_preloading";
+    if !Path::new("/usr/include/ignition/common4/ignition/common/Profiler.hh").exists() {
+        return println!("skipped: {test}: libignition-common-core-dev is not installed");
+    }
+    // Its own profiler listens on a port of all addresses: not on those of this machine.
+    if !Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success()) {
+        return println!("skipped: {test}: a network of its own needs root");
+    }
+    let (preload, program) = (output("stepscope_gz_preload.so"), output("ignition"));
+    let flags = ["-shared", "-fPIC", "-DSTEPSCOPE_MARKS=1"];
+    assert_eq!(compile("g++", &flags, &gazebo().join("stepscope_gz_preload.cpp"), &preload), Some(true));
+    let mut build = Command::new("g++");
+    build.args(["-O2", "-w", "-I/usr/include/ignition/common4", "-I/usr/include/ignition/cmake2"]);
+    build.args(["-I/usr/include/ignition/math6", "-I/usr/include/ignition/utils1", "-DIGN_PROFILER_ENABLE=1"]);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/marks");
+    build.arg("-I").arg(sources.join("debian")).arg(sources.join("ignition.cpp")).arg("-o").arg(&program);
+    build.args(["-l:libignition-common4-profiler.so.4", "-l:libignition-common4.so.4"]);
+    assert!(build.status().unwrap().success());
+    let launch = Launch::new(["unshare".as_ref(), "-n".as_ref(), program.as_os_str()]).env("LD_PRELOAD", preload);
+    let options = Options { step_scope: Some("Step".into()), ..Options::default() };
+    let Some(recorded) = record_launch(test, launch, &options) else { return };
+    assert_eq!(recorded.counts(), BTreeMap::from([(("Step", 0), 11), (("Update", 1), 22)]));
+    assert_eq!(recorded.capture.steps.len(), 10);
 }

@@ -14,7 +14,8 @@ use crate::ring::{self, Rings};
 use crate::{clock, system};
 
 pub const HEADER_BYTES: usize = 4096;
-pub const NAMES_BYTES: usize = 1 << 20;
+/// Places of mappings are multiples of 64 KiB, the largest page there is.
+pub const NAMES_BYTES: usize = (1 << 20) - HEADER_BYTES;
 pub const RINGS_MAX: usize = 8192;
 pub const DIRECTORY_AT: usize = HEADER_BYTES + NAMES_BYTES;
 pub const RINGS_AT: usize = DIRECTORY_AT + RINGS_MAX * size_of::<Entry>();

@@ -1,0 +1,79 @@
+// Every GZ_PROFILE scope of a program becomes a Stepscope scope: a gz::common::ProfilerImpl, in one header.
+//
+//     #include <gz/common/Profiler.hh>
+//     #include <stepscope_gz_profiler.hh>
+//
+//     int main() {
+//       gz::common::Profiler::Instance()->SetImplementation(stepscope::MakeGzProfiler());
+//       ...
+//
+// Compile with -DSTEPSCOPE_MARKS=1, and what is to be profiled with -DGZ_PROFILER_ENABLE=1, as always. gz-common must
+// have been built with -DGZ_PROFILER_REMOTERY=OFF, or it keeps the profiler that it has; for that, and for older
+// versions without SetImplementation (ignition-common), there is stepscope_gz_preload.cpp, which needs no change at all.
+//
+// Which scope is a step is told to the recorder:
+//
+//     stepscope record --step-scope SimulationRunner::Step -- ...
+//
+// or here, where simulated time can be told as well: MakeGzProfiler("SimulationRunner::Step", [&] { return time_s; }).
+// It is called at each begin of that scope, on the thread that begins it.
+//
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#ifndef STEPSCOPE_GZ_PROFILER_HH
+#define STEPSCOPE_GZ_PROFILER_HH
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gz/common/ProfilerImpl.hh>
+
+#include "stepscope_gz_scopes.hh"
+
+namespace stepscope {
+
+/// Gives scopes to Stepscope. Scopes of a thread end in the reverse order of their begins, as Gazebo's do.
+class GzProfiler final : public gz::common::ProfilerImpl {
+ public:
+  /// Which scope is a step, if not none, and what simulated time in seconds is when it begins.
+  explicit GzProfiler(std::string step_scope = "", std::function<double()> sim_time_s = nullptr)
+      : step_scope_(std::move(step_scope)), sim_time_s_(std::move(sim_time_s)) {}
+
+  std::string Name() const override { return "stepscope"; }
+
+  void SetThreadName(const char *name) override { gz_scopes::NameThread(name); }
+
+  /// Text has no place in a capture.
+  void LogText(const char *) override {}
+
+  void BeginSample(const char *name, uint32_t *hash) override {
+    if (!step_scope_.empty() && gz_scopes::IsRecording() && step_scope_ == name) MarkStep();
+    gz_scopes::Begin(name, hash);
+  }
+
+  void EndSample() override { gz_scopes::End(); }
+
+ private:
+  void MarkStep() const {
+    if (sim_time_s_) {
+      STEPSCOPE_STEP(sim_time_s_());
+    } else {
+      STEPSCOPE_STEP_UNTIMED();
+    }
+  }
+
+  const std::string step_scope_;
+  const std::function<double()> sim_time_s_;
+};
+
+/// For Profiler::SetImplementation.
+inline std::unique_ptr<gz::common::ProfilerImpl> MakeGzProfiler(std::string step_scope = "",
+                                                                std::function<double()> sim_time_s = nullptr) {
+  return std::unique_ptr<gz::common::ProfilerImpl>(new GzProfiler(std::move(step_scope), std::move(sim_time_s)));
+}
+
+}  // namespace stepscope
+
+#endif  // STEPSCOPE_GZ_PROFILER_HH

@@ -1,0 +1,160 @@
+"""Marks for Stepscope: a program tells its profiler what a step is, what it is doing, and what it counts.
+
+    import stepscope_marks as marks
+
+    while running:
+        marks.step(sim_time_s)           # a step ends, and the next one begins
+        with marks.scope("physics"):     # from here to the end of the block
+            ...
+        marks.counter("contacts", n)     # an integer, with its unit in the name if it has one
+
+    @marks.scope("render")               # each call of the function
+    def render(): ...
+
+Marks go to shared memory while `stepscope record` records the program, and nowhere while nobody does, or with
+STEPSCOPE_MARKS=0 in the environment. Any thread may mark; children of fork mark for themselves. The shared memory is
+described in docs/marks-format.md; only the standard library is needed to write to it.
+"""
+
+import functools
+import inspect
+import operator
+import os
+import time
+
+__all__ = ["counter", "frame_mark", "scope", "step"]
+
+_SCOPE, _STEP, _COUNTER, _FRAME = 1 << 32, 2 << 32, 3 << 32, 4 << 32
+_UNTIMED = -(1 << 63)
+
+_now = time.monotonic_ns
+_off = False  # Marks cannot be made, or are not wanted.
+_segment = None
+# Whether somebody records: 1 before the first mark, then a view of the segment's word.
+_flag = [1]
+
+
+def _ring():
+    """The ring of this thread; None if nobody records, or there is no room."""
+    global _off, _segment, _flag
+    if _off:
+        return None
+    if _segment is None:
+        try:
+            from . import _shared_memory
+
+            _segment = _shared_memory.opened()
+            _flag = _segment.flag
+        except (ImportError, OSError, ValueError):
+            _off, _flag = True, [0]
+            return None
+    return _segment.ring() if _flag[0] else None
+
+
+def _forget():
+    """In a child of fork, or at the end."""
+    global _segment, _flag
+    _segment = None
+    _flag = [0 if _off else 1]
+
+
+def _end():
+    global _off
+    _off = True
+    _forget()
+
+
+class scope:
+    """A named interval on a thread: `with scope("physics"):`, or `@scope("physics")` before a function.
+
+    One object is for one `with` at a time; a decorated function may be called by any thread, and call itself.
+    """
+
+    __slots__ = ("_name", "_start")
+
+    def __init__(self, name):
+        self._name = name
+        self._start = 0
+
+    def __enter__(self):
+        self._start = _now() if _flag[0] else 0
+        return self
+
+    def __exit__(self, *_):
+        if self._start:
+            _write_scope(self._name, self._start)
+            self._start = 0
+        return False
+
+    def __call__(self, function):
+        name = self._name
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def marked(*arguments, **named):
+                with scope(name):
+                    return await function(*arguments, **named)
+
+        else:
+
+            @functools.wraps(function)
+            def marked(*arguments, **named):
+                if not _flag[0]:
+                    return function(*arguments, **named)
+                start = _now()
+                try:
+                    return function(*arguments, **named)
+                finally:
+                    _write_scope(name, start)
+
+        return marked
+
+
+def _write_scope(name, start):
+    end = _now()
+    ring = _ring()
+    if ring is not None:
+        ring.write(start, end, _SCOPE | _segment.name(name))
+
+
+def step(sim_time_s=None, *, ns=None):
+    """A step of the simulation ends, and the next one begins.
+
+    Simulated time is that of this moment, in seconds, or as an integer of nanoseconds in `ns`, or not known.
+    """
+    if not _flag[0]:
+        return
+    ring = _ring()
+    if ring is None:
+        return
+    if ns is None:
+        # No number, and what is beyond 292 years, is not known.
+        known = sim_time_s is not None and -9.2e9 < sim_time_s < 9.2e9
+        ns = round(sim_time_s * 1e9) if known else _UNTIMED
+    ring.write(ns & 0xFFFFFFFFFFFFFFFF, _now(), _STEP)
+
+
+def counter(name, value):
+    """A reading of an integer. What is not one is scaled, and its unit named: `counter("height_um", round(1e6 * z))`."""
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"counter {name!r} is no integer: scale it, and name its unit, as in height_um") from None
+    if not _flag[0]:
+        return
+    ring = _ring()
+    if ring is not None:
+        ring.write(value & 0xFFFFFFFFFFFFFFFF, _now(), _COUNTER | _segment.name(name))
+
+
+def frame_mark(name):
+    """An iteration of another periodic loop (rendering, a sensor) ends, and the next one begins."""
+    if not _flag[0]:
+        return
+    ring = _ring()
+    if ring is not None:
+        ring.write(0, _now(), _FRAME | _segment.name(name))
+
+
+if os.environ.get("STEPSCOPE_MARKS") == "0" or not os.path.isdir("/dev/shm"):
+    _off, _flag = True, [0]
