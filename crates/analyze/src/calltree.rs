@@ -184,9 +184,10 @@ fn groups(selection: &Selection<'_>, grouping: Grouping) -> Vec<Group> {
 }
 
 /// What a node is of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    Group(Arc<str>),
+    /// By index of [`Growing::groups`].
+    Group(u32),
     Function(FunctionId),
     NoStack,
 }
@@ -206,28 +207,34 @@ struct Node {
 struct Growing<'a> {
     selection: &'a Selection<'a>,
     order: Order,
+    groups: Vec<Arc<str>>,
     nodes: Vec<Node>,
     children: FxHashMap<(u32, Key), u32>,
+    /// By the capture's nodes, what is known of each while a group is added.
+    on_stack: Vec<Option<OnStack>>,
+}
+
+/// A node of the capture's tree while a group is added.
+#[derive(Debug, Clone, Copy)]
+struct OnStack {
+    own: u64,
+    total: u64,
+    /// The node that it became.
+    node: u32,
 }
 
 impl<'a> Growing<'a> {
     fn new(selection: &'a Selection<'a>, order: Order) -> Self {
         let whole = Node { parent: None, key: None, own: 0, total: 0, place: None, inlined: false };
-        Self { selection, order, nodes: vec![whole], children: FxHashMap::default() }
+        let (groups, children) = (Vec::new(), FxHashMap::default());
+        Self { selection, order, groups, nodes: vec![whole], children, on_stack: Vec::new() }
     }
 
     fn child(&mut self, parent: u32, key: Key) -> u32 {
         let next = self.nodes.len() as u32;
         let nodes = &mut self.nodes;
-        *self.children.entry((parent, key)).or_insert_with_key(|(_, key)| {
-            nodes.push(Node {
-                parent: Some(parent),
-                key: Some(key.clone()),
-                own: 0,
-                total: 0,
-                place: None,
-                inlined: true,
-            });
+        *self.children.entry((parent, key)).or_insert_with(|| {
+            nodes.push(Node { parent: Some(parent), key: Some(key), own: 0, total: 0, place: None, inlined: true });
             next
         })
     }
@@ -244,7 +251,7 @@ impl<'a> Growing<'a> {
         node.inlined &= frames[frame.index()].inlined;
         let rank = |weight: u64, frame: FrameId| {
             let frame = &frames[frame.index()];
-            (frame.file.is_some(), weight, Reverse((frame.file.clone(), frame.line)))
+            (frame.file.is_some(), weight, Reverse((frame.file.as_deref(), frame.line)))
         };
         if node.place.is_none_or(|(best_weight, best)| rank(best_weight, best) < rank(weight, frame)) {
             node.place = Some((weight, frame));
@@ -254,7 +261,10 @@ impl<'a> Growing<'a> {
     /// Adds stacks with their weights, each stack once.
     fn add_group(&mut self, group: &Group, stacks: &[(Option<StackId>, u64)]) {
         let root = match group {
-            Some(name) => self.child(0, Key::Group(name.clone())),
+            Some(name) => {
+                self.groups.push(name.clone());
+                self.child(0, Key::Group(self.groups.len() as u32 - 1))
+            }
             None => 0,
         };
         for (_, weight) in stacks.iter().filter(|(stack, _)| stack.is_none()) {
@@ -263,41 +273,53 @@ impl<'a> Growing<'a> {
         }
         let stacks = stacks.iter().filter_map(|(stack, weight)| Some(((*stack)?, *weight)));
         match self.order {
-            Order::CallersFirst => self.add_callers_first(root, stacks.collect()),
+            Order::CallersFirst => self.add_callers_first(root, stacks),
             Order::LeavesFirst => stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight)),
         }
     }
 
     /// Every node of the capture's tree that has weight on it becomes, or joins, one node here.
-    fn add_callers_first(&mut self, root: u32, own: FxHashMap<StackId, u64>) {
+    fn add_callers_first(&mut self, root: u32, own: impl Iterator<Item = (StackId, u64)>) {
         let capture = self.selection.capture();
-        let mut totals = own.clone();
-        let mut nodes: Vec<StackId> = Vec::with_capacity(own.len());
-        for &stack in own.keys() {
+        self.on_stack.resize(capture.stacks.len(), None);
+        let mut on_stack = std::mem::take(&mut self.on_stack);
+        let mut nodes: Vec<StackId> = Vec::new();
+        for (stack, weight) in own {
+            let mut next = Some(stack);
             // Up to the first ancestor that is known already.
-            let above = capture.nodes_of(capture.stacks[stack.index()].parent);
-            for node in above.take_while(|node| !totals.contains_key(node)).collect::<Vec<_>>() {
-                totals.insert(node, 0);
+            while let Some(stack) = next.filter(|stack| on_stack[stack.index()].is_none()) {
+                on_stack[stack.index()] = Some(OnStack { own: 0, total: 0, node: root });
+                nodes.push(stack);
+                next = capture.stacks[stack.index()].parent;
             }
+            let here = on_stack[stack.index()].as_mut().expect("entered above");
+            (here.own, here.total) = (weight, weight);
         }
-        nodes.extend(totals.keys());
         nodes.sort_unstable();
         for &node in nodes.iter().rev() {
             if let Some(parent) = capture.stacks[node.index()].parent {
-                let below = totals[&node];
-                let total = totals.get_mut(&parent).expect("ancestors were added above");
-                *total = total.saturating_add(below);
+                let below = on_stack[node.index()].map_or(0, |here| here.total);
+                let above = on_stack[parent.index()].as_mut().expect("ancestors were added above");
+                above.total = above.total.saturating_add(below);
             }
         }
-        let mut known: FxHashMap<StackId, u32> = FxHashMap::default();
+        // So many at most: places of one function become one node.
+        self.nodes.reserve(nodes.len());
+        self.children.reserve(nodes.len());
         for &stack in &nodes {
             let node = capture.stacks[stack.index()];
-            let parent = node.parent.map_or(root, |parent| known[&parent]);
-            let here = self.child(parent, Key::Function(self.selection.functions().of_frame(node.frame)));
-            self.merge(here, node.frame, totals[&stack]);
-            self.own(here, own.get(&stack).copied().unwrap_or(0));
-            known.insert(stack, here);
+            let parent = node.parent.and_then(|parent| on_stack[parent.index()]).map_or(root, |parent| parent.node);
+            let function = self.selection.functions().of_frame(node.frame);
+            let child = self.child(parent, Key::Function(function));
+            let here = on_stack[stack.index()].as_mut().expect("entered above");
+            here.node = child;
+            let OnStack { own, total, .. } = *here;
+            self.merge(child, node.frame, total);
+            self.own(child, own);
         }
+        // The next group begins anew, and may be small.
+        nodes.iter().for_each(|stack| on_stack[stack.index()] = None);
+        self.on_stack = on_stack;
     }
 
     fn add_leaf_first(&mut self, root: u32, stack: StackId, weight: u64) {
@@ -321,24 +343,72 @@ impl<'a> Growing<'a> {
                 parent.total = parent.total.saturating_add(total);
             }
         }
-        let drawn = self.nodes.iter().map(|node| self.draw(node)).collect();
+        let nothing = &Arc::from("");
+        let whole = &Arc::from("all");
+        let drawn = |(index, parent): (u32, Option<u32>)| CallNode {
+            parent,
+            ..self.draw(&self.nodes[index as usize], whole, nothing)
+        };
         CallTree {
-            title: title.to_owned(),
+            title: match self.order {
+                Order::CallersFirst => title.to_owned(),
+                Order::LeavesFirst => format!("{title}, inverted"),
+            },
             subtitle: subtitle(selection),
             unit: unit.to_owned(),
-            nodes: in_order_of_names(drawn),
+            nodes: self.in_order_of_names().into_iter().map(drawn).collect(),
             inverted: self.order == Order::LeavesFirst,
         }
     }
 
-    fn draw(&self, node: &Node) -> CallNode {
+    /// Nodes with their new parents, so that each is followed by its subtree, children by name and module.
+    fn in_order_of_names(&self) -> Vec<(u32, Option<u32>)> {
+        // The children of all nodes, those of one node together, from where it says up to where the next one does.
+        let mut starts = vec![0_u32; self.nodes.len() + 1];
+        let parents =
+            || self.nodes.iter().zip(0_u32..).filter_map(|(node, index)| Some((node.parent? as usize, index)));
+        parents().for_each(|(parent, _)| starts[parent + 1] += 1);
+        (1..starts.len()).for_each(|index| starts[index] += starts[index - 1]);
+        let mut filled = starts.clone();
+        let mut children = vec![0_u32; self.nodes.len() - 1];
+        for (parent, index) in parents() {
+            children[filled[parent] as usize] = index;
+            filled[parent] += 1;
+        }
+        let mut ordered: Vec<(u32, Option<u32>)> = Vec::with_capacity(self.nodes.len());
+        let mut waiting: Vec<(u32, Option<u32>)> = vec![(0, None)];
+        while let Some((index, parent)) = waiting.pop() {
+            let number = ordered.len() as u32;
+            ordered.push((index, parent));
+            let siblings = &mut children[starts[index as usize] as usize..starts[index as usize + 1] as usize];
+            // From the last to the first: they are taken from the end.
+            siblings.sort_unstable_by(|a, b| self.name(*b).cmp(&self.name(*a)));
+            waiting.extend(siblings.iter().map(|child| (*child, Some(number))));
+        }
+        ordered
+    }
+
+    /// Name and module of a node.
+    fn name(&self, node: u32) -> (&str, &str) {
+        match self.nodes[node as usize].key {
+            None => ("all", ""),
+            Some(Key::Group(group)) => (&self.groups[group as usize], ""),
+            Some(Key::NoStack) => (NO_STACK, ""),
+            Some(Key::Function(id)) => {
+                let function = self.selection.functions().get(id);
+                (&function.name, &function.module)
+            }
+        }
+    }
+
+    /// The node as it is drawn. Nodes share their texts, also the name of the `whole` and the text that says `nothing`.
+    fn draw(&self, node: &Node, whole: &Arc<str>, nothing: &Arc<str>) -> CallNode {
         let (functions, capture) = (self.selection.functions(), self.selection.capture());
-        let nothing: Arc<str> = "".into();
         let mut drawn = CallNode {
             parent: node.parent,
-            name: "all".into(),
+            name: whole.clone(),
             module: nothing.clone(),
-            source: nothing,
+            source: nothing.clone(),
             kind: FrameKind::Group,
             owned: false,
             inlined: false,
@@ -347,13 +417,14 @@ impl<'a> Growing<'a> {
         };
         match &node.key {
             None => {}
-            Some(Key::Group(name)) => drawn.name = name.clone(),
+            Some(Key::Group(group)) => drawn.name = self.groups[*group as usize].clone(),
             Some(Key::NoStack) => (drawn.name, drawn.kind) = (NO_STACK.into(), FrameKind::Unknown),
             Some(Key::Function(id)) => {
                 let function = functions.get(*id);
                 (drawn.name, drawn.module) = (function.name.clone(), function.module.clone());
                 (drawn.kind, drawn.owned, drawn.inlined) = (function.kind, function.owned, node.inlined);
-                drawn.source = node.place.map_or(drawn.source, |(_, frame)| source_of(capture, frame).into());
+                let place = node.place.filter(|(_, frame)| capture.frames[frame.index()].file.is_some());
+                drawn.source = place.map_or(drawn.source, |(_, frame)| source_of(capture, frame).into());
             }
         }
         drawn
@@ -364,34 +435,6 @@ fn subtitle(selection: &Selection<'_>) -> String {
     let label = selection.capture().info.label();
     let filters = Some(selection.description()).filter(|filters| !filters.is_empty());
     [label, filters].into_iter().flatten().collect::<Vec<_>>().join(" · ")
-}
-
-/// Renumbers nodes so that each is followed by its subtree, children by name and module.
-fn in_order_of_names(nodes: Vec<CallNode>) -> Vec<CallNode> {
-    let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-    for (index, node) in nodes.iter().enumerate() {
-        if let Some(parent) = node.parent {
-            children[parent as usize].push(index as u32);
-        }
-    }
-    for siblings in &mut children {
-        let name = |index: &u32| {
-            let node = &nodes[*index as usize];
-            (&node.name, &node.module)
-        };
-        // From the last to the first: the walk below takes them from the end.
-        siblings.sort_unstable_by(|a, b| name(b).cmp(&name(a)));
-    }
-    let mut nodes: Vec<Option<CallNode>> = nodes.into_iter().map(Some).collect();
-    let mut ordered: Vec<CallNode> = Vec::with_capacity(nodes.len());
-    let mut waiting: Vec<(u32, Option<u32>)> = vec![(0, None)];
-    while let Some((index, parent)) = waiting.pop() {
-        let node = nodes[index as usize].take().expect("a node has one parent");
-        let number = ordered.len() as u32;
-        ordered.push(CallNode { parent, ..node });
-        waiting.extend(children[index as usize].iter().map(|child| (*child, Some(number))));
-    }
-    ordered
 }
 
 #[cfg(test)]
@@ -452,6 +495,7 @@ mod tests {
             ]
         );
         assert!(tree.inverted);
+        assert_eq!(tree.title, "On-CPU time, inverted");
     }
 
     #[test]

@@ -202,9 +202,21 @@ fn end_of_brackets(text: &str, start: usize) -> Option<usize> {
         if open.is_empty() {
             return Some(at);
         }
+        at += bytes.get(at..)?.iter().position(|&byte| MAY_END_BRACKETS[usize::from(byte)])?;
     }
     None
 }
+
+/// The bytes at which [`end_of_brackets`] has to look: brackets, and the first letter of `operator`.
+const MAY_END_BRACKETS: [bool; 256] = {
+    let (mut table, looked_at) = ([false; 256], b"<>()[]{}o");
+    let mut at = 0;
+    while at < looked_at.len() {
+        table[looked_at[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 fn close(open: &mut Vec<u8>, opener: u8) {
     if let Some(at) = open.iter().rposition(|&byte| byte == opener) {

@@ -5,6 +5,8 @@
 
 use stepscope_model::{Column, Kind, Value};
 
+use crate::embed::push_digits;
+
 /// What stands where a value is not known or does not apply.
 pub const MISSING: &str = "–";
 
@@ -103,11 +105,36 @@ fn three_digits(number: f64) -> String {
     match number.abs() {
         size if size >= 1e15 => format!("{number:.2e}"),
         size if size >= 999.5 => grouped(number.round() as i128),
-        size if size >= 99.95 => format!("{number:.0}"),
-        size if size >= 9.995 => format!("{number:.1}"),
-        size if size >= 0.0995 => format!("{number:.2}"),
-        _ => format!("{number:.3}"),
+        size if size >= 99.95 => with_decimals(number, 0),
+        size if size >= 9.995 => with_decimals(number, 1),
+        size if size >= 0.0995 => with_decimals(number, 2),
+        _ => with_decimals(number, 3),
     }
+}
+
+/// As `{number:.places$}` writes it, several times faster where rounding is not a close call: pictures and tables are mostly
+/// numbers.
+fn with_decimals(number: f64, places: usize) -> String {
+    const LARGEST: f64 = 1e9;
+    const CLOSE_CALL: f64 = 1e-3;
+    let scaled = number.abs() * [1.0, 10.0, 100.0, 1000.0][places];
+    if scaled >= LARGEST || number.is_sign_negative() || (scaled.fract() - 0.5).abs() < CLOSE_CALL || scaled.is_nan() {
+        return format!("{number:.places$}");
+    }
+    let mut digits = format_digits(scaled.round() as u64);
+    if places > 0 {
+        while digits.len() <= places {
+            digits.insert(0, '0');
+        }
+        digits.insert(digits.len() - places, '.');
+    }
+    digits
+}
+
+fn format_digits(number: u64) -> String {
+    let mut digits = String::with_capacity(24);
+    push_digits(number, &mut digits);
+    digits
 }
 
 fn real(number: f64) -> Quantity {
@@ -124,13 +151,17 @@ pub fn percent(number: f64) -> String {
     match number {
         number if number > 0.0 && number < 0.005 => "<0.01".to_owned(),
         number if number < 0.0 && number > -0.005 => ">-0.01".to_owned(),
-        number => format!("{number:.2}"),
+        number => with_decimals(number, 2),
     }
 }
 
 /// An integer with its digits in groups of three.
 pub fn grouped(integer: i128) -> String {
-    let digits = integer.unsigned_abs().to_string();
+    let size = integer.unsigned_abs();
+    let digits = u64::try_from(size).map_or_else(|_| size.to_string(), format_digits);
+    if integer >= 0 && digits.len() <= 3 {
+        return digits;
+    }
     let mut shown = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if integer < 0 {
         shown.push('-');
@@ -147,12 +178,16 @@ pub fn grouped(integer: i128) -> String {
 /// A weight in the unit of a call tree, as text: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest.
 pub fn weight(weight: u64, unit: &str) -> String {
     let value = Value::from(weight);
-    match unit {
-        "ns" => quantity(&value, Kind::Duration).to_string(),
-        "bytes" => quantity(&value, Kind::Bytes).to_string(),
-        "" => quantity(&value, Kind::Number).to_string(),
-        unit => format!("{} {unit}", quantity(&value, Kind::Number)),
+    let (Quantity { number: mut text, unit: of_cell }, of_tree) = match unit {
+        "ns" => (quantity(&value, Kind::Duration), ""),
+        "bytes" => (quantity(&value, Kind::Bytes), ""),
+        unit => (quantity(&value, Kind::Number), unit),
+    };
+    for unit in [of_cell, of_tree].into_iter().filter(|unit| !unit.is_empty()) {
+        text.push(' ');
+        text.push_str(unit);
     }
+    text
 }
 
 #[cfg(test)]
@@ -226,6 +261,22 @@ mod tests {
         ];
         for (number, text) in cases {
             assert_eq!(shown(number, Kind::Number), text);
+        }
+    }
+
+    #[test]
+    fn decimals_are_written_as_the_standard_library_does() {
+        let mut number = 1e-6_f64;
+        while number < 1e7 {
+            for number in [number, -number, number.round() + 0.5, (number * 1000.0).round() / 1000.0 + 0.0005] {
+                for places in 0..=3 {
+                    assert_eq!(with_decimals(number, places), format!("{number:.places$}"), "{number:e} {places}");
+                }
+            }
+            number *= 1.0003;
+        }
+        for number in [0.0, -0.0, 0.5, 1.5, 2.5, 0.125, f64::MAX, f64::INFINITY, f64::NAN, 999.4999999999999] {
+            assert_eq!(with_decimals(number, 2), format!("{number:.2}"));
         }
     }
 

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::visible::is_plain;
+
 const ELLIPSIS: char = '…';
 
 /// `name` in at most `columns` columns, both ends kept: for tables.
@@ -15,7 +17,7 @@ const ELLIPSIS: char = '…';
 /// Template arguments are shortened first, the longest first, then parameter lists; what is still too long loses its
 /// middle.
 pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
-    if name.width() <= columns {
+    if width(name) <= columns {
         return Cow::Borrowed(name);
     }
     let shorter = trim_brackets(name, columns);
@@ -32,7 +34,7 @@ pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
 /// parts; its last part; the start of that.
 pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     const FEWEST_COLUMNS: usize = 3;
-    if name.width() <= columns {
+    if width(name) <= columns {
         return Some(Cow::Borrowed(name));
     }
     if columns < FEWEST_COLUMNS {
@@ -41,11 +43,16 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     let bare = without_arguments(name);
     let parts = Parts::of(&bare);
     let forms = [0, parts.qualified, parts.last_two, parts.last];
-    let form = forms.iter().map(|&start| &bare[start..]).find(|form| form.width() <= columns);
+    let form = forms.iter().map(|&start| &bare[start..]).find(|form| width(form) <= columns);
     Some(Cow::Owned(match form {
         Some(form) => form.to_owned(),
         None => cut_end(&bare[parts.last..], columns),
     }))
+}
+
+/// Columns that a text takes.
+fn width(text: &str) -> usize {
+    if is_plain(text) { text.len() } else { text.width() }
 }
 
 /// The rows of a tree, names indented by two spaces a level, in at most `columns` columns each.

@@ -19,7 +19,7 @@ pub(crate) use append;
 ///
 /// Borrows where there is nothing to replace, which is nearly always.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) || !text.chars().any(acts) {
+    if is_plain(text) || !text.chars().any(acts) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
@@ -35,6 +35,15 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// Whether a text is of the visible characters of ASCII alone, each a column wide: nearly every name is.
+pub(crate) fn is_plain(text: &str) -> bool {
+    // Whole blocks without a branch inside, which a processor judges in a few steps.
+    const BLOCK: usize = 32;
+    let is_plain = |block: &[u8]| block.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
+    let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();
+    blocks.iter().all(|block| is_plain(block)) && is_plain(rest)
 }
 
 /// Whether a character controls how its neighbours are shown, or is not shown at all.

@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameId, StackId, StackNode};
 
@@ -15,13 +16,13 @@ use stepscope_model::{Capture, FrameId, StackId, StackNode};
 /// Names are hashed with keys of this process, since they come from strangers; nodes are small numbers of our own.
 #[derive(Debug)]
 pub struct CallTreeRows<K> {
-    frames: HashMap<K, FrameId>,
+    frames: HashMap<K, FrameId, RandomState>,
     nodes: FxHashMap<StackNode, StackId>,
 }
 
 impl<K: Hash + Eq> CallTreeRows<K> {
     pub fn new() -> Self {
-        Self { frames: HashMap::new(), nodes: FxHashMap::default() }
+        Self { frames: HashMap::default(), nodes: FxHashMap::default() }
     }
 
     /// The frame known by `key`; if it is new, `add` adds it and gives the key to keep.

@@ -6,7 +6,8 @@ use std::io::{self, Read};
 /// without line ends must not be read into memory whole.
 pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-const FIRST_BUFFER: usize = 256 * 1024;
+/// Stays in a processor's cache.
+const FIRST_BUFFER: usize = 64 * 1024;
 
 /// Reads lines. Keeps one buffer, which grows to the longest line met and never beyond [`LONGEST_LINE`].
 pub struct Lines<R> {

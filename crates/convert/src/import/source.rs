@@ -88,7 +88,7 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn new(name: String, mut bytes: Bytes<'a>, watch: Option<&'a AtomicU64>) -> Result<Self, ImportError> {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(HEAD_BYTES);
         let read = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head);
         match read {
             Ok(_) => {}

@@ -8,7 +8,7 @@ use stepscope_model::{CallNode, CallTree, FrameKind};
 use super::layout::Layout;
 use super::palette::{COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, change_class, changes, kind_class, shade};
 use super::{Growth, Options, Subject};
-use crate::embed::{append, markup, push_coordinate};
+use crate::embed::{append, markup, push_coordinate, push_markup};
 use crate::quantity::{percent, weight};
 use crate::shorten::{label, shorten};
 
@@ -142,7 +142,7 @@ impl Pen<'_> {
         self.elements.push_str("\" class=\"");
         self.elements.push_str(class);
         self.elements.push_str("\">");
-        self.elements.push_str(&markup(text));
+        push_markup(text, &mut self.elements);
         self.elements.push_str("</text>\n");
     }
 
@@ -164,7 +164,7 @@ impl Pen<'_> {
         }
         let quiet = if self.is_quiet(node) { " q" } else { "" };
         self.elements.push_str("<g><title>");
-        self.elements.push_str(&markup(&self.details(number)));
+        self.details(number);
         self.elements.push_str("</title><rect class=\"");
         let classes = self.classes(number);
         push_classes(classes, &mut self.elements);
@@ -210,20 +210,31 @@ impl Pen<'_> {
         (self.class(node), shade(&node.name), self.is_quiet(node))
     }
 
-    fn details(&self, number: usize) -> String {
+    fn details(&mut self, number: usize) {
         let node = &self.tree.nodes[number];
         let unit = &self.tree.unit;
         let share = percent(node.total as f64 * 100.0 / self.layout.whole().max(1) as f64);
-        let mut details = node.name.to_string();
+        let elements = &mut self.elements;
+        push_markup(&node.name, elements);
         if !node.module.is_empty() {
-            append!(details, " ({})", node.module);
+            elements.push_str(" (");
+            push_markup(&node.module, elements);
+            elements.push(')');
         }
-        append!(details, ": {}, {share} %; self {}", weight(node.total, unit), weight(node.own, unit));
+        for (before, text) in
+            [(": ", &weight(node.total, unit)), (", ", &share), (" %; self ", &weight(node.own, unit))]
+        {
+            elements.push_str(before);
+            push_markup(text, elements);
+        }
         if let (Some(base), Some(difference)) = (self.subject.base(number), self.subject.difference) {
-            let (total, own) = (weight(base.total, unit), weight(base.own, unit));
-            append!(details, "; {}: {total}; self {own}", difference.base_name);
+            elements.push_str("; ");
+            push_markup(&difference.base_name, elements);
+            for (before, text) in [(": ", weight(base.total, unit)), ("; self ", weight(base.own, unit))] {
+                elements.push_str(before);
+                push_markup(&text, elements);
+            }
         }
-        details
     }
 
     fn is_quiet(&self, node: &CallNode) -> bool {

@@ -82,6 +82,11 @@ fn is_tracepoint(event: &[u8]) -> bool {
     colon.is_some_and(|at| event.len() - at > 5) && !event.contains(&b'/')
 }
 
+/// Whether a colon ends a word of the line, as it does times and events: without one the line is no certain header.
+pub fn ends_a_field(line: &[u8]) -> bool {
+    memchr::memchr_iter(b':', line).any(|at| line.get(at + 1).is_none_or(u8::is_ascii_whitespace))
+}
+
 /// Reads a header, if the line is one. Of several readings the first with a time is taken: names hold anything, but
 /// hardly a time.
 pub fn header(line: &[u8]) -> Option<Header<'_>> {

@@ -46,7 +46,8 @@ impl InputFormat for PerfScript {
             && lines.any(|line| {
                 let is_frame = line.starts_with(b"\t") && line::frame(line).is_some();
                 frames = if is_frame { frames + 1 } else { 0 };
-                frames == 2 || line::header(line).is_some_and(|header| header.is_certain())
+                let header = || line::header(line).is_some_and(|header| header.is_certain());
+                frames == 2 || (line::ends_a_field(line) && header())
             })
     }
 
