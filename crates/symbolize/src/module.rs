@@ -116,6 +116,7 @@ impl<'a> Naming<'a> {
             false => debug_files::find_debug_file(self.image, options),
         };
         self.debug_information(debug.as_ref().unwrap_or(self.image), options);
+        self.exported_names();
         for image in debug.iter().chain([self.image]) {
             self.symbols(&image.elf(), Table::Full, SymbolSource::SymbolTable);
         }
@@ -146,6 +147,29 @@ impl<'a> Naming<'a> {
                 self.named_by[at] = NamedBy::DebugInfo;
             }
             self.frames[at] = frames;
+        }
+    }
+
+    /// Calls functions by the names under which their file offers them, where debug information has only a name that is
+    /// reserved for the implementation of C: `malloc` for `__GI___libc_malloc`, `__libc_start_main` for
+    /// `__libc_start_main_impl`. These are the names that people know and other tools show.
+    fn exported_names(&mut self) {
+        let Some(starts) = &self.starts else { return };
+        let is_reserved = |at: &usize| self.frames[*at].first().is_some_and(|frame| frame.function.starts_with("__"));
+        let start_of = |at: usize| Some((starts.start_of(self.addresses[at])?, at));
+        let reserved: Vec<(u64, usize)> = (0..self.addresses.len()).filter(is_reserved).filter_map(start_of).collect();
+        let mut wanted: Vec<u64> = reserved.iter().map(|&(start, _)| start).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        if wanted.is_empty() {
+            return;
+        }
+        let names = symbols::exported_at(self.elf, &wanted);
+        for (start, at) in reserved {
+            let name = wanted.binary_search(&start).ok().and_then(|index| names[index]);
+            if let Some(name) = name {
+                self.frames[at][0].function = self.texts.intern(&demangle(name));
+            }
         }
     }
 
@@ -219,6 +243,44 @@ impl<'a> Naming<'a> {
             address: None,
             frames: vec![NamedFrame::function(format!("{}+{offset:#x}", self.module))],
             named_by: NamedBy::Nothing,
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use crate::{Code, Symbolizer};
+
+    unsafe extern "C" {
+        fn malloc(size: usize) -> *mut u8;
+        fn read(file: i32, into: *mut u8, size: usize) -> isize;
+        fn pthread_mutex_lock(mutex: *mut u8) -> i32;
+    }
+
+    /// File and offset in it of what is mapped at an address of this process.
+    fn place(address: u64) -> (String, u64) {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
+        let place = |line: &str| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (start, end) = fields[0].split_once('-')?;
+            let (start, end) = (number(start), number(end));
+            (start..end).contains(&address).then(|| (fields[5].to_owned(), address - start + number(fields[2])))
+        };
+        maps.lines().find_map(place).unwrap()
+    }
+
+    #[test]
+    fn functions_of_the_c_library_have_the_names_that_people_know() {
+        let functions = [
+            ("malloc", malloc as *const ()),
+            ("read", read as *const ()),
+            ("pthread_mutex_lock", pthread_mutex_lock as *const ()),
+        ];
+        for (name, function) in functions {
+            let (file, offset) = place(function as u64);
+            let named = Symbolizer::default().name(&Code::file(&file), &[offset]);
+            assert_eq!(&*named.places[0].frames[0].function, name, "in {file}");
         }
     }
 }

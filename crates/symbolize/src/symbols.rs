@@ -14,9 +14,14 @@ pub(crate) struct Symbol<'data> {
     rank: Rank,
 }
 
-/// Which of several symbols at one place is shown: the same one that `perf` shows (`choose_best_symbol` in its
-/// `symbol.c`), so that names agree between tools. Greater is better.
-type Rank = (u64, Kind, Binding, Reverse<usize>, usize);
+/// Which of several symbols that hold an address is shown. Greater is better, in this order: the one that starts last; a
+/// function before a label; a name that the file offers to others (global or weak) before a local one; the name with fewer
+/// leading underscores; a global one before a weak one; the shorter name.
+///
+/// So glibc's `read` is called that, and not `__GI___libc_read` (its local alias) or `__libc_read`, which `perf` shows
+/// because it takes weak names for the worst. Code of the vdso keeps the prefix that tells it from the C library's:
+/// `__vdso_clock_gettime`.
+type Rank = (u64, Kind, Scope, Reverse<usize>, Binding, Reverse<usize>);
 
 /// Labels are what assemblers make of any name; functions are declared to be such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +31,14 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    Local,
+    Exported,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Weak,
-    Local,
     Global,
 }
 
@@ -80,14 +90,13 @@ fn ranked<'data>(symbol: &object::Symbol<'data, '_>, kind: Kind) -> Option<Symbo
     if name.is_empty() || name.starts_with(['$', '.']) {
         return None;
     }
-    let binding = match (symbol.is_weak(), symbol.is_local()) {
-        (true, _) => Binding::Weak,
-        (false, true) => Binding::Local,
-        (false, false) => Binding::Global,
-    };
-    let underscores = name.bytes().take_while(|&byte| byte == b'_').count();
+    let scope = if symbol.is_local() { Scope::Local } else { Scope::Exported };
+    let binding = if symbol.is_weak() { Binding::Weak } else { Binding::Global };
+    let is_of_vdso = name.starts_with("__vdso_") || name.starts_with("__kernel_");
+    let underscores = if is_of_vdso { 0 } else { name.bytes().take_while(|&byte| byte == b'_').count() };
+    let underscores = Reverse(underscores);
     let start = symbol.address();
-    Some(Symbol { start, name, rank: (start, kind, binding, Reverse(underscores), name.len()) })
+    Some(Symbol { start, name, rank: (start, kind, scope, underscores, binding, Reverse(name.len())) })
 }
 
 fn offer<'data>(place: &mut Option<Symbol<'data>>, symbol: Symbol<'data>) {
@@ -110,6 +119,18 @@ fn covering<'data>(elf: &object::File<'data>, table: Table, addresses: &[u64]) -
         hit.for_each(|(_, place)| offer(place, symbol));
     }
     found
+}
+
+/// The best exported name of the function that starts at each of `starts` (ascending).
+pub(crate) fn exported_at<'data>(elf: &object::File<'data>, starts: &[u64]) -> Vec<Option<&'data str>> {
+    let mut found = vec![None; starts.len()];
+    for (symbol, kind) in symbols(elf, Table::Dynamic) {
+        let Ok(at) = starts.binary_search(&symbol.address()) else { continue };
+        if let Some(symbol) = ranked(&symbol, kind).filter(|symbol| symbol.rank.2 == Scope::Exported) {
+            offer(&mut found[at], symbol);
+        }
+    }
+    found.into_iter().map(|symbol| symbol.map(|symbol| symbol.name)).collect()
 }
 
 /// Assembly often gives its functions no size.

@@ -91,6 +91,9 @@ fn looks(head: Head<'_>) -> String {
         (b"{", "it is JSON, which can be written by `stepscope export` but not read"),
         (b"[", "it is JSON, which can be written by `stepscope export` but not read"),
     ];
+    if is_toml(head) {
+        return "it is TOML; if it is a lab file, `stepscope run` runs it".to_owned();
+    }
     if let Some((_, looks)) = known.iter().find(|(start, _)| head.bytes.starts_with(start)) {
         return (*looks).to_owned();
     }
@@ -100,4 +103,21 @@ fn looks(head: Head<'_>) -> String {
     let first = head.bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let shown: String = String::from_utf8_lossy(first).chars().filter(|c| !c.is_control()).take(60).collect();
     format!("it begins with `{shown}`")
+}
+
+/// Whether the first line that says anything is the head of a table, `[project]` or `[[scenario]]`, or `key = value`. A
+/// JSON array begins with a bracket too, but hardly has a bare word in it.
+fn is_toml(head: Head<'_>) -> bool {
+    let says = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
+    let Some(first) = head.lines().map(<[u8]>::trim_ascii).find(says).filter(|_| head.is_text()) else { return false };
+    let is_key = |text: &[u8]| {
+        let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.\"".contains(byte);
+        text.first().is_some_and(u8::is_ascii_alphabetic) && text.iter().all(is_of_key)
+    };
+    let table = first.strip_prefix(b"[").map(|rest| rest.strip_prefix(b"[").unwrap_or(rest));
+    match (table, memchr::memchr(b'=', first)) {
+        (Some(table), _) => memchr::memchr(b']', table).is_some_and(|end| is_key(table[..end].trim_ascii())),
+        (None, Some(equals)) => is_key(first[..equals].trim_ascii()),
+        (None, None) => false,
+    }
 }

@@ -170,6 +170,13 @@ mod tests {
         );
         assert!(error(b"PK\x03\x04").contains("a zip archive; unpack it first"));
         assert!(error(b"{\"traceEvents\":[]}").contains("it is JSON"));
+        assert!(error(b"[1, 2]").contains("it is JSON") && error(b"[\"a\"]").contains("it is JSON"));
+        for toml in ["# a lab\n\n[project]\nowned = {}\n", "[[scenario]]\n", "[scenario.a-b] # x\n", "name = 1.5\n"] {
+            assert!(
+                error(toml.as_bytes()).contains("it is TOML; if it is a lab file, `stepscope run` runs it"),
+                "{toml}"
+            );
+        }
         assert!(error(b"no numbers here\nnor here\n").contains("it begins with `no numbers here`"));
     }
 
