@@ -1,11 +1,13 @@
 //! Flags that several verbs share, documented once.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
 use stepscope_analyze::select::{Filter, ProcessPattern, ThreadPattern, TimeRange, Under};
+use stepscope_convert::ImportOptions;
 
 use crate::failure::Failure;
 
@@ -88,6 +90,42 @@ impl SelectArguments {
             time: self.time,
             event: self.event.clone(),
         }
+    }
+}
+
+/// Where files of the recorded machine are, for what is imported; a capture of ours has its names already.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Names of what is imported")]
+pub struct SymbolArguments {
+    /// Where debug files are: laid out as /usr/lib/debug or ~/.debug are, or files of the modules' own names; repeatable.
+    #[arg(long = "symbols", value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// What stands for / of the recorded machine: its programs and libraries are sought there alone; repeatable.
+    #[arg(long = "sysroot", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+}
+
+impl SymbolArguments {
+    /// The same for the importer.
+    pub fn options(&self) -> Result<stepscope_symbolize::Options, Failure> {
+        if let Some(missing) = self.directories.iter().chain(&self.roots).find(|folder| !folder.is_dir()) {
+            return Err(Failure::Usage(format!(
+                "{}: there is no such folder to look for symbols in",
+                missing.display()
+            )));
+        }
+        let mut options = stepscope_symbolize::Options::default();
+        options.debug_directories.splice(0..0, self.directories.iter().cloned());
+        options.build_id_caches.splice(0..0, self.directories.iter().cloned());
+        if !self.roots.is_empty() {
+            options.roots = self.roots.clone();
+        }
+        Ok(options)
+    }
+
+    /// How to import what needs no other options.
+    pub fn import(&self) -> Result<ImportOptions, Failure> {
+        Ok(ImportOptions { symbols: self.options()?, ..ImportOptions::default() })
     }
 }
 

@@ -15,8 +15,13 @@ use crate::progress;
 
 /// Reads a capture folder, a file of another tool, or standard input (`-`).
 pub fn capture(path: &Path) -> Result<Capture, Failure> {
+    capture_with(path, &ImportOptions::default())
+}
+
+/// The same, with options for what has to be imported.
+pub fn capture_with(path: &Path, options: &ImportOptions) -> Result<Capture, Failure> {
     if path.is_file() || path == Path::new("-") {
-        let capture = import(path, &ImportOptions::default())?;
+        let capture = import(path, options)?;
         capture.info.notes.iter().for_each(|note| eprintln!("note: {note}"));
         return Ok(capture);
     }

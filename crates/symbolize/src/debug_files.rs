@@ -78,7 +78,19 @@ fn cached_images(cache: &Path, build_id: &[u8]) -> [PathBuf; 2] {
 /// The file that holds a module's debug information, where that is not the module itself.
 pub(crate) fn find_debug_file(image: &Image, options: &Options) -> Option<Image> {
     let by_build_id = image.build_id().and_then(|id| find_by_build_id(id, options));
-    by_build_id.or_else(|| find_by_link(image, options))
+    by_build_id.or_else(|| find_by_link(image, options)).or_else(|| find_by_name(image, options))
+}
+
+/// A file of the same name and build right in one of the directories: what a build leaves before it is stripped.
+fn find_by_name(image: &Image, options: &Options) -> Option<Image> {
+    let build_id = image.build_id()?;
+    let name = image.path().file_name()?;
+    let mut with_extension = name.to_owned();
+    with_extension.push(".debug");
+    let candidates =
+        options.debug_directories.iter().flat_map(|folder| [folder.join(name), folder.join(&with_extension)]);
+    let mut candidates = candidates.filter(|path| path != image.path());
+    candidates.find_map(|path| of_build(Image::open(&path).ok()?, Some(build_id)).ok())
 }
 
 fn find_by_build_id(build_id: &[u8], options: &Options) -> Option<Image> {

@@ -15,7 +15,7 @@ pub struct Options {
     /// Directories that stand for `/` of the recorded processes, tried in order: `/`, a sysroot, `/proc/PID/root` of a
     /// process in a container. The first that holds the file (of the recorded build) is used.
     pub roots: Vec<PathBuf>,
-    /// Directories of separate debug files, laid out as `/usr/lib/debug` is.
+    /// Directories of separate debug files, laid out as `/usr/lib/debug` is, or holding files of the modules' own names.
     pub debug_directories: Vec<PathBuf>,
     /// Stores of files by build-id: those of `perf` (`~/.debug`) and of debuginfod (`~/.cache/debuginfod_client`).
     pub build_id_caches: Vec<PathBuf>,

@@ -10,7 +10,7 @@ use stepscope_analyze::select::Selection;
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
 use stepscope_model::{Capture, EventId, Sample, Wait};
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
 use crate::failure::Failure;
 use crate::load;
 use crate::output::Target;
@@ -36,6 +36,8 @@ pub struct Export {
     select: SelectArguments,
     #[command(flatten)]
     owned: OwnedArguments,
+    #[command(flatten)]
+    symbols: SymbolArguments,
 }
 
 fn format(name: &str) -> Result<Format, String> {
@@ -48,7 +50,7 @@ fn format(name: &str) -> Result<Format, String> {
 impl Export {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let format = self.chosen_format()?;
-        let capture = load::capture(&self.capture)?;
+        let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let ownership = load::ownership_beside(&self.capture);
         let options = ExportOptions {
             evidence: self.evidence(&capture, format)?,

@@ -1,16 +1,18 @@
 //! `stepscope flamegraph`: a capture as a standalone interactive SVG.
 
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::events::{self, Role};
-use stepscope_analyze::{Functions, Selection, calltree};
+use stepscope_analyze::{Functions, Selection, calltree, slow_steps, step_times};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
+use stepscope_lab::report::slow_steps_difference;
 use stepscope_model::{CallTree, Capture, EventId};
 use stepscope_view::flamegraph::{self, Colours};
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::{load, progress};
@@ -32,6 +34,17 @@ pub struct Flamegraph {
     /// Page faults instead of time on a CPU.
     #[arg(long, conflicts_with = "event")]
     faults: bool,
+    /// Of what one step costs: the steps alone, divided by their number.
+    #[arg(long, conflicts_with_all = ["event", "faults", "format"])]
+    per_step: bool,
+    /// What the slowest steps cost against typical ones, as a differential flame graph; with --off-cpu, what the loop's
+    /// thread waited for in them.
+    #[arg(long, conflicts_with_all = ["event", "faults", "format", "per_step"])]
+    slow_steps: bool,
+    /// Which steps are slow: this percentile of their times and above, 60 to 100 [default: beyond a natural gap in the
+    /// times if there is a clear one, else 95].
+    #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = super::show::percentile)]
+    slow_percentile: Option<f64>,
     /// A subtree a thread.
     #[arg(long, conflicts_with = "by_thread_name")]
     by_thread: bool,
@@ -48,6 +61,8 @@ pub struct Flamegraph {
     select: SelectArguments,
     #[command(flatten)]
     owned: OwnedArguments,
+    #[command(flatten)]
+    symbols: SymbolArguments,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -68,7 +83,7 @@ enum Colouring {
 
 impl Flamegraph {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::capture(&self.capture)?;
+        let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let ownership = load::ownership_beside(&self.capture);
         let target = Target::of(self.output.as_deref());
         if self.format == Form::Folded {
@@ -83,9 +98,14 @@ impl Flamegraph {
             target.write(|out| Ok(export::write(&capture, export::Format::Folded, out, &options)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let functions = Functions::of(&capture, &self.owned.owned(ownership.as_ref())?);
+        // The program ends with this picture: to take its tables apart again would take a tenth of the time.
+        let capture = ManuallyDrop::new(capture);
+        let functions = ManuallyDrop::new(Functions::of(&capture, &self.owned.owned(ownership.as_ref())?));
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
-        let tree = progress::of_step("building the call tree", || self.tree(&selection));
+        if self.slow_steps {
+            return self.draw_slow_steps(&selection, &target);
+        }
+        let tree = ManuallyDrop::new(progress::of_step("building the call tree", || self.tree(&selection))?);
         let colours = match self.colours {
             Colouring::Category => Colours::Kind,
             Colouring::Module => Colours::Module,
@@ -106,19 +126,44 @@ impl Flamegraph {
         }
     }
 
-    fn tree(&self, selection: &Selection<'_>) -> CallTree {
+    /// The slow steps against typical ones.
+    fn draw_slow_steps(&self, selection: &Selection<'_>, target: &Target) -> Result<ExitCode, Failure> {
+        let slow = self.slow_percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
+        let options = slow_steps::Options { slow, ..slow_steps::Options::default() };
+        let evidence = if self.off_cpu { slow_steps::Evidence::Blocked } else { slow_steps::Evidence::OnCpu };
+        let trees = slow_steps::trees(selection, &options, &self.tree_options(), evidence).map_err(Failure::Failed)?;
+        let difference = slow_steps_difference(&trees);
+        target.write(|out| {
+            flamegraph::write_difference_svg(&difference, &flamegraph::Options::of_difference(), out)
+                .map_err(Failure::writing("the flame graph"))
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn tree_options(&self) -> calltree::Options {
         let order = if self.inverted { calltree::Order::LeavesFirst } else { calltree::Order::CallersFirst };
         let grouping = match (self.by_thread, self.by_thread_name) {
             (true, _) => calltree::Grouping::Thread,
             (_, true) => calltree::Grouping::ThreadName,
             _ => calltree::Grouping::None,
         };
-        let options = calltree::Options { order, grouping };
-        match (self.off_cpu, self.faults) {
+        calltree::Options { order, grouping }
+    }
+
+    fn tree(&self, selection: &Selection<'_>) -> Result<CallTree, Failure> {
+        let options = self.tree_options();
+        if self.per_step {
+            let tree = match self.off_cpu {
+                true => calltree::off_cpu_per_step(selection, &options),
+                false => calltree::of_samples_per_step(selection, &options),
+            };
+            return tree.ok_or_else(|| Failure::Failed(step_times::no_steps(selection)));
+        }
+        Ok(match (self.off_cpu, self.faults) {
             (true, _) => calltree::off_cpu(selection, &options),
             (_, true) => calltree::faults(selection, &options),
             _ => calltree::of_samples(selection, &options),
-        }
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use stepscope_convert::import::folded::{FirstFrame, FoldedOptions, FoldedUnit, T
 use stepscope_convert::import::{self, FORMATS};
 use stepscope_model::{Counts, disk};
 
+use crate::arguments::SymbolArguments;
 use crate::failure::Failure;
 use crate::{load, progress};
 
@@ -40,6 +41,8 @@ pub struct ReadingArguments {
     /// Folded stacks begin with a function, not with a thread's name.
     #[arg(long)]
     no_thread_names: bool,
+    #[command(flatten)]
+    symbols: SymbolArguments,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -73,7 +76,7 @@ impl ReadingArguments {
             Unit::Bytes => FoldedUnit::Bytes,
         };
         let folded = FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect };
-        Ok(ImportOptions { format, folded, ..ImportOptions::default() })
+        Ok(ImportOptions { format, folded, symbols: self.symbols.options()? })
     }
 }
 

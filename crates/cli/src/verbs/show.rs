@@ -10,7 +10,7 @@ use stepscope_analyze::{
 };
 use stepscope_model::Table;
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
 use crate::failure::Failure;
 use crate::load;
 use crate::output::TableArguments;
@@ -31,6 +31,8 @@ pub struct Show {
     select: SelectArguments,
     #[command(flatten)]
     owned: OwnedArguments,
+    #[command(flatten)]
+    symbols: SymbolArguments,
     #[command(flatten)]
     output: TableArguments,
 }
@@ -80,7 +82,7 @@ enum View {
 
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::capture(&self.capture)?;
+        let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
         let slow = self.slow_percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
@@ -118,7 +120,8 @@ impl View {
     }
 }
 
-fn percentile(text: &str) -> Result<f64, String> {
+/// A percentile of steps above which they are slow.
+pub(super) fn percentile(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
     percent
         .filter(|percent| (60.0..=100.0).contains(percent))
