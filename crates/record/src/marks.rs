@@ -56,12 +56,11 @@ pub(crate) enum StepMarks {
 pub(crate) struct Marks {
     us: Identity,
     folder: Folder,
-    pid_namespace: Option<u64>,
     step_marks: StepMarks,
     ticks: Ticks,
     segments: Vec<Open>,
-    /// Files that are not ours, or not yet: how often they were tried.
-    waiting: BTreeMap<PathBuf, (u32, u32)>,
+    /// Files that are not ours, or not yet.
+    waiting: BTreeMap<PathBuf, Waiting>,
     log: Log,
     looked: Instant,
     lost: u64,
@@ -73,6 +72,15 @@ pub(crate) struct Marks {
     problems: BTreeSet<String>,
     steps: u64,
     others: u64,
+}
+
+/// A segment that we do not record.
+#[derive(Debug, Default)]
+struct Waiting {
+    pid: u32,
+    /// Whether its program was told of us; not known before the segment is complete.
+    greets: Option<bool>,
+    tries: u32,
 }
 
 #[derive(Debug)]
@@ -102,7 +110,6 @@ impl Marks {
         Self {
             us: identity(),
             folder,
-            pid_namespace: folder::pid_namespace(),
             step_marks,
             ticks: Ticks::new(),
             segments: Vec::new(),
@@ -128,9 +135,10 @@ impl Marks {
 
     /// Takes everything that programs have marked so far. `follows` tells which processes are recorded.
     pub fn round(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
-        self.find(follows);
+        let due = self.looked.elapsed() >= LOOK_EVERY;
+        self.find(follows, due);
         self.drain(sink);
-        if self.looked.elapsed() >= LOOK_EVERY {
+        if due {
             self.looked = Instant::now();
             self.look_after(sink);
         }
@@ -204,7 +212,7 @@ impl Marks {
 
     /// Takes what is left, and says that nobody records any more.
     pub fn stop(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
-        self.find(follows);
+        self.find(follows, true);
         self.segments.iter().for_each(|open| open.segment.dismiss());
         self.drain(sink);
         for open in std::mem::take(&mut self.segments) {
@@ -213,27 +221,29 @@ impl Marks {
         self.folder.sweep();
     }
 
-    /// Takes the segments that have come.
-    fn find(&mut self, follows: impl Fn(u32) -> bool) {
+    /// Takes the segments that have come; and `again`, those that could not be taken so far.
+    fn find(&mut self, follows: impl Fn(u32) -> bool, again: bool) {
         if let Some(found) = self.folder.look() {
             self.waiting.retain(|path, _| found.iter().any(|(_, there)| there == path));
             for (pid, path) in found {
                 if !self.segments.iter().any(|open| open.segment.is_at(&path)) {
-                    self.waiting.entry(path).or_insert((pid, 0));
+                    self.waiting.entry(path).or_insert(Waiting { pid, ..Waiting::default() });
                 }
             }
         }
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain(|path, (pid, tries)| {
+        waiting.retain(|path, waiting| {
             // A program that was launched by us says so itself, and may have ended before its start was told of.
-            if *tries >= MOST_TRIES || !(follows(*pid) || segment::greets(path, self.us)) {
+            waiting.greets = waiting.greets.or_else(|| segment::greets(path, self.us));
+            let is_ours = waiting.greets == Some(true) || follows(waiting.pid);
+            if !is_ours || waiting.tries >= MOST_TRIES && !again {
                 return true;
             }
             match Segment::take(path, self.us) {
                 Ok(segment) => self.add(segment),
                 Err(refusal) => {
-                    *tries += 1;
-                    self.note_refusal(*pid, &refusal);
+                    waiting.tries += 1;
+                    self.note_refusal(waiting.pid, &refusal);
                     return true;
                 }
             }
@@ -243,18 +253,13 @@ impl Marks {
     }
 
     fn add(&mut self, segment: Segment) {
-        let elsewhere = self.pid_namespace.is_some_and(|ours| ours != segment.layout().pid_namespace);
-        if elsewhere {
-            self.problems.insert("Marks of programs in another pid namespace (a container) are not read.".to_owned());
-            return segment.dismiss();
-        }
         let (names, threads, since_ns) = (Vec::new(), HashMap::new(), HashMap::new());
         self.segments.push(Open { segment, names, threads, since_ns, in_log: self.log.number });
     }
 
     fn note_refusal(&mut self, pid: u32, refusal: &Refusal) {
-        if matches!(refusal, Refusal::Taken(_) | Refusal::Unfit(layout::Unfit::Version(_) | layout::Unfit::Nonsense(_)))
-        {
+        use layout::Unfit::{Nonsense, Version};
+        if matches!(refusal, Refusal::Taken(_) | Refusal::Elsewhere | Refusal::Unfit(Version(_) | Nonsense(_))) {
             self.problems.insert(format!("The marks of process {pid} were not recorded at first: {refusal}."));
         }
     }
@@ -262,7 +267,13 @@ impl Marks {
     fn drain(&mut self, sink: &mut impl Sink) {
         let mut segments = std::mem::take(&mut self.segments);
         let mut scratch = std::mem::take(&mut self.scratch);
-        for open in &mut segments {
+        let mut new: Vec<&mut Open> =
+            segments.iter_mut().filter_map(|open| open.segment.look().then_some(open)).collect();
+        // Whatever was there when it was looked lies before this moment, and so between two pairs.
+        if !new.is_empty() {
+            self.ticks.take_pair();
+        }
+        for open in &mut new {
             self.drain_one(open, &mut scratch, sink);
         }
         (self.segments, self.scratch) = (segments, scratch);
@@ -275,12 +286,7 @@ impl Marks {
             open.in_log = self.log.number;
         }
         let Open { segment, names, threads, since_ns, .. } = open;
-        let mut paired = false;
         segment.drain(scratch, |segment, record| {
-            // Whatever is drained now was written before now, so it lies between two pairs.
-            if !std::mem::replace(&mut paired, true) {
-                self.ticks.take_pair();
-            }
             let ns = |ticks| match segment.layout().clock {
                 Clock::Monotonic => ticks,
                 Clock::Counter => self.ticks.ns(ticks),
@@ -297,14 +303,12 @@ impl Marks {
                 self.log.thread(segment.layout().pid, segment.thread_of(record.ring), time_ns, sink)
             });
             let name = self.log.name_of(segment, names, record.name, sink);
-            match entry(&self.step_marks, segment, &record, thread, name, (start_ns, time_ns)) {
-                (Some(entry), step) => {
-                    self.steps += u64::from(step.is_some() || matches!(entry, Entry::StepMark { .. }));
-                    self.others += u64::from(!matches!(entry, Entry::StepMark { .. }));
-                    sink.take(entry);
-                    step.into_iter().for_each(|step| sink.take(step));
+            for entry in entries(&self.step_marks, segment, &record, thread, name, (start_ns, time_ns)) {
+                match entry {
+                    Entry::StepMark { .. } => self.steps += 1,
+                    _ => self.others += 1,
                 }
-                (None, _) => {}
+                sink.take(entry);
             }
         });
     }
@@ -321,7 +325,11 @@ impl Marks {
         for index in ended.into_iter().rev() {
             let mut open = self.segments.swap_remove(index);
             let mut scratch = std::mem::take(&mut self.scratch);
-            self.drain_one(&mut open, &mut scratch, sink);
+            // What came between the last look and its end.
+            if open.segment.look() {
+                self.ticks.take_pair();
+                self.drain_one(&mut open, &mut scratch, sink);
+            }
             self.scratch = scratch;
             self.lay_down(&open);
         }
@@ -337,38 +345,36 @@ impl Marks {
     }
 }
 
-/// The entry for a record; and that of a step, where the record is the scope that is one.
-fn entry(
+/// The entry for a record, and one more of a step where the record is the scope that is one.
+fn entries(
     step_marks: &StepMarks,
     segment: &mut Segment,
     record: &Record,
     thread: MarkThreadRef,
     name: MarkNameRef,
     (start_ns, end_ns): (u64, u64),
-) -> (Option<Entry>, Option<Entry>) {
-    match record.kind {
+) -> impl Iterator<Item = Entry> {
+    let mut step = None;
+    let entry = match record.kind {
         // Of times that are not in order one is wrong, and it is not known which.
-        Kind::Scope if start_ns > end_ns => (None, None),
+        Kind::Scope if start_ns > end_ns => None,
         Kind::Scope => {
-            let mut is_step = |wanted: &String| segment.name(record.name).is_some_and(|name| **name == **wanted);
-            let step = match step_marks {
-                StepMarks::Scope(wanted) if is_step(wanted) => {
-                    Some(Entry::StepMark { thread, time_ns: start_ns, sim_time_ns: None })
-                }
-                _ => None,
-            };
-            (Some(Entry::Scope { thread, name, start_ns, end_ns }), step)
+            if let StepMarks::Scope(wanted) = step_marks
+                && segment.name(record.name).is_some_and(|name| **name == **wanted)
+            {
+                step = Some(Entry::StepMark { thread, time_ns: start_ns, sim_time_ns: None });
+            }
+            Some(Entry::Scope { thread, name, start_ns, end_ns })
         }
         Kind::Step if *step_marks == StepMarks::Marked => {
             let sim_time_ns = Some(record.payload as i64).filter(|&ns| ns != UNTIMED);
-            (Some(Entry::StepMark { thread, time_ns: end_ns, sim_time_ns }), None)
+            Some(Entry::StepMark { thread, time_ns: end_ns, sim_time_ns })
         }
-        Kind::Step | Kind::Thread => (None, None),
-        Kind::Counter => {
-            (Some(Entry::MarkedCounter { thread, name, time_ns: end_ns, value: record.payload as i64 }), None)
-        }
-        Kind::Frame => (Some(Entry::FrameMark { thread, name, time_ns: end_ns }), None),
-    }
+        Kind::Step | Kind::Thread => None,
+        Kind::Counter => Some(Entry::MarkedCounter { thread, name, time_ns: end_ns, value: record.payload as i64 }),
+        Kind::Frame => Some(Entry::FrameMark { thread, name, time_ns: end_ns }),
+    };
+    entry.into_iter().chain(step)
 }
 
 impl Log {
@@ -436,6 +442,7 @@ mod tests {
 
     /// What a thread counted, as far as it arrived.
     fn counted(segment: &mut Segment, tid: u32, into: &mut Vec<u64>) {
+        segment.look();
         segment.drain(&mut Vec::new(), |segment, record| {
             if record.kind == Kind::Counter && segment.thread_of(record.ring) == tid {
                 into.push(record.payload);
@@ -498,6 +505,7 @@ mod tests {
             let mut bytes = bytes;
             bytes[..layout::HEADER_BYTES].copy_from_slice(&layout::tests::drawn(16));
             bytes[16..20].copy_from_slice(&std::process::id().to_ne_bytes());
+            bytes[32..40].copy_from_slice(&folder::pid_namespace().unwrap().to_ne_bytes());
             std::fs::write(&path, &bytes).unwrap();
             let mut segment = Segment::take(&path, identity()).unwrap();
             let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -508,6 +516,7 @@ mod tests {
             }
             cut.into_iter().for_each(|cut| file.set_len(cut).unwrap());
             for _ in 0..4 {
+                segment.look();
                 segment.drain(&mut Vec::new(), |segment, record| {
                     assert!(record.ring < 8);
                     let _ = segment.name(record.name);
@@ -545,7 +554,11 @@ mod tests {
     fn a_segment_of_another_process_than_its_name_says_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stepscope-marks-1-0");
-        std::fs::write(&path, layout::tests::drawn(16)).unwrap();
+        let mut header = layout::tests::drawn(16);
+        std::fs::write(&path, &header).unwrap();
+        assert!(matches!(Segment::take(&path, identity()), Err(Refusal::Elsewhere)));
+        header[32..40].copy_from_slice(&folder::pid_namespace().unwrap().to_ne_bytes());
+        std::fs::write(&path, &header).unwrap();
         assert!(matches!(Segment::take(&path, identity()), Err(Refusal::Foreign)));
     }
 

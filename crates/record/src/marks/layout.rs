@@ -130,9 +130,12 @@ impl Layout {
     fn check(&self) -> Result<(), Unfit> {
         let rules = [
             ("place of names", self.names_at < 1 << 32 && self.names_bytes <= 16 << 20),
-            ("directory", self.directory_at < 1 << 32 && self.directory_at % 8 == 0 && self.rings_max <= 1 << 16),
-            ("place of rings", self.rings_at < 1 << 32 && self.rings_at % 8 == 0),
-            ("size of rings", (2..=1 << 22).contains(&self.ring_records)),
+            (
+                "directory",
+                self.directory_at < 1 << 32 && self.directory_at.is_multiple_of(8) && self.rings_max <= 1 << 13,
+            ),
+            ("place of rings", self.rings_at < 1 << 32 && self.rings_at.is_multiple_of(8)),
+            ("size of rings", (2..=1 << 20).contains(&self.ring_records)),
             (
                 "distance of rings",
                 (self.ring_records.saturating_mul(RECORD_BYTES as u64)..=1 << 30).contains(&self.ring_stride),

@@ -19,6 +19,8 @@ use crate::{clock, proc};
 
 /// No name is longer in version 1; what is longer is damage.
 const NAME_BYTES_MAX: usize = 511;
+/// Records read at a time: what a processor's cache holds.
+const SLICE_RECORDS: u64 = 4096;
 
 /// Who we are, for those who read the recorder's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +45,9 @@ pub enum Refusal {
     /// It does not belong to the process that its name says.
     #[error("it belongs to somebody else")]
     Foreign,
+    /// It belongs to a program in another pid namespace.
+    #[error("they are those of a program in a container: record inside of it")]
+    Elsewhere,
     /// Somebody else is recording.
     #[error("process {0} records them already")]
     Taken(u32),
@@ -85,6 +90,8 @@ pub struct Segment {
     path: PathBuf,
     layout: Layout,
     rings: Vec<Ring>,
+    /// The directory when it was last looked at.
+    directory: Vec<u8>,
     names: Vec<Arc<str>>,
     names_read: u64,
     /// Marks that were lost before we came.
@@ -131,6 +138,7 @@ impl Segment {
             path: path.to_owned(),
             layout,
             rings: Vec::new(),
+            directory: Vec::new(),
             names: Vec::new(),
             names_read: 0,
             lost_before: 0,
@@ -140,7 +148,7 @@ impl Segment {
         };
         let recorder = Recorder::parse(&header);
         if !(recorder.recording && recorder.token == us.token) {
-            segment.pass_over()?;
+            segment.pass_over();
         }
         segment.announce(us)?;
         Ok(segment)
@@ -217,34 +225,47 @@ impl Segment {
         self.rings[ring].tid
     }
 
-    /// Gives everything that is new, ring by ring in the order it was written, and tells the program that its place is
-    /// free again. Gives whether there was anything.
-    pub fn drain(&mut self, scratch: &mut Vec<u8>, mut take: impl FnMut(&mut Self, Record)) -> bool {
-        let Some(directory) = self.read_directory(scratch) else { return false };
+    /// Looks how far every ring has come, and whether any has come further. What it has then is given by
+    /// [`drain`](Self::drain).
+    pub fn look(&mut self) -> bool {
+        let mut directory = std::mem::take(&mut self.directory);
+        self.read_directory(&mut directory);
+        let entries = directory.chunks_exact(ENTRY_BYTES).zip(&mut self.rings);
         let mut any = false;
-        for (ring, entry) in directory.chunks_exact(ENTRY_BYTES).enumerate() {
-            self.rings[ring].dropped = number(entry, 8);
-            let head = number(entry, 0);
-            if head == self.rings[ring].tail {
-                continue;
-            }
-            any = true;
-            self.drain_ring(ring, head, scratch, &mut take);
+        for (entry, ring) in entries {
+            ring.dropped = number(entry, 8);
+            any |= number(entry, 0) != ring.tail;
         }
+        self.directory = directory;
         self.count_losses();
         any
     }
 
-    /// The directory as it is now, with as many rings as the program says it has.
-    fn read_directory(&mut self, scratch: &mut Vec<u8>) -> Option<Vec<u8>> {
+    /// Gives what there was when it was last looked, ring by ring in the order it was written, and tells the program that
+    /// its place is free again.
+    pub fn drain(&mut self, scratch: &mut Vec<u8>, mut take: impl FnMut(&mut Self, Record)) {
+        let directory = std::mem::take(&mut self.directory);
+        for (ring, entry) in directory.chunks_exact(ENTRY_BYTES).enumerate() {
+            let head = number(entry, 0);
+            if head != self.rings[ring].tail {
+                self.drain_ring(ring, head, scratch, &mut take);
+            }
+        }
+        self.directory = directory;
+    }
+
+    /// The directory as it is now, with as many rings as the program says it has; empty if it cannot be read.
+    fn read_directory(&mut self, directory: &mut Vec<u8>) {
+        directory.clear();
         let mut line = [0; 64];
-        self.file.read_exact_at(&mut line, PROGRAM_AT as u64).ok()?;
+        if self.file.read_exact_at(&mut line, PROGRAM_AT as u64).is_err() {
+            return;
+        }
         let count = u64::from(small(&line, 4)).min(self.layout.rings_max) as usize;
         self.names_lost = number(&line, 16);
         self.lost = number(&line, 24);
-        let mut directory = std::mem::take(scratch);
         directory.resize(count * ENTRY_BYTES, 0);
-        let read = self.file.read_at(&mut directory, self.layout.directory_at).unwrap_or(0);
+        let read = self.file.read_at(directory, self.layout.directory_at).unwrap_or(0);
         // What the heads say was written before them.
         fence(Ordering::Acquire);
         directory.truncate(read - read % ENTRY_BYTES);
@@ -253,7 +274,6 @@ impl Segment {
             let tail = if tail == tail_again { tail } else { 0 };
             self.rings.push(Ring { tail, tid: small(entry, 16), ..Ring::default() });
         }
-        Some(directory)
     }
 
     fn count_losses(&mut self) {
@@ -268,8 +288,8 @@ impl Segment {
             return self.set_tail(ring, head);
         }
         let first = records.min(self.layout.ring_records - tail % self.layout.ring_records);
-        let whole = self.drain_run(ring, tail, first, scratch, take)
-            && self.drain_run(ring, tail + first, records - first, scratch, take);
+        let runs = [(tail, first), (tail + first, records - first)];
+        let whole = runs.into_iter().all(|(from, records)| self.drain_run(ring, from, records, scratch, take));
         let doubted = std::mem::replace(&mut self.rings[ring].doubted, !whole);
         if !whole && doubted && self.rings[ring].tail == tail {
             self.damaged += 1;
@@ -290,16 +310,25 @@ impl Segment {
         take: &mut impl FnMut(&mut Self, Record),
     ) -> bool {
         let mut bytes = std::mem::take(scratch);
-        bytes.resize(records as usize * RECORD_BYTES, 0);
-        let read = self.file.read_exact_at(&mut bytes, self.layout.record_at(ring, from));
         let mut position = from;
-        for record in bytes.chunks_exact(RECORD_BYTES).take_while(|_| read.is_ok()) {
-            let Some(record) = parse(record, ring, position) else { break };
-            position += 1;
-            if record.kind == Kind::Thread {
-                self.rings[ring].tid = record.payload as u32;
+        while position < from + records {
+            let slice = (from + records - position).min(SLICE_RECORDS);
+            bytes.resize(slice as usize * RECORD_BYTES, 0);
+            if self.file.read_exact_at(&mut bytes, self.layout.record_at(ring, position)).is_err() {
+                break;
             }
-            take(self, record);
+            let end = position + slice;
+            for record in bytes.chunks_exact(RECORD_BYTES) {
+                let Some(record) = parse(record, ring, position) else { break };
+                position += 1;
+                if record.kind == Kind::Thread {
+                    self.rings[ring].tid = record.payload as u32;
+                }
+                take(self, record);
+            }
+            if position != end {
+                break;
+            }
         }
         self.rings[ring].tail = position;
         *scratch = bytes;
@@ -314,8 +343,9 @@ impl Segment {
     }
 
     /// Leaves everything that is there unread.
-    fn pass_over(&mut self) -> io::Result<()> {
-        let Some(directory) = self.read_directory(&mut Vec::new()) else { return Ok(()) };
+    fn pass_over(&mut self) {
+        let mut directory = Vec::new();
+        self.read_directory(&mut directory);
         for (ring, entry) in directory.chunks_exact(ENTRY_BYTES).enumerate() {
             self.rings[ring].dropped = number(entry, 8);
             self.rings[ring].tid = small(entry, 16);
@@ -323,7 +353,6 @@ impl Segment {
         }
         self.count_losses();
         self.lost_before = self.lost;
-        Ok(())
     }
 
     fn read_names(&mut self) {
@@ -376,6 +405,9 @@ fn check_owner(file: &File, path: &Path, layout: &Layout) -> Result<(), Refusal>
     let owner = std::fs::metadata(format!("/proc/{}", layout.pid)).map(|process| process.uid());
     let metadata = file.metadata()?;
     let ours = named == Some(layout.pid) && metadata.is_file();
+    if super::folder::pid_namespace().is_some_and(|ours| ours != layout.pid_namespace) {
+        return Err(Refusal::Elsewhere);
+    }
     // Where the process is gone, what it left was found in time or it is nobody's.
     if !ours || owner.is_ok_and(|owner| owner != metadata.uid() && owner != 0) {
         return Err(Refusal::Foreign);
@@ -383,14 +415,18 @@ fn check_owner(file: &File, path: &Path, layout: &Layout) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Whether the program of a segment was told, when it began, that we would record it.
-pub fn greets(path: &Path, us: Identity) -> bool {
+/// Whether the program of a segment was told, when it began, that we would record it. `None` as long as it is not
+/// complete.
+pub fn greets(path: &Path, us: Identity) -> Option<bool> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return Some(false) };
     let mut header = [0; HEADER_BYTES];
     let read = file.read_at(&mut header, 0).unwrap_or(0);
+    if Layout::parse(&header[..read]) == Err(Unfit::Incomplete) {
+        return None;
+    }
     let recorder = Recorder::parse(&header);
-    Layout::parse(&header[..read]).is_ok() && recorder.token == us.token && recorder.pid == us.pid
+    Some(recorder.token == us.token && recorder.pid == us.pid)
 }
 
 /// Whether the process that had this id and started then has ended.
