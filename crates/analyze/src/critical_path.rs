@@ -253,13 +253,16 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     let off_cpu = OffCpu::of(selection.capture());
     let paths = Paths::of(selection.capture(), loops.main(), &off_cpu);
     let barriers = barriers(selection, loops.main(), &paths);
-    vec![
+    let mut tables = vec![
         parts(selection, &loops, &paths, &off_cpu),
         threads(selection, loops.main(), &paths, &off_cpu, &barriers),
         functions(selection, loops.main(), &paths),
         barriers_table(selection, loops.main(), &barriers),
-        slack(selection, &barriers),
-    ]
+    ];
+    if !barriers.is_empty() {
+        tables.push(slack(selection, &barriers));
+    }
+    tables
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> String {
@@ -509,6 +512,7 @@ fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Table {
         table.push(cells);
     }
     table.notes = sums.notes;
+    table.notes.extend(prose::ownership_note(std::slice::from_ref(selection)));
     table
 }
 
@@ -638,6 +642,9 @@ fn barriers_table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]
             columns::duration("longest", "The longest single wait."),
         ],
     );
+    if barriers.is_empty() {
+        table.notes.push("No thread ended the waits of two others at a time.".to_owned());
+    }
     let mut places: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Meetings> = FxHashMap::default();
     for barrier in barriers {
         let at = places.entry((barrier.waits_at, barrier.last_at)).or_default();

@@ -248,17 +248,27 @@ enum Side {
     Typical,
 }
 
-/// How long each step took without pacing and without waiting for a CPU; `None` where that was not recorded.
-fn work(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffCpu<'_>) -> Option<Vec<u64>> {
-    let spent = made.spent.as_ref()?;
-    let delays: Vec<u64> = match WakeUps::of(selection) {
-        WakeUps::Unrecorded => spent.iter().map(|spent| spent.runnable).collect(),
-        WakeUps::Recorded { .. } => {
-            let paths = Paths::of(selection.capture(), loops.main(), off_cpu);
-            (0..loops.main().count()).map(|position| paths.delay(position)).collect()
+/// How long each step waited for a CPU.
+struct Delays {
+    ns: Vec<u64>,
+    /// Whether that is the delay on the critical path, or that of the loop's thread alone.
+    on_path: bool,
+}
+
+impl Delays {
+    /// `None` where that was not recorded.
+    fn of(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffCpu<'_>) -> Option<Self> {
+        let spent = made.spent.as_ref()?;
+        if WakeUps::of(selection) == WakeUps::Unrecorded {
+            return Some(Self { ns: spent.iter().map(|spent| spent.runnable).collect(), on_path: false });
         }
-    };
-    Some(made.unpaced().into_iter().zip(delays).map(|(time, delay)| time.saturating_sub(delay)).collect())
+        let paths = Paths::of(selection.capture(), loops.main(), off_cpu);
+        Some(Self { ns: (0..loops.main().count()).map(|position| paths.delay(position)).collect(), on_path: true })
+    }
+
+    fn taken_from(&self, times: &[u64]) -> Vec<u64> {
+        times.iter().zip(&self.ns).map(|(time, delay)| time.saturating_sub(*delay)).collect()
+    }
 }
 
 /// Everything that the tables are made from.
@@ -266,6 +276,7 @@ struct Comparison<'a> {
     selection: &'a Selection<'a>,
     loops: Loops,
     made: Made,
+    delays: Option<Delays>,
     sets: Sets,
     off_cpu: OffCpu<'a>,
 }
@@ -276,9 +287,10 @@ impl<'a> Comparison<'a> {
         let off_cpu = OffCpu::of(selection.capture());
         let made = Made::of(selection, &loops, loops.main(), &off_cpu);
         let clock = made.unpaced();
-        let work = work(selection, &loops, &made, &off_cpu);
+        let delays = Delays::of(selection, &loops, &made, &off_cpu);
+        let work = delays.as_ref().map(|delays| delays.taken_from(&clock));
         let sets = Sets::of(loops.main().after_first(), &clock, work.as_deref(), options.slow)?;
-        Ok(Self { selection, loops, made, sets, off_cpu })
+        Ok(Self { selection, loops, made, delays, sets, off_cpu })
     }
 
     /// The samples in slow and typical steps: position of the step, stack, weight, number of samples.
@@ -298,7 +310,7 @@ impl<'a> Comparison<'a> {
         let mut classes = Classes::new(self.selection.capture(), self.selection.functions());
         let mut found = Vec::new();
         for (position, step) in self.loops.main().rows().iter().enumerate() {
-            if self.sets.of_position(position).is_none() {
+            if self.sets.of_position(position).is_none() || !self.selection.has_thread(step.thread) {
                 continue;
             }
             let range = step.start_ns..step.end_ns;
@@ -439,6 +451,9 @@ fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> Table {
         let waiting = spent.iter().zip(&made.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
         add("loop thread blocked, not pacing", &waiting.collect::<Vec<_>>());
         add("pacing", &made.pacing);
+    }
+    if let Some(delays) = comparison.delays.as_ref().filter(|delays| delays.on_path) {
+        add("waiting for a CPU on the critical path", &delays.ns);
     }
     if let Some(cpu) = &made.cpu {
         add(if made.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" }, cpu);
@@ -671,6 +686,7 @@ fn function_notes(comparison: &Comparison<'_>) -> Vec<String> {
             prose::weight(least, unit)
         ));
     }
+    notes.extend(prose::ownership_note(std::slice::from_ref(comparison.selection)));
     if !comparison.selection.has_switches() {
         notes.push("Context switches were not recorded: nothing is known of blocked time and pacing.".to_owned());
     }
