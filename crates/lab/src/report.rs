@@ -1,10 +1,14 @@
 //! What a report of recorded scenarios holds, in which order: the same tables that every other output shows.
 //!
 //! First what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
-//! summary, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
+//! summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
-use stepscope_analyze::{Selection, calltree, hotspots, rank, summary, threads, wall};
-use stepscope_model::{CallTree, CaptureInfo, Column, Kind, Machine, Phase, Table};
+use stepscope_analyze::{
+    Selection, calltree, critical_path, hotspots, rank, scopes, slow_steps, step_times, steps_over_time, summary,
+    threads, wall,
+};
+use stepscope_model::{CallTree, CaptureInfo, Column, Kind, Machine, Phase, Table, TreeDifference};
+use stepscope_view::chart::{Chart, Mark};
 use stepscope_view::quantity::grouped;
 use stepscope_view::report::{Report, Section};
 
@@ -185,6 +189,10 @@ fn capture(selection: &Selection<'_>) -> Section {
     let off_cpu = calltree::off_cpu(selection, &tree);
     let parts = [
         Some(Section::new("Summary").figures(summary::table(std::slice::from_ref(selection)))),
+        steps(selection),
+        slow_steps(selection),
+        critical_path(selection),
+        table_section("Scopes", scopes_of(selection), MOST_ROWS),
         table_section("Hot spots", hotspots::table(selection, &hotspots::Options::default()), MOST_HOTSPOTS),
         flame_graph("On-CPU flame graph", on_cpu),
         table_section("Threads", threads::table(selection), MOST_ROWS),
@@ -195,17 +203,88 @@ fn capture(selection: &Selection<'_>) -> Section {
     parts.into_iter().flatten().fold(section, Section::section)
 }
 
+/// How long steps take: the loop at a glance, over the recording, as a histogram, and the longest. None without steps.
+fn steps(selection: &Selection<'_>) -> Option<Section> {
+    let over_time = steps_over_time::table(selection)?;
+    let lines = vec![
+        Mark::Band("shortest".into(), "longest".into()),
+        Mark::Line("median".into()),
+        Mark::Points("stall".into()),
+    ];
+    let mut section = Section::new("Steps");
+    let mut charted = Some(Chart::new(over_time, "at", lines));
+    for table in step_times::tables(selection) {
+        section = match table.name.as_str() {
+            "step_histogram" => {
+                let bars = Mark::Bars { to: "to".into(), height: "steps".into() };
+                section.chart(Chart::new(table, "from", vec![bars]))
+            }
+            _ => section.table(table),
+        };
+        // Right after the row that sums it up.
+        section = match charted.take() {
+            Some(chart) => section.chart(chart),
+            None => section,
+        };
+    }
+    Some(section)
+}
+
+/// What happens in the slow steps and not in typical ones. None where that cannot be told.
+fn slow_steps(selection: &Selection<'_>) -> Option<Section> {
+    let options = slow_steps::Options::default();
+    let evidence = slow_steps::Evidence::OnCpu;
+    let trees = slow_steps::trees(selection, &options, &calltree::Options::default(), evidence);
+    let section = Section::new("Slow steps").difference(slow_steps_difference(&trees.ok()?));
+    Some(slow_steps::tables(selection, &options).into_iter().map(shortened).fold(section, Section::table))
+}
+
+/// Slow steps against typical ones, to be drawn as one.
+pub fn slow_steps_difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {
+    let mut difference = TreeDifference::of(("slow steps", slow), ("typical steps", typical));
+    difference.tree.subtitle = format!("{}; against: {}", difference.tree.subtitle, typical.title);
+    difference
+}
+
+/// What steps wait for. None where wake-ups or steps are not known.
+fn critical_path(selection: &Selection<'_>) -> Option<Section> {
+    let tables = critical_path::tables(selection);
+    if tables.iter().all(|table| table.rows.is_empty()) {
+        return None;
+    }
+    Some(tables.into_iter().map(shortened).fold(Section::new("Critical path"), Section::table))
+}
+
+/// The scopes; without any, nothing is said of them.
+fn scopes_of(selection: &Selection<'_>) -> Table {
+    let mut table = scopes::table(selection);
+    if table.rows.is_empty() {
+        table.notes.clear();
+    }
+    table
+}
+
+fn shortened(mut table: Table) -> Table {
+    shorten(&mut table, MOST_ROWS);
+    table
+}
+
 /// A section of one table; none if it is empty and has nothing to say about that.
 fn table_section(title: &str, mut table: Table, most: usize) -> Option<Section> {
     if table.rows.is_empty() && table.notes.is_empty() {
         return None;
     }
+    shorten(&mut table, most);
+    Some(Section::new(title).table(table))
+}
+
+/// Leaves the first rows, and says so.
+fn shorten(table: &mut Table, most: usize) {
     if table.rows.len() > most {
         let left_out = grouped((table.rows.len() - most) as i128);
         table.rows.truncate(most);
         table.notes.push(format!("{left_out} more rows are in the capture: `stepscope show` lists all."));
     }
-    Some(Section::new(title).table(table))
 }
 
 fn flame_graph(title: &str, tree: CallTree) -> Option<Section> {
