@@ -92,8 +92,9 @@ impl<'a> OffCpu<'a> {
         for place in [met.start, met.end.wrapping_sub(1)].into_iter().take(met.len()) {
             let wait = &self.capture.waits[self.order[place] as usize];
             let inside = cut(wait, &range);
-            blocked = blocked + inside.as_ref().map_or(0, blocked_ns) - blocked_ns(wait);
-            runnable = runnable + inside.as_ref().map_or(0, runnable_ns) - runnable_ns(wait);
+            blocked = blocked.saturating_add(inside.as_ref().map_or(0, blocked_ns)).saturating_sub(blocked_ns(wait));
+            runnable =
+                runnable.saturating_add(inside.as_ref().map_or(0, runnable_ns)).saturating_sub(runnable_ns(wait));
         }
         let running = (end - start).saturating_sub(blocked.saturating_add(runnable));
         Some(Spent { running, runnable, blocked })

@@ -66,6 +66,8 @@ struct Adding<'a> {
     open: Vec<Open<'a>>,
     /// Number of open scopes of each name.
     open_by_name: FxHashMap<&'a str, u32>,
+    /// Whether an open one outlasts the one around, as those of a frame mark do.
+    crossed: bool,
 }
 
 impl<'a> Adding<'a> {
@@ -78,6 +80,7 @@ impl<'a> Adding<'a> {
             rows: FxHashMap::default(),
             open: Vec::new(),
             open_by_name: FxHashMap::default(),
+            crossed: false,
         }
     }
 
@@ -85,21 +88,32 @@ impl<'a> Adding<'a> {
     fn add_thread(&mut self, thread: ThreadId, scopes: &[&'a Scope]) {
         let thread_name = self.selection.capture().threads[thread.index()].name.as_str();
         for scope in scopes {
-            while self.open.last().is_some_and(|open| open.scope.end_ns <= scope.start_ns) {
-                self.close();
-            }
+            self.close_until(scope.start_ns);
             let key = (&*scope.name, thread_name);
             let range = scope.start_ns..scope.end_ns;
             let spent = self.off_cpu.as_ref().and_then(|off_cpu| off_cpu.spent(thread, range));
             self.charge_parent(thread, scope);
+            self.crossed |= self.open.last().is_some_and(|around| around.scope.end_ns < scope.end_ns);
             let open = self.open_by_name.entry(&scope.name).or_default();
             *open += 1;
             let is_outermost = *open == 1;
             self.open.push(Open { scope, key, spent, within: 0, running_within: 0, is_outermost });
         }
-        while !self.open.is_empty() {
-            self.close();
+        self.close_until(u64::MAX);
+    }
+
+    /// Closes what is over at a moment: from the innermost out, and where scopes crossed also below one that is not over.
+    fn close_until(&mut self, time_ns: u64) {
+        while let Some(open) = self.open.pop_if(|open| open.scope.end_ns <= time_ns) {
+            self.close(open);
         }
+        while self.crossed
+            && let Some(place) = self.open.iter().position(|open| open.scope.end_ns <= time_ns)
+        {
+            let open = self.open.remove(place);
+            self.close(open);
+        }
+        self.crossed &= !self.open.is_empty();
     }
 
     /// What lies within the scope around is not its own. A scope that outlasts the one around is so only as far as that.
@@ -111,8 +125,7 @@ impl<'a> Adding<'a> {
         parent.running_within = parent.running_within.saturating_add(spent.map_or(0, |spent| spent.running));
     }
 
-    fn close(&mut self) {
-        let Some(open) = self.open.pop() else { return };
+    fn close(&mut self, open: Open<'a>) {
         let Open { scope, key, spent, within, running_within, is_outermost } = open;
         *self.open_by_name.entry(&scope.name).or_default() -= 1;
         let length = scope.end_ns - scope.start_ns;
@@ -359,6 +372,18 @@ Step 200..290
         let capture = scoped(drawing, "main", "A 0..50\n  B 40..70\n").capture;
         let table = drawn::selected(&capture, &[], table);
         assert_eq!(cells(&table, &["scope", "total", "self"]), ["A | 50 | 40", "B | 30 | 30"]);
+    }
+
+    /// A frame lasts from one mark to the next, wherever other scopes are.
+    #[test]
+    fn frames_that_scopes_cross_are_counted_whole() {
+        let drawing = Drawing::new().window(0..1_000).lived("main", 0..1_000, None);
+        let capture = scoped(drawing, "main", "Frame 0..100\n  Cull 90..110\nFrame 100..200\nFrame 200..300\n").capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(
+            cells(&table, &["scope", "calls", "total", "self"]),
+            ["Frame | 3 | 300 | 290", "Cull | 1 | 20 | 10"]
+        );
     }
 
     #[test]
