@@ -645,6 +645,15 @@ fn barriers_table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]
     if barriers.is_empty() {
         table.notes.push("No thread ended the waits of two others at a time.".to_owned());
     }
+    let nowhere = barriers.iter().filter(|barrier| barrier.waits_at.is_none()).count();
+    if let Some(period) =
+        selection.capture().info.losses.offcpu_stack_period.filter(|period| *period > 1 && nowhere > 0)
+    {
+        table.notes.push(format!(
+            "Of {} no place is known: at this rate of switches only one in {period} stacks was recorded.",
+            prose::things(nowhere, "barrier", "barriers")
+        ));
+    }
     let mut places: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Meetings> = FxHashMap::default();
     for barrier in barriers {
         let at = places.entry((barrier.waits_at, barrier.last_at)).or_default();

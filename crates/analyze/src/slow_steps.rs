@@ -906,6 +906,26 @@ mod tests {
     }
 
     #[test]
+    fn without_switches_a_gap_on_the_clock_tells_slow_steps() {
+        let mut drawing = Drawing::new().window(0..100_000).steps("main", 0, 1, 100, 1);
+        let mut time = 0;
+        for (index, step) in drawing.capture.steps.iter_mut().enumerate() {
+            let length = if index % 20 == 7 { 1_500 } else { 500 + index as u64 % 3 };
+            (step.start_ns, step.end_ns) = (time, time + length);
+            time += length;
+        }
+        let text = "@3600 main;gz::Extra 1000\n@3700 main;gz::Step 500";
+        let capture = drawing.folded(Event::sampled("cpu-clock", "ns"), text).capture;
+        let tables = slow(&capture, Slow::Natural);
+        assert_eq!(
+            tables[0].notes[0],
+            "5 slow steps (5.05 %) took 1.50 µs or more: a gap between the times of steps tells them apart."
+        );
+        assert_eq!(cells(&tables[0], &["quantity", "slow"])[..2], ["step | 1500", "CPU of all threads, sampled | 300"]);
+        assert_eq!(cells(&tables[1], &["function", "difference", "in_slow"])[0], "gz::Extra | 200 | 20");
+    }
+
+    #[test]
     fn equal_steps_and_few_steps_are_not_compared() {
         let equal = Drawing::new().window(0..1_000).steps("main", 0, 10, 50, 1).capture;
         let notes = |capture: &Capture| slow(capture, Slow::Natural)[0].notes.clone();

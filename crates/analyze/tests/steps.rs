@@ -8,7 +8,7 @@ use stepscope_analyze::off_cpu::OffCpu;
 use stepscope_analyze::step_times::{self, Made};
 use stepscope_analyze::steps::Loops;
 use stepscope_analyze::{Filter, calltree};
-use stepscope_analyze::{Functions, Ownership, Selection, TimeRange, critical_path, slow_steps};
+use stepscope_analyze::{Functions, Ownership, Selection, TimeRange, critical_path, hotspots, slow_steps};
 use stepscope_model::{Capture, Event, Process, ProcessId, Sample, Step, Thread, ThreadId, Value, Wait, WaitState};
 
 /// Length of every drawn recording.
@@ -205,6 +205,25 @@ proptest! {
                 let mean = kept.clone().map(|position| loops.main().duration(position)).sum::<u64>() as f64 / kept.len() as f64;
                 prop_assert!((sum - mean).abs() < 1e-6 * mean.max(1.0), "{sum} {mean}");
             }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn hot_spots_per_step_add_up_to_what_steps_hold(
+        steps in steps(), lives in lives(), samples in samples()
+    ) {
+        let capture = capture(&steps, &lives, &samples);
+        with(&capture, |selection| {
+            let Some(loops) = Loops::of(selection).filter(|loops| loops.count() == 1) else { return Ok(()) };
+            let table = hotspots::table(selection, &hotspots::Options::default());
+            let sum: f64 = (0..table.rows.len()).map(|row| match table.get(row, "self_per_step") {
+                Some(Value::Float(weight)) => *weight,
+                other => panic!("{other:?}"),
+            }).sum();
+            let held = capture.samples.iter().filter(|sample| loops.step_of(sample).is_some());
+            let held = held.map(|sample| sample.weight).sum::<u64>() as f64 / loops.main().count() as f64;
+            prop_assert!((sum - held).abs() < 1e-6 * held.max(1.0), "{sum} {held}");
             Ok(())
         })?;
     }
