@@ -711,10 +711,14 @@ STEPSCOPE_SLOW_ int stepscope_make_room_v1_(struct stepscope_thread_ *thread) {
   if (!thread->records) {
     /* A child of fork may end a scope that its parent began, before it begins one. */
     if (!state->segment) stepscope_opened_v1_();
-    pthread_mutex_lock(&state->lock);
-    taken = state->segment && stepscope_take_ring_(state, thread);
+    /* Where there is no room for a ring, there may be later; asking takes microseconds, so it is not asked each time. */
+    if ((taken = thread->drops % STEPSCOPE_DROPS_A_PIECE_ == 0) != 0) {
+      pthread_mutex_lock(&state->lock);
+      taken = state->segment && stepscope_take_ring_(state, thread);
+      pthread_mutex_unlock(&state->lock);
+    }
+    thread->drops = taken ? 0 : thread->drops + 1;
     if (!taken && state->segment) __atomic_fetch_add(&state->segment->marks_lost, 1u, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&state->lock);
     if (taken && (thread->limit = stepscope_limit_(state, thread)) > thread->at) {
       uint64_t tid = thread->entry->tid;
       stepscope_put_(thread, tid, stepscope_now_(), (uint64_t)STEPSCOPE_KIND_THREAD_ << 32);
@@ -837,18 +841,20 @@ inline int64_t stepscope_integer_(Number value) {
    }))
 #endif
 
-#define STEPSCOPE_JOINED_2_(a, b) a##b
-#define STEPSCOPE_JOINED_(a, b) STEPSCOPE_JOINED_2_(a, b)
-#define STEPSCOPE_SCOPE_AT_(name, site, variable) \
-  static uint64_t site;                           \
-  STEPSCOPE_GUARD_(variable, stepscope_begin_(&site, "" name ""))
+/* Numbered, and not named by their line, so that several may be on one: as in a macro of the user's own. */
+#define STEPSCOPE_SCOPE_NUMBERED_2_(name, number) \
+  static uint64_t stepscope_site_##number;        \
+  STEPSCOPE_GUARD_(stepscope_scope_##number, stepscope_begin_(&stepscope_site_##number, "" name ""))
+#define STEPSCOPE_SCOPE_NUMBERED_(name, number) STEPSCOPE_SCOPE_NUMBERED_2_(name, number)
+#define STEPSCOPE_NAMED_NUMBERED_2_(name, number) \
+  STEPSCOPE_GUARD_(stepscope_scope_##number, stepscope_begin_named_(name))
+#define STEPSCOPE_NAMED_NUMBERED_(name, number) STEPSCOPE_NAMED_NUMBERED_2_(name, number)
 
 /* From here to the end of the block. */
-#define STEPSCOPE_SCOPE(name) \
-  STEPSCOPE_SCOPE_AT_(name, STEPSCOPE_JOINED_(stepscope_site_at_, __LINE__), STEPSCOPE_JOINED_(stepscope_at_, __LINE__))
-/* The same with a name that is found while running, for which it is looked up each time: a lock and a look into a table. */
-#define STEPSCOPE_SCOPE_NAMED(name) \
-  STEPSCOPE_GUARD_(STEPSCOPE_JOINED_(stepscope_at_, __LINE__), stepscope_begin_named_(name))
+#define STEPSCOPE_SCOPE(name) STEPSCOPE_SCOPE_NUMBERED_(name, __COUNTER__)
+/* The same with a name that is found while running, for which it is looked up each time: a lock and a look into a
+ * table. */
+#define STEPSCOPE_SCOPE_NAMED(name) STEPSCOPE_NAMED_NUMBERED_(name, __COUNTER__)
 /* From here to STEPSCOPE_END of the same variable, by whichever thread; it belongs to the one that ends it. */
 #define STEPSCOPE_BEGIN(open, name)                               \
   do {                                                            \

@@ -236,8 +236,9 @@ fn plugins_that_are_loaded_apart_mark_on_the_same_threads() {
     let test = "plugins_that_are_loaded_apart_mark_on_the_same_threads";
     let Some(recorded) = record(test, &["plugins", "one.so", "two.so"]) else { return };
     // On the main thread within the host's scope, on others alone.
-    let expected = [(("host", 0), 1), (("plugin", 0), 8), (("plugin", 1), 6)];
-    assert_eq!(recorded.counts(), BTreeMap::from(expected));
+    let plugin = ["plugin", "plugin, named"].map(|name| [((name, 0), 8), ((name, 1), 6)]);
+    let expected: BTreeMap<_, _> = plugin.into_iter().flatten().chain([(("host", 0), 1)]).collect();
+    assert_eq!(recorded.counts(), expected);
     assert_eq!(recorded.capture.threads.len(), 3);
 }
 
@@ -359,6 +360,46 @@ fn a_program_that_nobody_records_leaves_nothing_behind() {
     let mut child = Command::new(programs.join("marks")).arg("nested").spawn().unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(segments_of(child.id()), 0);
+}
+
+/// In a file system for shared memory of the size in KiB, where nothing but the case's marks are, and with a recorder
+/// that never reads: us.
+#[test]
+fn a_full_shared_memory_harms_no_program() {
+    let test = "a_full_shared_memory_harms_no_program";
+    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let start_ticks = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap();
+    let greeting = format!("{}:{start_ticks}:1", std::process::id());
+    // Nothing at all, the header alone, the header and a part of the rings, and rings that cannot grow.
+    for kib in [4, 24, 48, 200] {
+        for case in ["nested", "crowd", "flood", "forks"] {
+            let script = format!("mount -t tmpfs -o size={kib}k none /dev/shm && exec \"$0\" {case}");
+            let mut command = Command::new("unshare");
+            command
+                .args(["--mount", "sh", "-c", &script])
+                .arg(programs.join("marks"))
+                .env("STEPSCOPE_RECORDER", &greeting);
+            let output = command.output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr);
+            if error.contains("unshare") || error.contains("mount") {
+                return println!("skipped: {test}: a file system of its own needs root: {error}");
+            }
+            assert!(output.status.success(), "{case} in {kib} KiB: {} {error}", output.status);
+        }
+    }
+}
+
+/// A limit to the size of files would end the program by a signal.
+#[test]
+fn a_limit_to_the_size_of_files_harms_no_program() {
+    let test = "a_limit_to_the_size_of_files_harms_no_program";
+    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+    for blocks in [0, 16, 4_200] {
+        let script = format!("ulimit -f {blocks}; exec \"$0\" nested");
+        let output = Command::new("sh").args(["-c", &script]).arg(programs.join("marks")).output().unwrap();
+        assert!(output.status.success(), "{blocks} blocks: {}", output.status);
+    }
 }
 
 /// The header in every standard it is for, on and off, without a warning; off, it is nothing.

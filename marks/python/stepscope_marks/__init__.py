@@ -74,17 +74,14 @@ class scope:
 
     def __init__(self, name):
         self._name = name
-        self._start = 0
 
     def __enter__(self):
         self._start = _now() if _flag[0] else 0
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, error, trace):
         if self._start:
             _write_scope(self._name, self._start)
-            self._start = 0
-        return False
 
     def __call__(self, function):
         name = self._name

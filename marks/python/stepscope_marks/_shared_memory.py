@@ -134,8 +134,10 @@ class Segment:
             return self._take_ring()
 
     def _take_ring(self):
+        # Where there is no room for a ring, there may be later; asking takes long, so it is not asked each time.
+        misses = self._threads.misses = getattr(self._threads, "misses", -1) + 1
         with _lock:
-            ring = self._find_ring()
+            ring = self._find_ring() if misses % _DROPS_A_PIECE == 0 else None
             if ring is None:
                 _put_word(self._memory, 152, _get_word(self._memory, 152)[0] + 1)
                 return None

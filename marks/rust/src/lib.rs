@@ -237,13 +237,14 @@ macro_rules! step {
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! step {
-    () => {};
-    (ns: $time_ns:expr) => {
+    () => {{}};
+    // Not run, and yet compiled: what only a mark uses is used, and stays right.
+    (ns: $time_ns:expr) => {{
         let _ = || -> i64 { $time_ns };
-    };
-    ($time_s:expr) => {
+    }};
+    ($time_s:expr) => {{
         let _ = || -> f64 { $time_s };
-    };
+    }};
 }
 
 /// A reading of an integer, with its unit in the name: `counter!("height_um", height)`.
@@ -260,9 +261,9 @@ macro_rules! counter {
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! counter {
-    ($name:literal, $value:expr) => {
+    ($name:literal, $value:expr) => {{
         let _ = || $value as i64;
-    };
+    }};
 }
 
 /// An iteration of another periodic loop ends, and the next one begins: `frame_mark!("render")`.
@@ -279,5 +280,5 @@ macro_rules! frame_mark {
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! frame_mark {
-    ($name:literal) => {};
+    ($name:literal) => {{}};
 }

@@ -209,8 +209,11 @@ impl Thread {
         let mut state = segment::state();
         let State { segment: Some(segment), .. } = &mut *state else { return false };
         // A thread that is past its destructors could not give a ring back.
-        let ring = ENDING.try_with(|_| ()).ok().and_then(|()| segment.find_ring());
-        let Some(ring) = ring else {
+        let lives = ENDING.try_with(|_| ()).is_ok();
+        // Where there is no room for a ring, there may be later; asking takes microseconds, so it is not asked each time.
+        let asks = lives && self.drops.get().is_multiple_of(DROPS_A_PIECE);
+        let Some(ring) = asks.then(|| segment.find_ring()).flatten() else {
+            self.drops.set(self.drops.get().wrapping_add(1));
             segment.header().marks_lost.fetch_add(1, Ordering::Relaxed);
             return false;
         };
@@ -218,6 +221,7 @@ impl Thread {
         self.records.set(segment.rings.known[ring].records);
         self.entry.set(entry);
         self.ring.set(ring);
+        self.drops.set(0);
         self.committed.set(segment.rings.known[ring].committed);
         // SAFETY: the entry stays mapped.
         unsafe {

@@ -86,7 +86,7 @@ impl Findings {
         Ability::with(vec![self.lack(what, Some(remedy))])
     }
 
-    /// Steps by function. A program's own marks would need no rights.
+    /// Steps by function. A program's own marks need no rights.
     fn steps(&self) -> Ability {
         if let Some(missing) = self.nothing_works() {
             return missing;
@@ -100,7 +100,9 @@ impl Findings {
                   permitted: root may."
                 .to_owned(),
         };
-        Ability::Missing { reason, remedy: Some("record as root: sudo stepscope record ...".to_owned()) }
+        let reason = format!("{reason} Steps and scopes that the program marks itself (docs/marks.md) need no rights.");
+        let remedy = Some("record as root: sudo stepscope record ...".to_owned());
+        Ability::with(vec![self.lack(reason, remedy)])
     }
 
     fn faults(&self) -> Ability {
