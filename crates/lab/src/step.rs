@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyze::pattern::offered;
 use stepscope_analyze::qualified_name::own_name;
 use stepscope_analyze::{Pattern, PatternError};
-use stepscope_record::StepPoint;
+use stepscope_record::{StepPoint, StepTime};
 use stepscope_symbolize::{Entry, Options, Problem, entries};
 
 /// The function that the simulation's loop calls once a step.
@@ -16,6 +16,8 @@ pub struct StepFunction {
     pub name: String,
     /// The file that holds it; the program's own unless given.
     pub module: Option<PathBuf>,
+    /// What tells the simulated time when it is called.
+    pub time: Option<StepTime>,
 }
 
 /// Why it cannot be told where a step begins.
@@ -66,7 +68,7 @@ impl StepFunction {
         };
         let found = entries(&module, &Options::default(), fits).map_err(StepError::Module)?;
         match found.as_slice() {
-            [one] => Ok(StepPoint { function: one.name.clone(), offset: one.offset, module }),
+            [one] => Ok(StepPoint { function: one.name.clone(), offset: one.offset, module, time: self.time.clone() }),
             [] => Err(StepError::NotFound { name: self.name.clone(), similar: self.similar(&module), module }),
             several => {
                 let matches: BTreeSet<String> = several.iter().map(|entry| entry.name.clone()).collect();
@@ -101,7 +103,7 @@ mod tests {
     fn find(name: &str, module: Option<&Path>) -> Result<StepPoint, StepError> {
         assert_eq!(stepscope_lab_step_of_this_test(1), 2);
         let module = module.map(Path::to_owned);
-        StepFunction { name: name.to_owned(), module }.find(&std::env::current_exe().unwrap())
+        StepFunction { name: name.to_owned(), module, time: None }.find(&std::env::current_exe().unwrap())
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Builder {
     samples: Vec<stream::Sample>,
     waits: Vec<stream::Wait>,
     /// When steps began, and on which thread.
-    step_begins: Vec<(u64, ThreadId)>,
+    step_begins: Vec<StepBegin>,
     marks: MarkTables,
     last_ns: Option<u64>,
     ended: bool,
@@ -138,9 +138,9 @@ impl Builder {
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
                 self.waits.push(wait);
             }
-            Entry::StepBegin { time_ns, thread } => {
+            Entry::StepBegin { time_ns, thread, sim_time_ns } => {
                 let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
-                self.step_begins.push((time_ns, thread));
+                self.step_begins.push((time_ns, thread, sim_time_ns));
                 self.last_ns = self.last_ns.max(Some(time_ns));
             }
             Entry::Counter { time_ns, process, thread, name, value } => {
@@ -315,20 +315,23 @@ impl Builder {
     }
 }
 
+/// When a step began, on which thread, and the simulated time then.
+type StepBegin = (u64, ThreadId, Option<u64>);
+
 /// The steps of each process: from one begin to the next, whichever threads run them. What comes before the first
-/// begin and after the last is of no whole step.
-fn steps(threads: &[Thread], mut begins: Vec<(u64, ThreadId)>) -> Vec<Step> {
+/// begin and after the last is of no whole step. The simulated time at the end of one is that at the begin of the next.
+fn steps(threads: &[Thread], mut begins: Vec<StepBegin>) -> Vec<Step> {
     begins.sort_unstable();
-    let mut by_process: BTreeMap<Option<ProcessId>, Vec<(u64, ThreadId)>> = BTreeMap::new();
-    for (time_ns, thread) in begins {
-        by_process.entry(threads[thread.index()].process).or_default().push((time_ns, thread));
+    let mut by_process: BTreeMap<Option<ProcessId>, Vec<StepBegin>> = BTreeMap::new();
+    for begin in begins {
+        by_process.entry(threads[begin.1.index()].process).or_default().push(begin);
     }
-    let of_process = |begins: Vec<(u64, ThreadId)>| -> Vec<Step> {
-        let step = |(index, pair): (usize, &[(u64, ThreadId)])| Step {
+    let of_process = |begins: Vec<StepBegin>| -> Vec<Step> {
+        let step = |(index, pair): (usize, &[StepBegin])| Step {
             index: index as u64,
             start_ns: pair[0].0,
             end_ns: pair[1].0,
-            sim_time_ns: None,
+            sim_time_ns: pair[1].2,
             thread: pair[0].1,
         };
         begins.windows(2).enumerate().map(step).collect()

@@ -15,4 +15,6 @@ pub mod stream;
 
 pub use finish::{Builder, finish};
 pub use live::vdso;
-pub use session::{Kernel, Label, Options, Progress, Reason, RecordError, Recording, StepPoint, Until};
+pub use session::{
+    Kernel, Label, Options, Progress, Reason, RecordError, Recording, StepPoint, StepTime, TimeArgument, Until,
+};

@@ -4,6 +4,7 @@ mod bpf;
 mod btf;
 mod gate;
 mod ring;
+mod step_probe;
 mod tracepoint;
 
 use std::ffi::CStr;
@@ -22,6 +23,7 @@ use rustc_hash::FxHashMap;
 use gate::Gate;
 pub(crate) use gate::WOKEN_AT;
 use ring::Ring;
+pub(crate) use step_probe::StepProbe;
 pub(crate) use tracepoint::Tracepoint;
 
 /// The fields that every event here records, in this order, so that all records of a ring can be ordered and filtered
@@ -134,6 +136,8 @@ pub(crate) struct Events {
     gate: Option<Gate>,
     /// The kinds that the gate guards.
     gated: Vec<Kind>,
+    /// Dropped after what is open.
+    probe: Option<StepProbe>,
     /// By event id.
     kinds: FxHashMap<u64, (Kind, RecordParseInfo)>,
     scratch: Vec<u8>,
@@ -160,6 +164,7 @@ impl Events {
             open: Vec::new(),
             gate: None,
             gated: Vec::new(),
+            probe: None,
             kinds: FxHashMap::default(),
             scratch: Vec::new(),
             waitable: Vec::new(),
@@ -462,6 +467,20 @@ impl Events {
         attr.__bindgen_anon_4.config2 = offset;
         attr.__bindgen_anon_1.sample_period = 1;
         Ok(attr)
+    }
+
+    /// The same, told by a tracepoint of our own.
+    pub fn told_by(&self, probe: &StepProbe) -> perf_event_attr {
+        let mut attr = self.attr(Kind::Step, sys::PERF_TYPE_TRACEPOINT, probe.tracepoint.id);
+        attr.set_exclude_kernel(0);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Keeps a tracepoint of our own until its events are closed.
+    pub fn keep(&mut self, probe: StepProbe) {
+        self.probe = Some(probe);
     }
 
     /// Starts recording. Events that wait for an exec start by themselves.

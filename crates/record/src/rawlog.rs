@@ -268,6 +268,7 @@ mod tag {
     pub const FRAME_MARK: u8 = 24;
     pub const MARKED_COUNTER: u8 = 25;
     pub const MARKS_LOST: u8 = 26;
+    pub const TIMED_STEP_BEGIN: u8 = 27;
 }
 
 const SAME_WEIGHT: u8 = 0x20;
@@ -410,10 +411,11 @@ impl Chunk {
                 self.text(name);
                 self.signed(*value);
             }
-            Entry::StepBegin { time_ns, thread } => {
-                self.bytes.push(tag::STEP_BEGIN);
+            Entry::StepBegin { time_ns, thread, sim_time_ns } => {
+                self.bytes.push(if sim_time_ns.is_some() { tag::TIMED_STEP_BEGIN } else { tag::STEP_BEGIN });
                 self.since_last(*time_ns);
                 self.number(thread.0.into());
+                sim_time_ns.iter().for_each(|&ns| self.number(ns));
             }
             Entry::MarkName { name } => {
                 self.bytes.push(tag::MARK_NAME);
@@ -658,7 +660,11 @@ impl<'a> Unpacker<'a> {
                 name: self.text()?,
                 value: self.signed()?,
             },
-            tag::STEP_BEGIN => Entry::StepBegin { time_ns: self.since_last()?, thread: ThreadRef(self.small()?) },
+            tag::STEP_BEGIN | tag::TIMED_STEP_BEGIN => Entry::StepBegin {
+                time_ns: self.since_last()?,
+                thread: ThreadRef(self.small()?),
+                sim_time_ns: if first & 0x1f == tag::TIMED_STEP_BEGIN { Some(self.number()?) } else { None },
+            },
             tag::MARK_NAME => Entry::MarkName { name: self.text()? },
             tag::MARK_THREAD => Entry::MarkThread { pid: self.small()?, tid: self.small()?, time_ns: self.number()? },
             tag::SCOPE => {
@@ -798,7 +804,8 @@ mod tests {
                 name: "rss_bytes".into(),
                 value: -4,
             },
-            Entry::StepBegin { time_ns: 2_950, thread: ThreadRef(0) },
+            Entry::StepBegin { time_ns: 2_950, thread: ThreadRef(0), sim_time_ns: None },
+            Entry::StepBegin { time_ns: 2_960, thread: ThreadRef(0), sim_time_ns: Some(5_000_000) },
             Entry::MarkName { name: "physics".into() },
             Entry::MarkThread { pid: 40, tid: 41, time_ns: 2_960 },
             Entry::MarkThread { pid: 40, tid: 40, time_ns: 2_961 },

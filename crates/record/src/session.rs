@@ -15,7 +15,7 @@ use crate::launch::{Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 use crate::rawlog::LogError;
 
-pub use options::{Kernel, Label, Options, StepPoint};
+pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
 use recorder::{Command, Recorder};
 
 /// Why a recording cannot be made or kept.

@@ -8,6 +8,7 @@
 mod entry;
 mod life;
 mod record;
+mod sim_time;
 mod space;
 mod world;
 
@@ -23,6 +24,7 @@ pub use entry::{
     Sink, StackRef, ThreadRef, Wait,
 };
 pub use record::Malformed;
+pub use sim_time::{StepTime, TimeArgument, TimeArgumentError, TimeValue, ToldTime};
 pub use world::{Nowhere, UnwindTables, World};
 
 use life::{Interval, Life, Presumed, Wake};
@@ -81,7 +83,10 @@ pub enum Meaning {
         next_tid_at: usize,
     },
     /// The current thread begins a step of the simulation.
-    Step,
+    Step {
+        /// How the simulated time is told.
+        time: ToldTime,
+    },
     /// None; only the event's other records count.
     Bookkeeping,
 }
@@ -136,6 +141,7 @@ struct Process {
     space: AddressSpace,
     threads: FxHashSet<u32>,
     image: Option<(String, Vec<String>)>,
+    steps_begun: u64,
 }
 
 struct Thread {
@@ -164,6 +170,14 @@ pub struct Assembler<W> {
     scratch: Vec<FrameRef>,
     /// The place in the kernel that tells of wake-ups.
     tells_wakings: Option<u64>,
+    step_at: Option<StepAt>,
+}
+
+/// Where a step begins: the path of a mapped file, and an offset in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StepAt {
+    path: String,
+    offset: u64,
 }
 
 /// The numbering of what one log declares.
@@ -301,6 +315,7 @@ impl<W: World> Assembler<W> {
             losses: Losses::default(),
             scratch: Vec::new(),
             tells_wakings: None,
+            step_at: None,
         }
     }
 
@@ -339,6 +354,11 @@ impl<W: World> Assembler<W> {
             );
         }
         self.read_image(present.pid, sink);
+    }
+
+    /// Tells that the kernel interrupts the program at this instruction, and may execute it elsewhere.
+    pub fn probed_at(&mut self, path: String, offset: u64) {
+        self.step_at = Some(StepAt { path, offset });
     }
 
     /// Announces a child that is about to execute a program. Until it does, it does not count.
@@ -531,9 +551,11 @@ impl<W: World> Assembler<W> {
                     weight: sample.period.unwrap_or(weight),
                 }));
             }
-            (Meaning::Step, Some(thread)) => {
-                if let Some(time_ns) = record.time {
-                    sink.take(Entry::StepBegin { time_ns, thread });
+            (Meaning::Step { time }, Some(thread)) => {
+                if let (Some(time_ns), Some(process)) = (record.time, self.processes.get_mut(&pid)) {
+                    let sim_time_ns = time.read(process.steps_begun, sample.raw.as_deref());
+                    process.steps_begun += 1;
+                    sink.take(Entry::StepBegin { time_ns, thread, sim_time_ns });
                 }
             }
             (Meaning::SwitchStack, Some(_)) => {
@@ -626,7 +648,11 @@ impl<W: World> Assembler<W> {
         let user = self.processes.get_mut(&pid);
         let user = user.and_then(|process| {
             let registers = registers(sample, raw.parse_info.sample_regs_user);
-            let registers = registers.or_else(|| Registers::of_chain(&chains.user))?;
+            let mut registers = registers.or_else(|| Registers::of_chain(&chains.user))?;
+            if let Some(step_at) = self.step_at.as_ref().filter(|_| process.space.is_out_of_line(registers.ip)) {
+                let is_there = |module: ModuleRef| self.numbers.tables[module.0 as usize].0.path == step_at.path;
+                registers.ip = process.space.back_in_line(registers.ip, step_at.offset, is_there);
+            }
             let stack = UserStack { pid, tid, registers, copied: &sample.stack, frame_pointer_chain: &chains.user };
             let mut naming = Naming { numbers: &mut self.numbers, world: &mut self.world, sink };
             Some(process.space.walk(&stack, &mut self.caches, &mut naming, &mut frames))
@@ -750,6 +776,10 @@ impl<W: World> Assembler<W> {
             return;
         }
         let pid = map.pid as u32;
+        if map.path == b"[uprobes]" {
+            let range = map.start..map.start.saturating_add(map.length);
+            return self.processes.get_mut(&pid).map_or((), |process| process.space.execute_out_of_line(range));
+        }
         if !self.processes.contains_key(&pid) {
             if self.follow == Follow::Tree {
                 return;
@@ -784,7 +814,8 @@ impl<W: World> Assembler<W> {
     ) {
         let id = ProcessRef(self.numbers.processes);
         self.numbers.processes += 1;
-        self.processes.insert(pid, Process { id, parent_pid, space, threads: FxHashSet::default(), image: None });
+        self.processes
+            .insert(pid, Process { id, parent_pid, space, threads: FxHashSet::default(), image: None, steps_begun: 0 });
         sink.take(Entry::Process { pid, parent_pid, start_ns });
     }
 

@@ -16,7 +16,7 @@ use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus};
 use stepscope_record::launch::{Grace, Input, Launch, Launched, Output};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
-use stepscope_record::{Label, clock, proc};
+use stepscope_record::{Label, StepTime, TimeArgument, clock, proc};
 
 use crate::arguments::duration;
 use crate::failure::Failure;
@@ -60,6 +60,13 @@ pub struct Record {
     /// The program or library that holds the step function [default: the program].
     #[arg(long, value_name = "FILE", requires = "step_function")]
     step_module: Option<PathBuf>,
+    /// Where the step function finds the simulated time: an argument as the kernel's uprobes write it, and a unit, e.g.
+    /// `%di:s64 ns`, `%si:u64 us`, `+8(%di):f64 s`.
+    #[arg(long, value_name = "ARGUMENT", requires = "step_function")]
+    step_time: Option<TimeArgument>,
+    /// How much simulated time each step takes, where that never changes (1ms, 500us).
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "step_function", conflicts_with = "step_time")]
+    step_dt: Option<Duration>,
     /// The scope, among those that the program marks, of which each begin is that of a step [default: what the program
     /// marks as steps].
     #[arg(long, value_name = "NAME", conflicts_with = "step_function")]
@@ -145,7 +152,9 @@ impl Record {
             options.dimensions = self.dimensions.iter().copied().collect();
         }
         if let Some(name) = &self.step_function {
-            let function = StepFunction { name: name.clone(), module: self.step_module.clone() };
+            let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
+            let time = self.step_time.clone().map(StepTime::Argument).or(every);
+            let function = StepFunction { name: name.clone(), module: self.step_module.clone(), time };
             options.step = Some(function.find(&self.program()?)?);
         }
         Ok(options)

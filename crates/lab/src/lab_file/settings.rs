@@ -8,6 +8,7 @@ use std::time::Duration;
 use regex::Regex;
 use stepscope_analyze::Ownership;
 use stepscope_model::{Dimension, Phase};
+use stepscope_record::StepTime;
 use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};
@@ -436,12 +437,13 @@ impl Reader {
         let function = fields.take("function");
         let module = fields.take("module").and_then(|module| module.string(problems, "the path of a file"));
         let module = module.map(|module| self.folder.join(module));
+        let time = step_time(fields.take("time"), fields.take("dt_s"), problems);
         fields.finish(problems);
         match (scope, function) {
             (Some(scope), None) => scope.string(problems, "the name of a scope").map(StepSource::Scope),
             (None, Some(function)) => {
                 let name = function.string(problems, "the name of a function")?;
-                Some(StepSource::Function(StepFunction { name, module }))
+                Some(StepSource::Function(StepFunction { name, module, time }))
             }
             _ => {
                 problems.add(field.span(), format!("`step` must be one of {STEP}"));
@@ -459,6 +461,27 @@ impl Reader {
         // The folder's name may be no UTF-8, and then a path into it has no form as text: it is left as it was.
         self.folder.join(path).to_str().map_or_else(|| path.to_owned(), str::to_owned)
     }
+}
+
+/// The simulated time of a step: an argument of its function, or a length that all steps have.
+fn step_time(time: Option<Field>, dt: Option<Field>, problems: &mut Problems) -> Option<StepTime> {
+    const TIME: &str = "an argument that tells the simulated time, e.g. \"%di:s64 ns\" or \"+8(%di):f64 s\"";
+    match (time, dt) {
+        (Some(time), None) => {
+            let span = time.span();
+            match time.string(problems, TIME)?.parse() {
+                Ok(argument) => return Some(StepTime::Argument(argument)),
+                Err(error) => problems.add(span, format!("{error}")),
+            }
+        }
+        (None, Some(dt)) => {
+            let step_ns = dt.seconds(problems)?.as_nanos() as u64;
+            return Some(StepTime::Every { step_ns });
+        }
+        (Some(time), Some(_)) => problems.add(time.span(), "`step` takes one of `time` and `dt_s`".to_owned()),
+        (None, None) => {}
+    }
+    None
 }
 
 /// Names become names of folders, columns of tables and words on the command line.

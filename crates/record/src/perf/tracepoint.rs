@@ -14,29 +14,50 @@ pub(crate) struct Tracepoint {
     format: String,
 }
 
+/// The file system of tracepoints, readable.
+#[derive(Debug)]
+pub(crate) struct Tracefs {
+    path: PathBuf,
+    /// What keeps it mounted, if nothing else does.
+    _mounted: Option<OwnedFd>,
+}
+
+impl Tracefs {
+    /// Finds it where it is mounted, or mounts it at no path.
+    pub fn find() -> io::Result<Self> {
+        let mut error = io::Error::from(io::ErrorKind::NotFound);
+        for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
+            match fs::metadata(Path::new(root).join("events")) {
+                Err(other) if other.kind() == io::ErrorKind::NotFound => {}
+                Err(other) => error = other,
+                Ok(_) => return Ok(Self { path: root.into(), _mounted: None }),
+            }
+        }
+        let mounted = detached_mount(c"tracefs").map_err(|_| error)?;
+        Ok(Self { path: format!("/proc/self/fd/{}", mounted.as_raw_fd()).into(), _mounted: Some(mounted) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A tracepoint of it.
+    pub fn tracepoint(&self, group: &str, name: &str) -> io::Result<Tracepoint> {
+        let directory = self.path.join("events").join(group).join(name);
+        let id = fs::read_to_string(directory.join("id"))?;
+        let id = id.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Tracepoint { id, format: fs::read_to_string(directory.join("format"))? })
+    }
+}
+
 impl Tracepoint {
     /// Finds a tracepoint. Fails where tracefs is not readable (it is root's alone by default).
     ///
     /// Where tracefs is not mounted, and we may mount, it is mounted for this look only, at no path: the system stays
     /// as it is.
     pub fn find(group: &str, name: &str) -> io::Result<Self> {
-        let mut error = io::Error::from(io::ErrorKind::NotFound);
-        for root in ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"] {
-            match Self::find_in(Path::new(root), group, name) {
-                Err(other) if other.kind() == io::ErrorKind::NotFound => {}
-                Err(other) => error = other,
-                found => return found,
-            }
-        }
-        let mounted = detached_mount(c"tracefs").map_err(|_| error)?;
-        Self::find_in(&PathBuf::from(format!("/proc/self/fd/{}", mounted.as_raw_fd())), group, name)
-    }
-
-    fn find_in(tracefs: &Path, group: &str, name: &str) -> io::Result<Self> {
-        let directory = tracefs.join("events").join(group).join(name);
-        let id = fs::read_to_string(directory.join("id"))?;
-        let id = id.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self { id, format: fs::read_to_string(directory.join("format"))? })
+        Tracefs::find()?.tracepoint(group, name)
     }
 
     /// Offset of a field in the raw data.

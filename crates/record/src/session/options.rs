@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use stepscope_model::{Dimension, Phase};
 
 pub use crate::perf::Kernel;
+pub use crate::stream::{StepTime, TimeArgument, TimeArgumentError};
 
 /// What to record, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +42,8 @@ pub struct StepPoint {
     pub module: PathBuf,
     /// Where in the file.
     pub offset: u64,
+    /// The simulated time at that instant, if it can be told.
+    pub time: Option<StepTime>,
 }
 
 /// What a capture is of.

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use linux_perf_event_reader::RawEventRecord;
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Machine, Origin, RecordingCost};
 
-use super::{Label, Options, Progress, RecordError, StepPoint};
+use super::{Label, Options, Progress, RecordError, StepPoint, StepTime, TimeArgument};
 use crate::clock;
 use crate::live::Live;
 use crate::machine;
 use crate::marks::Marks;
-use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, Tracepoint, WOKEN_AT, WakerStacks};
+use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
 use crate::proc::{self, Backing, ProcessTree, Reading, ResourceSampler, State};
 use crate::rawlog::Writer;
 use crate::stream::{
-    Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches,
+    Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches, ToldTime,
 };
 
 /// How long records wait at most, where only rings are read: they wake us when they fill.
@@ -253,6 +253,10 @@ impl Recorder {
             started: false,
             gone: BTreeSet::new(),
         };
+        if let Some(StepPoint { module, offset, .. }) = &options.step {
+            let path = fs::canonicalize(module).unwrap_or_else(|_| module.clone());
+            recorder.assembler.probed_at(path.to_string_lossy().into_owned(), *offset);
+        }
         recorder.sink.output = recorder.new_log(folder)?;
         for (kind, event) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
@@ -741,9 +745,32 @@ impl<'a> Plan<'a> {
         };
         // The path outlives the opening of the event, which is when the kernel reads it.
         let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
+        let time = match &step.time {
+            Some(StepTime::Argument(argument)) => return self.add_telling_step(step, argument),
+            Some(StepTime::Every { step_ns }) => ToldTime::Every { step_ns: *step_ns },
+            None => ToldTime::Nothing,
+        };
         let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
         self.events.add_apart(Kind::Step, attr).map_err(refused)?;
-        self.meanings.insert(Kind::Step, Meaning::Step);
+        self.meanings.insert(Kind::Step, Meaning::Step { time });
+        Ok(())
+    }
+
+    /// Steps whose calls tell the simulated time.
+    fn add_telling_step(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
+        let (function, fetched) = (&step.function, argument.kernel_argument());
+        let refused = |error: io::Error| {
+            format!(
+                "The kernel refuses to report calls of {function} with {fetched} ({error}): it must have uprobes and \
+                 know the argument, and tracefs must be writable, which needs root."
+            )
+        };
+        let probe = StepProbe::new(&step.module, step.offset, &fetched).map_err(refused)?;
+        let attr = self.events.told_by(&probe);
+        let time = ToldTime::Value(argument.value_at(probe.argument_at));
+        self.events.keep(probe);
+        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
+        self.meanings.insert(Kind::Step, Meaning::Step { time });
         Ok(())
     }
 

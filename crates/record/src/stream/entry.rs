@@ -146,6 +146,8 @@ pub enum Entry {
         time_ns: u64,
         /// The thread that runs the loop.
         thread: ThreadRef,
+        /// The simulated time then, where it is known.
+        sim_time_ns: Option<u64>,
     },
     /// A reading of a quantity of a process or a thread.
     Counter {

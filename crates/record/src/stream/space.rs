@@ -29,6 +29,8 @@ pub(super) struct Mapping {
 pub(super) struct AddressSpace {
     /// By start; never overlapping.
     mappings: Vec<Mapping>,
+    /// Where the kernel executes copies of instructions that it put breakpoints on.
+    out_of_line: Option<Range<u64>>,
     /// Starts of the mappings that the unwinder was told of, and whether there are tables for them.
     loaded: FxHashMap<u64, Tables>,
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
@@ -52,6 +54,7 @@ impl AddressSpace {
     pub fn new() -> Self {
         Self {
             mappings: Vec::new(),
+            out_of_line: None,
             loaded: FxHashMap::default(),
             unwinder: UnwinderNative::new(),
             frames: FxHashMap::default(),
@@ -64,7 +67,7 @@ impl AddressSpace {
 
     /// What a forked child starts with.
     pub fn forked(&self) -> Self {
-        Self { mappings: self.mappings.clone(), ..Self::new() }
+        Self { mappings: self.mappings.clone(), out_of_line: self.out_of_line.clone(), ..Self::new() }
     }
 
     /// Forgets what was remembered of a thread that ended.
@@ -113,6 +116,28 @@ impl AddressSpace {
         pieces.push(new);
         pieces.sort_by_key(|piece| piece.range.start);
         self.mappings.splice(first..last, pieces);
+    }
+
+    /// The kernel mapped a page for copies of instructions.
+    pub fn execute_out_of_line(&mut self, range: Range<u64>) {
+        self.out_of_line = Some(range);
+    }
+
+    /// Whether an address is in a copy of an instruction.
+    pub fn is_out_of_line(&self, address: u64) -> bool {
+        self.out_of_line.as_ref().is_some_and(|range| range.contains(&address))
+    }
+
+    /// The address in the code itself of one in a copy of the instruction at `offset` in a module: copies are in slots,
+    /// and what the instruction was to the program, its copy is to the unwinder.
+    pub fn back_in_line(&self, copied: u64, offset: u64, is_there: impl Fn(ModuleRef) -> bool) -> u64 {
+        let Some(area) = &self.out_of_line else { return copied };
+        let holds = |mapping: &&Mapping| {
+            let length = mapping.range.end - mapping.range.start;
+            is_there(mapping.module) && offset.checked_sub(mapping.offset).is_some_and(|into| into < length)
+        };
+        let Some(mapping) = self.mappings.iter().find(holds) else { return copied };
+        mapping.range.start + (offset - mapping.offset) + (copied - area.start) % SLOT_BYTES
     }
 
     /// The mapping that holds an address.
@@ -263,6 +288,8 @@ impl LivePieces {
 }
 
 const PAGE_BYTES: u64 = 4096;
+/// Bytes for a copied instruction (`UPROBE_XOL_SLOT_BYTES`).
+const SLOT_BYTES: u64 = if cfg!(target_arch = "x86_64") { 128 } else { 4 };
 /// No code is mapped below (`vm.mmap_min_addr`, by default).
 const LOWEST_CODE: u64 = 64 << 10;
 /// Unwinding goes up the stack: each piece that is read is larger than the one before, up to 32 pages.
@@ -653,6 +680,17 @@ mod tests {
             drawn(&space),
             ["1000-2000 m0+0", "2000-3000 m2+0", "3000-4000 m0+2000", "4000-7000 m3+0", "7000-9000 m1+1000"]
         );
+    }
+
+    #[test]
+    fn a_copy_of_an_instruction_stands_for_the_instruction() {
+        let mut space = space(&[(0x1000, 0x2000, 0), (0x5000, 0x8000, 1)]);
+        space.execute_out_of_line(0x7fff_e000..0x7fff_f000);
+        assert!(space.is_out_of_line(0x7fff_e083) && !space.is_out_of_line(0x5000));
+        let in_line = |address, offset| space.back_in_line(address, offset, |module| module == ModuleRef(1));
+        assert_eq!(in_line(0x7fff_e000, 0x1139), 0x6139);
+        assert_eq!(in_line(0x7fff_e084, 0x1139), 0x613d, "after it, in the second slot");
+        assert_eq!(in_line(0x7fff_e084, 0x9000), 0x7fff_e084, "not mapped there");
     }
 
     #[test]

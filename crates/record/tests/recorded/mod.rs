@@ -42,7 +42,8 @@ fn build_programs() -> Option<PathBuf> {
         && compile("WithFramePointers", "truth.cpp", &with_frame_pointers)
         && compile("Stripped", "truth.cpp", &["-fomit-frame-pointer", "-rdynamic", "-s"])
         && compile("plugin.so", "plugin.cpp", &["-shared", "-fPIC", "-s"])
-        && compile("waits", "waits.cpp", &["-g1"]);
+        && compile("waits", "waits.cpp", &["-g1"])
+        && compile("steps", "steps.cpp", &["-g1"]);
     built.then_some(folder)
 }
 
@@ -81,9 +82,14 @@ pub fn record(test: &str, case: &[&str], check: impl Fn(&Recorded)) {
 
 /// Records a program from its first instruction to its end. Gives the capture, and the lines it printed.
 pub fn record_command(test: &str, launch: Launch) -> Option<(Capture, Vec<String>)> {
+    record_command_with(test, launch, &Options::default())
+}
+
+/// The same with options.
+pub fn record_command_with(test: &str, launch: Launch, options: &Options) -> Option<(Capture, Vec<String>)> {
     let folder = tempfile::tempdir().unwrap();
     let launch = launch.output(Output::captured(1000));
-    let (mut launched, recording) = match Recording::launch(launch, &Options::default(), folder.path()) {
+    let (mut launched, recording) = match Recording::launch(launch, options, folder.path()) {
         Ok(recording) => recording,
         Err(RecordError::Refused { what, source }) => {
             println!("skipped: {test}: the kernel refuses to record {what}: {source}");

@@ -1,0 +1,106 @@
+//! A tracepoint of our own at the function that begins a step, which tells an argument of it.
+//!
+//! The uprobes of `perf_event_open` tell that the function is called; those of tracefs also fetch arguments. They are
+//! seen by the whole machine, have names, and stay until they are removed: by whoever made them, or, if that one was
+//! killed, by the next recorder.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::tracepoint::{Tracefs, Tracepoint};
+
+const GROUP: &str = "stepscope";
+/// The name of the argument.
+const FIELD: &str = "time";
+
+/// The tracepoint, removed when dropped. Its events must be closed by then.
+#[derive(Debug)]
+pub(crate) struct StepProbe {
+    tracefs: Tracefs,
+    name: String,
+    pub tracepoint: Tracepoint,
+    /// Where the argument is in the raw data.
+    pub argument_at: usize,
+}
+
+impl StepProbe {
+    /// Sets a tracepoint at `offset` in the file `module`, which tells `argument` (as the kernel writes it).
+    pub fn new(module: &Path, offset: u64, argument: &str) -> io::Result<Self> {
+        let tracefs = Tracefs::find()?;
+        remove_orphans(&tracefs);
+        let name = new_name();
+        let module = module.to_str().filter(|path| !path.contains(char::is_whitespace)).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the path of its file must have no spaces to fetch arguments")
+        })?;
+        command(&tracefs, &format!("p:{GROUP}/{name} {module}:{offset:#x} {FIELD}={argument}"))?;
+        // From here on the tracepoint is there and must go again.
+        let found = tracefs.tracepoint(GROUP, &name).and_then(|tracepoint| {
+            let at = tracepoint.offset_of(FIELD).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+            Ok((tracepoint, at))
+        });
+        match found {
+            Ok((tracepoint, argument_at)) => Ok(Self { tracefs, name, tracepoint, argument_at }),
+            Err(error) => {
+                let _ = command(&tracefs, &format!("-:{GROUP}/{name}"));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for StepProbe {
+    fn drop(&mut self) {
+        let _ = command(&self.tracefs, &format!("-:{GROUP}/{}", self.name));
+    }
+}
+
+fn control(tracefs: &Tracefs) -> PathBuf {
+    tracefs.path().join("uprobe_events")
+}
+
+fn command(tracefs: &Tracefs, command: &str) -> io::Result<()> {
+    OpenOptions::new().append(true).open(control(tracefs))?.write_all(command.as_bytes())
+}
+
+/// A name that no other recorder has, and that tells whose it is.
+fn new_name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("step_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Removes what recorders left that were killed.
+fn remove_orphans(tracefs: &Tracefs) {
+    let Ok(listed) = fs::read_to_string(control(tracefs)) else { return };
+    for name in orphans(&listed, |pid| Path::new(&format!("/proc/{pid}")).exists()) {
+        let _ = command(tracefs, &format!("-:{GROUP}/{name}"));
+    }
+}
+
+/// Names in a list of probes (`p:GROUP/NAME PATH:OFFSET ...`, a line each) whose makers are not alive.
+fn orphans(listed: &str, is_alive: impl Fn(u32) -> bool) -> Vec<&str> {
+    let names = listed.lines().filter_map(|line| {
+        let name = line.split_whitespace().next()?.strip_prefix("p:")?.strip_prefix(GROUP)?.strip_prefix('/')?;
+        let pid = name.strip_prefix("step_")?.split('_').next()?.parse().ok()?;
+        (!is_alive(pid)).then_some(name)
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_probes_of_recorders_that_have_ended_are_orphans() {
+        let listed = "\
+p:stepscope/step_10_0 /usr/bin/sim:0x0000000000001139 time=%di:s64
+p:stepscope/step_11_3 /usr/bin/sim:0x0000000000001139 time=%di:s64
+p:probe_sim/step_10_0 /usr/bin/sim:0x0000000000001139
+r:stepscope/step_10_1 /usr/bin/sim:0x0000000000001139
+p:stepscope/other /usr/bin/sim:0x0000000000001139
+";
+        assert_eq!(orphans(listed, |pid| pid == 11), ["step_10_0"]);
+    }
+}

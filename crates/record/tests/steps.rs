@@ -1,0 +1,91 @@
+//! Steps by a function of the program, and the simulated time that it is told: exactly as many, and exactly those.
+
+mod recorded;
+
+use recorded::{programs, record_command_with};
+use stepscope_model::{Capture, Dimension, DimensionStatus};
+use stepscope_record::launch::Launch;
+use stepscope_record::{Options, StepPoint, StepTime};
+use stepscope_symbolize::entries;
+
+const STEPS: u64 = 240;
+
+/// The recording of `truth/steps.cpp`, where steps can be recorded.
+fn record(test: &str, time: Option<StepTime>) -> Option<Capture> {
+    let Some(programs) = programs() else {
+        println!("skipped: {test}: there is no g++ to build the program with");
+        return None;
+    };
+    let module = programs.join("steps");
+    let found = entries(&module, &Default::default(), |_, symbol| symbol == "take_step").unwrap();
+    let [entry] = &found[..] else { panic!("{found:?}") };
+    let step = StepPoint { function: entry.name.clone(), module: module.clone(), offset: entry.offset, time };
+    let options = Options { step: Some(step), ..Options::default() };
+    let launch = Launch::new([module.into_os_string(), STEPS.to_string().into()]);
+    let (capture, lines) = record_command_with(test, launch, &options)?;
+    assert_eq!(lines, ["done"], "a program that starts threads goes on undisturbed");
+    if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&Dimension::Steps) {
+        println!("skipped: {test}: {reason}");
+        return None;
+    }
+    Some(capture)
+}
+
+fn sim_times(capture: &Capture) -> Vec<Option<u64>> {
+    capture.steps.iter().map(|step| step.sim_time_ns).collect()
+}
+
+/// At the end of each step, two milliseconds after the one before.
+fn expected() -> Vec<Option<u64>> {
+    (1..=STEPS).map(|step| Some(step * 2_000_000)).collect()
+}
+
+/// Probes that this process left in the kernel.
+fn probes_left() -> usize {
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
+    listed.matches(&format!("stepscope/step_{}_", std::process::id())).count()
+}
+
+#[test]
+fn steps_tell_the_simulated_time_that_their_function_is_told() {
+    let test = "steps_tell_the_simulated_time_that_their_function_is_told";
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: {test}: the argument's register is that of x86-64");
+        return;
+    }
+    for argument in ["%di:s64 ns", "%di", "+8(%si):f64 s"] {
+        let time = StepTime::Argument(argument.parse().unwrap());
+        let Some(capture) = record(test, Some(time)) else { return };
+        assert_eq!(sim_times(&capture), expected(), "{argument}");
+    }
+    assert_eq!(probes_left(), 0);
+}
+
+#[test]
+fn steps_of_equal_length_are_counted() {
+    let time = StepTime::Every { step_ns: 2_000_000 };
+    let Some(capture) = record("steps_of_equal_length_are_counted", Some(time)) else { return };
+    assert_eq!(sim_times(&capture), expected());
+}
+
+#[test]
+fn without_a_time_there_are_steps_all_the_same() {
+    let Some(capture) = record("without_a_time_there_are_steps_all_the_same", None) else { return };
+    assert_eq!(sim_times(&capture), vec![None; STEPS as usize]);
+}
+
+#[test]
+fn an_argument_that_the_kernel_does_not_know_is_named_in_the_capture() {
+    let test = "an_argument_that_the_kernel_does_not_know_is_named_in_the_capture";
+    let Some(programs) = programs() else {
+        println!("skipped: {test}: there is no g++ to build the program with");
+        return;
+    };
+    let time = Some(StepTime::Argument("%nothing:s64".parse().unwrap()));
+    let step = StepPoint { function: "take_step".into(), module: programs.join("steps"), offset: 0x1000, time };
+    let options = Options { step: Some(step), ..Options::default() };
+    let Some((capture, _)) = record_command_with(test, Launch::new(["true"]), &options) else { return };
+    let status = &capture.info.dimensions[&Dimension::Steps];
+    let DimensionStatus::Missing { reason, .. } = status else { panic!("{status:?}") };
+    assert!(reason.contains("take_step"), "{reason}");
+}
