@@ -107,6 +107,9 @@ const FEWEST_STEPS: usize = 20;
 /// Fewer slow steps than this are no group of their own, and have no interval.
 const FEWEST_SLOW: usize = 5;
 
+/// With fewer slow steps than this, intervals that say 95 % hold the truth in 75 to 90 % of simulated recordings.
+const FEW_SLOW: usize = 10;
+
 /// Rows at the top, and at the bottom, that get an interval.
 const INTERVALS: (usize, usize) = (100, 30);
 
@@ -495,8 +498,14 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<String> {
             prose::duration(sets.typical_ns.1.into()),
         ),
     ];
-    if !enough(comparison) {
-        notes.push(format!("Fewer than {FEWEST_SLOW} slow steps: no interval can be told. Record for longer."));
+    match sets.slow.len() {
+        0..FEWEST_SLOW => {
+            notes.push(format!("Fewer than {FEWEST_SLOW} slow steps: no interval can be told. Record for longer."));
+        }
+        FEWEST_SLOW..FEW_SLOW => notes.push(format!(
+            "With fewer than {FEW_SLOW} slow steps intervals are too narrow: of what varies from one to the next too little was seen. Record for longer."
+        )),
+        _ => {}
     }
     notes
 }
