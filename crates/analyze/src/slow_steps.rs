@@ -53,9 +53,9 @@ use crate::critical_path::Paths;
 use crate::functions::{FunctionId, NO_STACK};
 use crate::off_cpu::OffCpu;
 use crate::select::Selection;
-use crate::step_times::{Made, is_pacing, no_steps};
+use crate::step_times::{Made, Pacing, no_steps};
 use crate::steps::Loops;
-use crate::wait_class::{Classes, WaitClass};
+use crate::wait_class::WaitClass;
 use crate::wake_ups::WakeUps;
 use crate::weights::{Amount, StackWeights, blocked_ns, percent};
 use crate::{columns, prose};
@@ -310,7 +310,7 @@ impl<'a> Comparison<'a> {
     /// The waits of the loop's thread in slow and typical steps, pacing left out: position of the step, the part of the
     /// wait in it, and whether it waited for another thread.
     fn waits(&self) -> Vec<(usize, Wait, bool)> {
-        let mut classes = Classes::new(self.selection.capture(), self.selection.functions());
+        let mut pacing = Pacing::of(self.selection, self.loops.main(), &self.off_cpu);
         let mut found = Vec::new();
         for (position, step) in self.loops.main().rows().iter().enumerate() {
             if self.sets.of_position(position).is_none() || !self.selection.has_thread(step.thread) {
@@ -318,8 +318,8 @@ impl<'a> Comparison<'a> {
             }
             let range = step.start_ns..step.end_ns;
             for wait in self.off_cpu.within(step.thread, range).filter(|wait| blocked_ns(wait) > 0) {
-                if self.selection.has_stack(wait.stack) && !is_pacing(&wait, &mut classes) {
-                    let class = wait.stack.map(|stack| classes.of(stack));
+                if self.selection.has_stack(wait.stack) && !pacing.is_pacing(&wait) {
+                    let class = wait.stack.map(|stack| pacing.class(stack));
                     let of_thread =
                         wait.waker.is_some() || matches!(class, Some(WaitClass::Lock | WaitClass::Condition));
                     found.push((position, wait, of_thread));

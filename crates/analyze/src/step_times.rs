@@ -11,8 +11,11 @@
 //! - at a condition variable that no thread signalled, so that its timer ended the wait (only where wake-ups were
 //!   recorded).
 //!
+//! At high rates of switches not every wait has a stack. One without is pacing if no thread ended it and, of the waits of the
+//! loop's thread that no thread ended and that have one, nine tenths of the time are pacing.
+//!
 //! The time from the timer until a CPU was free is not pacing but scheduler delay. A loop that sleeps for another
-//! reason sleeps all the same and is not told apart from one that paces itself; waits without a stack are not pacing.
+//! reason sleeps all the same and is not told apart from one that paces itself.
 //!
 //! # Stalls
 //! A stall is a step that took more than [`STALL`] times the median of the [`NEIGHBOURS`] steps on either side of it
@@ -48,16 +51,56 @@ pub const LONGEST: usize = 30;
 
 const CONFIDENCE: f64 = 0.95;
 
-/// Whether a wait of a loop's thread is [pacing](self#pacing): its blocked part keeps the loop from running too fast.
-pub fn is_pacing(wait: &Wait, classes: &mut Classes<'_>) -> bool {
-    if wait.state != WaitState::Blocked {
-        return false;
+/// Judges waits of a loop's thread: which are [pacing](self#pacing), so that their blocked part keeps the loop from running
+/// too fast.
+#[derive(Debug, Clone)]
+pub struct Pacing<'a> {
+    classes: Classes<'a>,
+    without_stack: bool,
+}
+
+impl<'a> Pacing<'a> {
+    /// Learns from the waits with a stack what those without one are.
+    pub fn of(selection: &Selection<'a>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
+        const FEWEST: u32 = 10;
+        let classes = Classes::new(selection.capture(), selection.functions());
+        let mut judge = Self { classes, without_stack: false };
+        let (mut waits, mut ended, mut pacing) = (0_u32, 0_u128, 0_u128);
+        for (position, step) in steps.rows().iter().enumerate() {
+            let of_step = off_cpu.within(step.thread, steps.range(position));
+            for wait in of_step.filter(|wait| wait.stack.is_some() && no_thread_ended(wait)) {
+                let ns = u128::from(blocked_ns(&wait));
+                waits = waits.saturating_add(1);
+                ended += ns;
+                pacing += if judge.is_pacing(&wait) { ns } else { 0 };
+            }
+        }
+        judge.without_stack = waits >= FEWEST && pacing * 10 >= ended * 9;
+        judge
     }
-    match wait.stack.map(|stack| classes.of(stack)) {
-        Some(WaitClass::Sleep) => true,
-        Some(WaitClass::Condition) => wait.runnable_ns.is_some() && wait.waker.is_none(),
-        _ => false,
+
+    /// Whether a wait is pacing.
+    pub fn is_pacing(&mut self, wait: &Wait) -> bool {
+        if wait.state != WaitState::Blocked {
+            return false;
+        }
+        match wait.stack.map(|stack| self.classes.of(stack)) {
+            Some(WaitClass::Sleep) => true,
+            Some(WaitClass::Condition) => no_thread_ended(wait),
+            Some(_) => false,
+            None => self.without_stack && no_thread_ended(wait),
+        }
     }
+
+    /// What a thread that blocked at this stack waited for.
+    pub fn class(&mut self, stack: StackId) -> WaitClass {
+        self.classes.of(stack)
+    }
+}
+
+/// Whether a timer or a device ended a blocked wait, and that is known.
+fn no_thread_ended(wait: &Wait) -> bool {
+    wait.state == WaitState::Blocked && wait.runnable_ns.is_some() && wait.waker.is_none()
 }
 
 /// What the steps of one loop were made of: a value a step, in ns.
@@ -88,8 +131,7 @@ impl Made {
             ..Self::default()
         };
         if selection.has_switches() {
-            let mut classes = Classes::new(selection.capture(), selection.functions());
-            made.split_loop_thread(steps, off_cpu, &mut classes);
+            made.split_loop_thread(steps, off_cpu, &mut Pacing::of(selection, steps, off_cpu));
             made.cpu = exact_cpu(selection, loops, steps, off_cpu);
             made.cpu_is_exact = made.cpu.is_some();
         }
@@ -97,12 +139,12 @@ impl Made {
         made
     }
 
-    fn split_loop_thread(&mut self, steps: &Steps, off_cpu: &OffCpu<'_>, classes: &mut Classes<'_>) {
+    fn split_loop_thread(&mut self, steps: &Steps, off_cpu: &OffCpu<'_>, pacing: &mut Pacing<'_>) {
         let rows = steps.rows();
         self.spent = rows.iter().map(|step| off_cpu.spent(step.thread, step.start_ns..step.end_ns)).collect();
         for (position, step) in rows.iter().enumerate() {
             for wait in off_cpu.within(step.thread, steps.range(position)) {
-                if is_pacing(&wait, classes) {
+                if pacing.is_pacing(&wait) {
                     self.pacing[position] = self.pacing[position].saturating_add(blocked_ns(&wait));
                 } else if wait.stack.is_none() {
                     self.unknown_ns = self.unknown_ns.saturating_add(blocked_ns(&wait));
@@ -208,6 +250,7 @@ fn loops_table() -> Table {
             columns::text("loop", "Process that runs the loop; empty where unknown.").essential(),
             columns::text("thread", "Last name of the thread that began most of its steps."),
             columns::number("tid", "", "That thread's id.").detail(),
+            columns::number("pid", "", "Id of the process.").detail(),
             columns::count("steps", "steps", "Number of steps that lie whole within the selected time.").essential(),
             columns::number("rate", "steps/s", "Steps per second, the first one left out."),
             columns::number("rtf", "", "Real-time factor: simulated time over wall time.").essential(),
@@ -260,7 +303,7 @@ fn loops(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) -> Tabl
 fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &Made, change: Option<Estimate>) -> Vec<Value> {
     let capture = selection.capture();
     let thread = &capture.threads[most_frequent_thread(steps.rows()).index()];
-    let process = thread.process.map(|process| process_name(&capture.processes[process.index()]));
+    let process = thread.process.map(|process| &capture.processes[process.index()]);
     let kept = steps.after_first();
     let unpaced = made.unpaced();
     let time: u64 = made.durations[kept.clone()].iter().sum();
@@ -268,9 +311,10 @@ fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &Made, change: Optio
     let (stalls, beyond) = stalled(&unpaced, kept.clone());
     let others: Distribution = made.durations[kept].iter().copied().collect();
     vec![
-        process.unwrap_or("").into(),
+        process.map_or("", process_name).into(),
         thread.name.as_str().into(),
         thread.tid.into(),
+        process.map(|process| process.pid).into(),
         steps.count().into(),
         rate.into(),
         steps.real_time_factor.into(),
@@ -527,12 +571,12 @@ fn longest(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffC
     order.sort_by_key(|position| std::cmp::Reverse(unpaced[*position]));
     order.truncate(LONGEST);
     let places = credited_in(selection, loops, &order);
-    let mut classes = Classes::new(selection.capture(), selection.functions());
+    let mut pacing = Pacing::of(selection, steps, off_cpu);
     let start = selection.capture().info.start_ns.unwrap_or(steps.span.start);
     for (place, &position) in order.iter().enumerate() {
         let step = &steps.rows()[position];
         let name = |id: FunctionId| &*selection.functions().get(id).name;
-        let waited = waited_at(selection, off_cpu, step, &mut classes);
+        let waited = waited_at(selection, off_cpu, step, &mut pacing);
         let spent = made.spent.as_ref().map(|spent| spent[position]);
         let ratio = times_the_neighbours(&unpaced, position);
         table.push(vec![
@@ -573,13 +617,13 @@ fn waited_at(
     selection: &Selection<'_>,
     off_cpu: &OffCpu<'_>,
     step: &Step,
-    classes: &mut Classes<'_>,
+    pacing: &mut Pacing<'_>,
 ) -> Option<(FunctionId, u64)> {
     let waits = off_cpu.within(step.thread, step.start_ns..step.end_ns);
     let credited = |stack: StackId| selection.functions().credited(stack);
     largest(
         waits
-            .filter(|wait| !is_pacing(wait, classes))
+            .filter(|wait| !pacing.is_pacing(wait))
             .filter_map(|wait| Some((wait.stack.and_then(credited)?, blocked_ns(&wait))))
             .filter(|(_, ns)| *ns > 0)
             .collect(),
@@ -665,12 +709,30 @@ mod tests {
             .blocked("main", 20..30, "gz::Run;pthread_cond_timedwait")
             .capture;
         drawn::selected(&capture, &[], |selection| {
-            let mut classes = Classes::new(&capture, selection.functions());
+            let nothing = OffCpu::of(&capture);
+            let steps = Drawing::new().steps("main", 200, 1, 1, 1).capture;
+            let steps = drawn::selected(&steps, &[], |selection| Steps::of(selection).unwrap());
+            let mut pacing = Pacing::of(selection, &steps, &nothing);
             let mut signalled = capture.waits[0];
             signalled.waker = Some(ThreadId(0));
-            let judged = [capture.waits[0], signalled, capture.waits[1]].map(|wait| is_pacing(&wait, &mut classes));
+            let judged = [capture.waits[0], signalled, capture.waits[1]].map(|wait| pacing.is_pacing(&wait));
             assert_eq!(judged, [true, false, false]);
         });
+    }
+
+    #[test]
+    fn a_wait_without_a_stack_is_what_those_with_one_are() {
+        let paced_by = |stack: &str| {
+            let mut drawing =
+                Drawing::new().window(0..2_000).lived("main", 0..2_000, None).steps("main", 0, 100, 20, 50);
+            for step in 0..20 {
+                let stack = if step % 2 == 0 { stack } else { "" };
+                drawing = drawing.blocked_then_runnable("main", step * 100 + 50..step * 100 + 90, 0, stack);
+            }
+            let tables = all(&drawing.capture);
+            cells(&tables[1], &["quantity", "total"])[2].clone()
+        };
+        assert_eq!([paced_by(NAP), paced_by("main;gz::Save;fsync")], ["pacing | 760", "pacing | 0"]);
     }
 
     #[test]

@@ -186,6 +186,8 @@ proptest! {
         let time = TimeRange { from_ns: from, to_ns: Some(from + length) };
         let filter = Filter { time: Some(time), ..Filter::default() };
         let selection = Selection::new(&capture, &functions, &filter).unwrap();
+        // Where no thread was ever switched out, nothing says that switches were recorded, and nothing adds up.
+        prop_assume!(selection.has_switches());
         for grouping in [wall::Grouping::Thread, wall::Grouping::ThreadName] {
             let table = wall::table(&selection, grouping);
             let sum = |columns: &[&str]| columns.iter().map(|column| column_sum(&table, column)).sum::<i128>();
