@@ -209,4 +209,30 @@ mod tests {
             assert_eq!(plain_name(name), None);
         }
     }
+
+    #[test]
+    fn what_a_build_left_before_it_was_stripped_is_found_by_its_name_in_a_directory_that_is_named() {
+        const TEST: &str = "what_a_build_left_before_it_was_stripped_is_found_by_its_name_in_a_directory_that_is_named";
+        let whole = std::env::current_exe().unwrap();
+        if Image::open(&whole).unwrap().build_id().is_none() {
+            return println!("skipped: {TEST}: the linker writes no build-ids");
+        }
+        let (folder, builds) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let stripped = folder.path().join("sim");
+        let strip = std::process::Command::new("strip").arg("-o").arg(&stripped).arg(&whole).status();
+        if !strip.is_ok_and(|status| status.success()) {
+            return println!("skipped: {TEST}: strip is missing (Debian package: binutils)");
+        }
+        let found = || {
+            let debug_directories = vec![builds.path().to_owned()];
+            let options = Options { debug_directories, build_id_caches: Vec::new(), ..Options::default() };
+            find_debug_file(&Image::open(&stripped).unwrap(), &options).map(|image| image.path().to_owned())
+        };
+        assert_eq!(found(), None);
+        // A file of that name, but of another build.
+        std::os::unix::fs::symlink("/bin/sh", builds.path().join("sim")).unwrap();
+        assert_eq!(found(), None);
+        std::os::unix::fs::symlink(&whole, builds.path().join("sim.debug")).unwrap();
+        assert_eq!(found(), Some(builds.path().join("sim.debug")));
+    }
 }

@@ -12,8 +12,9 @@ use crate::import::{ImportError, Input};
 /// What comes out of a pipe or a packed file is held up to this size; beyond it, it goes to a temporary file.
 const HELD_BYTES: u64 = 32 << 20;
 
-/// Mapped pages count as ours once they were read. They are given back each time so many bytes were.
-const KEPT_BYTES: usize = 16 << 20;
+/// Mapped pages count as ours once they were read. They are given back each time so many bytes were; records are read
+/// twice, when they are put in order and when they are taken, and between these they had better stay.
+const KEPT_BYTES: usize = 64 << 20;
 
 /// All bytes of an input.
 pub(super) struct Content<'a> {
