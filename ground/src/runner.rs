@@ -62,9 +62,10 @@ impl SimulationRunner {
         }
     }
 
-    /// Simulates one step.
+    /// Simulates one step, and marks that it ended.
     pub fn step(&mut self) {
         ground_step(self.steps, self);
+        stepscope_marks::step!(self.sim_time_s());
     }
 
     /// Number of steps simulated.
@@ -117,6 +118,7 @@ impl SimulationRunner {
 
     /// Takes out and makes again the models that were asked for.
     fn process_recreate_entities_remove(&mut self) {
+        stepscope_marks::scope!("ProcessRecreateEntitiesRemove");
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
         let mut models = Vec::new();
         let visit = |(entity, model, _): (Entity, &Model, &Recreate)| models.push((entity, model.0.clone()));
@@ -136,9 +138,16 @@ impl SimulationRunner {
     fn update_systems(&mut self, step: u64) {
         let info = UpdateInfo { step, sim_time_s: (step + 1) as f64 * self.step_s, step_s: self.step_s };
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
-        patrol::pre_update(&info, &ecm);
-        self.physics.update(&mut ecm);
+        {
+            stepscope_marks::scope!("PreUpdate");
+            patrol::pre_update(&info, &ecm);
+        }
+        {
+            stepscope_marks::scope!("Physics::Update");
+            self.physics.update(&mut ecm);
+        }
         drop(ecm);
+        stepscope_marks::scope!("PostUpdate");
         self.post_update.run(info);
         self.ecm.write().expect("threads that panic end the program").reset_changes();
     }

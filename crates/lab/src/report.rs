@@ -212,12 +212,14 @@ fn steps(selection: &Selection<'_>) -> Option<Section> {
         Mark::Points("stall".into()),
     ];
     let mut section = Section::new("Steps");
-    let mut charted = Some(Chart::new(over_time, "at", lines));
+    let chart = Chart::new(over_time, "at", lines);
+    let mut charted =
+        Some(chart.caption("step time since the start: median as a line, shortest to longest, stalls as dots"));
     for table in step_times::tables(selection) {
         section = match table.name.as_str() {
             "step_histogram" => {
                 let bars = Mark::Bars { to: "to".into(), height: "steps".into() };
-                section.chart(Chart::new(table, "from", vec![bars]))
+                section.chart(Chart::new(table, "from", vec![bars]).caption("number of steps over their time"))
             }
             _ => section.table(table),
         };
@@ -242,8 +244,17 @@ fn slow_steps(selection: &Selection<'_>) -> Option<Section> {
 /// Slow steps against typical ones, to be drawn as one.
 pub fn slow_steps_difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {
     let mut difference = TreeDifference::of(("slow steps", slow), ("typical steps", typical));
-    difference.tree.subtitle = format!("{}; against: {}", difference.tree.subtitle, typical.title);
+    let tree = &mut difference.tree;
+    tree.title = format!("Slow steps against typical ones: {}", lower_first(&slow.title));
+    let told = [tree.subtitle.as_str(), &format!("against {}", lower_first(&typical.title))];
+    tree.subtitle = told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
     difference
+}
+
+/// A heading as a part of a sentence; abbreviations at its start are not there.
+fn lower_first(title: &str) -> String {
+    let mut characters = title.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
 }
 
 /// What steps wait for. None where wake-ups or steps are not known.

@@ -111,6 +111,7 @@ impl Camera {
 
 impl PostUpdate for Camera {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("Camera::PostUpdate");
         if !ecm.newly_created().is_empty() {
             self.learn_new_things(ecm);
         }

@@ -47,6 +47,7 @@ impl Imu {
 
 impl PostUpdate for Imu {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("Imu::PostUpdate");
         let mut readings = 0;
         ecm.each::<(Entity, &components::Imu)>(|(entity, imu)| {
             let (Some(pose), Some(velocity)) =

@@ -136,6 +136,7 @@ fn radius(geometry: Geometry) -> Option<f32> {
 
 impl PostUpdate for Lidars {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("Lidars::PostUpdate");
         if !ecm.newly_created().is_empty() {
             self.learn_new_things(info, ecm);
         }

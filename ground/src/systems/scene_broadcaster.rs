@@ -108,6 +108,7 @@ fn write_pose_message(info: &UpdateInfo, ecm: &EntityComponentManager, message: 
 
 impl PostUpdate for SceneBroadcaster {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("SceneBroadcaster::PostUpdate");
         if !ecm.newly_created().is_empty() {
             self.add_new_entities(ecm);
         }

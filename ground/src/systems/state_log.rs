@@ -97,6 +97,7 @@ impl Log {
 
 impl PostUpdate for StateLog {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("StateLog::PostUpdate");
         let pose = |&entity: &Entity| Some((entity, ecm.component::<WorldPose>(entity)?.0));
         let changes = Changes { step: info.step, poses: ecm.changed_poses().iter().filter_map(pose).collect() };
         match &mut self.writer {

@@ -38,6 +38,8 @@ pub struct Chart {
     pub across: String,
     /// What is drawn, in this order: later marks lie above earlier ones. Columns that the table lacks are left out.
     pub marks: Vec<Mark>,
+    /// What is drawn over what, in words; where it is empty, names of columns.
+    pub caption: String,
 }
 
 /// Something that a chart draws of each row. Rows without the values it needs are passed over.
@@ -68,7 +70,14 @@ const BOTTOM: f64 = 42.0;
 impl Chart {
     /// A chart of these columns of a table.
     pub fn new(table: Table, across: impl Into<String>, marks: Vec<Mark>) -> Self {
-        Self { table, across: across.into(), marks }
+        Self { table, across: across.into(), marks, caption: String::new() }
+    }
+
+    /// With these words for what is drawn.
+    #[must_use]
+    pub fn caption(mut self, caption: impl Into<String>) -> Self {
+        self.caption = caption.into();
+        self
     }
 
     /// The picture: an `svg` element to stand in a page whose style sheet has the classes of charts.
@@ -178,7 +187,7 @@ impl Drawing<'_> {
             "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
             markup(&chart.table.title)
         );
-        self.push_axes(&mut svg);
+        self.push_axes(&chart.caption, &mut svg);
         for series in &self.series {
             self.push_series(series, &mut svg);
         }
@@ -186,7 +195,7 @@ impl Drawing<'_> {
         svg
     }
 
-    fn push_axes(&self, svg: &mut String) {
+    fn push_axes(&self, caption: &str, svg: &mut String) {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         svg.push_str("<g class=\"axis\">");
         for tick in self.y.ticks(4) {
@@ -211,13 +220,16 @@ impl Drawing<'_> {
             );
         }
         let words = |column: &Column| column.name.replace('_', " ");
+        let caption = match caption {
+            "" => format!("{} over {}", words(self.up), words(self.across)),
+            caption => caption.to_owned(),
+        };
         let scale = if self.scale == Scale::Logarithmic { " (logarithmic)" } else { "" };
         append!(
             *svg,
-            "<text class=\"of\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}{scale} over {}</text></g>\n",
+            "<text class=\"of\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}{scale}</text></g>\n",
             HEIGHT - 6.0,
-            markup(&words(self.up)),
-            markup(&words(self.across))
+            markup(&caption)
         );
     }
 
@@ -322,6 +334,6 @@ mod tests {
     fn one_spike_among_many_makes_the_axis_logarithmic_and_it_says_so() {
         let rows: Vec<(u64, Option<u64>)> = (0..50).map(|at| (at, Some(if at == 7 { 100_000 } else { 10 }))).collect();
         let svg = Chart::new(table(&rows), "at", vec![Mark::Line("steps".into())]).svg();
-        assert!(svg.contains("steps (logarithmic) over at") && svg.contains(">10,000</text>"), "{svg}");
+        assert!(svg.contains("steps over at (logarithmic)") && svg.contains(">10,000</text>"), "{svg}");
     }
 }
