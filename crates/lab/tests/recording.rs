@@ -127,3 +127,84 @@ fn each_phase_holds_what_happened_in_it_and_nothing_of_the_other() {
         other => assert!(steady.steps.is_empty(), "{other:?}"),
     }
 }
+
+/// Steps of about a millisecond that it marks itself, each with a scope; the simulated time of a mark is the step's number
+/// in milliseconds.
+const MARKING: &str = r#"
+#include <time.h>
+#include "stepscope.h"
+
+int main(void) {
+  for (long long step = 0;; step++) {
+    struct timespec pause = {0, 1000000};
+    STEPSCOPE_STEP_NS(step * 1000000);
+    STEPSCOPE_SCOPE("Step");
+    nanosleep(&pause, 0);
+  }
+}
+"#;
+
+/// The captures of both phases of a program that is ready after twenty steps.
+fn marked(test: &str, step: &str) -> Option<[Capture; 2]> {
+    let bed = Bed::new();
+    if !Abilities::probe().can_record() {
+        println!("skipped: {test}: this user may not record here");
+        return None;
+    }
+    fs::write(bed.folder.path().join("marking.c"), MARKING).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.current_dir(bed.folder.path()).args(["-O1", "-DSTEPSCOPE_MARKS=1", "-o", "simulator", "marking.c"]);
+    compiler.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks/c")).arg("-lpthread");
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        println!("skipped: {test}: there is no C compiler");
+        return None;
+    }
+    let trial = bed.trial(&format!(
+        r#"
+        [scenario.marked]
+        command = ["./simulator"]
+        ready = {{ steps = 20 }}
+        step = {step}
+        record = {{ steady = {{ warmup_s = 0.1, duration_s = 0.3 }} }}
+        "#
+    ));
+    let out = bed.folder.path().join("out");
+    let recorder = PerfRecorder::default();
+    let mut listener = |_: &Event<'_>| {};
+    let mut bench = Bench { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    assert_eq!(execute(&trial, &out, &mut bench).outcome, Outcome::Recorded);
+    Some(["loading", "steady"].map(|phase| disk::read(&out.join(phase)).unwrap()))
+}
+
+fn have_no_gaps(capture: &Capture) -> bool {
+    capture.steps.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns)
+}
+
+#[test]
+fn steps_that_a_program_marks_are_counted_while_it_loads_and_whole_in_each_phase() {
+    let name = "steps_that_a_program_marks_are_counted_while_it_loads_and_whole_in_each_phase";
+    let Some([loading, steady]) = marked(name, r#""marks""#) else { return };
+    assert!(loading.steps.len() >= 20 && steady.steps.len() >= 20);
+    let milliseconds = |capture: &Capture| -> Vec<u64> {
+        capture.steps.iter().map(|step| step.sim_time_ns.unwrap() / 1_000_000).collect()
+    };
+    let (while_loading, while_steady) = (milliseconds(&loading), milliseconds(&steady));
+    assert_eq!(while_loading, (1..=while_loading.len() as u64).collect::<Vec<_>>(), "from the first step on");
+    assert!(while_steady[0] > while_loading[while_loading.len() - 1]);
+    for capture in [&loading, &steady] {
+        assert!(have_no_gaps(capture));
+        assert_eq!(capture.info.dimensions[&Dimension::Steps], DimensionStatus::Recorded);
+        assert_eq!(capture.info.losses.lost_marks, 0);
+    }
+}
+
+#[test]
+fn steps_are_the_begins_of_the_scope_that_the_lab_file_names() {
+    let name = "steps_are_the_begins_of_the_scope_that_the_lab_file_names";
+    let Some([loading, steady]) = marked(name, r#"{ scope = "Step" }"#) else { return };
+    for capture in [&loading, &steady] {
+        assert!(capture.steps.len() >= 20 && have_no_gaps(capture), "{}", capture.steps.len());
+        let begins: BTreeSet<u64> = capture.scopes.iter().map(|scope| scope.start_ns).collect();
+        assert!(capture.steps.iter().all(|step| begins.contains(&step.start_ns)));
+    }
+}
