@@ -179,7 +179,7 @@ impl Events {
         attr.set_context_switch(u64::from(sampling.switches));
         let mut pages = (ring_bytes / page).max(MIN_PAGES).next_power_of_two();
         attr.set_watermark(1);
-        attr.__bindgen_anon_2.wakeup_watermark = watermark(pages * page);
+        attr.__bindgen_anon_2.wakeup_watermark = (pages * page / 4) as u32;
         let targets = events.scope.targets();
         let Some((&first, rest)) = targets.split_first() else {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
@@ -568,13 +568,6 @@ const WAKER_STACK_BYTES: u32 = 16 << 10;
 const MIN_PAGES: usize = 8;
 /// 64 KiB: a thousand records without a stack.
 const PAGES_APART: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
-
-/// Where a ring is so full that it must be read: a large one leaves time enough when it is half full, and to be woken
-/// costs the recorder as much as reading a dozen stacks.
-fn watermark(ring_bytes: usize) -> u32 {
-    const LARGE_BYTES: usize = 4 << 20;
-    (if ring_bytes >= LARGE_BYTES { ring_bytes / 2 } else { ring_bytes / 4 }) as u32
-}
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
