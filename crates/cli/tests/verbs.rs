@@ -60,6 +60,25 @@ fn a_second_import_does_not_overwrite_the_first_unless_told() {
 }
 
 #[test]
+fn a_folder_of_symbols_that_is_not_there_is_told_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    for (verb, flag) in
+        [("import", "--sysroot"), ("export", "--symbols"), ("show", "--sysroot"), ("flamegraph", "--symbols")]
+    {
+        let mut arguments = vec![verb, "cpu.folded", flag, "nowhere"];
+        if verb == "export" {
+            arguments.extend(["--format", "folded"]);
+        }
+        let told = stepscope(folder.path(), &arguments);
+        assert_eq!(told.status.code(), Some(2), "{verb}");
+        assert!(text(&told.stderr).contains("nowhere: there is no such folder to look for symbols in"), "{verb}");
+    }
+    let shown = stepscope(folder.path(), &["show", "cpu.folded", "--symbols", ".", "--sysroot", "/"]);
+    assert!(shown.status.success());
+}
+
+#[test]
 fn the_rank_is_in_the_order_of_the_cost_that_owned_code_decides() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
