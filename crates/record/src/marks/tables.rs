@@ -84,6 +84,13 @@ impl MarkTables {
     /// Puts everything into the capture's tables. What began before the capture's window is not whole, and left out.
     pub fn fill(self, capture: &mut Capture) {
         capture.info.losses.lost_marks = self.lost;
+        if self.lost > 0 {
+            capture.info.notes.push(format!(
+                "{} marks are missing, because they were made faster than they could be read: scopes and counters may be \
+                 among them, and a step whose mark is missing seems to last longer.",
+                self.lost
+            ));
+        }
         if self.threads.is_empty() {
             return;
         }
@@ -352,6 +359,14 @@ mod tests {
             shown(&filled(capture(&[(41, 100)]), entries)),
             [(41, "render", 110, 140, 0), (41, "lidar", 120, 220, 0), (41, "render", 140, 160, 1)]
         );
+    }
+
+    #[test]
+    fn what_was_lost_is_counted_and_said() {
+        let lost = |count| Entry::MarksLost { count };
+        let capture = filled(capture(&[]), vec![lost(3), lost(20)]);
+        assert_eq!(capture.info.losses.lost_marks, 20);
+        assert!(capture.info.notes[0].starts_with("20 marks are missing,"), "{:?}", capture.info.notes);
     }
 
     #[test]
