@@ -48,7 +48,12 @@ def _ring():
         except (ImportError, OSError, ValueError):
             _off, _flag = True, [0]
             return None
-    return _segment.ring() if _flag[0] else None
+    if not _flag[0]:
+        return None
+    try:
+        return _segment.threads.taken.ring
+    except AttributeError:
+        return _segment.take_ring()
 
 
 def _forget():
@@ -111,7 +116,7 @@ def _write_scope(name, start):
     end = _now()
     ring = _ring()
     if ring is not None:
-        ring.write(start, end, _SCOPE | _segment.name(name))
+        ring.write(start, end, _SCOPE | (_segment.numbers.get(name) or _segment.name(name)))
 
 
 def step(sim_time_s=None, *, ns=None):

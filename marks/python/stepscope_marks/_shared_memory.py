@@ -73,10 +73,10 @@ class Segment:
             os.close(fd)
         self._names_used = 0
         self._names_committed = _NAMES_STEP
-        self._names = {}
+        self.numbers = {}
         self._rings = []
         self._ended = deque()
-        self._threads = threading.local()
+        self.threads = threading.local()
         self._write_header(pid)
         for name in names:
             self._add_name(name)
@@ -97,11 +97,11 @@ class Segment:
 
     def name(self, name):
         """The number of a name, the same for equal names; 0 if there are too many."""
-        known = self._names.get(name)
+        known = self.numbers.get(name)
         if known is not None:
             return known
         with _lock:
-            number = self._names.get(name) or self._add_name(name)
+            number = self.numbers.get(name) or self._add_name(name)
             if number == 0:
                 _put_word(self._memory, 144, _get_word(self._memory, 144)[0] + 1)
             return number
@@ -109,7 +109,7 @@ class Segment:
     def _add_name(self, name):
         encoded = name.encode("utf-8", "replace")[:_NAME_BYTES_MAX].decode("utf-8", "ignore").encode()
         end = self._names_used + 2 + len(encoded)
-        if len(self._names) == _NAMES_MAX or end > _NAMES_BYTES:
+        if len(self.numbers) == _NAMES_MAX or end > _NAMES_BYTES:
             return 0
         if end > self._names_committed:
             if not self._commit(_HEADER_BYTES + self._names_committed, _NAMES_STEP):
@@ -118,30 +118,24 @@ class Segment:
         at = _HEADER_BYTES + self._names_used
         self._memory[at : at + 2 + len(encoded)] = struct.pack("=H", len(encoded)) + encoded
         self._names_used = end
-        self._names[name] = number = len(self._names) + 1
+        self.numbers[name] = number = len(self.numbers) + 1
         _put_word(self._memory, 136, end)
         return number
 
     def names(self):
         """All names, in the order of their numbers."""
-        return list(self._names)
+        return list(self.numbers)
 
-    def ring(self):
-        """The ring of this thread; None if there is no room for one."""
-        try:
-            return self._threads.ring.ring
-        except AttributeError:
-            return self._take_ring()
-
-    def _take_ring(self):
+    def take_ring(self):
+        """A ring for this thread, which has none; None if there is no room for one."""
         # Where there is no room for a ring, there may be later; asking takes long, so it is not asked each time.
-        misses = self._threads.misses = getattr(self._threads, "misses", -1) + 1
+        misses = self.threads.misses = getattr(self.threads, "misses", -1) + 1
         with _lock:
             ring = self._find_ring() if misses % _DROPS_A_PIECE == 0 else None
             if ring is None:
                 _put_word(self._memory, 152, _get_word(self._memory, 152)[0] + 1)
                 return None
-        self._threads.ring = _Taken(ring, self._ended)
+        self.threads.taken = _Taken(ring, self._ended)
         tid = threading.get_native_id()
         ring.begin(tid)
         return ring
