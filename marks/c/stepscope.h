@@ -19,6 +19,11 @@
 #ifndef STEPSCOPE_STEPSCOPE_H
 #define STEPSCOPE_STEPSCOPE_H
 
+/* Whatever warnings a program wants for its own code. Our tests have theirs for this. */
+#ifndef STEPSCOPE_SHOW_WARNINGS
+#pragma GCC system_header
+#endif
+
 #ifndef STEPSCOPE_MARKS
 #define STEPSCOPE_MARKS 0
 #endif

@@ -19,7 +19,7 @@ fn header() -> PathBuf {
 
 fn compile(compiler: &str, flags: &[&str], source: &Path, output: &Path) -> Option<bool> {
     let mut command = Command::new(compiler);
-    command.args(["-O2", "-g1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]).args(flags);
+    command.args(["-O2", "-g1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-DSTEPSCOPE_SHOW_WARNINGS"]).args(flags);
     command.arg("-I").arg(header()).arg(source).arg("-o").arg(output).args(["-ldl", "-lpthread"]);
     command.status().ok().map(|status| status.success())
 }
