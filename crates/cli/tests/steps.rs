@@ -1,0 +1,154 @@
+//! Steps and scopes of the bundled simulator, which marks its own: what is slow in it is known, so what is found can be
+//! compared.
+
+mod common;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use common::{json, simulator, stepscope, text};
+
+/// Records a world for some seconds, from when it is ready. Gives the simulator's last line.
+fn record(at: &Path, simulator: &Path, world: &[&str], options: &[&str]) -> String {
+    let mut arguments = vec!["record", "-o", "c", "--ready", "log=world ready", "--duration", "5s"];
+    arguments.extend(options);
+    arguments.extend(["--", simulator.to_str().unwrap(), "run"]);
+    arguments.extend(world);
+    let recorded = stepscope(at, &arguments);
+    let (out, err) = (text(&recorded.stdout), text(&recorded.stderr));
+    assert!(recorded.status.success(), "{out}{err}");
+    let said = format!("{out}\n{err}");
+    let last = said.lines().find(|line| line.starts_with("ground: done ")).unwrap_or_else(|| panic!("{said}"));
+    last.to_owned()
+}
+
+/// The value of `name=` in the simulator's last line.
+fn field(line: &str, name: &str) -> f64 {
+    let value = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in {line}"))
+}
+
+/// A table of a view.
+fn table(at: &Path, view: &str, name: &str) -> Value {
+    let shown = json(&stepscope(at, &["show", "c", "--view", view, "--owned", "ground::*", "--format", "json"]));
+    let tables = shown["tables"].as_array().cloned().unwrap_or_else(|| vec![shown.clone()]);
+    let names: Vec<String> = tables.iter().map(|table| table["table"].to_string()).collect();
+    let found = tables.into_iter().find(|table| table["table"] == name);
+    found.unwrap_or_else(|| panic!("{name} in {names:?}"))
+}
+
+fn row<'t>(table: &'t Value, column: &str, value: &str) -> &'t Value {
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().find(|row| row[column] == value).unwrap_or_else(|| panic!("no row of {value} in {} rows", rows.len()))
+}
+
+fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_f64().unwrap_or_else(|| panic!("{column} in {row}"))
+}
+
+/// Whether wake-ups were recorded; without them nothing is known of who waited for whom.
+fn has_wake_ups(at: &Path, test: &str) -> bool {
+    let dimensions = table(at, "dimensions", "dimensions");
+    let sched = row(&dimensions, "dimension", "sched");
+    if sched["status"] != "recorded" {
+        println!("skipped: {test}: wake-ups cannot be recorded here ({})", sched["detail"]);
+        return false;
+    }
+    true
+}
+
+#[test]
+fn a_texture_decoded_in_every_fiftieth_step_is_what_slow_steps_are_made_of_at_its_true_cost() {
+    let name = "a_texture_decoded_in_every_fiftieth_step_is_what_slow_steps_are_made_of_at_its_true_cost";
+    let Some(simulator) = simulator(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let world = ["--world", "marina", "--n", "128", "--robots", "30", "--slow", "lazy-texture"];
+    let done = record(at, &simulator, &world, &[]);
+    let true_ns = 1e9 * field(&done, "decode_cpu_s") / field(&done, "decodes");
+
+    let functions = table(at, "slow-steps", "slow_steps");
+    let first = &functions["rows"][0];
+    assert_eq!(first["function"], "ground::textures::decode_texture", "{first}");
+    assert_eq!(first["verdict"], "more");
+    let error = number(first, "difference") / true_ns - 1.0;
+    assert!(error.abs() < 0.1, "{first} instead of {true_ns} ns");
+
+    // One simulated millisecond a step.
+    let loops = table(at, "steps", "loops");
+    let (rate, rtf) = (number(&loops["rows"][0], "rate"), number(&loops["rows"][0], "rtf"));
+    assert!((rtf / (rate / 1e3) - 1.0).abs() < 0.02, "{rtf} at {rate} steps a second");
+
+    let scopes = table(at, "scopes", "scopes");
+    let update = row(&scopes, "scope", "Physics::Update");
+    assert!((number(update, "calls_per_step") - 1.0).abs() < 0.01, "{update}");
+
+    let drawn = stepscope(at, &["flamegraph", "c", "--slow-steps", "--owned", "ground::*"]);
+    let svg = text(&drawn.stdout);
+    assert!(roxmltree::Document::parse(&svg).is_ok(), "{}", text(&drawn.stderr));
+    assert!(svg.contains("class=\"more3\"") && svg.contains("decode_texture"));
+}
+
+#[test]
+fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_have_slack() {
+    let name = "an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_have_slack";
+    let Some(simulator) = simulator(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    record(at, &simulator, &["--world", "sensors", "--n", "1000", "--robots", "60", "--slow", "imbalance"], &[]);
+    if !has_wake_ups(at, name) {
+        return;
+    }
+    let threads = table(at, "critical-path", "critical_path_threads");
+    let first = &threads["rows"][0];
+    // The scene and the measurement units have the first two threads, three workers share the lidars.
+    assert_eq!(first["thread"], "PostUpdate2", "{first}");
+    for idle in ["PostUpdate3", "PostUpdate4"] {
+        let path = number(row(&threads, "thread", idle), "path");
+        assert!(path < 0.1 * number(first, "path"), "{idle}: {path} ns, beside {first}");
+    }
+    let functions = table(at, "critical-path", "critical_path");
+    let scan = row(&functions, "function", "ground::systems::lidar::Lidars::scan");
+    let gain = number(scan, "gain_bound") / number(scan, "cpu_inclusive");
+    assert!((0.8..=1.05).contains(&gain), "nearly all of its time is waited for: {scan}");
+}
+
+#[test]
+fn a_busy_thread_that_no_step_waits_for_gains_nothing() {
+    let name = "a_busy_thread_that_no_step_waits_for_gains_nothing";
+    let Some(simulator) = simulator(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let log = at.join("log");
+    let world = ["--n", "100", "--robots", "150", "--log", log.to_str().unwrap(), "--log-in-background"];
+    record(at, &simulator, &world, &[]);
+    if !has_wake_ups(at, name) {
+        return;
+    }
+    let functions = table(at, "critical-path", "critical_path");
+    let write = row(&functions, "function", "ground::systems::state_log::write_changes");
+    let cpu = number(write, "cpu_inclusive");
+    assert!(cpu > 20_000.0, "the writer is busy: {write}");
+    assert!(number(write, "gain_bound") < 0.02 * cpu, "{write}");
+}
+
+#[test]
+fn steps_by_function_and_steps_by_marks_are_the_same_steps() {
+    let name = "steps_by_function_and_steps_by_marks_are_the_same_steps";
+    let Some(simulator) = simulator(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    record(at, &simulator, &["--n", "300", "--robots", "40"], &["--step-function", "ground_step"]);
+    let dimensions = table(at, "dimensions", "dimensions");
+    let steps = row(&dimensions, "dimension", "steps");
+    if steps["status"] != "recorded" {
+        println!("skipped: {name}: {}", steps["detail"]);
+        return;
+    }
+    let counted = number(&table(at, "steps", "loops")["rows"][0], "steps");
+    let scopes = table(at, "scopes", "scopes");
+    let updates = number(row(&scopes, "scope", "Physics::Update"), "calls");
+    // Marks are read from some milliseconds after the first probe on.
+    assert!((updates / counted - 1.0).abs() < 0.02, "{counted} calls of the function, {updates} scopes in it");
+}
