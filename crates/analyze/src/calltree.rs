@@ -15,11 +15,12 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, ThreadId, WaitState};
+use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId, WaitState};
 
 use crate::events::{self, Role};
 use crate::functions::{FunctionId, NO_STACK};
 use crate::hotspots::source_of;
+use crate::scope_paths::ScopePaths;
 use crate::select::Selection;
 use crate::steps::Loops;
 use crate::weights::blocked_ns;
@@ -53,6 +54,9 @@ pub enum Grouping {
     Thread,
     /// A group a thread name.
     ThreadName,
+    /// A group a scope, within the group of the scope around it: the program's own names above its functions. What is in
+    /// no scope stands beside them.
+    Scope,
 }
 
 /// The tree of the selected samples' weights.
@@ -62,14 +66,14 @@ pub fn of_samples(selection: &Selection<'_>, options: &Options) -> CallTree {
         Some(event) => (event.name.as_str(), event.unit.as_str()),
         None => ("No samples", ""),
     };
-    let stacks = selection.samples().map(|sample| (sample.thread, sample.stack, sample.weight));
+    let stacks = selection.samples().map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
     build(selection, options, title, unit, stacks)
 }
 
 /// The tree of the selected waits' blocked time in ns, by the stack blocked at.
 pub fn off_cpu(selection: &Selection<'_>, options: &Options) -> CallTree {
     let blocked = selection.waits().filter(|wait| wait.state == WaitState::Blocked);
-    let stacks = blocked.map(|wait| (wait.thread, wait.stack, blocked_ns(&wait)));
+    let stacks = blocked.map(|wait| (wait.thread, Some(wait.start_ns), wait.stack, blocked_ns(&wait)));
     build(selection, options, "Blocked time", "ns", stacks)
 }
 
@@ -83,7 +87,7 @@ pub fn faults(selection: &Selection<'_>, options: &Options) -> CallTree {
     }
     let selections: Vec<Selection<'_>> = found.into_iter().map(|event| selection.of_event(event)).collect();
     let stacks = selections.iter().flat_map(Selection::samples);
-    let stacks = stacks.map(|sample| (sample.thread, sample.stack, sample.weight));
+    let stacks = stacks.map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
     build(selection, options, "Page faults", "faults", stacks)
 }
 
@@ -94,7 +98,7 @@ pub fn of_samples_per_step(selection: &Selection<'_>, options: &Options) -> Opti
     let unit = selection.event().map_or("", |event| event.unit.as_str());
     let title = if unit == "ns" { "On-CPU time per step" } else { "Weight per step" };
     let inside = selection.samples().filter(|sample| loops.main_step_of(sample).is_some());
-    let stacks = inside.map(|sample| (sample.thread, sample.stack, sample.weight));
+    let stacks = inside.map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
     Some(per_step(selection, options, (title, unit), loops.main().count() as u64, stacks))
 }
 
@@ -104,7 +108,7 @@ pub fn off_cpu_per_step(selection: &Selection<'_>, options: &Options) -> Option<
     let loops = Loops::of(selection)?;
     let blocked = selection.waits().filter(|wait| loops.in_main(wait.thread)).map(|wait| {
         let inside = loops.main().time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
-        (wait.thread, wait.stack, inside)
+        (wait.thread, Some(wait.start_ns), wait.stack, inside)
     });
     Some(per_step(selection, options, ("Blocked time per step", "ns"), loops.main().count() as u64, blocked))
 }
@@ -116,7 +120,7 @@ pub(crate) fn per_step(
     options: &Options,
     (title, unit): (&str, &str),
     steps: u64,
-    weights: impl Iterator<Item = (ThreadId, Option<StackId>, u64)>,
+    weights: impl Iterator<Item = Weight>,
 ) -> CallTree {
     let (times, unit) = match unit {
         "ns" | "bytes" | "cycles" => (1, unit.to_owned()),
@@ -139,28 +143,21 @@ pub(crate) fn per_step(
     tree
 }
 
-/// A group of threads that has its own subtree.
-type Group = Option<Arc<str>>;
+/// A stack with its thread and, where it is known, its time, and what it weighs.
+pub(crate) type Weight = (ThreadId, Option<u64>, Option<StackId>, u64);
 
 fn build(
     selection: &Selection<'_>,
     options: &Options,
     title: &str,
     unit: &str,
-    weights: impl Iterator<Item = (ThreadId, Option<StackId>, u64)>,
+    weights: impl Iterator<Item = Weight>,
 ) -> CallTree {
     let mut growing = Growing::new(selection, options.order);
-    let groups = groups(selection, options.grouping);
+    let groups = Groups::of(selection, options.grouping);
     let mut sums: FxHashMap<(u32, Option<StackId>), u64> = FxHashMap::default();
-    let mut order: Vec<Group> = Vec::new();
-    let mut numbers: FxHashMap<Group, u32> = FxHashMap::default();
-    for (thread, stack, weight) in weights.filter(|(.., weight)| *weight > 0) {
-        let group = &groups[thread.index()];
-        let number = *numbers.entry(group.clone()).or_insert_with(|| {
-            order.push(group.clone());
-            order.len() as u32 - 1
-        });
-        let sum = sums.entry((number, stack)).or_default();
+    for (thread, time_ns, stack, weight) in weights.filter(|(.., weight)| *weight > 0) {
+        let sum = sums.entry((groups.number(thread, time_ns), stack)).or_default();
         *sum = sum.saturating_add(weight);
     }
     let mut sums: Vec<((u32, Option<StackId>), u64)> = sums.into_iter().collect();
@@ -168,18 +165,52 @@ fn build(
     for of_group in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
         let stacks: Vec<(Option<StackId>, u64)> =
             of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
-        growing.add_group(&order[of_group[0].0.0 as usize], &stacks);
+        growing.add_group(groups.path(of_group[0].0.0), &stacks);
     }
     growing.finish(selection, title, unit)
 }
 
-/// The group of each thread, by row.
-fn groups(selection: &Selection<'_>, grouping: Grouping) -> Vec<Group> {
-    let threads = &selection.capture().threads;
-    match grouping {
-        Grouping::None => vec![None; threads.len()],
-        Grouping::Thread => threads.iter().map(|one| Some(format!("{} ({})", one.name, one.tid).into())).collect(),
-        Grouping::ThreadName => threads.iter().map(|one| Some(one.name.as_str().into())).collect(),
+/// Which subtree of its own a stack is put into, by the names on the way to it.
+enum Groups {
+    /// By thread, each on a path of its own or on none.
+    OfThreads { of_thread: Vec<u32>, paths: Vec<Vec<Arc<str>>> },
+    /// By the scopes that the thread is in.
+    OfScopes(ScopePaths),
+}
+
+impl Groups {
+    fn of(selection: &Selection<'_>, grouping: Grouping) -> Self {
+        let threads = &selection.capture().threads;
+        let name: fn(&Thread) -> Arc<str> = match grouping {
+            Grouping::Scope => return Self::OfScopes(ScopePaths::of(selection.capture())),
+            Grouping::None => return Self::OfThreads { of_thread: vec![0; threads.len()], paths: vec![Vec::new()] },
+            Grouping::Thread => |one| format!("{} ({})", one.name, one.tid).into(),
+            Grouping::ThreadName => |one| one.name.as_str().into(),
+        };
+        let mut numbers: FxHashMap<Arc<str>, u32> = FxHashMap::default();
+        let mut paths = Vec::new();
+        let mut number = |name: Arc<str>| {
+            *numbers.entry(name).or_insert_with_key(|name| {
+                paths.push(vec![name.clone()]);
+                paths.len() as u32 - 1
+            })
+        };
+        let of_thread = threads.iter().map(|thread| number(name(thread))).collect();
+        Self::OfThreads { of_thread, paths }
+    }
+
+    fn number(&self, thread: ThreadId, time_ns: Option<u64>) -> u32 {
+        match self {
+            Self::OfThreads { of_thread, .. } => of_thread[thread.index()],
+            Self::OfScopes(scopes) => time_ns.map_or(0, |time_ns| scopes.at(thread, time_ns)),
+        }
+    }
+
+    fn path(&self, number: u32) -> &[Arc<str>] {
+        match self {
+            Self::OfThreads { paths, .. } => &paths[number as usize],
+            Self::OfScopes(scopes) => &scopes.names()[number as usize],
+        }
     }
 }
 
@@ -258,15 +289,16 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// Adds stacks with their weights, each stack once.
-    fn add_group(&mut self, group: &Group, stacks: &[(Option<StackId>, u64)]) {
-        let root = match group {
-            Some(name) => {
+    /// Adds stacks with their weights, each stack once, below the groups on the path.
+    fn add_group(&mut self, path: &[Arc<str>], stacks: &[(Option<StackId>, u64)]) {
+        let root = path.iter().fold(0, |parent, name| {
+            let known = self.groups.iter().position(|group| group == name);
+            let group = known.unwrap_or_else(|| {
                 self.groups.push(name.clone());
-                self.child(0, Key::Group(self.groups.len() as u32 - 1))
-            }
-            None => 0,
-        };
+                self.groups.len() - 1
+            });
+            self.child(parent, Key::Group(group as u32))
+        });
         for (_, weight) in stacks.iter().filter(|(stack, _)| stack.is_none()) {
             let node = self.child(root, Key::NoStack);
             self.own(node, *weight);
@@ -439,7 +471,7 @@ fn subtitle(selection: &Selection<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Capture, Event};
+    use stepscope_model::{Capture, Event, Scope};
 
     use super::*;
     use crate::drawn::{self, Drawing};
@@ -533,6 +565,32 @@ mod tests {
             .capture;
         let tree = drawn::selected(&capture, &[], |selection| off_cpu(selection, &Options::default()));
         assert_eq!(outline(&tree), ["all 120/0", "  (no stack) 50/50", "  run 70/0", "    lock 70/70"]);
+    }
+
+    #[test]
+    fn samples_stand_below_the_scopes_that_their_thread_is_in() {
+        let mut capture = Drawing::new()
+            .window(0..1_000)
+            .folded(Event::sampled("cpu-clock", "ns"), "@150 main;run;a 40\n@450 main;run 10\n@950 main;idle 5")
+            .capture;
+        let thread = ThreadId(0);
+        for (name, start_ns, end_ns, depth) in [("Update", 100, 500, 0), ("Physics", 120, 200, 1)] {
+            let name = capture.intern_text(name);
+            capture.scopes.push(Scope { thread, name, start_ns, end_ns, depth });
+        }
+        let tree = tree(&capture, Order::CallersFirst, Grouping::Scope);
+        assert_eq!(
+            outline(&tree),
+            [
+                "all 55/0",
+                "  Update 50/0",
+                "    Physics 40/0",
+                "      run 40/0",
+                "        a 40/40",
+                "    run 10/10",
+                "  idle 5/5",
+            ]
+        );
     }
 
     #[test]

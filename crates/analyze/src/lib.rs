@@ -53,6 +53,7 @@ pub mod qualified_name;
 pub mod rank;
 pub mod resources;
 pub mod sched;
+pub mod scope_paths;
 pub mod scopes;
 pub mod select;
 pub mod slow_steps;

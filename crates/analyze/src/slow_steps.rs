@@ -730,13 +730,13 @@ pub fn trees(
             Evidence::OnCpu => {
                 let samples =
                     selection.samples().filter(|sample| comparison.loops.main_step_of(sample).is_some_and(here));
-                let stacks = samples.map(|sample| (sample.thread, sample.stack, sample.weight));
+                let stacks = samples.map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
                 let title = format!("On-CPU time per step, {steps}");
                 calltree::per_step(selection, tree, (&title, unit), count, stacks)
             }
             Evidence::Blocked => {
                 let waits = waits.iter().filter(|(position, ..)| here(*position));
-                let stacks = waits.map(|(_, wait, _)| (wait.thread, wait.stack, blocked_ns(wait)));
+                let stacks = waits.map(|(_, wait, _)| (wait.thread, Some(wait.start_ns), wait.stack, blocked_ns(wait)));
                 let title = format!("Blocked time of the loop's thread per step, {steps}");
                 calltree::per_step(selection, tree, (&title, "ns"), count, stacks)
             }

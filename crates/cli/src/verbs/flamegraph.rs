@@ -51,6 +51,9 @@ pub struct Flamegraph {
     /// A subtree a thread name.
     #[arg(long)]
     by_thread_name: bool,
+    /// A subtree a scope that the program marks, within that of the scope around it.
+    #[arg(long, conflicts_with_all = ["by_thread", "by_thread_name"])]
+    by_scope: bool,
     /// From the leaves: what cost most by itself, and who called it.
     #[arg(long)]
     inverted: bool,
@@ -86,6 +89,13 @@ impl Flamegraph {
         let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let ownership = load::ownership_beside(&self.capture);
         let target = Target::of(self.output.as_deref());
+        if self.by_scope && capture.scopes.is_empty() {
+            return Err(Failure::Failed(
+                "no scopes were recorded: mark them in the program, or record Gazebo's own with its profiler's adapter \
+                 (docs/marks.md)"
+                    .to_owned(),
+            ));
+        }
         if self.format == Form::Folded {
             let capture = super::export::selected(capture, &self.select, &self.owned.owned(ownership.as_ref())?)?;
             self.refuse_what_folded_stacks_cannot_show()?;
@@ -116,8 +126,12 @@ impl Flamegraph {
     }
 
     fn refuse_what_folded_stacks_cannot_show(&self) -> Result<(), Failure> {
-        let asked =
-            [(self.inverted, "--inverted"), (self.by_thread, "--by-thread"), (self.by_thread_name, "--by-thread-name")];
+        let asked = [
+            (self.inverted, "--inverted"),
+            (self.by_thread, "--by-thread"),
+            (self.by_thread_name, "--by-thread-name"),
+            (self.by_scope, "--by-scope"),
+        ];
         match asked.into_iter().find(|(asked, _)| *asked) {
             Some((_, flag)) => Err(Failure::Usage(format!(
                 "{flag} is for pictures: folded stacks run from the root to the leaf, each after its thread's name"
@@ -142,9 +156,10 @@ impl Flamegraph {
 
     fn tree_options(&self) -> calltree::Options {
         let order = if self.inverted { calltree::Order::LeavesFirst } else { calltree::Order::CallersFirst };
-        let grouping = match (self.by_thread, self.by_thread_name) {
-            (true, _) => calltree::Grouping::Thread,
-            (_, true) => calltree::Grouping::ThreadName,
+        let grouping = match (self.by_thread, self.by_thread_name, self.by_scope) {
+            (true, ..) => calltree::Grouping::Thread,
+            (_, true, _) => calltree::Grouping::ThreadName,
+            (.., true) => calltree::Grouping::Scope,
             _ => calltree::Grouping::None,
         };
         calltree::Options { order, grouping }
