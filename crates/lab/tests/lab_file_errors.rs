@@ -1,4 +1,4 @@
-//! Golden messages for lab files that are wrong. `STEPSCOPE_BLESS=1` writes them anew.
+//! Golden messages for lab files that are wrong. `BLESS=1` writes them anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn every_wrong_lab_file_is_refused_with_all_its_problems_their_places_and_what_i
         let name = Path::new(path.file_name().unwrap());
         let message = format!("{}\n", LabFile::parse(name, &text).expect_err(&format!("{} is wrong", path.display())));
         let golden = path.with_extension("expected");
-        if std::env::var_os("STEPSCOPE_BLESS").is_some() {
+        if std::env::var_os("BLESS").is_some() {
             fs::write(&golden, message).unwrap();
             continue;
         }

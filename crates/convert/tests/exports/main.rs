@@ -1,7 +1,7 @@
 //! What is exported, read by others: golden files to look at, readers that share nothing with the writers, the
 //! formats' own tools and schemas.
 //!
-//! `STEPSCOPE_BLESS=1 cargo test -p stepscope-convert --test exports` writes the golden files anew; look at the diff.
+//! `BLESS=1 cargo test -p stepscope-convert --test exports` writes the golden files anew; look at the diff.
 
 mod example;
 mod readers;
@@ -33,14 +33,14 @@ fn json(capture: &Capture, format: Format, options: &ExportOptions) -> Value {
     serde_json::from_slice(&export(capture, format, options)).unwrap()
 }
 
-/// Compares with a golden file, or writes it if `STEPSCOPE_BLESS` is set.
+/// Compares with a golden file, or writes it if `BLESS` is set.
 fn is_golden(name: &str, found: &[u8]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exports/golden").join(name);
-    if std::env::var_os("STEPSCOPE_BLESS").is_some() {
+    if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, found).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(String::from_utf8_lossy(found), expected, "{name} changed; STEPSCOPE_BLESS=1 accepts it");
+    assert_eq!(String::from_utf8_lossy(found), expected, "{name} changed; BLESS=1 accepts it");
 }
 
 #[test]
