@@ -106,12 +106,13 @@ fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_
     assert_eq!(first["thread"], "PostUpdate2", "{first}");
     for idle in ["PostUpdate3", "PostUpdate4"] {
         let path = number(row(&threads, "thread", idle), "path");
-        assert!(path < 0.1 * number(first, "path"), "{idle}: {path} ns, beside {first}");
+        assert!(path < 0.2 * number(first, "path"), "{idle}: {path} ns, beside {first}");
     }
     let functions = table(at, "critical-path", "critical_path");
     let scan = row(&functions, "function", "ground::systems::lidar::Lidars::scan");
     let gain = number(scan, "gain_bound") / number(scan, "cpu_inclusive");
-    assert!((0.8..=1.05).contains(&gain), "nearly all of its time is waited for: {scan}");
+    // Where the machine is busy, the path goes through others that wait for a processor meanwhile.
+    assert!((0.6..=1.05).contains(&gain), "most of its time is waited for: {scan}");
 }
 
 #[test]

@@ -449,7 +449,7 @@ impl<W: World> Assembler<W> {
             Body::SwitchOut { preempted } => {
                 self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_out(time, preempted));
             }
-            Body::Lost(count) => self.losses.lost_records += count,
+            Body::Lost(count) => self.losses.lost_records = self.losses.lost_records.saturating_add(count),
             Body::Throttled => self.losses.throttled += 1,
             Body::Other => {}
         }

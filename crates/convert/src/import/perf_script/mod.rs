@@ -174,7 +174,10 @@ impl Reader {
     fn header(&mut self, header: Header<'_>) {
         self.end_sample();
         match header.record() {
-            Some(record) => self.capture.info.losses.lost_records += record.lost,
+            Some(record) => {
+                let lost = &mut self.capture.info.losses.lost_records;
+                *lost = lost.saturating_add(record.lost);
+            }
             None => self.begin(header),
         }
     }
