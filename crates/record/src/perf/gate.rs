@@ -1,10 +1,9 @@
 //! What lets only the recorded tree pass, inside the kernel, where the whole machine is observed.
 //!
 //! Stacks at every switch and wake-up of other programs would fill the rings, however idle the recorded one is. Events
-//! that belong to threads and are inherited keep them out, too, but at a price: with them, each switch of each of these
-//! threads takes a whole context of events off the processor and puts another on it (4 to 5 us where this was
-//! measured, whether the events are at rest or not). An event of the whole machine costs nothing at a switch, and
-//! asking a table for the current process is done in some 50 ns:
+//! that belong to threads and are inherited keep them out, too, but at a price: each start and end of a thread copies
+//! them, and a switch to a thread of another process takes one context of events off the processor and puts another on
+//! it. Asking a table for the current process is done in some 50 ns:
 //!
 //! - *Switches*: a program is asked before a sample of the event is written, and drops those of other processes.
 //! - *Wake-ups*: programs that are attached to the perf events of a tracepoint act on everybody's. So a program of its
