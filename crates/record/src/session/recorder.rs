@@ -734,7 +734,8 @@ impl<'a> Plan<'a> {
         let function = &step.function;
         if *self.events.scope() != Scope::Machine {
             return Err(format!(
-                "Calls of {function} can be seen for the whole machine only, which needs root, or CAP_SYS_ADMIN."
+                "Calls of {function} can be seen for the whole machine only, which needs root, or CAP_SYS_ADMIN. Steps and \
+                 scopes that the program marks itself need no rights (docs/marks.md)."
             ));
         }
         let refused = |error: io::Error| {
