@@ -11,6 +11,8 @@
 //!   rest of the stack stays in view (`focus` in pprof, the search box of the Firefox Profiler). Of several filters of
 //!   one kind any may match; of different kinds all must.
 //! - *time*: samples at times within it; waits and lifetimes are cut to it.
+//! - *steps*: the time from the begin of the first of them to the end of the last, of the loop with most steps among the chosen
+//!   threads; a range of time cuts it further.
 //! - *event*: which samples. Weights of two events are never added up, so there is always exactly one; unless told
 //!   otherwise [the one of processor time](crate::events::primary).
 //!
@@ -21,7 +23,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, Dimension, DimensionStatus, Event, EventId, Process, Sample, StackId, Thread, ThreadId, Wait,
+    Capture, Dimension, DimensionStatus, Event, EventId, Process, Sample, StackId, Step, Thread, ThreadId, Wait,
 };
 use thiserror::Error;
 
@@ -31,6 +33,7 @@ use crate::off_cpu;
 use crate::pattern::{Pattern, PatternError};
 use crate::prose;
 use crate::qualified_name::own_name;
+use crate::steps::Loops;
 
 /// What of a capture to look at. The default is everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub struct Filter {
     pub ownership: Option<Under>,
     /// A part of the recording.
     pub time: Option<TimeRange>,
+    /// Some of the simulation's steps.
+    pub steps: Option<StepRange>,
     /// The event, by name.
     pub event: Option<String>,
 }
@@ -67,6 +72,15 @@ pub struct TimeRange {
     pub from_ns: u64,
     /// First ns that no longer does; absent for the rest of the recording.
     pub to_ns: Option<u64>,
+}
+
+/// Some of the simulation's steps, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepRange {
+    /// The first that belongs to it.
+    pub from: u64,
+    /// The first that no longer does; absent for the rest.
+    pub to: Option<u64>,
 }
 
 /// A thread, by tid (a number) or name.
@@ -149,11 +163,24 @@ pub enum SelectError {
         /// Length of the recording.
         length_ns: u64,
     },
+    /// Steps were asked for, and there are none, or none of these.
+    #[error("{}", no_such_steps(.known.as_ref()))]
+    NoSuchSteps {
+        /// Numbers of the first and the last step there are.
+        known: Option<(u64, u64)>,
+    },
     /// Owned code was asked for, and nobody said what that is.
     #[error(
         "no code is said to be owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
     )]
     NothingOwned,
+}
+
+fn no_such_steps(known: Option<&(u64, u64)>) -> String {
+    match known {
+        Some((first, last)) => format!("no step has such a number: there are steps {first} to {last}"),
+        None => "no steps were recorded here, so none can be selected; leave the range of steps out".to_owned(),
+    }
 }
 
 fn outside(from_ns: u64, to_ns: u64, length_ns: u64) -> String {
@@ -218,6 +245,9 @@ impl<'a> Selection<'a> {
         selection.stacks = chosen_stacks(capture, functions, filter)?;
         if let Some(range) = filter.time {
             selection.time = Some(absolute(capture, range)?);
+        }
+        if let Some(range) = filter.steps {
+            selection.time = Some(span_of_steps(&selection, range)?);
         }
         if let Some(name) = &filter.event {
             selection.event = Some(find_event(capture, name)?);
@@ -610,18 +640,37 @@ fn describe(filter: &Filter) -> Vec<String> {
         Some(to) => format!("from {} to {}", seconds(time.from_ns), seconds(to)),
         None => format!("from {}", seconds(time.from_ns)),
     });
+    let steps = filter.steps.map(|steps| match steps.to {
+        Some(to) if to == steps.from + 1 => format!("step {}", steps.from),
+        Some(to) => format!("steps {} to {}", steps.from, to - 1),
+        None => format!("steps from {} on", steps.from),
+    });
     [
         listed("thread", &filter.threads),
         listed("process", &filter.processes),
         listed("function", &filter.functions),
         listed("module", &filter.modules),
         ownership,
+        steps,
         time,
         filter.event.as_ref().map(|event| format!("event {event}")),
     ]
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// From the begin of the first of these steps to the end of the last, of the main loop within what is selected already.
+fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
+    let loops = Loops::of(selection).ok_or(SelectError::NoSuchSteps { known: None })?;
+    let rows = loops.main().rows();
+    let wanted = |step: &&Step| step.index >= range.from && range.to.is_none_or(|to| step.index < to);
+    let start = rows.iter().filter(wanted).map(|step| step.start_ns).min();
+    let end = rows.iter().filter(wanted).map(|step| step.end_ns).max();
+    start.zip(end).map(|(start, end)| start..end).ok_or_else(|| {
+        let numbers = || rows.iter().map(|step| step.index);
+        SelectError::NoSuchSteps { known: numbers().min().zip(numbers().max()) }
+    })
 }
 
 #[cfg(test)]
@@ -706,6 +755,23 @@ mod tests {
         assert_eq!((by(Under::Owned), by(Under::NotOwned)), (vec![1], vec![2, 4]));
         let filter = Filter { ownership: Some(Under::Owned), ..Filter::default() };
         assert_eq!(refused(&capture, &filter), SelectError::NothingOwned);
+    }
+
+    #[test]
+    fn steps_are_selected_by_number_from_the_first_ones_begin_to_the_last_ones_end() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .steps("main", 100, 100, 5, 1)
+            .folded(
+                Event::sampled("cpu-clock", "ns"),
+                "@150 main;a 1\n@250 main;a 2\n@350 main;a 4\n@550 main;a 8\n@650 main;a 16",
+            )
+            .capture;
+        let of = |from, to| weights(&capture, &Filter { steps: Some(StepRange { from, to }), ..Filter::default() });
+        assert_eq!([of(0, Some(1)), of(1, Some(3)), of(3, None)], [vec![1], vec![2, 4], vec![8]]);
+        let none = Filter { steps: Some(StepRange { from: 5, to: Some(9) }), ..Filter::default() };
+        assert_eq!(refused(&capture, &none).to_string(), "no step has such a number: there are steps 0 to 4");
+        assert_eq!(refused(&drawn::folded("main;a 1"), &none), SelectError::NoSuchSteps { known: None });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
-use stepscope_analyze::select::{Filter, ProcessPattern, ThreadPattern, TimeRange, Under};
+use stepscope_analyze::select::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use stepscope_convert::ImportOptions;
 
 use crate::failure::Failure;
@@ -68,6 +68,9 @@ pub struct SelectArguments {
     /// Only this part of the recording, from its start: `2s..5s`, `500ms..`, `..10s`.
     #[arg(long = "time", value_name = "FROM..TO", value_parser = time_range)]
     time: Option<TimeRange>,
+    /// Only these of the simulation's steps, by number: `528`, `100..200` (without the last), `1000..`.
+    #[arg(long = "steps", value_name = "N|FROM..TO", value_parser = step_range)]
+    steps: Option<StepRange>,
     /// The samples of this event, where a capture has several.
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
@@ -88,6 +91,7 @@ impl SelectArguments {
             modules: self.modules.clone(),
             ownership,
             time: self.time,
+            steps: self.steps,
             event: self.event.clone(),
         }
     }
@@ -156,9 +160,35 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     }
 }
 
+fn step_range(text: &str) -> Result<StepRange, String> {
+    const FORM: &str = "write the number of a step, or FROM..TO, e.g. 100..200; either end may be left out";
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| FORM.to_owned());
+    let Some((from, to)) = text.split_once("..") else {
+        let from = number(text)?;
+        return Ok(StepRange { from, to: from.checked_add(1) });
+    };
+    let from = if from.is_empty() { 0 } else { number(from)? };
+    match if to.is_empty() { None } else { Some(number(to)?) } {
+        Some(to) if to <= from => Err(format!("{text} ends before it begins")),
+        to => Ok(StepRange { from, to }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_one_number_or_a_range() {
+        let read = |text| step_range(text).map(|range| (range.from, range.to));
+        assert_eq!(read("528"), Ok((528, Some(529))));
+        assert_eq!(
+            [read("100..200"), read("7.."), read("..3")],
+            [Ok((100, Some(200))), Ok((7, None)), Ok((0, Some(3)))]
+        );
+        assert_eq!(read("5..5").unwrap_err(), "5..5 ends before it begins");
+        assert!(read("first").unwrap_err().starts_with("write the number of a step"));
+    }
 
     #[test]
     fn a_length_of_time_is_read_as_people_write_it() {
