@@ -35,6 +35,15 @@ impl std::fmt::Display for Quantity {
     }
 }
 
+/// A value as a number, if it is one and finite.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(integer) => Some(*integer as f64),
+        Value::Float(number) if number.is_finite() => Some(*number),
+        _ => None,
+    }
+}
+
 /// The form in which `value` of a column of this kind is shown. Text is returned whole, and not yet made
 /// [visible](crate::visible::visible).
 pub fn quantity(value: &Value, kind: Kind) -> Quantity {

@@ -24,10 +24,11 @@
 
 mod axis;
 
-use stepscope_model::{Column, Table, Value};
+use stepscope_model::{Column, Table};
 
 use self::axis::{Axis, Scale, labelled};
 use crate::embed::{append, markup};
+use crate::quantity::number;
 
 /// Columns of a table, drawn over one of them.
 #[derive(Debug, Clone, PartialEq)]
@@ -161,14 +162,6 @@ impl<'a> Series<'a> {
         };
         let rows = table.rows.iter().filter_map(row).collect();
         Some(Self { shape, up: &table.columns[high], rows })
-    }
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(integer) => Some(*integer as f64),
-        Value::Float(number) => Some(*number),
-        Value::Missing | Value::Text(_) | Value::Bool(_) => None,
     }
 }
 

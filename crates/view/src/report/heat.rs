@@ -3,6 +3,7 @@
 use stepscope_model::{Column, Kind, Value};
 
 use crate::embed::append;
+use crate::quantity::number;
 
 /// The largest share in a column of percentages, which has the longest bar; absent where no share is above zero, and for
 /// columns of anything else.
@@ -17,14 +18,6 @@ pub(super) fn largest_share<'a>(column: &Column, values: impl Iterator<Item = &'
 pub(super) fn class_of(value: &Value, largest: Option<f64>) -> String {
     let length = number(value).zip(largest).map_or(0.0, |(share, largest)| (share / largest * 100.0).round());
     if length >= 1.0 { format!(" h{}", length.min(100.0)) } else { String::new() }
-}
-
-pub(super) fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Int(integer) => Some(*integer as f64),
-        Value::Float(number) if number.is_finite() => Some(*number),
-        _ => None,
-    }
 }
 
 /// The rules for all lengths: an inline style would need a laxer policy.

@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::quantity::{Quantity, head_unit, quantity};
+use crate::quantity::{Quantity, head_unit, number, quantity};
 use crate::shorten::shorten;
 use crate::visible::visible;
 
@@ -293,7 +293,7 @@ fn push_value(value: &Value, html: &mut String) {
 }
 
 fn push_shown(value: &Value, column: &Column, html: &mut String) {
-    if heat::number(value).is_none() {
+    if number(value).is_none() {
         html.push_str("\"\"");
         return;
     }
