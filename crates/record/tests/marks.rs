@@ -1,16 +1,18 @@
 //! Marks, from programs compiled with `marks/c/stepscope.h` to captures: what a program says that it made is what is
 //! there, or is counted as lost.
 
+mod recorded;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use recorded::{captured, record_launched};
 use stepscope_model::{Capture, Dimension, DimensionStatus, ProcessId, Scope};
-use stepscope_record::launch::{Grace, Launch, Output};
-use stepscope_record::{Options, RecordError, Recording, Until, finish};
-use stepscope_symbolize::Symbolizer;
+use stepscope_record::launch::Launch;
+use stepscope_record::{Options, Recording, Until};
 
 /// The header's folder.
 fn header() -> PathBuf {
@@ -68,28 +70,9 @@ fn record_with(test: &str, case: &[&str], options: &Options) -> Option<Recorded>
 }
 
 fn record_launch(test: &str, launch: Launch, options: &Options) -> Option<Recorded> {
-    let folder = tempfile::tempdir().unwrap();
-    let launch = launch.output(Output::captured(100));
-    let (mut launched, recording) = match Recording::launch(launch, options, folder.path()) {
-        Ok(recording) => recording,
-        Err(RecordError::Refused { what, source }) => {
-            println!("skipped: {test}: the kernel refuses to record {what}: {source}");
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
-    recording.wait(&Until { duration: None, flag: None });
-    let pid = launched.pid();
-    launched.stop(&Grace::default()).unwrap();
-    recording.stop().unwrap();
+    let (pid, capture, lines) = record_launched(test, launch, options)?;
     assert_eq!(segments_of(pid), 0, "nothing is left in shared memory");
-    Some(Recorded { capture: captured(folder.path()), lines: launched.last_lines() })
-}
-
-fn captured(folder: &Path) -> Capture {
-    let capture = finish(folder, &mut Symbolizer::default()).unwrap();
-    capture.check().unwrap();
-    capture
+    Some(Recorded { capture, lines })
 }
 
 fn segments_of(pid: u32) -> usize {

@@ -87,6 +87,11 @@ pub fn record_command(test: &str, launch: Launch) -> Option<(Capture, Vec<String
 
 /// The same with options.
 pub fn record_command_with(test: &str, launch: Launch, options: &Options) -> Option<(Capture, Vec<String>)> {
+    record_launched(test, launch, options).map(|(_, capture, lines)| (capture, lines))
+}
+
+/// The same, with the id that the process had.
+pub fn record_launched(test: &str, launch: Launch, options: &Options) -> Option<(u32, Capture, Vec<String>)> {
     let folder = tempfile::tempdir().unwrap();
     let launch = launch.output(Output::captured(1000));
     let (mut launched, recording) = match Recording::launch(launch, options, folder.path()) {
@@ -98,11 +103,17 @@ pub fn record_command_with(test: &str, launch: Launch, options: &Options) -> Opt
         Err(error) => panic!("{error}"),
     };
     recording.wait(&Until { duration: None, flag: None });
+    let pid = launched.pid();
     launched.stop(&Grace::default()).unwrap();
     recording.stop().unwrap();
-    let capture = finish(folder.path(), &mut Symbolizer::default()).unwrap();
+    Some((pid, captured(folder.path()), launched.last_lines()))
+}
+
+/// The capture that the log in a folder becomes.
+pub fn captured(folder: &Path) -> Capture {
+    let capture = finish(folder, &mut Symbolizer::default()).unwrap();
     capture.check().unwrap();
-    Some((capture, launched.last_lines()))
+    capture
 }
 
 fn truth(line: &str) -> Option<(String, u64)> {
