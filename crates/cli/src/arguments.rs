@@ -7,6 +7,7 @@ use clap::Args;
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
 use stepscope_analyze::select::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
+use stepscope_analyze::slow_steps;
 use stepscope_convert::ImportOptions;
 
 use crate::failure::Failure;
@@ -158,6 +159,20 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         Some(to_ns) if to_ns <= from_ns => Err(format!("{text} ends before it begins")),
         _ => Ok(TimeRange { from_ns, to_ns }),
     }
+}
+
+/// Which steps are slow: those of this percentile and above, or those beyond a natural gap.
+pub fn slow_options(percentile: Option<f64>) -> slow_steps::Options {
+    let slow = percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
+    slow_steps::Options { slow, ..slow_steps::Options::default() }
+}
+
+/// A percentile of steps above which they are slow.
+pub fn percentile(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
+    percent
+        .filter(|percent| (60.0..=100.0).contains(percent))
+        .ok_or_else(|| "write a percentile from 60 to 100".to_owned())
 }
 
 fn step_range(text: &str) -> Result<StepRange, String> {

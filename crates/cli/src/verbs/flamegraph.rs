@@ -12,7 +12,7 @@ use stepscope_lab::report::slow_steps_difference;
 use stepscope_model::{CallTree, Capture, EventId};
 use stepscope_view::flamegraph::{self, Colours};
 
-use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
+use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::{load, progress};
@@ -43,7 +43,7 @@ pub struct Flamegraph {
     slow_steps: bool,
     /// Which steps are slow: this percentile of their times and above, 60 to 100 [default: beyond a natural gap in the
     /// times if there is a clear one, else 95].
-    #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = super::show::percentile)]
+    #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = percentile)]
     slow_percentile: Option<f64>,
     /// A subtree a thread.
     #[arg(long, conflicts_with = "by_thread_name")]
@@ -142,8 +142,7 @@ impl Flamegraph {
 
     /// The slow steps against typical ones.
     fn draw_slow_steps(&self, selection: &Selection<'_>, target: &Target) -> Result<ExitCode, Failure> {
-        let slow = self.slow_percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
-        let options = slow_steps::Options { slow, ..slow_steps::Options::default() };
+        let options = slow_options(self.slow_percentile);
         let evidence = if self.off_cpu { slow_steps::Evidence::Blocked } else { slow_steps::Evidence::OnCpu };
         let trees = slow_steps::trees(selection, &options, &self.tree_options(), evidence).map_err(Failure::Failed)?;
         let difference = slow_steps_difference(&trees);

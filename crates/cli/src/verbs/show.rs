@@ -10,7 +10,7 @@ use stepscope_analyze::{
 };
 use stepscope_model::Table;
 
-use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
+use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::load;
 use crate::output::TableArguments;
@@ -85,14 +85,13 @@ impl Show {
         let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.select.filter())?;
-        let slow = self.slow_percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
-        self.output.print(self.view.tables(&selection, slow))?;
+        self.output.print(self.view.tables(&selection, &slow_options(self.slow_percentile)))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 impl View {
-    fn tables(self, selection: &Selection<'_>, slow: slow_steps::Slow) -> Vec<Table> {
+    fn tables(self, selection: &Selection<'_>, slow: &slow_steps::Options) -> Vec<Table> {
         let inverted = calltree::Options { order: calltree::Order::LeavesFirst, ..calltree::Options::default() };
         vec![match self {
             View::Hotspots => hotspots::table(selection, &hotspots::Options::default()),
@@ -109,21 +108,11 @@ impl View {
             View::InvertedTree => tree::table(selection, &tree::Options { tree: inverted, ..tree::Options::default() }),
             View::Edges => hotspots::edges(selection),
             View::Steps => return step_times::tables(selection),
-            View::SlowSteps => {
-                return slow_steps::tables(selection, &slow_steps::Options { slow, ..slow_steps::Options::default() });
-            }
+            View::SlowSteps => return slow_steps::tables(selection, slow),
             View::Scopes => scopes::table(selection),
             View::CriticalPath => return critical_path::tables(selection),
             View::Summary => summary::table(std::slice::from_ref(selection)),
             View::Dimensions => summary::dimensions(std::slice::from_ref(selection)),
         }]
     }
-}
-
-/// A percentile of steps above which they are slow.
-pub(super) fn percentile(text: &str) -> Result<f64, String> {
-    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    percent
-        .filter(|percent| (60.0..=100.0).contains(percent))
-        .ok_or_else(|| "write a percentile from 60 to 100".to_owned())
 }
