@@ -26,6 +26,9 @@ pub struct CaptureInfo {
     /// Phase of the scenario.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+    /// Which of several runs of the same variant this is, from 1, where a scenario was run repeatedly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<u32>,
     /// The launched command, or that of the process attached to. Empty for imported evidence that does not say.
     #[serde(default)]
     pub command: Vec<String>,
@@ -50,6 +53,12 @@ pub struct CaptureInfo {
     /// The machine recorded on; absent for imported evidence that does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
+    /// How the program was built, where something says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// What else went on on the machine meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
     /// What each sample may be a sample of. [`EventId`](crate::EventId)s index this list.
     #[serde(default)]
     pub events: Vec<Event>,
@@ -76,6 +85,7 @@ impl Default for CaptureInfo {
             scenario: None,
             variant: None,
             phase: None,
+            repetition: None,
             command: Vec::new(),
             working_directory: None,
             environment: BTreeMap::new(),
@@ -84,6 +94,8 @@ impl Default for CaptureInfo {
             start_ns: None,
             end_ns: None,
             machine: None,
+            build: None,
+            conditions: None,
             events: Vec::new(),
             dimensions: BTreeMap::new(),
             losses: Losses::default(),
@@ -304,6 +316,41 @@ pub struct Machine {
     pub pmu: bool,
     /// Load average over the last minute at the start, in thousandths: other work inflates CPU seconds too.
     pub load_milli: u64,
+}
+
+/// How a program was built: what must be equal for two captures to say something about the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The kind of build, in the build system's words and lower case: `release`, `relwithdebinfo`, `debug`, `-O2`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What says so: the cache of CMake, the folder of Cargo, the compiler's note in the debug information.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_by: Option<String>,
+    /// Revision of the source, where the lab built it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// What else went on on the machine during a recording: what changes results without being in the program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conditions {
+    /// CPU time that neither the recorded processes nor the recorder used, in all processes and the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_cpu_ns: Option<u64>,
+    /// CPU time that the hypervisor gave to other guests while this one wanted it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stolen_ns: Option<u64>,
+    /// The hottest processor sensor at the start, in thousandths of a degree Celsius.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_temperature_mc: Option<i64>,
+    /// The same at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_temperature_mc: Option<i64>,
+    /// Frequency governor at the end, where there is one. That at the start is the machine's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_governor: Option<String>,
 }
 
 /// What is known to be missing from a capture, or damaged in it.

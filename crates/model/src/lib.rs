@@ -30,7 +30,8 @@ pub use capture::{
 };
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
-    CaptureInfo, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase, RecordingCost, SCHEMA,
+    Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase,
+    RecordingCost, SCHEMA,
 };
 pub use table::{Column, Importance, Kind, Row, Table, Value};
-pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference};
+pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, Verdict};

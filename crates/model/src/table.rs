@@ -68,6 +68,9 @@ pub enum Kind {
     Percent,
     /// Any other number.
     Number,
+    /// A number in the unit that the row's `unit` column names (`ns`, `bytes`, `ns/step`, ...): for tables of which each
+    /// row is another quantity.
+    InRowUnit,
     /// Yes or no.
     Flag,
 }

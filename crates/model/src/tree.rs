@@ -89,6 +89,30 @@ pub struct TreeDifference {
     pub name: String,
     /// What those of `base` are of, e.g. `typical steps`.
     pub base_name: String,
+    /// What is known of each node's change, where that was judged.
+    pub verdicts: Option<Vec<Verdict>>,
+}
+
+/// What a comparison says about a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It is another than before, and not by chance.
+    Changed,
+    /// If it is another than before, then by less than matters.
+    Equivalent,
+    /// What was measured does not tell.
+    CannotTell,
+}
+
+impl Verdict {
+    /// The words used in tables and legends.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Changed => "changed",
+            Verdict::Equivalent => "equivalent",
+            Verdict::CannotTell => "cannot tell",
+        }
+    }
 }
 
 /// What a node weighs in the tree that another is compared with.
@@ -146,6 +170,7 @@ impl TreeDifference {
             base: order.iter().map(|&node| weights[node as usize]).collect(),
             name: name.to_owned(),
             base_name: base_name.to_owned(),
+            verdicts: None,
         }
     }
 }

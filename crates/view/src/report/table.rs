@@ -221,7 +221,7 @@ fn name_of_kind(kind: Kind) -> &'static str {
         Kind::Duration => "duration",
         Kind::Bytes => "bytes",
         Kind::Percent => "percent",
-        Kind::Number => "number",
+        Kind::Number | Kind::InRowUnit => "number",
         Kind::Flag => "flag",
     }
 }
