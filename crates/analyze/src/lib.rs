@@ -34,6 +34,7 @@
 //! | [`steps_over_time`] | how step time goes over the recording |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
+pub mod basis;
 pub mod calltree;
 pub mod category;
 mod columns;
@@ -45,6 +46,7 @@ pub mod explain;
 pub mod faults;
 pub mod functions;
 pub mod hotspots;
+pub mod metrics;
 pub mod off_cpu;
 pub mod ownership;
 pub mod pattern;

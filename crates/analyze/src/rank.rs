@@ -50,6 +50,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Kind, Phase, Table, Value};
 
+use crate::basis::Basis;
 use crate::events::{self, Role};
 use crate::functions::Identity;
 use crate::prose::ownership_note;
@@ -81,14 +82,6 @@ pub enum Order {
     Cost,
     /// The composite score.
     Score,
-}
-
-/// What costs are given in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Basis {
-    PerStep,
-    PerSecond,
-    Share,
 }
 
 /// The evidence of one scenario, by function.
@@ -411,11 +404,7 @@ fn title(by: Order, phase: Option<Phase>) -> String {
 fn cost_column(name: &str, costs: &[&Costs], basis: Basis, doc: &str) -> Column {
     let unit = costs.first().map_or("", |one| one.unit.as_str());
     let kind = if unit == "ns" { Kind::Duration } else { Kind::Number };
-    match basis {
-        Basis::PerStep => Column::new(name, kind, format!("{unit}/step"), doc),
-        Basis::PerSecond => Column::new(name, kind, format!("{unit}/s"), doc),
-        Basis::Share => Column::new(name, Kind::Percent, "percent", doc),
-    }
+    Column::new(name, if basis == Basis::Share { Kind::Percent } else { kind }, basis.unit(unit), doc)
 }
 
 fn table_columns(costs: &[&Costs], basis: Basis) -> Vec<Column> {

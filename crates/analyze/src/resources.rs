@@ -186,6 +186,12 @@ pub fn peak_rss_together(selection: &Selection<'_>) -> Option<i64> {
     largest_together(&observed(selection), "rss_bytes")
 }
 
+/// By how much a total (`minor_faults`, `context_switches_voluntary`, ...) changed in all selected processes together;
+/// absent where it was not read.
+pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64> {
+    observed(selection).iter().filter_map(|one| one.change(quantity)).reduce(i64::saturating_add)
+}
+
 /// The table `resources`: a row for all processes together, then one each by CPU time, name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
     let mut processes = observed(selection);
