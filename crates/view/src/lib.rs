@@ -33,6 +33,7 @@ pub mod format;
 pub mod json;
 pub mod markdown;
 pub mod quantity;
+mod reading;
 pub mod report;
 pub mod select;
 pub mod shorten;

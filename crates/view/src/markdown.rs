@@ -2,24 +2,27 @@
 
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Kind, Row, Table, Value};
 
-use crate::quantity::{quantity, unit_beside_name};
+use crate::quantity::unit_beside_name;
+use crate::reading::{Part, Reading, Tone, says_verdict, unit_column};
 use crate::visible::visible;
 
 /// Writes the title as a bold line, the table with quantities in readable units, and the notes as a list.
 ///
-/// Names are code spans, so that nothing in them is markup.
+/// Names are code spans, so that nothing in them is markup. An estimate and its interval are one cell; a verdict of change
+/// is bold.
 ///
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", prose(&table.title))?;
-    let heads = table.columns.iter().map(head);
-    write_line(heads, out)?;
-    write_line(table.columns.iter().map(|column| rule(column.kind).to_owned()), out)?;
+    let reading = Reading::of(table);
+    let columns = || reading.parts.iter().map(|part| &table.columns[part.column]);
+    write_line(columns().map(head), out)?;
+    write_line(columns().map(|column| rule(column.kind).to_owned()), out)?;
     for row in &table.rows {
-        write_line(row.iter().zip(&table.columns).map(|(value, column)| cell(value, column)), out)?;
+        write_line(reading.parts.iter().map(|&part| cell(table, &reading, row, part)), out)?;
     }
     if table.rows.is_empty() {
         writeln!(out, "\n*No rows.*")?;
@@ -53,11 +56,21 @@ fn rule(kind: Kind) -> &'static str {
     }
 }
 
-fn cell(value: &Value, column: &Column) -> String {
+fn cell(table: &Table, reading: &Reading<'_>, row: &Row, part: Part) -> String {
+    let (value, column) = (&row[part.column], &table.columns[part.column]);
     match value {
         Value::Text(text) if text.is_empty() => String::new(),
+        Value::Text(text) if says_verdict(column) => match Tone::of(column, value) {
+            Some(Tone::Strong | Tone::Alarm) => format!("**{}**", prose(text)),
+            _ => prose(text),
+        },
+        Value::Text(_) if unit_column(table) == Some(part.column) => prose(&reading.cell(row, part).quantity.number),
         Value::Text(text) => code(text),
-        value => quantity(value, column.kind).to_string(),
+        _ => {
+            let cell = reading.cell(row, part);
+            let ends = cell.ends.map_or(String::new(), |ends| format!(" {ends}"));
+            format!("{}{ends}", cell.quantity)
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Three significant digits are shown; the exact value is in the machine-readable formats. Zero is shown as zero, what
 //! rounds to zero is not, and what is not known is neither.
 
+use std::borrow::Cow;
+
 use stepscope_model::{Column, Kind, Value};
 
 use crate::embed::push_digits;
@@ -82,6 +84,76 @@ pub fn head_unit(column: &Column) -> &str {
 /// The [`head_unit`] to write beside the column's name: none where the name says it (`threads_first`, in threads).
 pub fn unit_beside_name(column: &Column) -> &str {
     if column.name.split('_').any(|word| word == column.unit) { "" } else { head_unit(column) }
+}
+
+/// The kind of a number in this unit: `ns` and `ns/step` are durations, `bytes` sizes, `percent` shares.
+pub fn kind_of_unit(unit: &str) -> Kind {
+    match unit.split('/').next() {
+        Some("ns") => Kind::Duration,
+        Some("bytes") => Kind::Bytes,
+        Some("percent") => Kind::Percent,
+        _ => Kind::Number,
+    }
+}
+
+/// What a unit says beyond a number that was written by its [kind](kind_of_unit): `/step` of `ns/step`, nothing of `bytes`,
+/// all of `faults/step`.
+pub fn unit_beside_number(unit: &str) -> Cow<'_, str> {
+    let of_what = unit.find('/').map_or("", |slash| &unit[slash..]);
+    match kind_of_unit(unit) {
+        Kind::Duration | Kind::Bytes => Cow::Borrowed(of_what),
+        Kind::Percent => Cow::Owned(format!("%{of_what}")),
+        _ => Cow::Borrowed(unit),
+    }
+}
+
+/// An estimate and its interval: the point as a quantity, the ends as `[low, high]`.
+///
+/// All three are in the point's unit, with as many decimals as the ends need to differ. Where an end would be nothing but
+/// zeros, or have many digits, in that unit, both have units of their own.
+pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quantity, String) {
+    let shown = quantity(point, kind);
+    let by_themselves = |end: &Value| quantity(end, kind).to_string();
+    let apart = || format!("[{}, {}]", by_themselves(low), by_themselves(high));
+    let (Some(point), Some(ends)) = (number(point), number(low).zip(number(high))) else { return (shown, apart()) };
+    let size = size_of(shown.unit, kind);
+    let ends = [ends.0 / size, ends.1 / size];
+    let plain = shown.number.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b','));
+    if !plain || point.abs() / size >= MOST_IN_UNIT {
+        return (shown, apart());
+    }
+    let of_point = shown.number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let decimals = decimals_telling(ends[1] - ends[0]).clamp(of_point, of_point + 3);
+    let written = |number: f64| format!("{number:.decimals$}");
+    let says_nothing = |end: f64| end != 0.0 && written(end).bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    if ends.iter().any(|&end| end.abs() >= MOST_IN_UNIT || says_nothing(end)) {
+        return (shown, apart());
+    }
+    // Without the sign of zero.
+    let [low, high] = ends.map(|end| written(end + 0.0));
+    let number = if decimals > of_point { written(point / size) } else { shown.number };
+    (Quantity { number, unit: shown.unit }, format!("[{low}, {high}]"))
+}
+
+/// From here on a number in a unit has too many digits to be read at a glance.
+const MOST_IN_UNIT: f64 = 9_999.5;
+
+/// Decimals at which two numbers that are so far apart differ.
+fn decimals_telling(distance: f64) -> usize {
+    match -distance.abs().log10() {
+        decimals if decimals > 0.0 && decimals.is_finite() => decimals.ceil() as usize,
+        _ => 0,
+    }
+}
+
+/// The value that a unit of this kind stands for.
+fn size_of(unit: &str, kind: Kind) -> f64 {
+    let scale = match kind {
+        Kind::Duration => DURATIONS,
+        Kind::Bytes => SIZES,
+        _ => MULTIPLES,
+    };
+    scale.iter().find(|(_, name)| *name == unit).map_or(1.0, |(size, _)| *size)
 }
 
 /// Units of ascending size, each with the value it stands for.
@@ -184,18 +256,21 @@ pub fn grouped(integer: i128) -> String {
     shown
 }
 
-/// A weight in the unit of a call tree, as text: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest.
+/// A weight in the unit of a call tree, as text: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest, and
+/// `1.23 ms/step` for ns/step.
 pub fn weight(weight: u64, unit: &str) -> String {
     let value = Value::from(weight);
-    let (Quantity { number: mut text, unit: of_cell }, of_tree) = match unit {
+    let (base, per) = unit.split_at(unit.find('/').unwrap_or(unit.len()));
+    let (Quantity { number: mut text, unit: of_cell }, of_tree) = match base {
         "ns" => (quantity(&value, Kind::Duration), ""),
         "bytes" => (quantity(&value, Kind::Bytes), ""),
-        unit => (quantity(&value, Kind::Number), unit),
+        base => (quantity(&value, Kind::Number), base),
     };
     for unit in [of_cell, of_tree].into_iter().filter(|unit| !unit.is_empty()) {
         text.push(' ');
         text.push_str(unit);
     }
+    text.push_str(per);
     text
 }
 
@@ -310,5 +385,22 @@ mod tests {
         assert_eq!(weight(1_230_000_000, "ns"), "1.23 s");
         assert_eq!(weight(156_578_009_190, "cycles"), "157 G cycles");
         assert_eq!(weight(21, "samples"), "21 samples");
+        assert_eq!(weight(4_200_000, "ns/step"), "4.20 ms/step");
+        assert_eq!(weight(3, "faults/step"), "3 faults/step");
+    }
+
+    #[test]
+    fn a_point_and_its_ends_have_one_unit_and_as_many_decimals_as_the_ends_need_to_differ() {
+        let shown = |point: f64, low: f64, high: f64, kind| {
+            let (quantity, ends) = estimate(&point.into(), &low.into(), &high.into(), kind);
+            format!("{quantity} {ends}")
+        };
+        assert_eq!(shown(1.02e6, 0.98e6, 1.1e6, Kind::Duration), "1.02 ms [0.98, 1.10]");
+        assert_eq!(shown(123.0, 99.0, 140.0, Kind::Duration), "123 ns [99, 140]");
+        assert_eq!(shown(1.002, 0.998, 1.006, Kind::Number), "1.002 [0.998, 1.006]");
+        assert_eq!(shown(1.0, 0.99999, 1.00001, Kind::Number), "1.00000 [0.99999, 1.00001]");
+        assert_eq!(shown(12.3e6, 1_000.0, 25e6, Kind::Duration), "12.3 ms [1.00 µs, 25.0 ms]", "not 0.0 ms");
+        assert_eq!(shown(0.0, -1.2e6, 0.9e6, Kind::Duration), "0 ns [-1.20 ms, 900 µs]", "not millions of ns");
+        assert_eq!(shown(0.0, -0.0, 0.0, Kind::Percent), "0.00 [0.00, 0.00]");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Stdout};
 
+use crate::reading::Tone;
+
 /// How text is laid out for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -49,16 +51,35 @@ pub(crate) enum Role {
     Head,
     Owned,
     Faint,
+    /// A verdict of change.
+    Strong,
+    /// A verdict that something is worse than it may be.
+    Alarm,
+    /// A verdict that all is well.
+    Calm,
     Plain,
 }
 
 impl Role {
+    /// The role of a verdict.
+    pub(crate) fn of_tone(tone: Tone) -> Self {
+        match tone {
+            Tone::Strong => Role::Strong,
+            Tone::Alarm => Role::Alarm,
+            Tone::Calm => Role::Calm,
+            Tone::Faint => Role::Faint,
+        }
+    }
+
     fn codes(self) -> Option<&'static str> {
         match self {
             Role::Title => Some("1"),
             Role::Head => Some("4"),
             Role::Owned => Some("1;36"),
             Role::Faint => Some("2"),
+            Role::Strong => Some("1"),
+            Role::Alarm => Some("1;31"),
+            Role::Calm => Some("32"),
             Role::Plain => None,
         }
     }

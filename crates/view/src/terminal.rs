@@ -8,6 +8,9 @@
 //! note: …
 //! ```
 //!
+//! An estimate and its interval are one cell, `2.10 ms [1.88, 2.31]`, of which the interval may be left out. Verdicts have
+//! a colour as well as their word.
+//!
 //! Where nothing limits the width of a line (a file, a pipe), all columns are there and all names are whole. On a terminal
 //! no row is wrapped. What has no room is left out by its [importance](Importance), and the last line says so:
 //!
@@ -24,7 +27,8 @@ use std::io::{self, Write};
 use stepscope_model::{Column, Importance, Kind, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
-use crate::quantity::{MISSING, Quantity, quantity, unit_beside_name};
+use crate::quantity::{MISSING, Quantity, unit_beside_name};
+use crate::reading::{Cell, Part, Reading, Tone};
 use crate::shorten::{shorten, shorten_indented};
 use crate::style::{Role, Style};
 use crate::visible::visible;
@@ -70,7 +74,11 @@ fn write_rows(table: &Table, columns: &[Shown], style: &Style, out: &mut dyn Wri
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         let cells = columns.iter().map(|column| {
             let cell = &column.cells[index];
-            (cell, role(cell, column.kind, is_owned), column)
+            let role = match column.tones.get(index) {
+                Some(Some(tone)) => Role::of_tone(*tone),
+                _ => role(cell, column.kind, is_owned),
+            };
+            (cell, role, column)
         });
         write_line(cells, style, out)?;
     }
@@ -79,20 +87,25 @@ fn write_rows(table: &Table, columns: &[Shown], style: &Style, out: &mut dyn Wri
 
 /// The first row, a column a line.
 fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<String> = table.columns.iter().map(|column| visible(&column.name).into_owned()).collect();
+    let (reading, row) = (Reading::of(table), &table.rows[0]);
+    let columns = || reading.parts.iter().map(|part| &table.columns[part.column]);
+    let names: Vec<String> = columns().map(|column| visible(&column.name).into_owned()).collect();
     let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
-    for ((name, column), value) in names.iter().zip(&table.columns).zip(&table.rows[0]) {
-        let shown = quantity(value, column.kind).to_string();
+    for ((name, column), &part) in names.iter().zip(columns()).zip(&reading.parts) {
+        let value = &row[part.column];
         let unit = match unit_beside_name(column) {
             unit if unit.is_empty() || *value == Value::Missing => String::new(),
             unit if unit.starts_with('/') => unit.to_owned(),
             unit => format!(" {unit}"),
         };
-        let shown = format!("{}{unit}", visible(&shown));
+        let Cell { quantity, ends } = reading.cell(row, part);
+        let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
+        let shown = format!("{}{unit}{ends}", visible(&quantity.to_string()));
         let shown = shorten(&shown, room);
         let padding = " ".repeat(longest - name.width());
-        writeln!(out, "{name}{padding}{GAP}{}", role(&shown, Kind::Text, false).paint(&shown, style.colour))?;
+        let role = Tone::of(column, value).map_or_else(|| role(&shown, Kind::Text, false), Role::of_tone);
+        writeln!(out, "{name}{padding}{GAP}{}", role.paint(&shown, style.colour))?;
     }
     Ok(())
 }
@@ -109,14 +122,40 @@ fn said(left_out: &[&str]) -> Option<String> {
 
 /// A column as it is shown.
 struct Shown {
+    /// The table's columns that it shows.
+    of: Vec<usize>,
     head: String,
     cells: Vec<String>,
+    /// The tone of each verdict; empty in columns of anything else.
+    tones: Vec<Option<Tone>>,
     kind: Kind,
+    place: Place,
     width: usize,
     importance: Importance,
 }
 
+/// Where a column stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Apart from the one before it.
+    Apart,
+    /// Close to it: the intervals of the estimates in it.
+    Close,
+}
+
 impl Shown {
+    fn gap(&self) -> &'static str {
+        match self.place {
+            Place::Apart => GAP,
+            Place::Close => " ",
+        }
+    }
+
+    /// Whether its cells begin at the same place, and not end at it.
+    fn is_left_aligned(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Flag) || self.place == Place::Close
+    }
+
     fn is_name(&self) -> bool {
         self.kind == Kind::Text && self.importance == Importance::Essential
     }
@@ -137,8 +176,8 @@ struct Layout<'t> {
 
 impl<'t> Layout<'t> {
     fn of(table: &'t Table, width: Option<usize>) -> Self {
-        let all: Vec<Shown> =
-            table.columns.iter().enumerate().map(|(index, column)| shown(table, index, column)).collect();
+        let reading = Reading::of(table);
+        let all: Vec<Shown> = reading.parts.iter().flat_map(|&part| shown(table, &reading, part)).collect();
         let Some(width) = width else {
             return Self { columns: all, left_out: Vec::new(), form: Form::Rows };
         };
@@ -146,8 +185,9 @@ impl<'t> Layout<'t> {
         if table.rows.len() == 1 && (has_room.contains(&false) || least_width(&all) > width) {
             return Self { columns: Vec::new(), left_out: Vec::new(), form: Form::List };
         }
-        let name = |(column, _): (&'t Column, &bool)| column.name.as_str();
-        let left_out = table.columns.iter().zip(&has_room).filter(|(_, has_room)| !**has_room).map(name).collect();
+        let without_room = all.iter().zip(&has_room).filter(|(_, has_room)| !**has_room);
+        let left_out =
+            without_room.flat_map(|(shown, _)| &shown.of).map(|&index| table.columns[index].name.as_str()).collect();
         let mut columns: Vec<Shown> =
             all.into_iter().zip(&has_room).filter(|(_, has_room)| **has_room).map(|(column, _)| column).collect();
         narrow(&mut columns, width);
@@ -181,16 +221,21 @@ fn with_room(table: &Table, columns: &[Shown], width: usize) -> Vec<bool> {
         Kind::Text => column.width.min(WIDEST_BESIDE),
         _ => column.width,
     };
-    let nothing_known =
-        |index: usize| !table.rows.is_empty() && table.rows.iter().all(|row| row[index] == Value::Missing);
+    let nothing_known = |index: usize| {
+        let is_missing = |row: &stepscope_model::Row| columns[index].of.iter().all(|&of| row[of] == Value::Missing);
+        !table.rows.is_empty() && table.rows.iter().all(is_missing)
+    };
     let mut has_room: Vec<bool> = columns.iter().map(|column| column.importance == Importance::Essential).collect();
     let mut order: Vec<usize> = (0..columns.len()).filter(|&index| !has_room[index]).collect();
     order.sort_by_key(|&index| (nothing_known(index), std::cmp::Reverse(columns[index].importance), index));
     for candidate in order {
+        if columns[candidate].place == Place::Close && !has_room[candidate - 1] {
+            continue;
+        }
         has_room[candidate] = true;
         let beside = columns[candidate].importance;
         let taken = columns.iter().zip(&has_room).filter(|(_, has_room)| **has_room);
-        let widths: usize = taken.map(|(column, _)| wanted(column, beside) + GAP.len()).sum();
+        let widths: usize = taken.map(|(column, _)| wanted(column, beside) + column.gap().len()).sum();
         has_room[candidate] = widths.saturating_sub(GAP.len()) <= width;
     }
     has_room
@@ -200,32 +245,61 @@ fn with_room(table: &Table, columns: &[Shown], width: usize) -> Vec<bool> {
 fn least_width(columns: &[Shown]) -> usize {
     let least =
         |column: &Shown| if column.kind == Kind::Text { column.width.min(NARROWEST_TEXT) } else { column.width };
-    let widths: usize = columns.iter().map(|column| least(column) + GAP.len()).sum();
+    let widths: usize = columns.iter().map(|column| least(column) + column.gap().len()).sum();
     widths.saturating_sub(GAP.len())
 }
 
-fn shown(table: &Table, index: usize, column: &Column) -> Shown {
-    let values = table.rows.iter().map(|row| &row[index]);
-    let cells = match column.kind {
-        Kind::Text => values.map(|value| visible(&quantity(value, column.kind).number).into_owned()).collect(),
-        kind => with_aligned_units(values.map(|value| quantity(value, kind))),
-    };
+/// The column of a part, and that of its intervals.
+fn shown(table: &Table, reading: &Reading<'_>, part: Part) -> Vec<Shown> {
+    let column = &table.columns[part.column];
+    let read: Vec<Cell> = table.rows.iter().map(|row| reading.cell(row, part)).collect();
+    let values = || table.rows.iter().map(|row| &row[part.column]);
+    let tones: Vec<Option<Tone>> = values().map(|value| Tone::of(column, value)).collect();
     let head = match unit_beside_name(column) {
         "" => column.name.clone(),
         unit => format!("{}[{unit}]", column.name),
     };
-    let head = visible(&head).into_owned();
-    let width = cells.iter().map(|cell: &String| cell.width()).max().unwrap_or(0).max(head.width());
-    let importance = if index == 0 { Importance::Essential } else { column.importance };
-    Shown { head, cells, kind: column.kind, width, importance }
+    let cells = match column.kind {
+        Kind::Text => read.iter().map(|cell| visible(&cell.quantity.number).into_owned()).collect(),
+        _ => with_aligned_units(read.iter().map(|cell| &cell.quantity)),
+    };
+    let mut shown = vec![Shown {
+        of: vec![part.column],
+        width: width_of(&head, &cells),
+        head: visible(&head).into_owned(),
+        cells,
+        tones: if tones.iter().any(Option::is_some) { tones } else { Vec::new() },
+        kind: column.kind,
+        place: Place::Apart,
+        importance: if part.column == 0 { Importance::Essential } else { column.importance },
+    }];
+    if let Some([low, high]) = part.ends {
+        let cells: Vec<String> = read.into_iter().map(|cell| cell.ends.unwrap_or_default()).collect();
+        let head = "[low, high]".to_owned();
+        shown.push(Shown {
+            of: vec![low, high],
+            width: width_of(&head, &cells),
+            head,
+            cells,
+            tones: Vec::new(),
+            kind: column.kind,
+            place: Place::Close,
+            importance: table.columns[low].importance.min(table.columns[high].importance),
+        });
+    }
+    shown
+}
+
+fn width_of(head: &str, cells: &[String]) -> usize {
+    cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(visible(head).width())
 }
 
 /// Numbers and their units, the units of one width so that the numbers end at the same column.
-fn with_aligned_units(quantities: impl Iterator<Item = Quantity>) -> Vec<String> {
+fn with_aligned_units<'q>(quantities: impl Iterator<Item = &'q Quantity>) -> Vec<String> {
     let quantities: Vec<_> = quantities.collect();
     let width = quantities.iter().map(|quantity| quantity.unit.width()).max().unwrap_or(0);
     let gap = if width > 0 { " " } else { "" };
-    let cell = |quantity: &Quantity| match quantity.number.as_str() {
+    let cell = |quantity: &&Quantity| match quantity.number.as_str() {
         MISSING => format!("{MISSING}{gap}{}", " ".repeat(width)),
         number => {
             let padding = " ".repeat(width - quantity.unit.width());
@@ -238,7 +312,7 @@ fn with_aligned_units(quantities: impl Iterator<Item = Quantity>) -> Vec<String>
 /// Takes room from the widest columns of text until the table fits, or none of them can give more: from those beside the
 /// names first, which have at most [`WIDEST_BESIDE`] while a name is short of room.
 fn narrow(columns: &mut [Shown], width: usize) {
-    let gaps = GAP.len() * columns.len().saturating_sub(1);
+    let gaps: usize = columns.iter().skip(1).map(|column| column.gap().len()).sum();
     let fixed: usize =
         columns.iter().filter(|column| column.kind != Kind::Text).map(|column| column.width).sum::<usize>() + gaps;
     let room = width.saturating_sub(fixed);
@@ -306,14 +380,14 @@ fn write_line<'a>(
 ) -> io::Result<()> {
     let last = cells.len() - 1;
     for (index, (cell, role, column)) in cells.enumerate() {
-        let gap = if index == 0 { "" } else { GAP };
+        let gap = if index == 0 { "" } else { column.gap() };
         let padding = " ".repeat(column.width.saturating_sub(cell.width()));
         let shown = if index == last { cell.trim_end() } else { cell };
         let painted = role.paint(shown, style.colour);
-        match column.kind {
-            Kind::Text | Kind::Flag if index == last => write!(out, "{gap}{painted}")?,
-            Kind::Text | Kind::Flag => write!(out, "{gap}{painted}{padding}")?,
-            _ => write!(out, "{gap}{padding}{painted}")?,
+        match column.is_left_aligned() {
+            true if index == last => write!(out, "{gap}{painted}")?,
+            true => write!(out, "{gap}{painted}{padding}")?,
+            false => write!(out, "{gap}{padding}{painted}")?,
         }
     }
     writeln!(out)

@@ -1,0 +1,252 @@
+//! A table as people read it: an estimate and its interval are one thing, a number has the unit of its row, a verdict has a
+//! tone.
+//!
+//! Programs get every column by itself. People get, of
+//!
+//! ```text
+//! metric  unit     before   ratio  ratio_low  ratio_high  verdict
+//! p99     ns/step  4200000  0.512  0.481      0.553       changed
+//! ```
+//!
+//! `p99  /step  4.20 ms  0.51 [0.48, 0.55]  changed`:
+//!
+//! - Two neighbouring columns `PREFIXlow` and `PREFIXhigh` are the ends of the interval of the column right before them, if
+//!   its name begins with the prefix (`ratio, ratio_low, ratio_high`; `difference, low, high`; `self_difference, self_low,
+//!   self_high`) and the three are of one kind and unit. Point and ends are written with the same decimals, as many as the
+//!   ends need to differ.
+//! - A column of [`Kind::InRowUnit`] is written as a column of its row's `unit` would be: `ns` as a duration, `bytes` as
+//!   a size. The `unit` cell then says only what the number does not: `/step` of `ns/step`.
+//! - Texts of columns named `verdict`, `verdict_...` or `result` have a [`Tone`].
+
+use std::borrow::Cow;
+
+use stepscope_model::{Column, Kind, Row, Table, Value};
+
+use crate::quantity::{self, Quantity, quantity, unit_beside_number};
+
+/// Columns that are read as one: an estimate and the ends of its interval; or a column by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The column, or the estimate's.
+    pub column: usize,
+    /// The columns of the interval's ends, low and high.
+    pub ends: Option<[usize; 2]>,
+}
+
+/// A table as people read it.
+pub(crate) struct Reading<'t> {
+    table: &'t Table,
+    /// The parts, in the order of the columns.
+    pub parts: Vec<Part>,
+    /// The column that names each row's unit, if there are numbers in it.
+    unit: Option<usize>,
+}
+
+/// A cell as people read it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub quantity: Quantity,
+    /// The interval, as `[low, high]`; absent where it is not known.
+    pub ends: Option<String>,
+}
+
+impl<'t> Reading<'t> {
+    pub fn of(table: &'t Table) -> Self {
+        let mut parts = Vec::with_capacity(table.columns.len());
+        let mut column = 0;
+        while column < table.columns.len() {
+            let ends = table.columns.get(column..column + 3).is_some_and(is_estimate).then(|| [column + 1, column + 2]);
+            parts.push(Part { column, ends });
+            column += if ends.is_some() { 3 } else { 1 };
+        }
+        Self { table, parts, unit: unit_column(table) }
+    }
+
+    /// How the cell of this part is shown in a row of the table.
+    pub fn cell(&self, row: &Row, part: Part) -> Cell {
+        let (value, kind) = (&row[part.column], self.kind(row, part.column));
+        if Some(part.column) == self.unit {
+            let shown = if let Value::Text(unit) = value { unit_beside_number(unit) } else { Cow::Borrowed("") };
+            return Cell { quantity: Quantity { number: shown.into_owned(), unit: "" }, ends: None };
+        }
+        match part.ends.map(|[low, high]| (&row[low], &row[high])) {
+            None | Some((Value::Missing, Value::Missing)) => Cell { quantity: quantity(value, kind), ends: None },
+            Some((low, high)) => {
+                let (quantity, ends) = quantity::estimate(value, low, high, kind);
+                Cell { quantity, ends: Some(ends) }
+            }
+        }
+    }
+
+    /// The kind of a cell: that of its column, or of its row's unit.
+    fn kind(&self, row: &Row, column: usize) -> Kind {
+        match (self.table.columns[column].kind, self.unit.map(|unit| &row[unit])) {
+            (Kind::InRowUnit, Some(Value::Text(unit))) => quantity::kind_of_unit(unit),
+            (Kind::InRowUnit, _) => Kind::Number,
+            (kind, _) => kind,
+        }
+    }
+}
+
+/// The column `unit` of a table that has columns in their row's unit.
+pub(crate) fn unit_column(table: &Table) -> Option<usize> {
+    let asked_for = table.columns.iter().any(|column| column.kind == Kind::InRowUnit);
+    table.column("unit").filter(|_| asked_for)
+}
+
+/// Whether three neighbouring columns are an estimate and the ends of its interval.
+fn is_estimate(columns: &[Column]) -> bool {
+    let [point, low, high] = columns else { return false };
+    let is_number = !matches!(point.kind, Kind::Text | Kind::Flag);
+    let alike = |column: &Column| column.kind == point.kind && column.unit == point.unit;
+    let prefix = low.name.strip_suffix("low").filter(|prefix| high.name.strip_suffix("high") == Some(prefix));
+    let of_point = |prefix: &str| match prefix.strip_suffix('_') {
+        Some(stem) => point.name == stem || point.name.starts_with(prefix),
+        None => prefix.is_empty(),
+    };
+    is_number && alike(low) && alike(high) && prefix.is_some_and(of_point)
+}
+
+/// What a verdict is to its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Something is other than it was.
+    Strong,
+    /// Something is worse than it may be.
+    Alarm,
+    /// All is as it was, or as it should be.
+    Calm,
+    /// Nothing is known.
+    Faint,
+}
+
+impl Tone {
+    /// The tone of a cell; none where it is no verdict.
+    pub fn of(column: &Column, value: &Value) -> Option<Self> {
+        let Value::Text(text) = value else { return None };
+        if !says_verdict(column) {
+            return None;
+        }
+        match text.as_str() {
+            "changed" | "more" | "less" => Some(Tone::Strong),
+            "regression" => Some(Tone::Alarm),
+            "equivalent" | "pass" => Some(Tone::Calm),
+            "cannot tell" => Some(Tone::Faint),
+            _ => None,
+        }
+    }
+
+    /// Its class in a page.
+    pub fn class(self) -> &'static str {
+        match self {
+            Tone::Strong => "strong",
+            Tone::Alarm => "alarm",
+            Tone::Calm => "calm",
+            Tone::Faint => "faint",
+        }
+    }
+}
+
+/// Whether a column's texts are verdicts: words of ours, not names from elsewhere.
+pub(crate) fn says_verdict(column: &Column) -> bool {
+    let name = column.name.as_str();
+    column.kind == Kind::Text && (name == "verdict" || name == "result" || name.starts_with("verdict_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, kind: Kind, unit: &str) -> Column {
+        Column::new(name, kind, unit, "")
+    }
+
+    /// What stands in each part of the row, with the ends behind it.
+    fn read(table: &Table) -> Vec<String> {
+        let reading = Reading::of(table);
+        let shown = |&part: &Part| {
+            let Cell { quantity, ends } = reading.cell(&table.rows[0], part);
+            format!("{quantity} {}", ends.unwrap_or_default()).trim_end().to_owned()
+        };
+        reading.parts.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn an_estimate_and_its_interval_are_one_part_and_numbers_have_the_unit_of_the_row() {
+        let columns = vec![
+            column("metric", Kind::Text, ""),
+            column("unit", Kind::Text, ""),
+            column("before", Kind::InRowUnit, ""),
+            column("difference", Kind::InRowUnit, ""),
+            column("difference_low", Kind::InRowUnit, ""),
+            column("difference_high", Kind::InRowUnit, ""),
+            column("ratio", Kind::Number, ""),
+            column("ratio_low", Kind::Number, ""),
+            column("ratio_high", Kind::Number, ""),
+        ];
+        let mut table = Table::new("compare_runs", "", columns);
+        let mut row = |unit: &str, [before, difference, low, high]: [f64; 4]| {
+            let ratio = [0.512, 0.481, 0.553].map(Value::from);
+            let numbers = [before, difference, low, high].map(Value::from);
+            let names = ["p99".into(), unit.into()];
+            table.rows = vec![names.into_iter().chain(numbers).chain(ratio).collect()];
+            read(&table)[1..].join(" | ")
+        };
+        assert_eq!(
+            row("ns/step", [4.2e6, -2.05e6, -2.3e6, -0.95e6]),
+            "/step | 4.20 ms | -2.05 ms [-2.30, -0.95] | 0.51 [0.48, 0.55]"
+        );
+        assert_eq!(
+            row("bytes", [1536.0, 0.0, -512.0, 2048.0]),
+            " | 1.50 KiB | 0 B [-512, 2048] | 0.51 [0.48, 0.55]".trim_start_matches('|')
+        );
+        assert_eq!(row("percent", [97.0, 1.0, 0.5, 1.5]), "% | 97.00 | 1.00 [0.50, 1.50] | 0.51 [0.48, 0.55]");
+        assert_eq!(
+            row("faults/step", [1.25, 0.0, -0.1, 0.1]),
+            "faults/step | 1.25 | 0.0 [-0.1, 0.1] | 0.51 [0.48, 0.55]"
+        );
+    }
+
+    #[test]
+    fn ends_are_found_by_their_prefix_and_place() {
+        let duration = |name: &str| column(name, Kind::Duration, "ns");
+        let parts = |columns: Vec<Column>| -> Vec<usize> {
+            Reading::of(&Table::new("t", "", columns)).parts.iter().map(|part| part.column).collect()
+        };
+        let named = |names: [&str; 4]| parts(names.map(duration).into());
+        assert_eq!(named(["difference", "low", "high", "slow"]), [0, 3]);
+        assert_eq!(named(["self_difference", "self_low", "self_high", "slow"]), [0, 3]);
+        assert_eq!(named(["ratio", "ratio_low", "ratio_high", "slow"]), [0, 3]);
+        assert_eq!(named(["ratio", "share_low", "share_high", "slow"]), [0, 1, 2, 3], "of another");
+        assert_eq!(named(["ratio", "ratio_low", "p", "ratio_high"]), [0, 1, 2, 3], "apart");
+        assert_eq!(named(["ratio", "flow", "fhigh", "slow"]), [0, 1, 2, 3], "`flow` is no end of `ratio`");
+        let mixed = vec![duration("ratio"), column("ratio_low", Kind::Number, ""), duration("ratio_high")];
+        assert_eq!(parts(mixed), [0, 1, 2], "of other kinds");
+        let names = ["f", "low", "high"].map(|name| column(name, Kind::Text, ""));
+        assert_eq!(parts(names.into()), [0, 1, 2]);
+    }
+
+    #[test]
+    fn an_interval_that_is_not_known_is_not_shown_and_half_of_one_is() {
+        let columns = ["d", "d_low", "d_high"].map(|name| column(name, Kind::Number, ""));
+        let mut table = Table::new("t", "", columns.into());
+        let mut row = |values: [Value; 3]| {
+            table.rows = vec![values.into()];
+            read(&table).remove(0)
+        };
+        assert_eq!(row([2.0.into(), Value::Missing, Value::Missing]), "2.00");
+        assert_eq!(row([2.0.into(), 1.5.into(), Value::Missing]), "2.00 [1.50, –]");
+        assert_eq!(row([Value::Missing, Value::Missing, Value::Missing]), "–");
+    }
+
+    #[test]
+    fn only_columns_of_verdicts_have_a_tone() {
+        let tone = |name: &str, text: &str| Tone::of(&column(name, Kind::Text, ""), &text.into());
+        assert_eq!(tone("verdict", "changed"), Some(Tone::Strong));
+        assert_eq!(tone("verdict_to_first", "equivalent"), Some(Tone::Calm));
+        assert_eq!(tone("result", "regression"), Some(Tone::Alarm));
+        assert_eq!(tone("verdict", "cannot tell"), Some(Tone::Faint));
+        assert_eq!(tone("function", "changed"), None);
+        assert_eq!(tone("verdict", "strange"), None);
+    }
+}
