@@ -38,6 +38,8 @@ pub mod basis;
 pub mod calltree;
 pub mod category;
 mod columns;
+pub mod comparable;
+pub mod compare;
 pub mod critical_path;
 #[cfg(test)]
 mod drawn;

@@ -267,6 +267,16 @@ impl Loops {
         &self.loops[self.of_thread[thread.index()]]
     }
 
+    /// Every loop of the capture, with steps or without.
+    pub(crate) fn each(&self) -> &[Steps] {
+        &self.loops
+    }
+
+    /// The place in [`each`](Self::each) of the loop that a thread belongs to.
+    pub(crate) fn number_of(&self, thread: ThreadId) -> usize {
+        self.of_thread[thread.index()]
+    }
+
     /// Whether a thread belongs to the main loop.
     pub fn in_main(&self, thread: ThreadId) -> bool {
         self.of_thread[thread.index()] == self.main
@@ -320,6 +330,13 @@ impl Loops {
             }
         }
         weights
+    }
+
+    /// A weight of this thread as it would be if every loop had had as many steps as the main one: see
+    /// [`sample_weights`](Self::sample_weights).
+    pub(crate) fn as_in_main(&self, thread: ThreadId, weight: u128) -> u128 {
+        let times = self.main().count() as u64;
+        Factor { times, over: (self.of_thread(thread).count() as u64).max(1) }.apply(weight)
     }
 
     fn factors(&self) -> Vec<Factor> {
