@@ -21,6 +21,10 @@ interface Data {
   owned: number | null;
   values: Value[][];
   shown: (string[] | null)[];
+  /** Of estimates: their intervals, as text and as numbers. */
+  ends: ([text: string, low: number | null, high: number | null][] | null)[];
+  /** Of verdicts: the class of each word. */
+  tones: (Record<string, string> | null)[];
 }
 
 interface Order {
@@ -102,7 +106,9 @@ export class DataTable {
     lens.append(svg("path", { d: "M5.5 1a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9M8.7 8.7L12 12", fill: "none", stroke: "currentColor", "stroke-width": 1.6 }));
     const button = html("button", { type: "button", class: "find", title: "Find in the flame graph", "aria-label": "Find in the flame graph" }, lens);
     button.addEventListener("click", () => find(textOf(this.data().values[column][row])));
-    tr.cells[column].prepend(button);
+    // Estimates before it take two cells each.
+    const before = this.heads.slice(0, column).reduce((cells, head) => cells + head.colSpan, 0);
+    tr.cells[before].prepend(button);
   }
 
   private buildFilter(): void {
@@ -180,7 +186,8 @@ export class DataTable {
 
   private draw(): void {
     const rows = this.rows.slice(0, this.limit).map((row) => this.row(row));
-    const none = html("td", { class: "none", colspan: this.heads.length }, "No row matches.");
+    const width = this.heads.reduce((cells, head) => cells + head.colSpan, 0);
+    const none = html("td", { class: "none", colspan: width }, "No row matches.");
     this.body.replaceChildren(...(rows.length > 0 ? rows : [html("tr", {}, none)]));
     this.root.classList.toggle("unfolded", this.limit > FOLDED && this.rows.length > FOLDED);
     this.showCounts();
@@ -197,8 +204,14 @@ export class DataTable {
 
   /** A row as the page comes with it too. */
   private row(row: number): HTMLTableRowElement {
-    const { columns, owned, values, shown } = this.data();
-    const cells = columns.map((column, index) => cell(column, values[index][row], shown[index]?.[row] ?? ""));
+    const { columns, owned, values, shown, ends, tones } = this.data();
+    const cells = columns.flatMap((column, index) => {
+      const value = values[index][row];
+      const tone = typeof value === "string" ? tones[index]?.[value] : undefined;
+      const shownCell = cell(tone ? { ...column, class: `${column.class} ${tone}` } : column, value, shown[index]?.[row] ?? "");
+      const interval = ends[index]?.[row];
+      return interval ? [shownCell, html("td", { class: "ends" }, interval[0])] : [shownCell];
+    });
     const tr = html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
     this.addFinder(tr, row);
     return tr;

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use regex::{Regex, RegexBuilder};
 use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
 
-use crate::quantity::grouped;
+use crate::quantity::{grouped, kind_of_unit};
+use crate::reading::unit_column;
 
 /// What a reader asked to see of a table. The default is all of it, as it is.
 #[derive(Debug, Clone, Default)]
@@ -316,7 +317,21 @@ enum Condition {
     AnyText(Regex),
     Matches { column: usize, pattern: Regex, wanted: bool },
     Is { column: usize, text: String, wanted: bool },
-    Compares { column: usize, with: f64, accepts: fn(Ordering) -> bool },
+    Compares { column: usize, with: f64, accepts: fn(Ordering) -> bool, of: Option<OfUnit> },
+}
+
+/// Rows whose unit is of a kind: an amount of `10ms` is compared with durations, not with sizes.
+#[derive(Clone, Copy)]
+struct OfUnit {
+    /// The column that names each row's unit.
+    unit: usize,
+    kind: Kind,
+}
+
+impl OfUnit {
+    fn is_of(self, row: &Row) -> bool {
+        matches!(&row[self.unit], Value::Text(unit) if kind_of_unit(unit) == self.kind)
+    }
 }
 
 impl Filter {
@@ -328,9 +343,12 @@ impl Filter {
         Ok(match operator {
             Operator::Matches => Condition::Matches { column: index, pattern: pattern(value)?, wanted: true },
             Operator::MatchesNot => Condition::Matches { column: index, pattern: pattern(value)?, wanted: false },
-            Operator::Is => is(column, index, value, true),
-            Operator::IsNot => is(column, index, value, false),
-            Operator::Compare(accepts) => Condition::Compares { column: index, with: amount(column, value)?, accepts },
+            Operator::Is => is(table, column, index, value, true),
+            Operator::IsNot => is(table, column, index, value, false),
+            Operator::Compare(accepts) => {
+                let (with, of) = amount(table, column, value)?;
+                Condition::Compares { column: index, with, accepts, of }
+            }
         })
     }
 
@@ -360,18 +378,40 @@ fn last_line(error: &str) -> String {
 }
 
 /// `=` compares numbers where both sides are numbers, and text otherwise.
-fn is(column: &Column, index: usize, value: &str, wanted: bool) -> Condition {
-    match (column.kind, amount(column, value)) {
+fn is(table: &Table, column: &Column, index: usize, value: &str, wanted: bool) -> Condition {
+    let accepts = if wanted { Ordering::is_eq } else { Ordering::is_ne };
+    match (column.kind, amount(table, column, value)) {
         (Kind::Text | Kind::Flag, _) | (_, Err(_)) => Condition::Is { column: index, text: value.to_owned(), wanted },
-        (_, Ok(with)) if wanted => Condition::Compares { column: index, with, accepts: Ordering::is_eq },
-        (_, Ok(with)) => Condition::Compares { column: index, with, accepts: Ordering::is_ne },
+        (_, Ok((with, of))) => Condition::Compares { column: index, with, accepts, of },
     }
 }
 
-/// A number in the column's unit, from text that may carry another: `10ms`, `2 MiB`, `5%`.
-fn amount(column: &Column, text: &str) -> Result<f64, SelectionError> {
+/// A number in the column's unit, from text that may carry another: `10ms`, `2 MiB`, `5%`. In a column whose rows have
+/// units of their own such a text also tells which rows it can be compared with.
+fn amount(table: &Table, column: &Column, text: &str) -> Result<(f64, Option<OfUnit>), SelectionError> {
     let text = text.trim();
-    let units: &[(&str, f64)] = match column.kind {
+    let finite = |number: &f64| number.is_finite();
+    if let Some(plain) = text.parse::<f64>().ok().filter(finite) {
+        return Ok((plain, None));
+    }
+    let unit = unit_column(table).filter(|_| column.kind == Kind::InRowUnit);
+    let kinds: &[Kind] = match (column.kind, unit) {
+        (Kind::InRowUnit, Some(_)) => &[Kind::Duration, Kind::Bytes, Kind::Percent],
+        _ => std::slice::from_ref(&column.kind),
+    };
+    let in_unit = |&kind: &Kind| {
+        let number = in_units_of(kind, text).filter(finite)?;
+        Some((number, unit.map(|unit| OfUnit { unit, kind })))
+    };
+    kinds
+        .iter()
+        .find_map(in_unit)
+        .ok_or_else(|| SelectionError::NotANumber { column: column.name.clone(), value: text.to_owned() })
+}
+
+/// A number with a unit of this kind.
+fn in_units_of(kind: Kind, text: &str) -> Option<f64> {
+    let units: &[(&str, f64)] = match kind {
         Kind::Duration => {
             &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)]
         }
@@ -390,11 +430,7 @@ fn amount(column: &Column, text: &str) -> Result<f64, SelectionError> {
     let in_unit = |&(unit, size): &(&str, f64)| {
         text.strip_suffix(unit)?.trim_end().parse::<f64>().ok().map(|number| number * size)
     };
-    let plain = text.parse::<f64>().ok();
-    plain
-        .or_else(|| units.iter().find_map(in_unit))
-        .filter(|number| number.is_finite())
-        .ok_or_else(|| SelectionError::NotANumber { column: column.name.clone(), value: text.to_owned() })
+    units.iter().find_map(in_unit)
 }
 
 impl Condition {
@@ -405,8 +441,9 @@ impl Condition {
             }
             Condition::Matches { column, pattern, wanted } => pattern.is_match(&as_text(&row[*column])) == *wanted,
             Condition::Is { column, text, wanted } => equals(&row[*column], text) == *wanted,
-            Condition::Compares { column, with, accepts } => {
-                number(&row[*column]).is_some_and(|number| accepts(number.total_cmp(with)))
+            Condition::Compares { column, with, accepts, of } => {
+                of.is_none_or(|of| of.is_of(row))
+                    && number(&row[*column]).is_some_and(|number| accepts(number.total_cmp(with)))
             }
         }
     }
@@ -566,6 +603,30 @@ mod tests {
         assert_eq!(filtered("share!=50"), ["operator<<", "write"]);
         assert_eq!(filtered("owned=yes"), ["Run", "step<int>"]);
         assert_eq!(filtered("owned!=true"), ["operator<<", "write"]);
+    }
+
+    #[test]
+    fn in_a_column_of_several_units_an_amount_is_compared_with_rows_of_its_kind() {
+        let filtered = |filter: &str| {
+            let columns = vec![
+                Column::new("metric", Kind::Text, "", ""),
+                Column::new("unit", Kind::Text, "", ""),
+                Column::new("before", Kind::InRowUnit, "", ""),
+            ];
+            let mut table = Table::new("compare_runs", "", columns);
+            for (metric, unit, before) in
+                [("p50", "ns/step", 4e6), ("p99", "ns/step", 12e6), ("rss", "bytes", 5e7), ("rtf", "", 0.9)]
+            {
+                table.push(vec![metric.into(), unit.into(), before.into()]);
+            }
+            Selection { filters: vec![filter.into()], ..Selection::default() }.apply(&mut table)?;
+            Ok::<_, SelectionError>(table.rows.iter().map(|row| as_text(&row[0])).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(filtered("before>10ms").unwrap(), "p99");
+        assert_eq!(filtered("before<10ms").unwrap(), "p50", "neither a size nor a factor");
+        assert_eq!(filtered("before>=1MB").unwrap(), "rss");
+        assert_eq!(filtered("before<1e7").unwrap(), "p50 rtf", "the values as they are");
+        assert!(filtered("before>much").is_err());
     }
 
     #[test]

@@ -8,13 +8,18 @@
 //! | `owned` | index of the column that says whose a row is, or null |
 //! | `values` | for each column, every row's value: a number, a text, true, false or null; of a long text its short form and itself |
 //! | `shown` | for each column of numbers, every row's text as `number` or `number|unit`; for others null |
+//! | `ends` | for each column of estimates, every row's interval as text, and both ends as numbers; for others null |
+//! | `tones` | for each column of verdicts, the class of each word; for others null |
+//!
+//! Columns are those of the [reading](crate::reading) of the table: an estimate and its interval are one.
 
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Kind, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::quantity::{Quantity, head_unit, number, quantity};
+use crate::quantity::{Quantity, head_unit, number};
+use crate::reading::{Cell, Part, Reading, Tone, unit_column};
 use crate::shorten::shorten;
 use crate::visible::visible;
 
@@ -36,11 +41,12 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
         html.push_str("<p class=\"none\">No rows.</p>\n");
     } else {
         append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
-        let columns = Shown::columns(table);
+        let reading = Reading::of(table);
+        let columns = Shown::columns(table, &reading);
         push_head(&columns, html);
-        push_first_rows(table, &columns, html);
+        push_first_rows(table, &reading, &columns, html);
         html.push_str("</table></div>\n");
-        push_data(table, &columns, html);
+        push_data(table, &reading, &columns, html);
     }
     push_notes(&table.notes, html);
     push_meanings(&table.columns, html);
@@ -49,16 +55,19 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
 
 /// Appends a table's rows as groups of figures, and names those that are not known.
 pub(super) fn push_figures(table: &Table, html: &mut String) {
+    let reading = Reading::of(table);
     for row in &table.rows {
-        let figures = || row.iter().zip(&table.columns);
+        let known = |part: &&Part| row[part.column] != Value::Missing;
         html.push_str("<dl class=\"figures\">\n");
-        for (value, column) in figures().filter(|(value, _)| **value != Value::Missing) {
-            push_figure(value, column, html);
+        for part in reading.parts.iter().filter(known) {
+            push_figure(&row[part.column], &table.columns[part.column], &reading.cell(row, *part), html);
         }
         html.push_str("</dl>\n");
-        let unknown: Vec<String> = figures()
-            .filter(|(value, _)| **value == Value::Missing)
-            .map(|(_, column)| in_words(&column.name))
+        let unknown: Vec<String> = reading
+            .parts
+            .iter()
+            .filter(|part| !known(part))
+            .map(|part| in_words(&table.columns[part.column].name))
             .collect();
         if !unknown.is_empty() {
             append!(*html, "<p class=\"note\">Not known: {}.</p>\n", markup(&unknown.join(", ")));
@@ -70,13 +79,14 @@ pub(super) fn push_figures(table: &Table, html: &mut String) {
     push_notes(&table.notes, html);
 }
 
-fn push_figure(value: &Value, column: &Column, html: &mut String) {
+fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
     let (class, shown) = match value {
-        Value::Text(text) => (" class=\"words\"", breakable(text)),
-        value => ("", shown_figure(&quantity(value, column.kind), column)),
+        Value::Text(_) => (" class=\"words\"", breakable(&cell.quantity.number)),
+        _ => ("", shown_figure(&cell.quantity, column)),
     };
+    let ends = cell.ends.as_ref().map_or(String::new(), |ends| format!(" <small>{}</small>", markup(ends)));
     let (doc, name) = (markup(&column.doc), in_words(&column.name));
-    append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}</dd></div>\n", markup(&name));
+    append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}{ends}</dd></div>\n", markup(&name));
 }
 
 /// The unit of a column's head, unless it only repeats the name (`steps`, in steps).
@@ -107,10 +117,12 @@ pub(super) fn push_notes(notes: &[String], html: &mut String) {
 
 fn push_head(columns: &[Shown<'_>], html: &mut String) {
     html.push_str("<thead><tr>");
-    for Shown { column, class, .. } in columns {
+    for Shown { column, class, part, .. } in columns {
+        // The interval is a cell of its own, so that both line up.
+        let span = if part.ends.is_some() { " colspan=\"2\"" } else { "" };
         append!(
             *html,
-            "<th scope=\"col\" class=\"{class}\" data-name=\"{}\" title=\"{}\">{}",
+            "<th scope=\"col\" class=\"{class}\"{span} data-name=\"{}\" title=\"{}\">{}",
             markup(&column.name),
             markup(&column.doc),
             markup(&in_words(&column.name))
@@ -124,14 +136,14 @@ fn push_head(columns: &[Shown<'_>], html: &mut String) {
     html.push_str("</tr></thead>\n");
 }
 
-fn push_first_rows(table: &Table, columns: &[Shown<'_>], html: &mut String) {
+fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: &mut String) {
     let owned = owned_column(table);
     html.push_str("<tbody>\n");
     for row in table.rows.iter().take(ROWS_SHOWN) {
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         html.push_str(if is_owned { "<tr class=\"mine\">" } else { "<tr>" });
-        for (value, column) in row.iter().zip(columns) {
-            push_cell(value, column, html);
+        for column in columns {
+            push_cell(&row[column.part.column], &reading.cell(row, column.part), column, html);
         }
         html.push_str("</tr>\n");
     }
@@ -139,27 +151,33 @@ fn push_first_rows(table: &Table, columns: &[Shown<'_>], html: &mut String) {
 }
 
 /// A cell as the script makes it too.
-fn push_cell(value: &Value, column: &Shown<'_>, html: &mut String) {
+fn push_cell(value: &Value, cell: &Cell, column: &Shown<'_>, html: &mut String) {
     let class = column.class;
     match value {
-        Value::Text(text) => match short_form(text) {
-            Some(short) => append!(
+        Value::Text(text) => match (Tone::of(column.column, value), short_form(text)) {
+            (Some(tone), _) => {
+                append!(*html, "<td class=\"{class} {}\">{}</td>", tone.class(), markup(text));
+            }
+            (None, Some(short)) => append!(
                 *html,
                 "<td class=\"{class}\"><details><summary>{}</summary>{}</details></td>",
                 breakable(&short),
                 breakable(text)
             ),
-            None => append!(*html, "<td class=\"{class}\">{}</td>", breakable(text)),
+            (None, None) => append!(*html, "<td class=\"{class}\">{}</td>", breakable(&cell.quantity.number)),
         },
         Value::Bool(false) => append!(*html, "<td class=\"{class} off\">no</td>"),
         value => {
-            let Quantity { number, unit } = quantity(value, column.column.kind);
-            append!(*html, "<td class=\"{class}{}\">{}", heat::class_of(value, column.largest), markup(&number));
+            let Quantity { number, unit } = &cell.quantity;
+            append!(*html, "<td class=\"{class}{}\">{}", heat::class_of(value, column.largest), markup(number));
             if column.class == WITH_UNITS {
                 append!(*html, " <i>{unit}</i>");
             }
             html.push_str("</td>");
         }
+    }
+    if column.part.ends.is_some() {
+        append!(*html, "<td class=\"ends\">{}</td>", cell.ends.as_deref().unwrap_or(""));
     }
 }
 
@@ -184,6 +202,7 @@ const WITH_UNITS: &str = "num unit";
 
 /// A column, and how its cells are shown.
 struct Shown<'a> {
+    part: Part,
     column: &'a Column,
     class: &'static str,
     /// The share with the longest bar.
@@ -191,9 +210,8 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn columns(table: &'a Table) -> Vec<Self> {
-        let of_column = |(index, column)| Self::of(column, table.rows.iter().map(move |row| &row[index]));
-        let mut columns: Vec<Self> = table.columns.iter().enumerate().map(of_column).collect();
+    fn columns(table: &'a Table, reading: &Reading<'_>) -> Vec<Self> {
+        let mut columns: Vec<Self> = reading.parts.iter().map(|&part| Self::of(part, table, reading)).collect();
         // What rows are about is told by the first column of text.
         if let Some(name) = columns.iter_mut().find(|shown| shown.column.kind == Kind::Text) {
             name.class = "text name";
@@ -201,16 +219,19 @@ impl<'a> Shown<'a> {
         columns
     }
 
-    fn of(column: &'a Column, mut values: impl Iterator<Item = &'a Value> + Clone) -> Self {
-        let largest = heat::largest_share(column, values.clone());
+    fn of(part: Part, table: &'a Table, reading: &Reading<'_>) -> Self {
+        let column = &table.columns[part.column];
+        let largest = heat::largest_share(column, table.rows.iter().map(|row| &row[part.column]));
+        let has_unit = |row: &Row| !reading.cell(row, part).quantity.unit.is_empty();
         let class = match column.kind {
+            Kind::Text if unit_column(table) == Some(part.column) => "text of",
             Kind::Text => "text",
             Kind::Flag => "flag",
             Kind::Percent => "num share",
-            kind if values.any(|value| !quantity(value, kind).unit.is_empty()) => WITH_UNITS,
+            _ if table.rows.iter().any(has_unit) => WITH_UNITS,
             _ => "num",
         };
-        Self { column, class, largest }
+        Self { part, column, class, largest }
     }
 }
 
@@ -230,51 +251,78 @@ fn owned_column(table: &Table) -> Option<usize> {
     table.column("owned").filter(|&owned| table.columns[owned].kind == Kind::Flag)
 }
 
-fn push_data(table: &Table, columns: &[Shown<'_>], html: &mut String) {
-    html.push_str("<script type=\"application/json\" class=\"table-data\">{\"columns\":[");
-    for (index, Shown { column, class, largest }) in columns.iter().enumerate() {
+fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: &mut String) {
+    html.push_str("<script type=\"application/json\" class=\"table-data\">{\"columns\":");
+    push_list(columns, html, |Shown { column, class, largest, .. }, html| {
         let largest = largest.map_or("null".to_owned(), |largest| largest.to_string());
-        append!(
-            *html,
-            "{}{{\"kind\":\"{}\",\"class\":\"{class}\",\"largest\":{largest}}}",
-            if index == 0 { "" } else { "," },
-            name_of_kind(column.kind)
-        );
-    }
-    let owned = owned_column(table).map_or("null".to_owned(), |owned| owned.to_string());
-    append!(*html, "],\"owned\":{owned},\"values\":[");
-    for index in 0..table.columns.len() {
-        html.push_str(if index == 0 { "[" } else { ",[" });
-        push_list(table.rows.iter().map(|row| &row[index]), html, push_value);
-        html.push(']');
-    }
-    html.push_str("],\"shown\":[");
-    for (index, column) in table.columns.iter().enumerate() {
-        html.push_str(if index == 0 { "" } else { "," });
-        if matches!(column.kind, Kind::Text | Kind::Flag) {
-            html.push_str("null");
-            continue;
-        }
-        html.push('[');
-        push_list(table.rows.iter().map(|row| &row[index]), html, |value, html| push_shown(value, column, html));
-        html.push(']');
-    }
-    html.push_str("]}</script>\n");
+        let kind = name_of_kind(column.kind);
+        append!(*html, "{{\"kind\":\"{kind}\",\"class\":\"{class}\",\"largest\":{largest}}}");
+    });
+    let owned = owned_column(table)
+        .and_then(|owned| reading.parts.iter().position(|part| part.column == owned))
+        .map_or("null".to_owned(), |owned| owned.to_string());
+    append!(*html, ",\"owned\":{owned},\"values\":");
+    push_list(columns, html, |shown, html| {
+        push_list(&table.rows, html, |row, html| push_value(shown, row, reading, html));
+    });
+    html.push_str(",\"shown\":");
+    push_list(columns, html, |shown, html| match shown.column.kind {
+        Kind::Text | Kind::Flag => html.push_str("null"),
+        _ => push_list(&table.rows, html, |row, html| {
+            push_shown(&row[shown.part.column], &reading.cell(row, shown.part), html);
+        }),
+    });
+    html.push_str(",\"ends\":");
+    push_list(columns, html, |shown, html| match shown.part.ends {
+        None => html.push_str("null"),
+        Some(ends) => push_list(&table.rows, html, |row, html| {
+            append!(*html, "[\"{}\"", reading.cell(row, shown.part).ends.unwrap_or_default());
+            for end in ends {
+                match number(&row[end]) {
+                    Some(end) => append!(*html, ",{end}"),
+                    None => html.push_str(",null"),
+                }
+            }
+            html.push(']');
+        }),
+    });
+    html.push_str(",\"tones\":");
+    push_list(columns, html, |shown, html| push_tones(shown, table, html));
+    html.push_str("}</script>\n");
 }
 
-fn push_list<'a>(
-    values: impl Iterator<Item = &'a Value>,
-    html: &mut String,
-    mut push: impl FnMut(&Value, &mut String),
-) {
-    for (index, value) in values.enumerate() {
+/// The classes of the words that occur as verdicts.
+fn push_tones(shown: &Shown<'_>, table: &Table, html: &mut String) {
+    let mut tones = std::collections::BTreeMap::new();
+    for value in table.rows.iter().map(|row| &row[shown.part.column]) {
+        if let (Value::Text(text), Some(tone)) = (value, Tone::of(shown.column, value)) {
+            tones.insert(text, tone.class());
+        }
+    }
+    if tones.is_empty() {
+        html.push_str("null");
+        return;
+    }
+    for (index, (text, class)) in tones.into_iter().enumerate() {
+        html.push(if index == 0 { '{' } else { ',' });
+        push_json_string(text, html);
+        append!(*html, ":\"{class}\"");
+    }
+    html.push('}');
+}
+
+/// Appends a JSON array.
+fn push_list<T>(values: impl IntoIterator<Item = T>, html: &mut String, mut push: impl FnMut(T, &mut String)) {
+    html.push('[');
+    for (index, value) in values.into_iter().enumerate() {
         html.push_str(if index == 0 { "" } else { "," });
         push(value, html);
     }
+    html.push(']');
 }
 
-fn push_value(value: &Value, html: &mut String) {
-    match value {
+fn push_value(shown: &Shown<'_>, row: &Row, reading: &Reading<'_>, html: &mut String) {
+    match &row[shown.part.column] {
         Value::Text(text) => match short_form(text) {
             Some(short) => {
                 html.push('[');
@@ -283,7 +331,7 @@ fn push_value(value: &Value, html: &mut String) {
                 push_json_string(text, html);
                 html.push(']');
             }
-            None => push_json_string(text, html),
+            None => push_json_string(&reading.cell(row, shown.part).quantity.number, html),
         },
         Value::Bool(yes) => append!(*html, "{yes}"),
         Value::Int(integer) => append!(*html, "{integer}"),
@@ -292,13 +340,13 @@ fn push_value(value: &Value, html: &mut String) {
     }
 }
 
-fn push_shown(value: &Value, column: &Column, html: &mut String) {
+fn push_shown(value: &Value, cell: &Cell, html: &mut String) {
     if number(value).is_none() {
         html.push_str("\"\"");
         return;
     }
-    let Quantity { number, unit } = quantity(value, column.kind);
-    match unit {
+    let Quantity { number, unit } = &cell.quantity;
+    match *unit {
         "" => append!(*html, "\"{number}\""),
         unit => append!(*html, "\"{number}|{unit}\""),
     }
@@ -377,6 +425,48 @@ mod tests {
         assert_eq!(data["shown"], serde_json::json!([null, null, ["106,752|d", ""], ["40.50", ""]]));
         assert_eq!(data["columns"][3], serde_json::json!({"kind": "percent", "class": "num share", "largest": 40.5}));
         assert_eq!(data["owned"], 1);
+    }
+
+    /// ```text
+    /// metric  unit     before  ratio [low, high]  verdict
+    /// p99     ns/step  4.2e6   0.512 [0.48, 0.55] changed
+    /// rss     bytes    2048    –                  cannot tell
+    /// ```
+    fn comparison() -> Table {
+        let column = |name: &str, kind| Column::new(name, kind, "", "");
+        let mut columns = vec![column("metric", Kind::Text), column("unit", Kind::Text)];
+        columns.push(column("before", Kind::InRowUnit));
+        columns.extend(["ratio", "ratio_low", "ratio_high"].map(|name| column(name, Kind::Number)));
+        columns.push(column("verdict", Kind::Text));
+        let mut table = Table::new("compare_runs", "Whole runs", columns);
+        let ratio = [0.512, 0.48, 0.55].map(Value::from);
+        let row = |metric: &str, unit: &str, before: f64, ratio: [Value; 3], verdict: &str| {
+            let [metric, unit, verdict] = [metric, unit, verdict].map(Value::from);
+            [metric, unit, before.into()].into_iter().chain(ratio).chain([verdict]).collect()
+        };
+        table.push(row("p99", "ns/step", 4.2e6, ratio, "changed"));
+        table.push(row("rss", "bytes", 2048.0, [Value::Missing, Value::Missing, Value::Missing], "cannot tell"));
+        table
+    }
+
+    #[test]
+    fn an_estimate_has_a_cell_for_its_interval_and_a_verdict_a_tone() {
+        let html = html_of(&comparison());
+        assert!(html.contains("<th scope=\"col\" class=\"num\" colspan=\"2\" data-name=\"ratio\""), "{html}");
+        assert!(!html.contains("data-name=\"ratio_low\""));
+        assert!(html.contains(
+            "<td class=\"text of\">/step</td><td class=\"num unit\">4.20 <i>ms</i></td><td class=\"num\">0.51</td>\
+             <td class=\"ends\">[0.48, 0.55]</td><td class=\"text strong\">changed</td></tr>"
+        ));
+        assert!(
+            html.contains("<td class=\"num\">–</td><td class=\"ends\"></td><td class=\"text faint\">cannot tell</td>")
+        );
+        let data = data_of(&html);
+        assert_eq!(data["columns"].as_array().unwrap().len(), 5);
+        assert_eq!(data["values"][2], serde_json::json!([4_200_000, 2048]), "exact");
+        let ends = serde_json::json!([null, null, null, [["[0.48, 0.55]", 0.48, 0.55], ["", null, null]], null]);
+        assert_eq!(data["ends"], ends);
+        assert_eq!(data["tones"][4], serde_json::json!({"changed": "strong", "cannot tell": "faint"}));
     }
 
     #[test]
