@@ -12,14 +12,13 @@
 //! together.
 //!
 //! # Interval
-//! BCa (bias-corrected and accelerated; Efron, *Better Bootstrap Confidence Intervals*, 1987), which corrects for the skew
-//! that costs have: percentiles of the resampled numbers, shifted by the bias `z0` and the acceleration `a`, which
-//! comes from leaving out one block at a time. Where every resample gives the same number the interval is that number.
+//! [BCa](crate::bca), with the acceleration from leaving out one block at a time. Where every resample gives the same number
+//! the interval is that number.
 //!
 //! The generator is seeded, so that equal input has equal intervals.
 
+use crate::bca;
 use crate::interval::Estimate;
-use crate::normal;
 use crate::random::SplitMix64;
 
 /// Resamples taken unless told. Their scatter moves the end of a 95 % interval by about 3 % of its width.
@@ -140,7 +139,7 @@ impl BlockBootstrap {
             .collect();
         resampled.sort_unstable_by(f64::total_cmp);
         let acceleration = self.acceleration(&sums);
-        let (low, high) = bca(&resampled, value, acceleration, confidence).unwrap_or((value, value));
+        let (low, high) = bca::interval(&resampled, value, acceleration, confidence).unwrap_or((value, value));
         Some(Estimate { value, low, high })
     }
 
@@ -174,10 +173,7 @@ impl BlockBootstrap {
                 (left[0] > 0.0 && left[1] > 0.0).then(|| part(0) / left[0] - part(1) / left[1])
             })
             .collect();
-        let mean = without.iter().sum::<f64>() / without.len().max(1) as f64;
-        let moment = |power: i32| without.iter().map(|value| (mean - value).powi(power)).sum::<f64>();
-        let spread = moment(2).powf(1.5);
-        if spread > 0.0 { moment(3) / (6.0 * spread) } else { 0.0 }
+        bca::acceleration(&[&without])
     }
 }
 
@@ -185,26 +181,6 @@ impl BlockBootstrap {
 fn block_length(observations: usize) -> usize {
     let rule = (observations as f64).cbrt().ceil() as usize;
     rule.max(observations.div_ceil(MOST_BLOCKS)).clamp(1, observations.max(1))
-}
-
-/// The interval from ordered resampled numbers; `None` if there are none or all are equal.
-fn bca(resampled: &[f64], value: f64, acceleration: f64, confidence: f64) -> Option<(f64, f64)> {
-    let (first, last) = (resampled.first()?, resampled.last()?);
-    if first == last {
-        return None;
-    }
-    let below = resampled.partition_point(|one| *one < value) as f64;
-    let up_to = resampled.partition_point(|one| *one <= value) as f64;
-    // Half of those that are equal; never all or none, of which the quantile is infinite.
-    let of = resampled.len() as f64;
-    let bias = normal::quantile((f64::midpoint(below, up_to) / of).clamp(0.5 / of, 1.0 - 0.5 / of));
-    let end = |probability: f64| {
-        let z = bias + normal::quantile(probability);
-        let shifted = normal::cumulative(bias + z / (1.0 - acceleration * z).max(f64::MIN_POSITIVE));
-        resampled[((shifted * of) as usize).min(resampled.len() - 1)]
-    };
-    let (low, high) = (end(0.5 - confidence / 2.0), end(0.5 + confidence / 2.0));
-    Some((low.min(value), high.max(value)))
 }
 
 #[cfg(test)]

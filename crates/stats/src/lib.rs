@@ -12,20 +12,35 @@
 //! | module | knows |
 //! |---|---|
 //! | [`distribution`] | the values of one quantity: percentiles, mean |
+//! | [`hierarchical`] | what changed between two sides of several runs each, resampling runs, then blocks of steps within |
+//! | [`permutation`] | how often chance alone would set two sides of runs apart so far |
+//! | [`counts`] | what changed between two counts of samples, one run each |
+//! | [`multiple`] | adjusted p values of many comparisons at once |
+//! | [`power`] | which change would have been seen, and how many runs would tell |
 //! | [`bootstrap`] | how well a difference of two sets of steps is known, resampling blocks of consecutive ones |
+//! | [`bca`] | intervals from resampled numbers, corrected for bias and skew |
 //! | [`trend`] | the slope of a series, whatever a few outliers do |
 //! | [`interval`] | a number with a confidence interval |
-//! | [`normal`] | the standard normal distribution |
+//! | [`student`] | Student's t distribution, with the normal one as its limit |
 //! | [`random`] | a seeded generator |
 
+pub mod bca;
 pub mod bootstrap;
+pub mod counts;
 pub mod distribution;
+pub mod hierarchical;
 pub mod interval;
-pub mod normal;
+pub mod multiple;
+pub mod permutation;
+pub mod power;
 pub mod random;
+pub mod student;
 pub mod trend;
 
 pub use bootstrap::BlockBootstrap;
 pub use distribution::Distribution;
+pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;
+pub use multiple::benjamini_hochberg;
+pub use permutation::Permutations;
 pub use random::SplitMix64;

@@ -9,8 +9,9 @@
 //! too many, so that a long series is cut into at most [`BLOCKS`] blocks of consecutive points, and each block is one
 //! point: its median, at its middle.
 
+use statrs::distribution::{ContinuousCDF, Normal};
+
 use crate::interval::Estimate;
-use crate::normal;
 
 /// A series has at most so many points after it was cut into blocks.
 pub const BLOCKS: usize = 200;
@@ -35,7 +36,7 @@ pub fn theil_sen(points: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     }
     slopes.sort_unstable_by(f64::total_cmp);
     let n = points.len() as f64;
-    let z = normal::quantile(0.5 + confidence / 2.0);
+    let z = Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
     let spread = z * (n * (n - 1.0) * (2.0 * n + 5.0) / 18.0).sqrt();
     let of = slopes.len() as f64;
     let last = slopes.len() - 1;

@@ -1,0 +1,331 @@
+//! [`HierarchicalBootstrap`]: what changed between two sides that were each measured in several runs.
+//!
+//! A run tells less than its many steps suggest: where its memory came to lie, how warm the machine was and what else
+//! ran are drawn once for all of its steps (Mytkowicz et al., *Producing Wrong Data Without Doing Anything Obviously
+//! Wrong!*, ASPLOS 2009; Kalibera and Jones, *Rigorous Benchmarking in Reasonable Time*, ISMM 2013). So runs are the unit: a
+//! side's value is the mean of its runs' means, and how well it is known comes from how the runs differ. Blocks of
+//! consecutive steps within the runs say how much of that difference is noise of the steps alone.
+//!
+//! # Variance
+//! Of a side with R runs of means `m_i`, whose blocks have the residuals `e_ij` (b_i of them):
+//!
+//! - between runs, `B = sum (m_i - m)^2 / (R - 1)`: expected to be the variance of runs *and* that of the noise within;
+//! - within runs, `W = 1/R sum w_i` with `w_i = sum_j e_ij^2 / (b_i (b_i - 1))`: the part that comes from noise within.
+//!
+//! The variance of the side's value is `V = max(B, W) / R`: W is contained in B, and never counted twice; where few runs
+//! happen to lie closer together than their own noise allows, it is the noise that counts. One run alone has `V = w_1`,
+//! and one run without blocks (or with one) is known not at all: the interval is infinite and p is 1.
+//!
+//! # Bootstrap
+//! Runs are drawn with replacement, then blocks within each drawn run. Drawn as they are, that would count the noise
+//! within twice and miss a part `1/R` of the rest, so that the runs' means are first moved towards (or away from) the
+//! side's, `m + k (m_i - m)` with `k^2 = max(0, B - W) / (sum (m_i - m)^2 / R)`, and residuals are stretched by
+//! `sqrt(b / (b - 1))` (Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 3.8). The variance
+//! of the resampled values is then V exactly.
+//!
+//! # Interval
+//! [BCa](crate::bca), the acceleration from leaving out a run (of a side of one run, a block). Few runs do not show how
+//! widely runs scatter: the interval's ends are therefore moved outward by `t / z`, the quantile of Student's t over the
+//! normal one (after Hesterberg, *What Teachers Should Know about the Bootstrap*, 2014, section 5.3, who widens the levels
+//! instead; but of four runs no resample lies as far out as these levels ask). Degrees of freedom are Satterthwaite's:
+//! `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)` with `f = R - 1`, or where the noise within counts
+//! `f = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))`. The ratio's interval is made of logarithms in the same way.
+//!
+//! # p
+//! The two-sided tail of Student's t at `(after - before) / sqrt(V_1 + V_2)` with these degrees of freedom (Welch, 1947).
+//! It supposes that the means of runs are about normal; see [`crate::permutation`] for the test that does not.
+
+use crate::bca;
+use crate::interval::Estimate;
+use crate::random::SplitMix64;
+use crate::student;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// Resamples to take unless told otherwise: the ends of a 95 % interval then scatter by about 2 % of its width.
+pub const REPLICATES: usize = 2_000;
+
+/// Means that differ by no more than this part of them are equal.
+const ROUNDING: f64 = 1e-12;
+
+/// What one run says of a number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The run's mean.
+    pub mean: f64,
+    /// Deviations of the run's consecutive blocks of steps from it, in the same unit; their sum is zero. Empty if only
+    /// the mean is known (as of a percentile).
+    pub residuals: Vec<f64>,
+}
+
+/// How far runs of one side differ, as variances of one run's mean.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Number of runs.
+    pub runs: usize,
+    /// Variance of the runs' true means, `max(0, B - W)`; 0 of one run, where it is not known.
+    pub between: f64,
+    /// Variance that the noise within a run gives its mean, `W`; 0 where there are no blocks.
+    pub within: f64,
+}
+
+/// A number before and after, and how well its change is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// Mean of the runs before.
+    pub before: f64,
+    /// Mean of the runs after.
+    pub after: f64,
+    /// `after - before`. Ends are infinite where a side is one run without blocks.
+    pub difference: Estimate,
+    /// `after / before`; `None` unless both are positive. An end may be 0 or infinite, where some runs have nothing.
+    pub ratio: Option<Estimate>,
+    /// Standard error of the difference, `sqrt(V_1 + V_2)`; infinite where a side is not known.
+    pub standard_error: f64,
+    /// Standard error of the ratio's natural logarithm, `sqrt(V_1 / before^2 + V_2 / after^2)`; `None` as the ratio.
+    pub log_ratio_standard_error: Option<f64>,
+    /// Of both standard errors, after Satterthwaite; at least 1.
+    pub degrees_of_freedom: f64,
+    /// Two-sided tail of Student's t of the difference: 1 of equal values, 0 of different ones that never vary.
+    pub p: f64,
+    /// How the runs before differ.
+    pub spread_before: Spread,
+    /// How the runs after differ.
+    pub spread_after: Spread,
+}
+
+/// Resamples of two sides of runs, drawn once and used for many numbers, so that these are comparable.
+#[derive(Debug, Clone)]
+pub struct HierarchicalBootstrap {
+    before: Draws,
+    after: Draws,
+}
+
+impl HierarchicalBootstrap {
+    /// Draws resamples of two sides, each given as the numbers of blocks of its runs (0 of runs without).
+    ///
+    /// # Panics
+    /// If a run has more than 65,536 blocks.
+    pub fn new(before: &[usize], after: &[usize], replicates: usize, seed: u64) -> Self {
+        let mut random = SplitMix64::new(seed);
+        Self { before: Draws::new(before, replicates, &mut random), after: Draws::new(after, replicates, &mut random) }
+    }
+
+    /// The change of a number between two sides, with intervals of `confidence` (e.g. 0.95); `None` if a side has no
+    /// runs or a value is not finite.
+    ///
+    /// # Panics
+    /// If a side has another number of runs than was drawn for, or a run another number of blocks (none at all is fine).
+    pub fn change(&self, before: &[Run], after: &[Run], confidence: f64) -> Option<Change> {
+        let (first, second) = (Side::new(before)?, Side::new(after)?);
+        let standard_error = (first.variance + second.variance).sqrt();
+        let (resampled_before, resampled_after) =
+            (self.before.values(before, &first), self.after.values(after, &second));
+        let value = apart(first.value, second.value);
+        let degrees = satterthwaite([(first.variance, first.degrees), (second.variance, second.degrees)]);
+        let stretch =
+            student::quantile(0.5 + confidence / 2.0, degrees) / Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
+        let differences = resampled_before.iter().zip(&resampled_after).map(|(before, after)| after - before);
+        let (without_before, without_after) = (left_out(before), left_out(after));
+        let negated: Vec<f64> = without_before.iter().map(|value| -value).collect();
+        let acceleration = bca::acceleration(&[&negated, &without_after]);
+        let difference = if standard_error.is_finite() {
+            interval(differences.collect(), value, acceleration, confidence, stretch)
+        } else {
+            Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY }
+        };
+        let positive = first.value > 0.0 && second.value > 0.0;
+        let ratio = positive.then(|| {
+            let value = (second.value / first.value).ln();
+            if !standard_error.is_finite() {
+                return Estimate { value: value.exp(), low: 0.0, high: f64::INFINITY };
+            }
+            let logarithms = resampled_before.iter().zip(&resampled_after).map(|(b, a)| log_ratio(*b, *a, value));
+            let relative =
+                |values: &[f64], of: f64, sign: f64| -> Vec<f64> { values.iter().map(|v| sign * v / of).collect() };
+            let acceleration = bca::acceleration(&[
+                &relative(&without_before, first.value, -1.0),
+                &relative(&without_after, second.value, 1.0),
+            ]);
+            let log = interval(logarithms.collect(), value, acceleration, confidence, stretch);
+            Estimate { value: second.value / first.value, low: log.low.exp(), high: log.high.exp() }
+        });
+        let relative = first.variance / first.value.powi(2) + second.variance / second.value.powi(2);
+        Some(Change {
+            before: first.value,
+            after: second.value,
+            difference,
+            ratio,
+            standard_error,
+            log_ratio_standard_error: positive.then(|| relative.sqrt()),
+            degrees_of_freedom: degrees,
+            p: p_value(value, standard_error, degrees),
+            spread_before: first.spread,
+            spread_after: second.spread,
+        })
+    }
+}
+
+/// The difference of two values; 0 if it is no more than what adding up numbers in another order may cause.
+fn apart(before: f64, after: f64) -> f64 {
+    let difference = after - before;
+    if difference.abs() <= ROUNDING * before.abs().max(after.abs()) { 0.0 } else { difference }
+}
+
+fn p_value(value: f64, standard_error: f64, degrees: f64) -> f64 {
+    if value == 0.0 {
+        return 1.0;
+    }
+    student::two_sided(value / standard_error, degrees)
+}
+
+/// The logarithm of the ratio of resampled values; where nothing is left of both, that of the data.
+fn log_ratio(before: f64, after: f64, otherwise: f64) -> f64 {
+    match (before > 0.0, after > 0.0) {
+        (true, true) => (after / before).ln(),
+        (true, false) => f64::NEG_INFINITY,
+        (false, true) => f64::INFINITY,
+        (false, false) => otherwise,
+    }
+}
+
+/// The BCa interval, its ends moved outward from the value by a factor.
+fn interval(mut resampled: Vec<f64>, value: f64, acceleration: f64, confidence: f64, stretch: f64) -> Estimate {
+    resampled.sort_unstable_by(f64::total_cmp);
+    let Some((low, high)) = bca::interval(&resampled, value, acceleration, confidence) else {
+        return Estimate { value, low: value, high: value };
+    };
+    Estimate { value, low: value - (value - low) * stretch, high: value + (high - value) * stretch }
+}
+
+/// What the side's value is without each of its runs, or without each block where there is one run.
+fn left_out(runs: &[Run]) -> Vec<f64> {
+    let without = |values: &mut dyn Iterator<Item = f64>, sum: f64, n: usize| -> Vec<f64> {
+        values.map(|value| (sum - value) / (n - 1) as f64).collect()
+    };
+    match runs {
+        [run] if run.residuals.len() < 2 => Vec::new(),
+        [run] => {
+            let n = run.residuals.len();
+            let sum = run.mean * n as f64 + run.residuals.iter().sum::<f64>();
+            without(&mut run.residuals.iter().map(|residual| run.mean + residual), sum, n)
+        }
+        runs => without(&mut runs.iter().map(|run| run.mean), runs.iter().map(|run| run.mean).sum(), runs.len()),
+    }
+}
+
+/// Satterthwaite's degrees of freedom of a sum of variances, (variance, degrees) each.
+fn satterthwaite(parts: [(f64, f64); 2]) -> f64 {
+    let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let spread: f64 = parts.iter().map(|(variance, degrees)| (variance / sum).powi(2) / degrees).sum();
+    // Nothing varies, or a side is not known: degrees do not matter.
+    if sum > 0.0 && sum.is_finite() { (1.0 / spread).max(1.0) } else { 1.0 }
+}
+
+/// What the runs of one side say.
+struct Side {
+    value: f64,
+    /// Of the value.
+    variance: f64,
+    degrees: f64,
+    /// Factor k of the runs' deviations from the value.
+    shrinkage: f64,
+    spread: Spread,
+}
+
+impl Side {
+    fn new(runs: &[Run]) -> Option<Self> {
+        let finite = |run: &Run| run.mean.is_finite() && run.residuals.iter().all(|residual| residual.is_finite());
+        if runs.is_empty() || !runs.iter().all(finite) {
+            return None;
+        }
+        let count = runs.len() as f64;
+        let value = runs.iter().map(|run| run.mean).sum::<f64>() / count;
+        let noises: Vec<(f64, f64)> = runs.iter().filter_map(noise).collect();
+        let within = noises.iter().map(|(noise, _)| noise).sum::<f64>() / count;
+        let noise_degrees =
+            (within * count).powi(2) / noises.iter().map(|(noise, degrees)| noise * noise / degrees).sum::<f64>();
+        if runs.len() == 1 {
+            let known = !noises.is_empty();
+            return Some(Self {
+                value,
+                variance: if known { within } else { f64::INFINITY },
+                degrees: if within > 0.0 { noise_degrees } else { 1.0 },
+                shrinkage: 0.0,
+                spread: Spread { runs: 1, between: 0.0, within },
+            });
+        }
+        let squares: f64 = runs.iter().map(|run| (run.mean - value).powi(2)).sum();
+        let between = squares / (count - 1.0);
+        let excess = (between - within).max(0.0);
+        Some(Self {
+            value,
+            variance: between.max(within) / count,
+            degrees: if between >= within { count - 1.0 } else { noise_degrees.max(count - 1.0) },
+            shrinkage: if excess > 0.0 { (excess * count / squares).sqrt() } else { 0.0 },
+            spread: Spread { runs: runs.len(), between: excess, within },
+        })
+    }
+}
+
+/// Variance of a run's mean by the noise of its blocks, and its degrees of freedom; `None` of less than two blocks.
+fn noise(run: &Run) -> Option<(f64, f64)> {
+    let blocks = run.residuals.len() as f64;
+    let squares: f64 = run.residuals.iter().map(|residual| residual * residual).sum();
+    (blocks >= 2.0).then(|| (squares / (blocks * (blocks - 1.0)), blocks - 1.0))
+}
+
+/// Which runs and which of their blocks were drawn.
+#[derive(Debug, Clone)]
+struct Draws {
+    blocks: Vec<usize>,
+    /// As many runs as there are, for each replicate.
+    runs: Vec<u32>,
+    /// For each drawn run as many blocks as it has.
+    picks: Vec<u16>,
+}
+
+impl Draws {
+    fn new(blocks: &[usize], replicates: usize, random: &mut SplitMix64) -> Self {
+        assert!(blocks.iter().all(|blocks| *blocks <= 1 << 16), "a run has at most 65,536 blocks");
+        let mut draws = Self { blocks: blocks.to_vec(), runs: Vec::new(), picks: Vec::new() };
+        for _ in 0..replicates * blocks.len() {
+            let run = random.below(blocks.len());
+            draws.runs.push(run as u32);
+            draws.picks.extend((0..blocks[run]).map(|_| random.below(blocks[run]) as u16));
+        }
+        draws
+    }
+
+    /// The side's value in each resample.
+    fn values(&self, runs: &[Run], side: &Side) -> Vec<f64> {
+        assert_eq!(runs.len(), self.blocks.len(), "resamples were drawn for another number of runs");
+        let centres: Vec<f64> = runs.iter().map(|run| (run.mean - side.value) * side.shrinkage).collect();
+        let residuals: Vec<Vec<f64>> =
+            runs.iter().zip(&self.blocks).map(|(run, blocks)| stretched(run, *blocks)).collect();
+        let mut picks = self.picks.as_slice();
+        let sum = |drawn: &[u32]| {
+            drawn.iter().fold(0.0, |sum, run| {
+                let run = *run as usize;
+                let (own, rest) = picks.split_at(self.blocks[run]);
+                picks = rest;
+                let residuals = residuals[run].as_slice();
+                if residuals.is_empty() {
+                    return sum + centres[run];
+                }
+                sum + centres[run] + own.iter().map(|block| residuals[*block as usize]).sum::<f64>()
+            })
+        };
+        self.runs.chunks_exact(runs.len()).map(sum).map(|sum| side.value + sum / runs.len() as f64).collect()
+    }
+}
+
+/// A run's residuals as parts of its mean, stretched to the variance of the noise; empty if there are none.
+fn stretched(run: &Run, blocks: usize) -> Vec<f64> {
+    if run.residuals.len() < 2 {
+        return Vec::new();
+    }
+    assert_eq!(run.residuals.len(), blocks, "resamples were drawn for another number of blocks");
+    let count = blocks as f64;
+    let factor = (count / (count - 1.0)).sqrt() / count;
+    run.residuals.iter().map(|residual| residual * factor).collect()
+}
