@@ -196,7 +196,7 @@ impl Execution<'_, '_> {
     }
 
     fn label(&self, phase: Option<Phase>) -> Label {
-        let Trial { scenario, variant } = self.trial;
+        let Trial { scenario, variant, .. } = self.trial;
         Label { scenario: Some(scenario.name.clone()), variant: variant.clone(), phase }
     }
 

@@ -18,6 +18,7 @@
 //! ```
 
 mod decode;
+mod gate;
 mod problem;
 mod settings;
 mod trial;
@@ -32,10 +33,12 @@ use regex::Regex;
 use stepscope_analyze::Ownership;
 use stepscope_model::{Dimension, Phase};
 
+use crate::moved::Moved;
 use crate::step::StepFunction;
 
+pub use gate::{Allowed, CannotTell, Gate, Limit, Limited, Unit};
 pub use problem::{LabFileError, Problem};
-pub use trial::{Selection, SelectionError, Trial};
+pub use trial::{Pair, Pairs, Selection, SelectionError, Trial};
 
 /// The name a lab file has unless one is given.
 pub const FILE_NAME: &str = "stepscope.toml";
@@ -61,6 +64,12 @@ pub struct LabFile {
     pub scenarios: Vec<Scenario>,
     /// The variants, in the order of the file.
     pub variants: Vec<Variant>,
+    /// `[ab]`: how two variants are compared.
+    pub ab: AbSettings,
+    /// `[compare]`: how captures are compared.
+    pub compare: CompareSettings,
+    /// `[gate]`: what may change by how much. Each scenario has its own, in which this is merged.
+    pub gate: Gate,
 }
 
 /// A workload.
@@ -88,6 +97,8 @@ pub struct Scenario {
     pub stop: StopSettings,
     /// Which code is owned.
     pub owned: Ownership,
+    /// What may change by how much.
+    pub gate: Gate,
 }
 
 /// The event that ends the loading phase.
@@ -212,14 +223,64 @@ pub struct Variant {
     pub command: Option<Vec<String>>,
     /// Replaces the scenario's directory.
     pub cwd: Option<PathBuf>,
+    /// Replaces the first word of the scenario's command: another program with the same arguments.
+    pub program: Option<String>,
+    /// Folders that others stand in for, in every path that the scenario names.
+    pub folders: Moved,
+    /// The revision whose files it takes, built first.
+    pub source: Option<Source>,
     /// The scenarios it applies to; all unless given.
     pub scenarios: Option<Vec<String>>,
+}
+
+/// A revision of the repository that the lab file lies in, and how to build it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// What git is asked for: a branch, a tag, a commit.
+    pub revision: String,
+    /// Commands, run one after the other in the lab file's folder of a checkout of its own. Empty where nothing needs to
+    /// be built.
+    pub build: Vec<Vec<String>>,
+}
+
+/// `[ab]`: which variants are compared, and how often each is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbSettings {
+    /// The variant that is compared with.
+    pub baseline: Option<String>,
+    /// The variant that is to be judged.
+    pub candidate: Option<String>,
+    /// Runs of each variant of each scenario, at least 1.
+    pub runs: u32,
+    /// Rounds that are run before these, and not kept.
+    pub warm: u32,
+}
+
+impl Default for AbSettings {
+    fn default() -> Self {
+        Self { baseline: None, candidate: None, runs: 8, warm: 0 }
+    }
+}
+
+/// `[compare]`: when a difference is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompareSettings {
+    /// Ratios whose interval lies within 1 plus or minus so many percent are equivalent.
+    pub tolerance_percent: f64,
+}
+
+impl Default for CompareSettings {
+    fn default() -> Self {
+        Self { tolerance_percent: 5.0 }
+    }
 }
 
 impl Variant {
     /// Whether it changes nothing, and so only gives a name to the scenarios as they are written.
     pub fn changes_nothing(&self) -> bool {
-        self.env.is_empty() && self.command.is_none() && self.cwd.is_none()
+        let Self { name: _, env, command, cwd, program, folders, source, scenarios: _ } = self;
+        let unsaid = command.is_none() && cwd.is_none() && program.is_none() && source.is_none();
+        unsaid && env.is_empty() && folders.is_empty()
     }
 }
 

@@ -36,6 +36,7 @@
 //! What each module knows:
 //!
 //! - [`lab_file`]: what a lab file may say, its defaults, and how to say what is wrong in one;
+//! - [`moved`]: what takes the place of a scenario's files in another build folder or checkout;
 //! - [`run`]: the folder of a run, and running its trials one after the other;
 //! - [`execution`]: the life of one trial, from launch to captures;
 //! - [`ready`]: when a program is ready;
@@ -56,6 +57,7 @@ mod driver;
 pub mod event;
 pub mod execution;
 pub mod lab_file;
+pub mod moved;
 pub mod outcome;
 pub mod output;
 pub mod ready;

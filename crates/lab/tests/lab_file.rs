@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use stepscope_lab::lab_file::{
-    Driver, LabFile, LabFileError, Ready, RecordSettings, Selection, StepSource, StopSettings,
+    AbSettings, Allowed, CannotTell, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs, Ready, RecordSettings,
+    Selection, SelectionError, Source, StepSource, StopSettings, Unit,
 };
+use stepscope_lab::moved::Moved;
 use stepscope_model::{Dimension, Phase};
 
 const EVERY_KEY: &str = r#"
@@ -176,6 +178,127 @@ fn scenarios_and_variants_are_selected_by_name_or_pattern_in_the_order_of_the_fi
     assert_eq!(error(&["shapes*"], &["debug"]), nothing);
 }
 
+const COMPARING: &str = r#"
+[scenario.a]
+command = ["./build/sim", "build/a.sdf"]
+
+[scenario.b]
+command = ["./build/sim", "build/b.sdf"]
+gate = { step.p99 = "off", "step.mean" = "+1%", wall = "+1s", cannot_tell = "fail" }
+
+[variant.before]
+
+[variant.fix]
+program = "build-fix/sim"
+
+[variant.folder]
+folders = { "build" = "../build-fix" }
+
+[variant.main]
+revision = "main"
+build = ["cmake", "--build", "build"]
+scenarios = ["a"]
+
+[ab]
+baseline = "before"
+candidate = "fix"
+runs = 5
+warm = 1
+
+[compare]
+tolerance = "2.5%"
+
+[gate]
+cannot_tell = "pass"
+rtf = "-3%"
+step.p99 = "+5%"
+"rss.peak" = "+20MB"
+function."sim::Physics::*" = "+5%"
+thread = { "physics" = "+2ms" }
+"#;
+
+#[test]
+fn a_variant_may_have_another_program_another_folder_or_another_revision() {
+    let lab = parse(COMPARING);
+    let trials = lab.trials(&selection(&["a"], &[])).unwrap();
+    let commands: Vec<&[String]> = trials.iter().map(|trial| trial.scenario.command.as_slice()).collect();
+    assert_eq!(commands[0], ["/home/me/lab/./build/sim", "build/a.sdf"]);
+    assert_eq!(commands[1], ["/home/me/lab/build-fix/sim", "build/a.sdf"]);
+    assert_eq!(commands[2], ["/home/me/build-fix/sim", "/home/me/build-fix/a.sdf"]);
+    assert_eq!(commands[3], commands[0], "it is moved when its checkout is there");
+    let build = vec!["cmake".to_owned(), "--build".to_owned(), "build".to_owned()];
+    assert_eq!(trials[3].source, Some(Source { revision: "main".to_owned(), build: vec![build] }));
+    let moved = Moved::new([("/home/me/lab/build".into(), "/home/me/build-fix".into())]);
+    assert_eq!(lab.variants[2].folders, moved);
+    let several =
+        parse("scenario.a = { command = ['a'] }\nvariant.b = { revision = 'v1', build = [['a', ''], ['b']] }");
+    assert_eq!(several.variants[0].source.as_ref().unwrap().build, [vec!["a", ""], vec!["b"]]);
+}
+
+#[test]
+fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
+    let lab = parse(COMPARING);
+    let percent = |of, percent| Limit { of, allowed: Allowed::Percent(percent) };
+    let amount = |of, value, unit| Limit { of, allowed: Allowed::Amount { value, unit } };
+    let function = || percent(Limited::Function("sim::Physics::*".to_owned()), 5.0);
+    let thread = || amount(Limited::Thread("physics".to_owned()), 2e6, Unit::Nanoseconds);
+    let memory = || amount(Limited::Metric("rss.peak"), 20e6, Unit::Bytes);
+    let general = Gate {
+        limits: vec![
+            function(),
+            thread(),
+            percent(Limited::Metric("rtf"), 3.0),
+            percent(Limited::Metric("step.p99"), 5.0),
+            memory(),
+        ],
+        cannot_tell: CannotTell::Pass,
+    };
+    assert_eq!((&lab.gate, &lab.scenarios[0].gate), (&general, &general));
+    let of_b = Gate {
+        limits: vec![
+            function(),
+            thread(),
+            percent(Limited::Metric("rtf"), 3.0),
+            memory(),
+            percent(Limited::Metric("step.mean"), 1.0),
+            amount(Limited::Metric("wall"), 1e9, Unit::Nanoseconds),
+        ],
+        cannot_tell: CannotTell::Fail,
+    };
+    assert_eq!(lab.scenarios[1].gate, of_b);
+    let without = parse("scenario.a = { command = ['a'] }");
+    assert_eq!(without.gate, Gate { limits: Vec::new(), cannot_tell: CannotTell::Report });
+}
+
+#[test]
+fn what_is_compared_is_said_in_the_lab_file_or_asked_for_or_the_only_choice() {
+    let lab = parse(COMPARING);
+    assert_eq!(lab.ab, AbSettings { baseline: Some("before".into()), candidate: Some("fix".into()), runs: 5, warm: 1 });
+    assert_eq!(lab.compare.tolerance_percent, 2.5);
+    let told = |pairs: &Pairs| (pairs.baseline.clone(), pairs.candidate.clone(), pairs.pairs.len());
+    let names = |a: &str, b: &str, count| (a.to_owned(), b.to_owned(), count);
+    assert_eq!(told(&lab.pairs(None, None, &[]).unwrap()), names("before", "fix", 2));
+    let with_main = lab.pairs(Some("folder"), Some("main"), &[]).unwrap();
+    assert_eq!(told(&with_main), names("folder", "main", 1));
+    assert_eq!(with_main.left_out, ["b"]);
+    let itself = lab.pairs(Some("fix"), None, &[]).unwrap_err().to_string();
+    assert_eq!(
+        itself,
+        "`fix` is both baseline and candidate: compare it with another variant, `before` or `folder` or `main`"
+    );
+    assert!(matches!(lab.pairs(None, Some("main"), &["b".into()]), Err(SelectionError::NoPair { .. })));
+    let unknown = lab.pairs(None, Some("fox"), &[]).unwrap_err().to_string();
+    assert_eq!(unknown, "the lab file has no variant `fox`; did you mean `fix`?");
+
+    let only = parse("scenario.a = { command = ['a'] }\nvariant.fix = { program = 'b' }");
+    assert_eq!(told(&only.pairs(None, None, &[]).unwrap()), names("base", "fix", 1));
+    let none = parse("scenario.a = { command = ['a'] }").pairs(None, None, &[]).unwrap_err();
+    assert_eq!(none, SelectionError::NoVariants);
+    let several = parse("scenario.a = { command = ['a'] }\nvariant = { x = { cwd = 'x' }, y = { cwd = 'y' } }");
+    let unsaid = several.pairs(None, None, &[]).unwrap_err().to_string();
+    assert!(unsaid.contains("--candidate NAME") && unsaid.contains("`base`, `x`, `y`"), "{unsaid}");
+}
+
 #[test]
 fn a_file_that_cannot_be_a_lab_file_is_refused_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +395,9 @@ proptest! {
             "record.frequency_hz", "record.phases", "record.loading", "record.steady", "scenario.a.command",
             "scenario.a.cwd", "scenario.a.env", "scenario.a.ready", "scenario.a.drivers", "scenario.a.step",
             "scenario.a.record", "scenario.a.owned.namespaces", "scenario.a.ready.log_regex", "variant.b.scenarios",
-            "record.steady.duration_s", "stop.interrupt_s",
+            "record.steady.duration_s", "stop.interrupt_s", "gate", "gate.rtf", "gate.step", "gate.function", "gate.x.y.z",
+            "gate.cannot_tell", "scenario.a.gate", "ab", "ab.runs", "ab.baseline", "compare.tolerance", "variant.b.folders",
+            "variant.b.program", "variant.b.revision", "variant.b.build",
         ]),
         value in any_value(),
     ) {

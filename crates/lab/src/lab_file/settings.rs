@@ -12,17 +12,24 @@ use stepscope_record::StepTime;
 use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};
+use super::gate::{self, Gate, PartialGate};
 use super::problem::{Problem, did_you_mean};
+use super::{
+    AbSettings, BASE, CompareSettings, Driver, LabFile, Ready, RecordSettings, Scenario, Source, StepSource,
+    StopSettings, Variant,
+};
+use crate::moved::Moved;
 use crate::step::StepFunction;
-
-use super::{BASE, Driver, LabFile, Ready, RecordSettings, Scenario, StepSource, StopSettings, Variant};
 
 const COMMAND: &str =
     r#"an array of program and arguments, e.g. ["gz", "sim", "-s"], or ["sh", "-c", "..."] for a line of shell"#;
 const DRIVERS: &str = r#"an array of commands, e.g. [["gz", "topic", "-e", "-t", "/clock"]]"#;
 const READY: &str = r#"a table with one condition, e.g. { log = "Loaded world" } or { port = 11345 }"#;
 const STEP: &str = r#"{ scope = "..." }, { function = "..." } or "marks""#;
+const BUILD: &str = r#"a command, e.g. ["cmake", "--build", "build"], or an array of commands"#;
+const FOLDERS: &str = r#"a table of folders and those in their place, e.g. { "build" = "build-fix" }"#;
 const MOST_HZ: u64 = 100_000;
+const MOST_RUNS: u64 = 1000;
 
 pub(super) fn parse(path: &Path, text: &str) -> Result<LabFile, Vec<Problem>> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -59,7 +66,10 @@ impl Reader {
             owned = self.owned(project.take("owned"), problems).unwrap_or_default();
             project.finish(problems);
         }
-        let mut defaults = ScenarioDefaults { record: PartialRecord::default(), stop: StopSettings::default(), owned };
+        let gate = self.section(top.take("gate"), "gate", problems);
+        let gate = gate.map(|fields| PartialGate::read(fields, problems)).unwrap_or_default().over(&Gate::default());
+        let mut defaults =
+            ScenarioDefaults { record: PartialRecord::default(), stop: StopSettings::default(), owned, gate };
         if let Some(record) = self.section(top.take("record"), "record", problems) {
             defaults.record = self.record(record, problems);
         }
@@ -68,8 +78,62 @@ impl Reader {
         }
         let scenarios = self.scenarios(top.take("scenario"), &defaults, problems);
         let variants = self.variants(top.take("variant"), &scenarios, problems);
+        let ab = self.section(top.take("ab"), "ab", problems);
+        let ab = ab.map_or_else(AbSettings::default, |fields| self.ab(fields, &variants, problems));
+        let compare = self.section(top.take("compare"), "compare", problems);
+        let compare = compare.map_or_else(CompareSettings::default, |fields| self.compare(fields, problems));
         top.finish(problems);
-        LabFile { path: path.to_owned(), text: text.to_owned(), name, owned: defaults.owned, scenarios, variants }
+        let (path, text) = (path.to_owned(), text.to_owned());
+        LabFile { path, text, name, owned: defaults.owned, scenarios, variants, ab, compare, gate: defaults.gate }
+    }
+
+    fn ab(&self, mut fields: Fields, variants: &[Variant], problems: &mut Problems) -> AbSettings {
+        let default = AbSettings::default();
+        let baseline = fields.take("baseline");
+        let candidate = fields.take("candidate");
+        if let (Some(candidate), Some(same)) = (&candidate, &baseline) {
+            let name = |field: &Field| field.string(&mut Problems::new(""), "");
+            if name(candidate).is_some_and(|name_of| Some(name_of) == name(same)) {
+                problems.add(candidate.span(), "`candidate` is the baseline itself: name another variant");
+            }
+        }
+        let mut times = |name, range| fields.take(name).and_then(|field| field.integer(problems, range));
+        let runs = times("runs", 1..=MOST_RUNS);
+        let warm = times("warm", 0..=MOST_RUNS);
+        let number = |times: Option<u64>, otherwise| times.map_or(otherwise, |times| times as u32);
+        let ab = AbSettings {
+            baseline: baseline.and_then(|field| self.variant_name(&field, variants, problems)),
+            candidate: candidate.and_then(|field| self.variant_name(&field, variants, problems)),
+            runs: number(runs, default.runs),
+            warm: number(warm, default.warm),
+        };
+        fields.finish(problems);
+        ab
+    }
+
+    fn variant_name(&self, field: &Field, variants: &[Variant], problems: &mut Problems) -> Option<String> {
+        let name = field.string(problems, "the name of a variant")?;
+        let unnamed = variants.iter().all(|variant| !variant.changes_nothing()).then_some(BASE);
+        let known = || variants.iter().map(|variant| variant.name.as_str()).chain(unnamed);
+        if !known().any(|known| known == name) {
+            problems.add(field.span(), format!("there is no [variant.{name}]{}", did_you_mean(&name, known())));
+        }
+        Some(name)
+    }
+
+    fn compare(&self, mut fields: Fields, problems: &mut Problems) -> CompareSettings {
+        const TOLERANCE: &str = r#"percent, e.g. "5%""#;
+        let mut compare = CompareSettings::default();
+        if let Some(field) = fields.take("tolerance")
+            && let Some(text) = field.string(problems, TOLERANCE)
+        {
+            match gate::percent(&text).filter(|percent| (0.0..=100.0).contains(percent)) {
+                Some(percent) => compare.tolerance_percent = percent,
+                None => problems.add(field.span(), format!("{} must be {TOLERANCE}, up to 100%", field.what)),
+            }
+        }
+        fields.finish(problems);
+        compare
     }
 
     /// The table `[name]`.
@@ -130,6 +194,8 @@ impl Reader {
         let stop = fields.take("stop");
         let stop = stop.map_or(defaults.stop, |field| self.stop(&field, defaults.stop, problems));
         let owned = self.owned(fields.take("owned"), problems).unwrap_or_else(|| defaults.owned.clone());
+        let gate = self.section(fields.take("gate"), &format!("scenario.{name}.gate"), problems);
+        let gate = gate.map(|fields| PartialGate::read(fields, problems)).unwrap_or_default().over(&defaults.gate);
         fields.finish(problems);
         Some(Scenario {
             name: name.to_owned(),
@@ -143,6 +209,7 @@ impl Reader {
             record,
             stop,
             owned,
+            gate,
         })
     }
 
@@ -173,18 +240,86 @@ impl Reader {
         let env = self.env(fields.take("env"), problems);
         let command = fields.take("command").and_then(|field| self.command(&field, problems));
         let cwd = self.directory(fields.take("cwd"), problems);
+        let program = fields.take("program").and_then(|field| {
+            if command.is_some() {
+                problems.add(
+                    field.key_span.clone(),
+                    "`program` takes the place of the first word of the scenario's command, and `command` of all of \
+                     it: keep one of them",
+                );
+            }
+            let program = field.string(problems, "the name or path of a program")?;
+            Some(if program.contains('/') { self.resolve(&program) } else { program })
+        });
+        let folders = self.folders(fields.take("folders"), problems);
+        let source = self.source(fields.take("revision"), fields.take("build"), problems);
         let applies_to = fields.take("scenarios").and_then(|field| {
             let items = field.items(problems, "an array of names of scenarios")?;
             Some(items.iter().filter_map(|item| self.scenario_name(item, scenarios, problems)).collect())
         });
         fields.finish(problems);
-        let variant = Variant { name: name.to_owned(), env, command, cwd, scenarios: applies_to };
-        if name == BASE && !variant.changes_nothing() {
+        let name = name.to_owned();
+        let variant = Variant { name, env, command, cwd, program, folders, source, scenarios: applies_to };
+        if variant.name == BASE && !variant.changes_nothing() {
             let message = "`base` is the name of the scenarios as they are written: \
                            give this variant another name, or leave it empty";
             problems.add(field.key_span.clone(), message);
         }
         Some((variant, field.key_span.clone()))
+    }
+
+    fn folders(&self, field: Option<Field>, problems: &mut Problems) -> Moved {
+        let Some(field) = field else { return Moved::default() };
+        let Some(mut fields) = field.table(problems, field.what.clone(), FOLDERS) else { return Moved::default() };
+        let mut pairs = Vec::new();
+        for (from, to) in fields.take_all() {
+            if from.is_empty() {
+                problems
+                    .add(to.key_span.clone(), format!("the name of a folder must not be empty; expected {FOLDERS}"));
+            }
+            if let Some(to) = to.string(problems, "the path of a folder") {
+                pairs.push((self.folder.join(from), self.folder.join(to)));
+            }
+        }
+        Moved::new(pairs)
+    }
+
+    fn source(&self, revision: Option<Field>, build: Option<Field>, problems: &mut Problems) -> Option<Source> {
+        let Some(revision) = revision else {
+            if let Some(build) = build {
+                let message = "`build` is for a variant with a `revision`, which is built in a checkout of its own; \
+                               other variants are taken as they are";
+                problems.add(build.key_span, message);
+            }
+            return None;
+        };
+        let span = revision.span();
+        let revision = revision.string(problems, r#"a git revision, e.g. "main""#)?;
+        if revision.starts_with('-') {
+            problems
+                .add(span, format!("\"{}\" is no git revision: one does not start with `-`", revision.escape_debug()));
+        }
+        let build = build.map_or_else(Vec::new, |field| self.build(&field, problems));
+        Some(Source { revision, build })
+    }
+
+    /// One command, or several. Their programs are found from the checkout, so paths are left as they are.
+    fn build(&self, field: &Field, problems: &mut Problems) -> Vec<Vec<String>> {
+        let Some(items) = field.items(problems, BUILD) else { return Vec::new() };
+        let words = |items: Vec<Field>, problems: &mut Problems| -> Vec<String> {
+            items.iter().filter_map(|item| item.text(problems, "a string")).collect()
+        };
+        let commands: Vec<Vec<String>> = match items.first() {
+            Some(first) if first.is_string() => vec![words(items, problems)],
+            _ => {
+                let each = |item: &Field| Some(words(item.items(problems, BUILD)?, problems));
+                items.iter().filter_map(each).collect()
+            }
+        };
+        if commands.iter().any(|command| command.first().is_none_or(String::is_empty)) {
+            problems.add(field.span(), format!("{} holds a command without a program; expected {BUILD}", field.what));
+        }
+        commands
     }
 
     fn scenario_name(&self, item: &Field, scenarios: &[Scenario], problems: &mut Problems) -> Option<String> {
@@ -502,6 +637,7 @@ struct ScenarioDefaults {
     record: PartialRecord,
     stop: StopSettings,
     owned: Ownership,
+    gate: Gate,
 }
 
 /// The keys of a `[record]` that are given.

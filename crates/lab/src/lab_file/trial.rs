@@ -1,11 +1,11 @@
-//! [`Trial`]: one scenario in one variant, ready to be run.
+//! [`Trial`]: one scenario in one variant, ready to be run. [`Pairs`]: scenarios in two variants, to be compared.
 
 use std::path::PathBuf;
 
 use globset::{Glob, GlobMatcher};
 
 use super::problem::did_you_mean;
-use super::{BASE, LabFile, Scenario, Variant};
+use super::{BASE, LabFile, Scenario, Source, Variant};
 
 /// A scenario in a variant: what is launched, once, to record its phases.
 #[derive(Debug, Clone)]
@@ -14,21 +14,61 @@ pub struct Trial {
     pub scenario: Scenario,
     /// The variant's name; absent where the lab file has no variants.
     pub variant: Option<String>,
+    /// Which of several runs of the same this is, from 1; absent where it is run once.
+    pub repetition: Option<u32>,
+    /// The revision that it takes its files of. Before it is run, this must be [built](crate::checkout).
+    pub source: Option<Source>,
+    /// The commit that its files are of, once they are there.
+    pub commit: Option<String>,
 }
 
 impl Trial {
-    /// `scenario`, or `scenario/variant`.
-    pub fn label(&self) -> String {
-        match &self.variant {
-            Some(variant) => format!("{}/{variant}", self.scenario.name),
-            None => self.scenario.name.clone(),
-        }
+    fn of(scenario: Scenario, variant: Option<String>) -> Self {
+        Self { scenario, variant, repetition: None, source: None, commit: None }
     }
 
-    /// Folder of its recordings inside a run: `scenario/variant`, where the only variant is called `base`.
-    pub fn folder(&self) -> PathBuf {
-        [self.scenario.name.as_str(), self.variant.as_deref().unwrap_or(BASE)].iter().collect()
+    /// `scenario`, or `scenario/variant`, and with repetitions `scenario/variant #3`.
+    pub fn label(&self) -> String {
+        let variant = self.variant.as_ref().map(|variant| format!("/{variant}")).unwrap_or_default();
+        let repetition = self.repetition.map(|number| format!(" #{number}")).unwrap_or_default();
+        format!("{}{variant}{repetition}", self.scenario.name)
     }
+
+    /// The variant's name; `base` where the lab file has none.
+    pub fn variant_name(&self) -> &str {
+        self.variant.as_deref().unwrap_or(BASE)
+    }
+
+    /// Folder of its recordings inside a run: `scenario/variant`, and with repetitions `scenario/variant/03`.
+    pub fn folder(&self) -> PathBuf {
+        let folder: PathBuf = [self.scenario.name.as_str(), self.variant_name()].iter().collect();
+        match self.repetition {
+            Some(number) => folder.join(format!("{number:02}")),
+            None => folder,
+        }
+    }
+}
+
+/// Scenarios, each in the two variants that are compared.
+#[derive(Debug, Clone)]
+pub struct Pairs {
+    /// The variant that is compared with.
+    pub baseline: String,
+    /// The variant that is to be judged.
+    pub candidate: String,
+    /// The scenarios that have both, in the order of the file. Never empty.
+    pub pairs: Vec<Pair>,
+    /// Names of selected scenarios that have not both.
+    pub left_out: Vec<String>,
+}
+
+/// A scenario in both variants.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// As it is compared with.
+    pub baseline: Trial,
+    /// As it is to be judged.
+    pub candidate: Trial,
 }
 
 /// Which trials of a lab file to run.
@@ -61,6 +101,39 @@ pub enum SelectionError {
         /// Why.
         reason: String,
     },
+    /// It is not said which variants to compare.
+    #[error(
+        "which variant is the {side}? Say --{side} NAME, or `{side} = \"NAME\"` in [ab]; the lab file has `{known}`"
+    )]
+    Unsaid {
+        /// `baseline` or `candidate`.
+        side: &'static str,
+        /// The variants there are.
+        known: String,
+    },
+    /// A variant cannot be compared with itself.
+    #[error("`{variant}` is both baseline and candidate: compare it with another variant{hint}")]
+    Itself {
+        /// The variant.
+        variant: String,
+        /// The others.
+        hint: String,
+    },
+    /// There is but one variant.
+    #[error(
+        "the lab file has no variants to compare: add one, e.g. [variant.after] with env, program, folders or revision"
+    )]
+    NoVariants,
+    /// No scenario has both variants.
+    #[error(
+        "none of the scenarios asked for has both variants, `{baseline}` and `{candidate}`: see `scenarios` in [variant.NAME]"
+    )]
+    NoPair {
+        /// The variant that is compared with.
+        baseline: String,
+        /// The variant that is to be judged.
+        candidate: String,
+    },
     /// Names match, but no scenario has a variant asked for.
     #[error("none of the scenarios asked for has a variant asked for: see `scenarios` in [variant.{variant}]")]
     Nothing {
@@ -78,8 +151,7 @@ impl LabFile {
     pub fn trials(&self, selection: &Selection) -> Result<Vec<Trial>, SelectionError> {
         let scenarios = self.scenarios.iter().map(|scenario| scenario.name.as_str());
         let scenarios = Patterns::of("scenario", &selection.scenarios, scenarios.collect())?;
-        let unchanged = self.variants.iter().find(|variant| variant.changes_nothing());
-        let base = unchanged.map_or(BASE, |variant| &variant.name);
+        let base = self.unchanged();
         let variants = self.variants.iter().map(|variant| variant.name.as_str()).filter(|&name| name != base);
         let variants = Patterns::of("variant", &selection.variants, std::iter::once(base).chain(variants).collect())?;
 
@@ -87,7 +159,7 @@ impl LabFile {
         for scenario in self.scenarios.iter().filter(|scenario| scenarios.select(&scenario.name)) {
             if variants.select(base) {
                 let variant = (!self.variants.is_empty()).then(|| base.to_owned());
-                trials.push(Trial { scenario: scenario.clone(), variant });
+                trials.push(Trial::of(scenario.clone(), variant));
             }
             let changed = self.variants.iter().filter(|variant| !variant.changes_nothing());
             let selected = changed.filter(|variant| variants.select(&variant.name) && variant.applies_to(scenario));
@@ -98,6 +170,75 @@ impl LabFile {
             _ => Ok(trials),
         }
     }
+
+    /// Every selected scenario that has both variants, in the order of the file. What is not given is as `[ab]` says;
+    /// else the baseline is the scenarios as they are written, and the candidate the only other variant.
+    ///
+    /// # Errors
+    /// If it is not said which variants to compare, or there is none of this name, or no scenario has both.
+    pub fn pairs(
+        &self,
+        baseline: Option<&str>,
+        candidate: Option<&str>,
+        scenarios: &[String],
+    ) -> Result<Pairs, SelectionError> {
+        let unchanged = self.unchanged();
+        let changed = self.variants.iter().filter(|variant| !variant.changes_nothing());
+        let changed: Vec<&str> = changed.map(|variant| variant.name.as_str()).collect();
+        if changed.is_empty() {
+            return Err(SelectionError::NoVariants);
+        }
+        let known: Vec<&str> = std::iter::once(unchanged).chain(changed.iter().copied()).collect();
+        let named = |asked: Option<&str>| match asked {
+            Some(name) if !known.contains(&name) => Err(unknown("variant", name, &known)),
+            asked => Ok(asked.map(str::to_owned)),
+        };
+        let baseline = named(baseline.or(self.ab.baseline.as_deref()))?;
+        let candidate = named(candidate.or(self.ab.candidate.as_deref()))?;
+        let baseline = baseline.unwrap_or_else(|| unchanged.to_owned());
+        let other = || match changed.iter().filter(|name| **name != baseline).collect::<Vec<_>>()[..] {
+            [only] => Ok((*only).to_owned()),
+            _ => Err(SelectionError::Unsaid { side: "candidate", known: known.join("`, `") }),
+        };
+        let candidate = candidate.map_or_else(other, Ok)?;
+        if baseline == candidate {
+            let others: Vec<&str> = known.into_iter().filter(|name| *name != baseline).collect();
+            let hint = format!(", `{}`", others.join("` or `"));
+            return Err(SelectionError::Itself { variant: baseline, hint });
+        }
+
+        let scenarios = Selection { scenarios: scenarios.to_owned(), ..Selection::default() };
+        let mut pairs = Vec::new();
+        let mut left_out = Vec::new();
+        let mut trials = self.trials(&scenarios)?;
+        for scenario in &self.scenarios {
+            let mut take = |variant: &str| {
+                let wanted = |trial: &Trial| trial.scenario.name == scenario.name && trial.variant_name() == variant;
+                trials.iter().position(wanted).map(|index| trials.swap_remove(index))
+            };
+            match (take(&baseline), take(&candidate)) {
+                (Some(baseline), Some(candidate)) => pairs.push(Pair { baseline, candidate }),
+                (None, None) => {}
+                _ => left_out.push(scenario.name.clone()),
+            }
+        }
+        if pairs.is_empty() {
+            return Err(SelectionError::NoPair { baseline, candidate });
+        }
+        Ok(Pairs { baseline, candidate, pairs, left_out })
+    }
+
+    /// The name of the scenarios as they are written.
+    fn unchanged(&self) -> &str {
+        let unchanged = self.variants.iter().find(|variant| variant.changes_nothing());
+        unchanged.map_or(BASE, |variant| &variant.name)
+    }
+}
+
+fn unknown(kind: &'static str, asked: &str, known: &[&str]) -> SelectionError {
+    let nearest = did_you_mean(asked, known.iter().copied());
+    let hint = if nearest.is_empty() { format!("; it has `{}`", known.join("`, `")) } else { nearest };
+    SelectionError::Unknown { kind, asked: asked.to_owned(), hint }
 }
 
 impl Variant {
@@ -111,10 +252,14 @@ impl Variant {
         if let Some(command) = &self.command {
             scenario.command.clone_from(command);
         }
+        if let (Some(program), Some(first)) = (&self.program, scenario.command.first_mut()) {
+            first.clone_from(program);
+        }
         if let Some(cwd) = &self.cwd {
             scenario.cwd.clone_from(cwd);
         }
-        Trial { scenario, variant: Some(self.name.clone()) }
+        self.folders.scenario(&mut scenario);
+        Trial { source: self.source.clone(), ..Trial::of(scenario, Some(self.name.clone())) }
     }
 }
 
@@ -131,9 +276,7 @@ impl Patterns {
             };
             let glob = Glob::new(asked).map_err(pattern)?.compile_matcher();
             if !known.iter().any(|name| glob.is_match(name)) {
-                let nearest = did_you_mean(asked, known.iter().copied());
-                let hint = if nearest.is_empty() { format!("; it has `{}`", known.join("`, `")) } else { nearest };
-                return Err(SelectionError::Unknown { kind, asked: asked.clone(), hint });
+                return Err(unknown(kind, asked, &known));
             }
             patterns.push(glob);
         }

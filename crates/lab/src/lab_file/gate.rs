@@ -1,0 +1,336 @@
+//! `[gate]`: which changes are tolerated, and what follows where it cannot be told.
+
+use std::fmt;
+
+use stepscope_analyze::metrics::{self, Better};
+use stepscope_analyze::{Pattern, PatternError};
+
+use super::decode::{Field, Fields, Problems};
+use super::problem::did_you_mean;
+
+const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
+
+/// `[gate]`, with what the scenario's own `gate` says in its place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gate {
+    /// What is limited: functions, threads, then metrics, each in the order of the file and each thing once.
+    pub limits: Vec<Limit>,
+    /// What the gate says where a limit can be told neither kept nor broken.
+    pub cannot_tell: CannotTell,
+}
+
+/// A change that is tolerated, and no more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// Of what.
+    pub of: Limited,
+    /// The change for the worse that is tolerated.
+    pub allowed: Allowed,
+}
+
+/// What a limit is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Limited {
+    /// A figure of the whole recording, one of [`metrics::NAMES`].
+    Metric(&'static str),
+    /// The attributed cost per step (or second) of each function that this name, glob or `/regex/` fits.
+    Function(String),
+    /// The CPU time per step (or second) of the threads that this name, glob or `/regex/` fits.
+    Thread(String),
+}
+
+/// How far something may change for the worse.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Allowed {
+    /// By this part of what it was, in percent; not negative.
+    Percent(f64),
+    /// By this amount, in the unit; not negative.
+    Amount {
+        /// How much.
+        value: f64,
+        /// Of what.
+        unit: Unit,
+    },
+}
+
+/// The units that amounts are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Time.
+    Nanoseconds,
+    /// Memory, or data.
+    Bytes,
+    /// A number of something, or a ratio.
+    Plain,
+}
+
+/// What the gate says where a limit can be told neither kept nor broken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CannotTell {
+    /// `"pass"`: as if it were kept.
+    Pass,
+    /// `"fail"`: as if it were broken.
+    Fail,
+    /// `"report"`: so, with an exit code of its own.
+    #[default]
+    Report,
+}
+
+impl Limited {
+    /// Which way it should go: costs should fall.
+    pub fn better(&self) -> Better {
+        match self {
+            Limited::Metric(name) => metrics::better(name),
+            Limited::Function(_) | Limited::Thread(_) => Better::Lower,
+        }
+    }
+
+    /// The unit in which an amount of it is given.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Limited::Metric("rss.peak" | "io.read" | "io.written") => Unit::Bytes,
+            Limited::Metric("rtf" | "cores" | "faults.minor" | "faults.major" | "switches") => Unit::Plain,
+            _ => Unit::Nanoseconds,
+        }
+    }
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limited::Metric(name) => f.write_str(name),
+            Limited::Function(name) => write!(f, "function {name}"),
+            Limited::Thread(name) => write!(f, "thread {name}"),
+        }
+    }
+}
+
+impl Limit {
+    /// How it is written: `-3%` for what should rise, `+5%` for what should fall.
+    pub fn text(&self) -> String {
+        let sign = if self.of.better() == Better::Higher { '-' } else { '+' };
+        match self.allowed {
+            Allowed::Percent(percent) => format!("{sign}{percent}%"),
+            Allowed::Amount { value, unit: Unit::Plain } => format!("{sign}{value}"),
+            Allowed::Amount { value, unit: Unit::Nanoseconds } => {
+                let (shown, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
+                    .into_iter()
+                    .find(|(scale, _)| value >= *scale)
+                    .map_or((value, "ns"), |(scale, unit)| (value / scale, unit));
+                format!("{sign}{shown}{unit}")
+            }
+            Allowed::Amount { value, unit: Unit::Bytes } => {
+                let (shown, unit) = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")]
+                    .into_iter()
+                    .find(|(scale, _)| value >= *scale)
+                    .map_or((value, "B"), |(scale, unit)| (value / scale, unit));
+                format!("{sign}{shown}{unit}")
+            }
+        }
+    }
+}
+
+/// The keys of a `[gate]` that are given; a limit of nothing takes away one that holds for all scenarios.
+#[derive(Debug, Default)]
+pub(super) struct PartialGate {
+    limits: Vec<(Limited, Option<Allowed>)>,
+    cannot_tell: Option<CannotTell>,
+}
+
+impl PartialGate {
+    /// Reads a table of limits.
+    pub(super) fn read(mut fields: Fields, problems: &mut Problems) -> Self {
+        let cannot_tell = fields.take("cannot_tell").and_then(|field| cannot_tell(&field, problems));
+        let mut partial = Self { cannot_tell, ..Self::default() };
+        if let Some(field) = fields.take("function") {
+            partial.read_named(&field, "function", Limited::Function, problems);
+        }
+        if let Some(field) = fields.take("thread") {
+            partial.read_named(&field, "thread", Limited::Thread, problems);
+        }
+        for (name, field) in fields.take_all() {
+            partial.read_metric(name, &field, problems);
+        }
+        partial
+    }
+
+    /// A metric, whose name has a dot or is spread over tables: `"step.p99" = ...` and `step.p99 = ...`.
+    fn read_metric(&mut self, name: &str, field: &Field, problems: &mut Problems) {
+        if field.is_table() {
+            let Some(mut inner) = field.table(problems, format!("`{name}`"), LIMIT) else { return };
+            for (rest, field) in inner.take_all() {
+                self.read_metric(&format!("{name}.{rest}"), &field, problems);
+            }
+            return;
+        }
+        let Some(known) = metrics::NAMES.into_iter().find(|known| *known == name) else {
+            let others = ["cannot_tell", "function", "thread"];
+            let hint = match did_you_mean(name, metrics::NAMES.into_iter().chain(others)) {
+                none if none.is_empty() => {
+                    format!("; metrics are `{}`; functions go below [gate.function]", metrics::NAMES.join("`, `"))
+                }
+                nearest => nearest,
+            };
+            problems.add(field.key_span.clone(), format!("there is no metric `{name}`{hint}"));
+            return;
+        };
+        self.read_limit(Limited::Metric(known), field, problems);
+    }
+
+    fn read_named(&mut self, field: &Field, kind: &str, of: fn(String) -> Limited, problems: &mut Problems) {
+        let expected = format!(r#"a table of names and tolerated changes, e.g. [gate.{kind}] "NAME" = "+5%""#);
+        let Some(mut fields) = field.table(problems, format!("`{kind}`"), &expected) else { return };
+        for (name, field) in fields.take_all() {
+            let pattern: Result<Pattern, PatternError> = name.parse();
+            match pattern {
+                Ok(_) => self.read_limit(of(name.to_owned()), &field, problems),
+                Err(error) => problems.add(field.key_span.clone(), error.to_string()),
+            }
+        }
+    }
+
+    fn read_limit(&mut self, of: Limited, field: &Field, problems: &mut Problems) {
+        let Some(text) = field.string(problems, LIMIT) else { return };
+        let allowed = match text.as_str() {
+            "off" => Ok(None),
+            text => allowed(&of, text).map(Some),
+        };
+        match allowed {
+            Ok(_) if self.limits.iter().any(|(there, _)| *there == of) => {
+                problems.add(field.key_span.clone(), format!("there are two limits of {of}"));
+            }
+            Ok(allowed) => self.limits.push((of, allowed)),
+            Err(reason) => problems.add(field.span(), format!("{} is \"{text}\": {reason}", field.what)),
+        }
+    }
+
+    /// These keys, and where they are not given, those of `general`.
+    pub(super) fn over(self, general: &Gate) -> Gate {
+        let mut gate = general.clone();
+        gate.cannot_tell = self.cannot_tell.unwrap_or(gate.cannot_tell);
+        for (of, allowed) in self.limits {
+            let there = gate.limits.iter().position(|limit| limit.of == of);
+            match (there, allowed) {
+                (Some(index), Some(allowed)) => gate.limits[index].allowed = allowed,
+                (Some(index), None) => drop(gate.limits.remove(index)),
+                (None, Some(allowed)) => gate.limits.push(Limit { of, allowed }),
+                (None, None) => {}
+            }
+        }
+        gate
+    }
+}
+
+fn cannot_tell(field: &Field, problems: &mut Problems) -> Option<CannotTell> {
+    const EXPECTED: &str = r#""pass", "fail" or "report""#;
+    let text = field.string(problems, EXPECTED)?;
+    let known = [("pass", CannotTell::Pass), ("fail", CannotTell::Fail), ("report", CannotTell::Report)].into_iter();
+    let found = known.clone().find(|(name, _)| *name == text).map(|(_, found)| found);
+    if found.is_none() {
+        let hint = did_you_mean(&text, known.map(|(name, _)| name));
+        problems.add(field.span(), format!("{} must be {EXPECTED}, not \"{text}\"{hint}", field.what));
+    }
+    found
+}
+
+/// A number of percent without its sign, `5%`, as tolerances are written.
+pub(super) fn percent(text: &str) -> Option<f64> {
+    number(text.strip_suffix('%')?.trim_end()).filter(|percent| (0.0..=1e6).contains(percent))
+}
+
+/// `+5%`, `-3 %`, `+2ms`, `10MB`: how far `of` may change for the worse. Else why not.
+fn allowed(of: &Limited, text: &str) -> Result<Allowed, String> {
+    let (sign, rest) = match text.strip_prefix(['+', '-', '\u{2212}']) {
+        Some(rest) => (text.chars().next().map(|sign| if sign == '+' { '+' } else { '-' }), rest.trim_start()),
+        None => (None, text),
+    };
+    let wanted = if of.better() == Better::Higher { '-' } else { '+' };
+    let allowed = magnitude(of, rest)?;
+    match sign {
+        Some(sign) if sign != wanted => {
+            let (should, may) = if wanted == '-' { ("rise", "fall") } else { ("fall", "rise") };
+            Err(format!("{of} should {should}; what is limited is how far it may {may}: \"{wanted}{rest}\""))
+        }
+        _ => Ok(allowed),
+    }
+}
+
+fn magnitude(of: &Limited, text: &str) -> Result<Allowed, String> {
+    let expected = match of.unit() {
+        Unit::Nanoseconds => "expected percent or time, e.g. \"5%\" or \"2ms\" (ns, us, ms, s)",
+        Unit::Bytes => "expected percent or bytes, e.g. \"5%\" or \"20MB\" (B, kB, KiB, MB, MiB, GB, GiB)",
+        Unit::Plain => "expected percent or a number, e.g. \"5%\" or \"2\"",
+    };
+    if text.ends_with('%') {
+        return percent(text).map(Allowed::Percent).ok_or_else(|| expected.to_owned());
+    }
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits);
+    let scale = match (of.unit(), unit.trim()) {
+        (Unit::Nanoseconds, "ns") | (Unit::Bytes, "B") | (Unit::Plain, "") => 1.0,
+        (Unit::Nanoseconds, "us" | "\u{b5}s" | "\u{3bc}s") | (Unit::Bytes, "kB" | "KB") => 1e3,
+        (Unit::Nanoseconds, "ms") | (Unit::Bytes, "MB") => 1e6,
+        (Unit::Nanoseconds, "s") | (Unit::Bytes, "GB") => 1e9,
+        (Unit::Bytes, "KiB") => 1024.0,
+        (Unit::Bytes, "MiB") => 1_048_576.0,
+        (Unit::Bytes, "GiB") => 1_073_741_824.0,
+        _ => return Err(expected.to_owned()),
+    };
+    let value = number(digits).ok_or_else(|| expected.to_owned())? * scale;
+    Ok(Allowed::Amount { value, unit: of.unit() })
+}
+
+/// A number without sign and exponent.
+fn number(text: &str) -> Option<f64> {
+    let plain = !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    plain.then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(of: Limited, text: &str) -> Result<Allowed, String> {
+        allowed(&of, text)
+    }
+
+    #[test]
+    fn a_tolerated_change_is_a_part_or_an_amount_with_its_unit() {
+        let p99 = || Limited::Metric("step.p99");
+        assert_eq!(read(p99(), "+5%"), Ok(Allowed::Percent(5.0)));
+        assert_eq!(read(p99(), "2.5 %"), Ok(Allowed::Percent(2.5)));
+        assert_eq!(read(p99(), "+2ms"), Ok(Allowed::Amount { value: 2e6, unit: Unit::Nanoseconds }));
+        let memory = Limited::Metric("rss.peak");
+        assert_eq!(read(memory, "+1.5 MiB"), Ok(Allowed::Amount { value: 1_572_864.0, unit: Unit::Bytes }));
+        let faults = Limited::Metric("faults.major");
+        assert_eq!(read(faults, "+2"), Ok(Allowed::Amount { value: 2.0, unit: Unit::Plain }));
+    }
+
+    #[test]
+    fn the_sign_must_be_that_of_the_worse() {
+        assert_eq!(read(Limited::Metric("rtf"), "-3%"), Ok(Allowed::Percent(3.0)));
+        assert_eq!(read(Limited::Metric("rtf"), "\u{2212}3%"), Ok(Allowed::Percent(3.0)));
+        let error = read(Limited::Metric("rtf"), "+3%").unwrap_err();
+        assert_eq!(error, "rtf should rise; what is limited is how far it may fall: \"-3%\"");
+        let error = read(Limited::Function("f".into()), "-5%").unwrap_err();
+        assert_eq!(error, "function f should fall; what is limited is how far it may rise: \"+5%\"");
+    }
+
+    #[test]
+    fn what_is_no_change_is_refused_with_what_is_expected() {
+        for (name, text) in [("wall", "5"), ("wall", "2MB"), ("rtf", "2ms"), ("rss.peak", "%"), ("cores", "1e3")] {
+            let error = read(Limited::Metric(name), text).unwrap_err();
+            assert!(error.starts_with("expected percent or "), "{name} = {text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_shown_as_it_would_be_written() {
+        let limit = |of, allowed| Limit { of, allowed }.text();
+        assert_eq!(limit(Limited::Metric("rtf"), Allowed::Percent(3.0)), "-3%");
+        let amount = |value, unit| Allowed::Amount { value, unit };
+        assert_eq!(limit(Limited::Metric("wall"), amount(2.5e6, Unit::Nanoseconds)), "+2.5ms");
+        assert_eq!(limit(Limited::Metric("rss.peak"), amount(20e6, Unit::Bytes)), "+20MB");
+        assert_eq!(limit(Limited::Metric("switches"), amount(2.0, Unit::Plain)), "+2");
+    }
+}
