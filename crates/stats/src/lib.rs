@@ -17,6 +17,7 @@
 //! | [`counts`] | what changed between two counts of samples, one run each |
 //! | [`multiple`] | adjusted p values of many comparisons at once |
 //! | [`power`] | which change would have been seen, and how many runs would tell |
+//! | [`change_points`] | where in a series of runs a number changed for good |
 //! | [`bootstrap`] | how well a difference of two sets of steps is known, resampling blocks of consecutive ones |
 //! | [`bca`] | intervals from resampled numbers, corrected for bias and skew |
 //! | [`trend`] | the slope of a series, whatever a few outliers do |
@@ -26,6 +27,7 @@
 
 pub mod bca;
 pub mod bootstrap;
+pub mod change_points;
 pub mod counts;
 pub mod distribution;
 pub mod hierarchical;
@@ -38,6 +40,7 @@ pub mod student;
 pub mod trend;
 
 pub use bootstrap::BlockBootstrap;
+pub use change_points::ChangeSearch;
 pub use distribution::Distribution;
 pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;

@@ -1,0 +1,319 @@
+//! [`ChangeSearch`]: where in a series of runs a number changed for good.
+//!
+//! E-divisive with a permutation test (Matteson and James, *A Nonparametric Approach for Multiple Change Point Analysis of
+//! Multivariate Data*, JASA 109, 2014), which MongoDB runs on its continuous benchmarks (Daly et al., *The Use of Change
+//! Point Detection to Identify Software Performance Regressions*, ICPE 2020), and Hunter on Cassandra's (Fleming et al.,
+//! ICPE 2023). It needs neither a distribution nor the number of changes, and finds changes of scatter too.
+//!
+//! # Statistic
+//! The energy distance of the m points before a place and the n points from it on, all within one segment:
+//!
+//! ```text
+//! q = m n / (m + n) · (2 mean |x - y|  -  mean |x - x'|  -  mean |y - y'|)
+//! ```
+//!
+//! where means are over pairs of points, of both sides or of one. The place with the largest q of all segments is the
+//! next candidate; the right end is that of the segment (as MongoDB's does; the original also tries earlier ones).
+//!
+//! # Test
+//! Within each segment the points are shuffled, and the largest q of the shuffled series is taken; p is the part of the
+//! shuffles (and of the data itself) that reach the candidate's. A significant candidate cuts its segment in two, and the
+//! search goes on; the first one that is not significant ends it. So a series without any change has a false one with
+//! probability `alpha` at most, however long it is.
+//!
+//! # Limits
+//! Independent points are supposed. A slow trend is no step, and is cut into several: that something changed is right, the
+//! places are arbitrary. Less than [`ChangeSearch::least`] points from either end nothing is found.
+//!
+//! # Speed
+//! On the line, sums of distances to all earlier points come from the number and the sum of the smaller ones, held in
+//! a Fenwick tree: O(n log n) a shuffle instead of O(n^2). Shuffling ends as soon as the candidate cannot be significant.
+
+use crate::random::SplitMix64;
+
+/// A lasting change in a series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// Index of the first point after the change.
+    pub position: usize,
+    /// Of the permutation test.
+    pub p: f64,
+    /// Mean of the points from the change before (or the start) to this one.
+    pub before: f64,
+    /// Mean of the points from this change to the next (or the end).
+    pub after: f64,
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangeSearch {
+    /// Level of the test: a series without a change has one found with at most this probability.
+    pub alpha: f64,
+    /// Number of shuffles; `1 / (shuffles + 1)` is the smallest p.
+    pub shuffles: usize,
+    /// Least number of points between changes, and between a change and an end; at least 1.
+    pub least: usize,
+    /// Of the generator.
+    pub seed: u64,
+}
+
+impl Default for ChangeSearch {
+    /// Level 0.01, 999 shuffles, segments of 3 points or more.
+    fn default() -> Self {
+        Self { alpha: 0.01, shuffles: 999, least: 3, seed: 1 }
+    }
+}
+
+impl ChangeSearch {
+    /// The changes of a series, by position. Empty if a value is not finite: nothing can be said of such a series.
+    pub fn find(&self, series: &[f64]) -> Vec<ChangePoint> {
+        if !series.iter().all(|value| value.is_finite()) {
+            return Vec::new();
+        }
+        let least = self.least.max(1);
+        let mut random = SplitMix64::new(self.seed);
+        let mut segments: Vec<Segment> = Segment::new(series, 0, least).into_iter().collect();
+        let mut found: Vec<(usize, f64)> = Vec::new();
+        while let Some(best) = largest(&segments) {
+            let Some(p) = self.significance(&segments, segments[best].energy, least, &mut random) else {
+                break;
+            };
+            let cut = segments.swap_remove(best);
+            found.push((cut.start + cut.place, p));
+            let (first, second) = series[cut.start..cut.start + cut.points.len()].split_at(cut.place);
+            segments.extend(Segment::new(first, cut.start, least));
+            segments.extend(Segment::new(second, cut.start + cut.place, least));
+        }
+        found.sort_unstable_by_key(|(position, _)| *position);
+        with_means(series, &found)
+    }
+
+    /// The p of a candidate, or `None` if it is above the level.
+    fn significance(&self, segments: &[Segment], energy: f64, least: usize, random: &mut SplitMix64) -> Option<f64> {
+        let all = (self.shuffles + 1) as f64;
+        let mut shuffled: Vec<Vec<Point>> = segments.iter().map(|segment| segment.points.clone()).collect();
+        let mut reached = 1;
+        for _ in 0..self.shuffles {
+            if f64::from(reached) / all > self.alpha {
+                return None;
+            }
+            let reaches = shuffled.iter_mut().fold(false, |reaches, points| {
+                shuffle(points, random);
+                reaches || best_place(points, least).is_some_and(|(_, found)| found >= energy * (1.0 - TIE))
+            });
+            reached += i32::from(reaches);
+        }
+        let p = f64::from(reached) / all;
+        (p <= self.alpha).then_some(p)
+    }
+}
+
+/// Energies that differ by no more than this part of them are equal: they were summed in different orders.
+const TIE: f64 = 1e-9;
+
+fn largest(segments: &[Segment]) -> Option<usize> {
+    (0..segments.len())
+        .filter(|index| segments[*index].energy > 0.0)
+        .max_by(|a, b| segments[*a].energy.total_cmp(&segments[*b].energy))
+}
+
+fn with_means(series: &[f64], found: &[(usize, f64)]) -> Vec<ChangePoint> {
+    let mean = |range: std::ops::Range<usize>| series[range.clone()].iter().sum::<f64>() / range.len() as f64;
+    let position = |index: Option<usize>, otherwise: usize| {
+        index.and_then(|index| found.get(index)).map_or(otherwise, |(position, _)| *position)
+    };
+    let point = |(index, (place, p)): (usize, &(usize, f64))| ChangePoint {
+        position: *place,
+        p: *p,
+        before: mean(position(index.checked_sub(1), 0)..*place),
+        after: mean(*place..position(Some(index + 1), series.len())),
+    };
+    found.iter().enumerate().map(point).collect()
+}
+
+/// A value and its place among the values of its segment, by size.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    value: f64,
+    rank: u32,
+}
+
+/// A part of the series without a change so far, and the best candidate in it.
+struct Segment {
+    start: usize,
+    points: Vec<Point>,
+    place: usize,
+    energy: f64,
+}
+
+impl Segment {
+    /// `None` if it is too short for a change.
+    fn new(values: &[f64], start: usize, least: usize) -> Option<Self> {
+        let mut order: Vec<usize> = (0..values.len()).collect();
+        order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
+        // Less the smallest: sums of them keep the digits in which they differ.
+        let smallest = order.first().map_or(0.0, |first| values[*first]);
+        let mut points = vec![Point { value: 0.0, rank: 0 }; values.len()];
+        for (rank, index) in order.into_iter().enumerate() {
+            points[index] = Point { value: values[index] - smallest, rank: rank as u32 };
+        }
+        let (place, energy) = best_place(&points, least)?;
+        Some(Self { start, points, place, energy })
+    }
+}
+
+/// Fisher and Yates.
+fn shuffle(points: &mut [Point], random: &mut SplitMix64) {
+    for place in (1..points.len()).rev() {
+        points.swap(place, random.below(place + 1));
+    }
+}
+
+/// The place with the largest energy, and that; `None` if the points are too few to be cut.
+fn best_place(points: &[Point], least: usize) -> Option<(usize, f64)> {
+    if points.len() < 2 * least {
+        return None;
+    }
+    let before = pair_sums(points.iter());
+    let after = pair_sums(points.iter().rev());
+    let all = before[points.len()];
+    let energy = |place: usize| {
+        let (first, second) = (before[place], after[points.len() - place]);
+        let (m, n) = (place as f64, (points.len() - place) as f64);
+        let mean = |sum: f64, n: f64| if n > 1.0 { sum / (n * (n - 1.0) / 2.0) } else { 0.0 };
+        m * n / (m + n) * (2.0 * (all - first - second) / (m * n) - mean(first, m) - mean(second, n))
+    };
+    (least..=points.len() - least).map(|place| (place, energy(place))).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Sums of distances of all pairs among the first 0, 1, 2, ... points.
+fn pair_sums<'a>(points: impl ExactSizeIterator<Item = &'a Point>) -> Vec<f64> {
+    let mut tree = Fenwick { nodes: vec![(0, 0.0); points.len() + 1] };
+    let mut sums = Vec::with_capacity(points.len() + 1);
+    let (mut sum, mut total) = (0.0, 0.0);
+    sums.push(sum);
+    for (earlier, point) in points.enumerate() {
+        let (smaller, sum_of_smaller) = tree.below(point.rank);
+        let larger = earlier as f64 - f64::from(smaller);
+        sum += (f64::from(smaller) - larger) * point.value - sum_of_smaller + (total - sum_of_smaller);
+        total += point.value;
+        tree.add(*point);
+        sums.push(sum);
+    }
+    sums
+}
+
+/// Number and sum of the values below a rank (Fenwick, *A New Data Structure for Cumulative Frequency Tables*, 1994).
+struct Fenwick {
+    nodes: Vec<(u32, f64)>,
+}
+
+impl Fenwick {
+    fn below(&self, rank: u32) -> (u32, f64) {
+        let (mut node, mut found) = (rank as usize, (0, 0.0));
+        while node > 0 {
+            found = (found.0 + self.nodes[node].0, found.1 + self.nodes[node].1);
+            node &= node - 1;
+        }
+        found
+    }
+
+    fn add(&mut self, point: Point) {
+        let mut node = point.rank as usize + 1;
+        while node < self.nodes.len() {
+            self.nodes[node] = (self.nodes[node].0 + 1, self.nodes[node].1 + point.value);
+            node += node & node.wrapping_neg();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(random: &mut SplitMix64, n: usize, level: f64) -> Vec<f64> {
+        (0..n).map(|_| level + random.below(1_000) as f64 / 1_000.0).collect()
+    }
+
+    fn positions(series: &[f64]) -> Vec<usize> {
+        ChangeSearch::default().find(series).iter().map(|point| point.position).collect()
+    }
+
+    /// 0 0 0 1 1 | 1: the pairs between the sides are 5, of which 3 differ; within the first of 10, 6.
+    #[test]
+    fn the_energy_is_that_of_the_definition() {
+        let values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+        let segment = Segment::new(&values, 0, 1).unwrap();
+        // The best place is after the third: 9 / 6 · (2 · 1 - 0 - 0).
+        assert_eq!((segment.place, segment.energy), (3, 3.0));
+        let sums = pair_sums(segment.points.iter());
+        assert_eq!(sums, [0.0, 0.0, 0.0, 0.0, 3.0, 6.0, 9.0]);
+    }
+
+    #[test]
+    fn planted_changes_are_found_where_they_are() {
+        let mut random = SplitMix64::new(2);
+        let series: Vec<f64> = [(40, 10.0), (25, 13.0), (35, 11.0)]
+            .into_iter()
+            .flat_map(|(n, level)| noise(&mut random, n, level))
+            .collect();
+        let found = ChangeSearch::default().find(&series);
+        assert_eq!(found.iter().map(|point| point.position).collect::<Vec<_>>(), [40, 65]);
+        assert!(found.iter().all(|point| point.p <= 0.01));
+        assert!((found[0].after / found[0].before - 13.5 / 10.5).abs() < 0.02, "{found:?}");
+        assert_eq!(found[0].after, found[1].before);
+    }
+
+    #[test]
+    fn one_outlier_is_no_change() {
+        let mut random = SplitMix64::new(3);
+        let mut series = noise(&mut random, 60, 10.0);
+        series[30] = 1e4;
+        assert_eq!(positions(&series), [0_usize; 0]);
+        // Nor does it hide one.
+        series[45..].iter_mut().for_each(|value| *value += 5.0);
+        assert_eq!(positions(&series), [45]);
+    }
+
+    #[test]
+    fn a_trend_is_cut_into_steps() {
+        let mut random = SplitMix64::new(4);
+        let series: Vec<f64> = noise(&mut random, 100, 10.0)
+            .iter()
+            .enumerate()
+            .map(|(index, value)| value + index as f64 / 20.0)
+            .collect();
+        assert!(positions(&series).len() >= 2);
+    }
+
+    #[test]
+    fn series_that_are_constant_short_or_not_finite_have_no_change() {
+        assert_eq!(positions(&[0.1; 50]), [0_usize; 0]);
+        assert_eq!(positions(&[1.0, 1.0, 5.0, 5.0]), [0_usize; 0]);
+        assert_eq!(positions(&[]), [0_usize; 0]);
+        assert_eq!(positions(&[f64::NAN; 20]), [0_usize; 0]);
+    }
+
+    #[test]
+    fn a_step_between_constants_is_exact() {
+        let series: Vec<f64> = (0..12).map(|index| if index < 5 { 7.0 } else { 8.0 }).collect();
+        let found = ChangeSearch::default().find(&series);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].position, found[0].before, found[0].after), (5, 7.0, 8.0));
+    }
+
+    #[test]
+    fn without_a_change_one_is_found_as_rarely_as_asked() {
+        let mut random = SplitMix64::new(5);
+        let search = ChangeSearch { alpha: 0.05, shuffles: 199, ..ChangeSearch::default() };
+        let found = (0..400).filter(|_| !search.find(&noise(&mut random, 30, 1.0)).is_empty()).count();
+        assert!((8..=32).contains(&found), "{found} of 400");
+    }
+
+    #[test]
+    fn equal_seeds_find_equal_changes() {
+        let mut random = SplitMix64::new(6);
+        let series: Vec<f64> = (0..60).flat_map(|step| noise(&mut random, 4, f64::from(step % 7))).collect();
+        assert_eq!(ChangeSearch::default().find(&series), ChangeSearch::default().find(&series));
+    }
+}
