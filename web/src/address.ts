@@ -6,6 +6,8 @@ export interface View {
   search: string;
   /** The zoomed frame, by the weight to its left and its depth; absent for the whole. */
   zoom?: { x: number; y: number };
+  /** Of a difference: whose weights give the widths; absent for those of the tree that is asked about. */
+  widths?: number;
 }
 
 /** Whether going back leads to the state before. */
@@ -17,7 +19,7 @@ export interface Address {
   write(view: View, entry: Entry): void;
 }
 
-/** Reads `s`, `x` and `y`. */
+/** Reads `s`, `x`, `y` and `w`. */
 export function viewOf(parameters: URLSearchParams): View {
   const number = (name: string) => {
     const text = parameters.get(name);
@@ -25,18 +27,22 @@ export function viewOf(parameters: URLSearchParams): View {
     return value >= 0 && Number.isFinite(value) ? value : undefined;
   };
   const [x, y] = [number("x"), number("y")];
-  const search = parameters.get("s") ?? "";
-  return x === undefined || y === undefined ? { search } : { search, zoom: { x, y } };
+  const view: View = { search: parameters.get("s") ?? "" };
+  const widths = number("w");
+  if (widths !== undefined) view.widths = widths;
+  if (x !== undefined && y !== undefined) view.zoom = { x, y };
+  return view;
 }
 
-/** Writes `s`, `x` and `y`, and leaves other parameters as they are. */
+/** Writes `s`, `x`, `y` and `w`, and leaves other parameters as they are. */
 export function putView(view: View, parameters: URLSearchParams): void {
-  for (const name of ["s", "x", "y"]) parameters.delete(name);
+  for (const name of ["s", "x", "y", "w"]) parameters.delete(name);
   if (view.search) parameters.set("s", view.search);
   if (view.zoom) {
     parameters.set("x", String(view.zoom.x));
     parameters.set("y", String(view.zoom.y));
   }
+  if (view.widths) parameters.set("w", String(view.widths));
 }
 
 /** The query of a standalone flame graph: `graph.svg?s=REGEX&x=WEIGHT&y=DEPTH`. */

@@ -1,6 +1,6 @@
 // The class that gives a frame its colour. The colours are in crates/view/src/flamegraph/palette.rs.
 
-import { KINDS, type Colours, type Frame, type Tree } from "./tree.ts";
+import { KINDS, type Colours, type Frame, type Tree, type Verdict } from "./tree.ts";
 
 /** A colour of the legend: its class, what it stands for, and how much of the self weight has it. */
 export interface LegendEntry {
@@ -8,6 +8,8 @@ export interface LegendEntry {
   name: string;
   /** Absent where a colour tells of changes. */
   weight?: number;
+  /** Number of frames that have it, where a colour tells of a verdict. */
+  count?: number;
 }
 
 /** From which share of the whole on a change has the strength 1, 2 or 3. As in palette.rs. */
@@ -23,8 +25,24 @@ const CHANGES = [
   ["less3", "5 % less"],
 ] as const;
 
-function changeClass(share: number): string {
-  const strength = STRENGTHS.filter((least) => Math.abs(share) >= least).length;
+/** As in palette.rs. */
+const JUDGED = [
+  ["more3", "more, by 5 % of the whole"],
+  ["more2", "by 1 %"],
+  ["more1", "by less"],
+  ["less1", "less, by under 1 % of the whole"],
+  ["less2", "by 1 %"],
+  ["less3", "by 5 %"],
+  ["even", "equivalent"],
+  ["unsure", "cannot tell"],
+] as const;
+
+/** What is known to have changed is never grey, however small its part of the whole. */
+function changeClass(share: number, verdict: Verdict | undefined): string {
+  if (verdict === "equivalent") return "even";
+  if (verdict === "cannot tell") return "unsure";
+  const known = verdict === "changed" ? 1 : 0;
+  const strength = Math.max(known, STRENGTHS.filter((least) => Math.abs(share) >= least).length);
   return CHANGES[share > 0 ? 3 - strength : 3 + strength][0];
 }
 
@@ -43,14 +61,49 @@ export class Painter {
   /** Classes of a node's rectangle. */
   classOf(node: number): string {
     const frame = this.tree.frameOf(node);
-    if (this.colours === "difference") return changeClass(this.tree.change(node));
+    if (this.colours === "difference") return this.changeOf(node) + this.presenceOf(node);
     const shade = frame.shade ? ` s${frame.shade}` : "";
     return `${this.hue(frame)}${shade}${this.isQuiet(frame) ? " q" : ""}`;
+  }
+
+  private changeOf(node: number): string {
+    return changeClass(this.tree.change(node), this.tree.verdictOf(node));
+  }
+
+  /** What only one of two trees has is outlined. */
+  private presenceOf(node: number): string {
+    const only = this.tree.onlyIn(node);
+    return only === undefined ? "" : only === this.tree.sides![0] ? " fresh" : " gone";
+  }
+
+  /** Whether a frame's label must be light on a dark background: its colour is near to that. */
+  isDim(node: number): boolean {
+    return this.colours === "difference" && !this.changeOf(node).endsWith("3");
   }
 
   /** Whether a frame steps back, because it is not owned and others are. */
   isQuiet(frame: Frame): boolean {
     return this.colours !== "difference" && this.tree.hasOwned && !frame.owned && frame.kind !== "group";
+  }
+
+  private differences(): LegendEntry[] {
+    const { tree } = this;
+    const classes = new Map<string, number>();
+    const only = new Map<string, number>();
+    for (let node = 0; node < tree.size; node++) {
+      const [change, presence] = [this.changeOf(node), this.presenceOf(node)];
+      classes.set(change, (classes.get(change) ?? 0) + 1);
+      if (presence) only.set(presence, (only.get(presence) ?? 0) + 1);
+    }
+    const judged = tree.size > 0 && tree.verdictOf(0) !== undefined;
+    const colours: LegendEntry[] = judged
+      ? JUDGED.map(([className, name]) => ({ className, name, count: classes.get(className) ?? 0 }))
+      : CHANGES.map(([className, name]) => ({ className, name }));
+    const presence = ["fresh", "gone"].flatMap((mark, side) => {
+      const count = only.get(` ${mark}`);
+      return count && tree.sides ? [{ className: `even ${mark}`, name: `only in ${tree.sides[side].name}`, count }] : [];
+    });
+    return [...colours, ...presence];
   }
 
   private hue(frame: Frame): string {
@@ -61,7 +114,7 @@ export class Painter {
 
   /** The colours that occur, with their shares of the self weight. */
   legend(): LegendEntry[] {
-    if (this.colours === "difference") return CHANGES.map(([className, name]) => ({ className, name }));
+    if (this.colours === "difference") return this.differences();
     const weights = new Map<string, number>();
     for (let node = 0; node < this.tree.size; node++) {
       const frame = this.tree.frameOf(node);

@@ -1,13 +1,13 @@
 // A flame graph that is looked into: zoom, search, details, keyboard.
 
 import type { Address, Entry } from "./address.ts";
-import { Painter } from "./colour.ts";
+import { Painter, type LegendEntry } from "./colour.ts";
 import { html, svg } from "./elements.ts";
 import { columnsOf, cut, fit, formsOf, type Forms } from "./label.ts";
 import { nodeAt, ROW, rowCount, visit, firstDepth, type Zoom } from "./layout.ts";
 import { exactly, matchedWeight, matches, search, type Hits } from "./search.ts";
-import type { Colours, Frame, Growth, Side, Tree } from "./tree.ts";
-import { percent, weight } from "./units.ts";
+import type { Colours, Frame, Growth, Side, Tree, Widths } from "./tree.ts";
+import { grouped, percent, weight } from "./units.ts";
 
 /** From this width on a frame is an element of its own; narrower ones of one colour share a path. In pixels. */
 const OWN_ELEMENT = 4;
@@ -26,7 +26,7 @@ const KEYS: [keys: string, effect: string][] = [
   ["Shift+click, s", "search for all calls of the function"],
   ["f", "flip: root below or above"],
   ["c", "colours: kind of code or module"],
-  ["w", "widths: of one tree or the other, in a difference"],
+  ["w", "widths: of one tree, the other, or the larger of both, in a difference"],
 ];
 
 /** Where a flame graph stands: it may be all there is, or one of several things in a page. */
@@ -88,7 +88,9 @@ export class FlameGraph {
 
   /** Shows what the address says. */
   restore(): void {
-    const { search: pattern, zoom } = this.address.read();
+    const { search: pattern, zoom, widths } = this.address.read();
+    this.tree.turnTo(widths === 1 || widths === 2 ? widths : 0);
+    this.showWidths();
     this.zoomed = (zoom && this.tree.find(zoom.x, zoom.y)) ?? 0;
     this.input.value = pattern;
     this.setPattern(pattern);
@@ -118,7 +120,6 @@ export class FlameGraph {
     helpButton.addEventListener("click", () => this.toggleHelp());
     const tools = html("div", { class: "fg-tools" }, this.matched, this.input, this.colourButton, this.flipButton, helpButton);
     if (this.tree.sides) this.colourButton.before(this.widthButton);
-    this.showWidths();
     const heading = html("div", { class: "fg-heading" }, html(this.setting === "alone" ? "h1" : "h4", {}, title), html("p", {}, subtitle));
     this.help.append(
       html("dl", {}, ...KEYS.flatMap(([keys, effect]) => [html("dt", {}, keys), html("dd", {}, effect)])),
@@ -194,7 +195,7 @@ export class FlameGraph {
   }
 
   private switchWidths(): void {
-    this.tree.turn();
+    this.tree.turnTo(((this.tree.widths + 1) % 3) as Widths);
     // What is zoomed to may have no width in the other tree.
     while (this.zoomed !== 0 && !(this.tree.total[this.zoomed] > 0)) this.zoomed = this.tree.parent[this.zoomed];
     this.showWidths();
@@ -203,8 +204,7 @@ export class FlameGraph {
   }
 
   private showWidths(): void {
-    const { sides, widths } = this.tree;
-    if (sides) this.widthButton.textContent = `Widths: ${sides[widths].name}`;
+    this.widthButton.textContent = `Widths: ${this.tree.widthsName}`;
   }
 
   private toggleHelp(): void {
@@ -331,7 +331,7 @@ export class FlameGraph {
   }
 
   private remember(entry: Entry): void {
-    const view = { search: this.hits?.pattern ?? "" };
+    const view = { search: this.hits?.pattern ?? "", widths: this.tree.widths };
     const zoom = { x: this.tree.start[this.zoomed], y: this.tree.depth[this.zoomed] };
     this.address.write(this.zoomed === 0 ? view : { ...view, zoom }, entry);
   }
@@ -454,7 +454,7 @@ export class FlameGraph {
     const frame = this.tree.frameOf(node);
     const text = frame.kind === "group" ? groupLabel(frame.name, columns) : fit(this.formsOf(frame), columns);
     if (text === undefined) return undefined;
-    const quiet = this.painter.isQuiet(frame) ? " q" : "";
+    const quiet = this.painter.isQuiet(frame) || this.painter.isDim(node) ? " q" : "";
     const hit = this.hits?.frames[this.tree.frame[node]] ? " hit" : "";
     return svg("text", { class: `t${quiet}${hit}`, x: (x + INSET).toFixed(2), y: top + 13 }, text);
   }
@@ -530,6 +530,10 @@ export class FlameGraph {
     const frame = tree.frameOf(node);
     const place = [frame.module, frame.source, frame.kind === "native" || frame.kind === "group" ? "" : frame.kind, frame.inlined ? "inlined" : ""];
     const name = html("div", { class: "fg-name" }, frame.name);
+    const verdict = tree.verdictOf(node);
+    if (verdict) place.unshift(verdict);
+    const only = tree.onlyIn(node);
+    if (only) place.unshift(`only in ${only.name}`);
     if (frame.owned) name.prepend(html("span", { class: "fg-owned" }, "owned"));
     this.details.replaceChildren(
       html("div", { class: "fg-what" }, name, html("div", { class: "fg-place" }, place.filter(Boolean).join(" · "))),
@@ -593,16 +597,24 @@ export class FlameGraph {
 
   private makeLegend(): HTMLElement {
     const whole = this.tree.total[0] || 1;
-    const entries = this.painter.legend().map(({ className, name, weight: value }) =>
-      html(
+    const frames = (count: number) => `${grouped(count)} ${count === 1 ? "frame" : "frames"}`;
+    const told = ({ name, weight: value, count }: LegendEntry) => {
+      if (value !== undefined) return { title: `${name}: ${weight(value, this.tree.unit)} of self weight` };
+      return count === undefined ? {} : { title: `${name}: ${frames(count)}` };
+    };
+    const entries = this.painter.legend().map((entry) => {
+      const { className, name, weight: value, count } = entry;
+      return html(
         "li",
-        value === undefined ? {} : { title: `${name}: ${weight(value, this.tree.unit)} of self weight` },
+        told(entry),
         svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, svg("rect", { class: className, width: 12, height: 12, rx: 2 })),
         name,
         value === undefined ? undefined : html("span", {}, `${percent((100 * value) / whole)} %`),
-      ),
-    );
-    return html("ul", { "aria-label": "Colours, with their shares of self weight" }, ...entries);
+        count === undefined ? undefined : html("span", {}, grouped(count)),
+      );
+    });
+    const label = this.painter.colours === "difference" ? "What colours tell" : "Colours, with their shares of self weight";
+    return html("ul", { "aria-label": label }, ...entries);
   }
 }
 

@@ -17,7 +17,7 @@ export interface Data {
   nodes: string;
   gaps: string;
   /** What the tree is compared with, in a difference. */
-  compared?: { name: string; baseName: string; own: string };
+  compared?: { name: string; baseName: string; own: string; verdicts?: string };
 }
 
 /** Where the callees of a frame are drawn: above it (a flame graph) or below (an icicle graph). */
@@ -29,6 +29,13 @@ export type Colours = "kind" | "module" | "difference";
 /** What kind of code a frame is, in the order of their codes. */
 export const KINDS = ["group", "native", "runtime", "allocator", "kernel", "python", "unknown"] as const;
 export type Kind = (typeof KINDS)[number];
+
+/** What a comparison says, in the order of their codes. */
+export const VERDICTS = ["changed", "equivalent", "cannot tell"] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** Whose weights the widths of a difference show: the tree's that is asked about, the other's, the larger of both. */
+export type Widths = 0 | 1 | 2;
 
 /** The weights of one of two trees on the same nodes. */
 export interface Side {
@@ -82,7 +89,11 @@ export class Tree {
   /** Of a difference: the tree that is asked about, and what it is compared with. */
   readonly sides: readonly [Side, Side] | undefined;
   /** Of a difference: whose weights frames are as wide as. */
-  widths: 0 | 1 = 0;
+  widths: Widths = 0;
+  /** Of a difference that was judged: what is known of each node. */
+  private readonly verdicts: Float64Array | undefined;
+  /** Of a difference: what each node weighs where it weighs more. */
+  private readonly larger: Side | undefined;
 
   constructor(data: Data) {
     if (data.version !== 1) throw new Error(`This script reads trees of version 1, not ${data.version}.`);
@@ -109,7 +120,7 @@ export class Tree {
     this.sum(this.total);
     this.place();
     if (data.compared) {
-      const { name, baseName, own: text } = data.compared;
+      const { name, baseName, own: text, verdicts } = data.compared;
       const own = readWeights(text, this.size);
       const total = Float64Array.from(own);
       this.sum(total);
@@ -117,15 +128,46 @@ export class Tree {
         { name, own: this.own, total: this.total },
         { name: baseName, own, total },
       ];
+      this.larger = this.largerOf(data.gaps);
+      if (verdicts !== undefined) this.verdicts = readWeights(verdicts, this.size);
     }
   }
 
-  /** Makes frames as wide as the weights of the other tree. */
-  turn(): void {
-    if (!this.sides) return;
-    this.widths = this.widths === 0 ? 1 : 0;
-    ({ own: this.own, total: this.total } = this.sides[this.widths]);
+  /** Makes frames as wide as these weights. */
+  turnTo(widths: Widths): void {
+    if (!this.sides || !this.larger || widths === this.widths) return;
+    this.widths = widths;
+    ({ own: this.own, total: this.total } = [...this.sides, this.larger][widths]);
     this.place();
+  }
+
+  /** What the widths are of, in words. */
+  get widthsName(): string {
+    return [...(this.sides ?? []), this.larger][this.widths]?.name ?? "";
+  }
+
+  /** What is known of a node's change. */
+  verdictOf(node: number): Verdict | undefined {
+    return this.verdicts && VERDICTS[this.verdicts[node]];
+  }
+
+  /** Which one of two trees has a node; undefined if both have. */
+  onlyIn(node: number): Side | undefined {
+    if (!this.sides) return undefined;
+    const [now, base] = this.sides;
+    const [after, before] = [now.total[node], base.total[node]];
+    if (after > 0) return before > 0 ? undefined : now;
+    return before > 0 ? base : undefined;
+  }
+
+  /** The weights of a picture in which every node is as wide as it needs in either tree. */
+  private largerOf(gaps: string): Side {
+    const [now, base] = this.sides!;
+    const own = now.own.map((weight, node) => Math.max(weight, base.own[node]));
+    const total = Float64Array.from(own);
+    addGaps(gaps, total);
+    this.sum(total);
+    return { name: "larger of both", own, total };
   }
 
   /** How much more a node weighs in the tree that is asked about, as a part of the larger whole: -1 to 1. */

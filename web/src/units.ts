@@ -14,15 +14,20 @@ const DURATIONS: Scale = [
 const SIZES: Scale = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].map((unit, power) => [1024 ** power, unit] as const);
 const MULTIPLES: Scale = ["", "k", "M", "G", "T", "P", "E"].map((unit, power) => [1000 ** power, unit] as const);
 
-/** A weight in the unit of its tree: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest. */
+/**
+ * A weight in the unit of its tree: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest, and `1.23 ms/step`
+ * for ns/step.
+ */
 export function weight(value: number, unit: string): string {
-  switch (unit) {
+  const slash = unit.indexOf("/");
+  const [base, per] = slash < 0 ? [unit, ""] : [unit.slice(0, slash), unit.slice(slash)];
+  switch (base) {
     case "ns":
-      return inUnit(value, DURATIONS);
+      return inUnit(value, DURATIONS) + per;
     case "bytes":
-      return inUnit(value, SIZES);
+      return inUnit(value, SIZES) + per;
     default:
-      return `${value < 10_000_000 ? grouped(value) : inUnit(value, MULTIPLES)} ${unit}`.trim();
+      return `${value < 10_000_000 ? grouped(value) : inUnit(value, MULTIPLES)} ${base}`.trim() + per;
   }
 }
 

@@ -204,7 +204,7 @@ async function classOf(page: Page, label: string): Promise<string | null> {
 
 browserTest("in a difference, what weighs more is orange, what weighs the same is grey, and nothing is quiet", async (page) => {
   await page.goto(compared());
-  assert.equal(await classOf(page, "malloc"), "more3");
+  assert.equal(await classOf(page, "malloc"), "more3 fresh", "outlined: the other tree has none");
   assert.equal(await classOf(page, "gz::Step"), "more3");
   assert.equal(await classOf(page, "solve"), "same");
   assert.equal(await classOf(page, "worker"), "less2");
@@ -216,10 +216,36 @@ browserTest("the widths can be those of the other tree, where what vanished is s
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
   await page.locator("button", { hasText: "Widths: slow" }).click();
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * (50 / 96));
-  assert.equal(await classOf(page, "gz::Idle"), "less3");
+  assert.equal(await classOf(page, "gz::Idle"), "less3 gone");
   assert.equal(await classOf(page, "malloc"), null);
   await page.locator("button", { hasText: "Widths: typical" }).click();
+  assert.equal(await classOf(page, "gz::Idle"), "less3 gone", "with the larger of both widths");
+  assert.equal(await classOf(page, "malloc"), "more3 fresh");
+  // 50 solve, 25 malloc, 25 and 15 Load, 20 Idle, 0 and 11 poll are in one picture.
+  await page.locator("button", { hasText: "Widths: larger of both" }).click();
   assert.equal(await classOf(page, "gz::Idle"), null);
+});
+
+browserTest("the address holds whose widths are shown, so that a link to what vanished leads there", async (page) => {
+  await page.goto(`${compared()}?w=1&s=Idle`);
+  assert.equal(await classOf(page, "gz::Idle"), "less3 gone hit");
+  await page.keyboard.press("w");
+  assert.equal(new URL(page.url()).search, "?s=Idle&w=2");
+  await page.keyboard.press("w");
+  assert.equal(new URL(page.url()).search, "?s=Idle");
+});
+
+browserTest("with verdicts only what changed has a colour, and the legend counts the frames", async (page) => {
+  const base = fileURLToPath(saved("typical.folded", TYPICAL.trim() + "\n"));
+  await page.goto(written("folded_to_svg", "judged.svg", STACKS.trim() + "\n", "--base", base, "--judged"));
+  assert.equal(await classOf(page, "malloc"), "more3 fresh");
+  assert.equal(await classOf(page, "solve"), "even");
+  assert.equal(await classOf(page, "worker"), "unsure", "too little weight to tell");
+  const legend = await page.locator(".fg-legend li").allTextContents();
+  assert.deepEqual(legend.slice(6), ["equivalent2", "cannot tell3", "only in slow1", "only in typical1"]);
+  assert.equal(legend.slice(0, 6).every((entry) => /\d$/.test(entry)), true, legend.join());
+  await click(page, "solve");
+  assert.match((await page.textContent(".fg-place"))!, /^equivalent/);
 });
 
 browserTest("details of a difference tell both weights, how much more, and how many times", async (page) => {

@@ -24,7 +24,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Importance, Kind, Table, Value};
+use stepscope_model::{Importance, Kind, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use crate::quantity::{MISSING, Quantity, unit_beside_name};

@@ -12,7 +12,7 @@
 //! | `modules` | the modules with colours of their own, as indices of `strings`, heaviest first |
 //! | `frames` | four numbers a frame: name, module, source (indices of `strings`), and `((kind * 3 + shade) * 2 + owned) * 2 + inlined` |
 //! | `nodes` | three numbers a node in drawing order: how many levels up from the last node's child, its frame, its own weight |
-//! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other |
+//! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other; where they are known, `verdicts`: 0 for changed, 1 for equivalent, 2 for cannot tell |
 //! | `gaps` | two numbers for each node that is wider than its own weight and its children: nodes since the last such, the rest |
 //!
 //! Lists of numbers are strings in the alphabet of source maps ([`push_number`](crate::embed)). A node takes about
@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{CallNode, CallTree, FrameKind};
+use stepscope_model::{CallNode, CallTree, FrameKind, Verdict};
 
 use super::layout::Layout;
 use super::palette::{COLOURED_MODULES, KINDS, shade};
@@ -148,6 +148,17 @@ fn push_compared(subject: &Subject<'_>, layout: &Layout, json: &mut String) {
     for &node in &layout.node {
         push_number(subject.base(node as usize).unwrap_or_default().own, json);
     }
+    if difference.verdicts.is_some() {
+        json.push_str("\",\"verdicts\":\"");
+        for &node in &layout.node {
+            let code = match subject.verdict(node as usize).unwrap_or(Verdict::CannotTell) {
+                Verdict::Changed => 0,
+                Verdict::Equivalent => 1,
+                Verdict::CannotTell => 2,
+            };
+            push_number(code, json);
+        }
+    }
     json.push_str("\"}");
 }
 
@@ -225,12 +236,20 @@ mod tests {
         let slow = tree(&[("all", None, 0), ("b", Some(0), 2), ("c", Some(1), 40)]);
         let typical = tree(&[("all", None, 0), ("a", Some(0), 5), ("b", Some(0), 3)]);
         let difference = TreeDifference::of(("slow", &slow), ("typical", &typical));
-        let subject = Subject::of(&difference);
-        let json = encode(&subject, &Layout::of(subject.tree), &[], &Options::of_difference());
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(json["colours"], "difference");
+        let compared = |difference: &TreeDifference| {
+            let subject = Subject::of(difference);
+            let json = encode(&subject, &Layout::of(subject.tree), &[], &Options::of_difference());
+            let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(json["colours"], "difference");
+            json["compared"].clone()
+        };
         // all, a, b, c.
-        assert_eq!(json["compared"], serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA"}));
+        let plain = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA"});
+        assert_eq!(compared(&difference), plain);
+        // A list that is too short tells nothing of the rest.
+        let verdicts = Some(vec![Verdict::Changed, Verdict::Equivalent, Verdict::CannotTell]);
+        let judged = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA", "verdicts": "ABCC"});
+        assert_eq!(compared(&TreeDifference { verdicts, ..difference }), judged);
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod picture;
 
 use std::io::{self, Write};
 
-use stepscope_model::{BaseWeight, CallTree, TreeDifference};
+use stepscope_model::{BaseWeight, CallTree, TreeDifference, Verdict};
 
 use crate::assets;
 use crate::embed::markup;
@@ -68,8 +68,11 @@ pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io:
 }
 
 /// Writes two trees as one differential flame graph: frames are as wide as in the tree that is asked about, or, at a
-/// switch, as in the other; colours tell which have more and which less. Frames that only one of the trees has are there
-/// when it gives the widths.
+/// switch, as in the other, or as in that in which they weigh more; colours tell which have more and which less. Frames
+/// that only one of the trees has are there when it gives the widths, and with the widths of both.
+///
+/// Where there are verdicts, only what changed has a colour: what is equivalent is nearly white, and where nothing can be
+/// told, grey. The legend counts the frames of each.
 ///
 /// # Errors
 /// Those of writing to `out`.
@@ -92,6 +95,11 @@ impl<'a> Subject<'a> {
     /// What a node weighs in the other tree.
     pub fn base(&self, node: usize) -> Option<BaseWeight> {
         self.difference.and_then(|difference| difference.base.get(node).copied())
+    }
+
+    /// What is known of a node's change.
+    pub fn verdict(&self, node: usize) -> Option<Verdict> {
+        self.difference.and_then(|difference| difference.verdicts.as_ref()?.get(node).copied())
     }
 
     /// Weight of the heavier of the wholes.

@@ -4,7 +4,7 @@
 //! apart. Orange is kept for owned code. Where a tree has owned code, all other frames are quiet: the same hues, mixed
 //! with the background. Three shades, chosen by the function's name, tell neighbours apart; they mean nothing.
 
-use stepscope_model::{CallNode, FrameKind};
+use stepscope_model::{CallNode, FrameKind, Verdict};
 
 use super::Subject;
 use crate::embed::append;
@@ -57,16 +57,40 @@ const CHANGES: [(&str, Rgb, u16); 7] = [
 const MORE: Rgb = [0xe0, 0x6c, 0x00];
 const LESS: Rgb = [0x2b, 0x83, 0xd6];
 
+/// Where verdicts are known: what did not change, and what may have or not.
+const UNCHANGED: [(&str, Rgb, u16); 2] = [(EVEN, [0xa3, 0xad, 0xb9], 80), (UNSURE, [0x7d, 0x88, 0x96], 40)];
+const EVEN: &str = "even";
+const UNSURE: &str = "unsure";
+
 /// From which share of the whole on a difference has the strength 1, 2 or 3.
 const STRENGTHS: [f64; 3] = [0.002, 0.01, 0.05];
 
-/// Class of a frame that weighs `now`, and `before` in the other tree, where the larger whole weighs `whole`.
-pub(crate) fn change_class(now: u64, before: u64, whole: u128) -> &'static str {
+/// Class of a frame that weighs `now`, and `before` in the other tree, where the larger whole weighs `whole`. What is known
+/// to have changed is never grey, however small its part of the whole.
+pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<Verdict>) -> &'static str {
     let share = (now as f64 - before as f64) / (whole.max(1) as f64);
     let strength = STRENGTHS.iter().filter(|&&least| share.abs() >= least).count();
+    let strength = match verdict {
+        None => strength,
+        Some(Verdict::Changed) => strength.max(1),
+        Some(Verdict::Equivalent) => return EVEN,
+        Some(Verdict::CannotTell) => return UNSURE,
+    };
     let at = if share > 0.0 { 3 - strength } else { 3 + strength };
     CHANGES[at].0
 }
+
+/// The legend of differences with verdicts: classes and what they stand for.
+pub(crate) const JUDGED: [(&str, &str); 8] = [
+    ("more3", "more, by 5 % of the whole"),
+    ("more2", "by 1 %"),
+    ("more1", "by less"),
+    ("less1", "less, by under 1 % of the whole"),
+    ("less2", "by 1 %"),
+    ("less3", "by 5 %"),
+    (EVEN, "equivalent"),
+    (UNSURE, "cannot tell"),
+];
 
 /// The legend of differences: classes and what they stand for.
 pub(crate) fn changes() -> [(&'static str, &'static str); 7] {
@@ -150,7 +174,7 @@ impl Theme {
             let quiet = self.mixed(hue, self.quiet);
             append!(css, ".{class}{{fill:{clear}}}.q.{class}{{fill:{quiet}}}");
         }
-        for (class, hue, background) in CHANGES {
+        for (class, hue, background) in CHANGES.into_iter().chain(UNCHANGED) {
             append!(css, ".{class}{{fill:{}}}", self.mixed(hue, background));
         }
         css
@@ -184,12 +208,25 @@ mod tests {
 
     #[test]
     fn differences_are_as_strong_as_their_share_of_the_larger_whole() {
-        let class = |now, before| change_class(now, before, 1_000);
+        let class = |now, before| change_class(now, before, 1_000, None);
         assert_eq!([class(151, 100), class(112, 100), class(103, 100)], ["more3", "more2", "more1"]);
         assert_eq!([class(101, 100), class(100, 100), class(99, 100)], ["same", "same", "same"]);
         assert_eq!([class(98, 100), class(90, 100), class(0, 100)], ["less1", "less2", "less3"]);
         let css = style_sheet();
         for (class, _) in changes() {
+            assert_eq!(css.matches(&format!(".{class}{{fill:")).count(), 2, "{class}: light and dark");
+        }
+    }
+
+    #[test]
+    fn a_verdict_decides_whether_a_change_has_a_colour() {
+        let class = |now, before, verdict| change_class(now, before, 1_000, Some(verdict));
+        assert_eq!(class(151, 100, Verdict::Changed), "more3");
+        assert_eq!(class(99, 100, Verdict::Changed), "less1", "small, and known to be one");
+        assert_eq!(class(300, 100, Verdict::CannotTell), "unsure", "large, and not known");
+        assert_eq!(class(101, 100, Verdict::Equivalent), "even");
+        let css = style_sheet();
+        for (class, _) in JUDGED {
             assert_eq!(css.matches(&format!(".{class}{{fill:")).count(), 2, "{class}: light and dark");
         }
     }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use stepscope_model::{CallNode, CallTree, FrameKind};
 
 use super::layout::Layout;
-use super::palette::{COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, change_class, changes, kind_class, shade};
+use super::palette::{
+    COLOURED_MODULES, Colours, JUDGED, KINDS, MODULE_CLASSES, change_class, changes, kind_class, shade,
+};
 use super::{Growth, Options, Subject};
 use crate::embed::{append, markup, push_coordinate, push_markup};
-use crate::quantity::{percent, weight};
+use crate::quantity::{grouped, percent, weight};
 use crate::shorten::{label, shorten};
 
 /// Width of the picture in pixels; it scales.
@@ -205,7 +207,8 @@ impl Pen<'_> {
     fn classes(&self, number: usize) -> Classes {
         let node = &self.tree.nodes[number];
         if let (Colours::Difference, Some(base)) = (self.colours, self.subject.base(number)) {
-            return (change_class(node.total, base.total, self.subject.larger_whole()), 0, false);
+            let verdict = self.subject.verdict(number);
+            return (change_class(node.total, base.total, self.subject.larger_whole(), verdict), 0, false);
         }
         (self.class(node), shade(&node.name), self.is_quiet(node))
     }
@@ -230,9 +233,22 @@ impl Pen<'_> {
         if let (Some(base), Some(difference)) = (self.subject.base(number), self.subject.difference) {
             elements.push_str("; ");
             push_markup(&difference.base_name, elements);
-            for (before, text) in [(": ", weight(base.total, unit)), ("; self ", weight(base.own, unit))] {
+            let more = |now: u64, before: u64| {
+                let sign = if now < before { "\u{2212}" } else { "+" };
+                format!("{sign}{}", weight(now.abs_diff(before), unit))
+            };
+            for (before, text) in [
+                (": ", weight(base.total, unit)),
+                ("; self ", weight(base.own, unit)),
+                ("; difference ", more(node.total, base.total)),
+                (", self ", more(node.own, base.own)),
+            ] {
                 elements.push_str(before);
                 push_markup(&text, elements);
+            }
+            if let Some(verdict) = self.subject.verdict(number) {
+                elements.push_str("; ");
+                elements.push_str(verdict.name());
             }
         }
     }
@@ -270,8 +286,25 @@ impl Pen<'_> {
         }
     }
 
+    /// How many frames have each colour of a difference with verdicts.
+    fn judged(&self) -> Option<[i128; JUDGED.len()]> {
+        self.subject.difference?.verdicts.as_ref()?;
+        let mut counts = [0; JUDGED.len()];
+        for number in 0..self.tree.nodes.len() {
+            let (class, ..) = self.classes(number);
+            if let Some(at) = JUDGED.iter().position(|(known, _)| *known == class) {
+                counts[at] += 1;
+            }
+        }
+        Some(counts)
+    }
+
     /// Classes and names of the colours that occur.
     fn legend_entries(&self) -> Vec<(&'static str, String)> {
+        if let (Colours::Difference, Some(counts)) = (self.colours, self.judged()) {
+            let named = JUDGED.into_iter().zip(counts);
+            return named.map(|((class, what), count)| (class, format!("{what} ({})", grouped(count)))).collect();
+        }
         if self.colours == Colours::Difference {
             return changes().map(|(class, what)| (class, what.to_owned())).into();
         }
@@ -302,6 +335,8 @@ fn label_of(node: &CallNode, width: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::{TreeDifference, Verdict};
+
     use super::*;
     use crate::flamegraph::fixture::tree;
 
@@ -331,6 +366,27 @@ mod tests {
         let nodes: Vec<_> =
             (0..100_000_u32).map(|index| ("f", index.checked_sub(1), u64::from(index == 99_999))).collect();
         assert!(drawn(&tree(&nodes)).height < 8000);
+    }
+
+    #[test]
+    fn a_difference_with_verdicts_tells_them_and_counts_them() {
+        let after = tree(&[("all", None, 0), ("a", Some(0), 40), ("b", Some(0), 60)]);
+        let before = tree(&[("all", None, 0), ("a", Some(0), 80), ("b", Some(0), 59)]);
+        let mut difference = TreeDifference::of(("after", &after), ("before", &before));
+        difference.tree.unit = "ns/step".into();
+        difference.verdicts = Some(vec![Verdict::CannotTell, Verdict::Changed, Verdict::Equivalent]);
+        let subject = Subject::of(&difference);
+        let drawn = draw(&subject, &Layout::of(subject.tree), &[], &Options::of_difference()).elements;
+        assert!(
+            drawn.contains(
+                "<title>a: 40 ns/step, 40.00 %; self 40 ns/step; before: 80 ns/step; self 80 ns/step; \
+                 difference \u{2212}40 ns/step, self \u{2212}40 ns/step; changed</title><rect class=\"less3\""
+            ),
+            "{drawn}"
+        );
+        for entry in ["less, by under 1 % of the whole (0)", "by 5 % (1)", "equivalent (1)", "cannot tell (1)"] {
+            assert!(drawn.contains(&format!(">{entry}</text>")), "{entry}");
+        }
     }
 
     #[test]
