@@ -75,7 +75,10 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
     ];
     for (kind, what, of) in refused {
         if let Some(values) = differing(recordings, of) {
-            found.refused.push(Refusal { kind, what: format!("the captures were {what}: {values}").replace("were of", "are of") });
+            found.refused.push(Refusal {
+                kind,
+                what: format!("the captures were {what}: {values}").replace("were of", "are of"),
+            });
         }
     }
     let remarked: [(&str, &dyn Fn(&CaptureInfo) -> Option<String>); 4] = [
@@ -147,7 +150,9 @@ fn heated(recordings: &[(&str, &CaptureInfo)]) -> Option<String> {
     const MUCH_MC: f64 = 5_000.0;
     let mut sides: Vec<(&str, Vec<f64>)> = Vec::new();
     for (side, info) in recordings {
-        let Some(heat) = info.conditions.as_ref().and_then(|conditions| conditions.end_temperature_mc) else { continue };
+        let Some(heat) = info.conditions.as_ref().and_then(|conditions| conditions.end_temperature_mc) else {
+            continue;
+        };
         match sides.iter_mut().find(|(known, _)| known == side) {
             Some((_, heats)) => heats.push(heat as f64),
             None => sides.push((side, vec![heat as f64])),
@@ -195,7 +200,8 @@ mod tests {
     #[test]
     fn machines_builds_scenarios_and_phases_are_refused_with_the_way_out() {
         let before = recorded("a", "release");
-        let other = CaptureInfo { scenario: Some("marina".into()), phase: Some(Phase::Loading), ..recorded("b", "debug") };
+        let other =
+            CaptureInfo { scenario: Some("marina".into()), phase: Some(Phase::Loading), ..recorded("b", "debug") };
         let found = differences(&[("before", &before), ("after", &other)]);
         let kinds: Vec<Difference> = found.refused.iter().map(|refusal| refusal.kind).collect();
         assert_eq!(kinds, [Difference::Machine, Difference::Build, Difference::Scenario, Difference::Scenario]);
@@ -213,7 +219,11 @@ mod tests {
         let disturbed = CaptureInfo { conditions, ..recorded("a", "release") };
         let found = differences(&[("before", &calm), ("after", &disturbed)]);
         assert_eq!(found.refused, []);
-        assert!(found.remarks[0].starts_with("In 1 of 1 recording, other processes used more than 5 %"), "{:?}", found.remarks);
+        assert!(
+            found.remarks[0].starts_with("In 1 of 1 recording, other processes used more than 5 %"),
+            "{:?}",
+            found.remarks
+        );
         assert!(found.remarks[0].contains("(up to 25 %)"));
     }
 }

@@ -46,14 +46,8 @@ pub enum Family {
 
 impl Family {
     /// Every family, in the order of tables.
-    pub const ALL: [Family; 6] = [
-        Family::Attributed,
-        Family::Own,
-        Family::Inclusive,
-        Family::Threads,
-        Family::Categories,
-        Family::Waits,
-    ];
+    pub const ALL: [Family; 6] =
+        [Family::Attributed, Family::Own, Family::Inclusive, Family::Threads, Family::Categories, Family::Waits];
 }
 
 /// What one row weighs in a recording.
@@ -214,7 +208,8 @@ impl Blocks {
     fn parts_of_window(&self, range: &Range<u64>, mut add: impl FnMut(usize, u64)) {
         let length = self.window.end - self.window.start;
         let count = self.count() as u64;
-        let begin = |block: u64| self.window.start + (u128::from(length) * u128::from(block) / u128::from(count)) as u64;
+        let begin =
+            |block: u64| self.window.start + (u128::from(length) * u128::from(block) / u128::from(count)) as u64;
         let first = range.start.saturating_sub(self.window.start) * count / length.max(1);
         for block in first.saturating_sub(1)..count {
             let (start, end) = (begin(block).max(range.start), begin(block + 1).min(range.end));
@@ -293,11 +288,8 @@ impl Gathered {
     fn block(&mut self, selection: &Selection<'_>, block: usize, weights: &StackWeights) {
         let (capture, functions) = (selection.capture(), selection.functions());
         let own = weights.self_by_function(capture, functions);
-        let sums = [
-            weights.credited_by_function(functions),
-            own.clone(),
-            weights.inclusive_by_function(capture, functions),
-        ];
+        let sums =
+            [weights.credited_by_function(functions), own.clone(), weights.inclusive_by_function(capture, functions)];
         for (courses, amounts) in self.functions.iter_mut().zip(sums) {
             for (course, amount) in courses.iter_mut().zip(amounts).filter(|(_, amount)| !amount.is_zero()) {
                 course.add(block, self.blocks, amount);

@@ -86,7 +86,8 @@ pub struct Match {
 
 /// Matches functions that only one side has. Ordered by the name after.
 pub fn matches(vanished: &[&Identity], new: &[&Identity], told: &[Rename]) -> Vec<Match> {
-    let mut open = Open { before: vanished.iter().copied().collect(), after: new.iter().copied().collect(), found: Vec::new() };
+    let mut open =
+        Open { before: vanished.iter().copied().collect(), after: new.iter().copied().collect(), found: Vec::new() };
     for rename in told {
         open.told(rename);
     }
@@ -191,7 +192,8 @@ fn is_hash(text: &str) -> bool {
 
 /// The same without version numbers in inline namespaces (`::v7::`) and the module's name.
 fn without_versions(identity: &Identity) -> Option<String> {
-    let name: Vec<String> = plain(&identity.name).split("::").filter(|part| !is_version(part)).map(str::to_owned).collect();
+    let name: Vec<String> =
+        plain(&identity.name).split("::").filter(|part| !is_version(part)).map(str::to_owned).collect();
     let module: String = identity.module.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
     Some(format!("{} {module}", name.join("::")))
 }

@@ -1,0 +1,187 @@
+use stepscope_model::{Capture, Counts, Event, Value, Verdict};
+use stepscope_stats::SplitMix64;
+
+use super::*;
+use crate::drawn::{self, Drawing};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Counts of samples by function, over ten seconds.
+fn counted(text: &str) -> Capture {
+    let event = Event { name: "cpu-clock".into(), unit: "samples".into(), counts: Counts::Weight };
+    Drawing::new().window(0..10 * SECOND).folded(event, text).capture
+}
+
+fn evidence(capture: &Capture) -> Evidence {
+    drawn::selected(capture, &[], |selection| Evidence::of(selection, Basis::of(selection)))
+}
+
+fn side(name: &str, captures: &[Capture]) -> Side {
+    Side { name: name.to_owned(), runs: captures.iter().map(evidence).collect() }
+}
+
+fn compared(before: &[Capture], after: &[Capture]) -> Comparison {
+    Comparison::of(&side("before", before), &side("after", after), &Options::default())
+}
+
+fn row<'a>(comparison: &'a Comparison, family: Family, name: &str) -> &'a Row {
+    let named = |row: &&Row| &*row.identity().name == name;
+    comparison.rows(family).iter().find(named).unwrap_or_else(|| panic!("no row {name}"))
+}
+
+/// 500 steps of 1 ms, each sampled at once: a sample every millisecond, of `f` with this probability and of `rest` else.
+/// The run's luck shifts the probability by up to 2 %.
+fn run_of(probability: f64, seed: u64) -> Capture {
+    let mut random = SplitMix64::new(seed);
+    let luck = 1.0 + (random.below(1_000) as f64 / 1_000.0 - 0.5) * 0.04;
+    let mut samples = String::new();
+    for step in 0..500 {
+        for part in 0..20 {
+            let chance = random.below(1_000_000) as f64 / 1e6;
+            let leaf = if chance < probability * luck {
+                "f"
+            } else if chance < 0.5 {
+                "g"
+            } else {
+                continue;
+            };
+            samples.push_str(&format!("@{} main;run;{leaf} 50000\n", step * 1_000_000 + part * 50_000));
+        }
+    }
+    let drawing = Drawing::new().window(0..500_000_000).steps("main", 0, 1_000_000, 500, 500_000);
+    drawing.folded(Event::sampled("cpu-clock", "ns"), samples.trim_end()).capture
+}
+
+fn runs(count: u64, probability: f64, seed: u64) -> Vec<Capture> {
+    (0..count).map(|run| run_of(probability, seed * 1_000 + run)).collect()
+}
+
+/// DESIGN's golden cases: counts of samples of one run each, over equal durations.
+#[test]
+fn of_one_run_a_side_only_what_sampling_cannot_explain_has_changed() {
+    for (before, after, verdict) in [
+        (401, 380, Verdict::CannotTell),
+        (714, 675, Verdict::CannotTell),
+        (675, 300, Verdict::Changed),
+        (29, 120, Verdict::Changed),
+    ] {
+        let capture = |count| counted(&format!("main;run;f {count}\nmain;run;rest 5000"));
+        let comparison = compared(&[capture(before)], &[capture(after)]);
+        assert_eq!(comparison.noise, Noise::Sampling);
+        assert!(comparison.notes[0].starts_with("Sampling noise only"), "{:?}", comparison.notes);
+        let f = row(&comparison, Family::Own, "f");
+        assert_eq!(f.judged.verdict, verdict, "{before} -> {after}: {:?}", f.judged);
+        assert_eq!(f.judged.counts, Some((before, after)));
+        assert_eq!(f.judged.more_runs.is_some(), verdict == Verdict::CannotTell);
+    }
+}
+
+/// Erratum 14: shares are compositional. Costs are not.
+#[test]
+fn when_one_function_shrinks_by_half_the_unchanged_ones_are_equivalent() {
+    let before = counted("main;run;f 40000\nmain;run;g 30000\nmain;run;h 30000");
+    let after = counted("main;run;f 20000\nmain;run;g 30010\nmain;run;h 29990");
+    let comparison = compared(&[before], &[after]);
+    let verdict = |name| row(&comparison, Family::Own, name).judged.verdict;
+    assert_eq!(
+        [verdict("f"), verdict("g"), verdict("h")],
+        [Verdict::Changed, Verdict::Equivalent, Verdict::Equivalent]
+    );
+    assert_eq!(&*comparison.rows(Family::Own)[0].identity().name, "f", "what changed comes first");
+}
+
+#[test]
+fn weights_that_are_not_counted_are_shown_as_shares_and_not_tested() {
+    let weighed = |text| Drawing::new().folded(Event::weighed("cycles", "cycles"), text).capture;
+    let comparison = compared(&[weighed("main;f 30\nmain;g 10")], &[weighed("main;f 10\nmain;g 10")]);
+    assert_eq!(comparison.basis, Basis::Share);
+    assert!(comparison.notes[0].contains("no test of significance is possible"), "{:?}", comparison.notes);
+    let f = row(&comparison, Family::Own, "f");
+    assert_eq!((f.judged.before, f.judged.after, f.judged.p, f.judged.q), (75.0, 50.0, None, None));
+    assert_eq!(f.judged.verdict, Verdict::CannotTell);
+    let table = &tables(&comparison)[1];
+    assert_eq!(table.get(0, "p"), Some(&Value::Missing));
+    assert_eq!(table.get(0, "ratio_low"), Some(&Value::Missing));
+}
+
+#[test]
+fn several_runs_a_side_are_told_apart_by_how_runs_differ() {
+    let comparison = compared(&runs(8, 0.30, 1), &runs(8, 0.15, 2));
+    assert_eq!((comparison.noise.clone(), comparison.basis), (Noise::Runs, Basis::PerStep));
+    let f = &row(&comparison, Family::Own, "f").judged;
+    assert_eq!(f.verdict, Verdict::Changed);
+    assert!((f.before - 300_000.0).abs() < 6_000.0, "{}", f.before);
+    let ratio = f.ratio.unwrap();
+    assert!(ratio.low < 0.5 && 0.5 < ratio.high && ratio.high - ratio.low < 0.06, "{ratio:?}");
+    assert!(f.q.unwrap() < 0.001);
+    assert_eq!(row(&comparison, Family::Inclusive, "run").judged.verdict, Verdict::Equivalent);
+}
+
+#[test]
+fn equal_sides_have_not_changed() {
+    let comparison = compared(&runs(8, 0.30, 3), &runs(8, 0.30, 4));
+    for family in Family::ALL {
+        assert!(comparison.rows(family).iter().all(|row| !row.judged.is_changed()), "{family:?}");
+    }
+    assert_eq!(row(&comparison, Family::Own, "f").judged.verdict, Verdict::Equivalent);
+}
+
+#[test]
+fn three_runs_a_side_never_tell_a_change_and_say_so() {
+    let comparison = compared(&runs(3, 0.30, 5), &runs(3, 0.10, 6));
+    assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after"), "{:?}", comparison.notes);
+    let f = &row(&comparison, Family::Own, "f").judged;
+    assert_eq!((f.verdict, f.p), (Verdict::CannotTell, Some(0.1)));
+    assert_eq!(f.more_runs, Some(1));
+}
+
+#[test]
+fn what_is_on_one_side_alone_is_new_or_has_vanished_unless_it_was_renamed() {
+    let before = counted("main;run;old 500\nmain;run;gz::v7::Step 300");
+    let after = counted("main;run;new 600\nmain;run;gz::v8::Step 300");
+    let comparison = compared(&[before], &[after]);
+    let of = |name| {
+        let row = row(&comparison, Family::Own, name);
+        (row.presence(), row.judged.verdict, row.judged.ratio.is_some())
+    };
+    assert_eq!(of("old"), ("vanished", Verdict::Changed, false));
+    assert_eq!(of("new"), ("new", Verdict::Changed, false));
+    assert_eq!(of("gz::v8::Step").0, "both");
+    let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
+    let position = (0..3).find(|row| table.get(*row, "function") == Some(&Value::from("gz::v8::Step"))).unwrap();
+    assert_eq!(
+        table.get(position, "matched"),
+        Some(&Value::from("a version in the name or module differs; was gz::v7::Step"))
+    );
+}
+
+#[test]
+fn rows_with_few_samples_are_not_tested_and_say_so() {
+    let comparison = compared(&[counted("main;f 2\nmain;g 900")], &[counted("main;f 20\nmain;g 900")]);
+    let f = &row(&comparison, Family::Own, "f").judged;
+    assert!(f.p.unwrap() < 0.001, "it would be a change");
+    assert_eq!((f.q, f.verdict), (None, Verdict::CannotTell));
+    let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
+    assert_eq!(table.notes[0], "0 of 1 tested row changed; the others of 2 have too few samples to be tested.");
+}
+
+#[test]
+fn metrics_are_compared_by_run_and_a_chain_has_every_variant() {
+    let sides = [side("original", &runs(5, 0.3, 7)), side("cached", &runs(5, 0.2, 8)), side("tuned", &runs(5, 0.1, 9))];
+    let compare = |a: usize, b: usize| Comparison::of(&sides[a], &sides[b], &Options::default());
+    let (to_first, to_previous) = ([compare(0, 1), compare(0, 2)], [compare(0, 1), compare(1, 2)]);
+    let cpu = to_first[0].metrics.iter().find(|row| row.name == "step.mean").unwrap();
+    assert_eq!(cpu.runs, (5, 5));
+    assert_eq!(cpu.judged.ratio.map(|ratio| ratio.value), Some(1.0));
+    let chain = chain(&sides, &to_first, &to_previous);
+    let rows: Vec<_> = (0..3).map(|row| (chain.get(row, "metric"), chain.get(row, "variant"))).collect();
+    assert_eq!(rows[2], (Some(&Value::from("rtf")), Some(&Value::from("tuned"))));
+    assert_eq!(chain.get(0, "ratio_to_first"), Some(&Value::Missing));
+    assert_eq!(chain.get(2, "verdict_to_previous"), Some(&Value::from("equivalent")));
+}
+
+#[test]
+fn equal_input_has_equal_output() {
+    let tables = || tables(&compared(&runs(4, 0.3, 1), &runs(5, 0.2, 2)));
+    assert_eq!(tables(), tables());
+}
