@@ -8,6 +8,7 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
+mod sides;
 mod verbs;
 
 use std::process::ExitCode;

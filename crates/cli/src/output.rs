@@ -43,8 +43,13 @@ impl TableArguments {
 
     /// Selects rows of the tables and prints them. The order, filters and limit apply to each table that has the
     /// columns. As JSON, several tables are one object `{"tables": [...]}`.
-    pub fn print(&self, mut tables: Vec<Table>) -> Result<(), Failure> {
-        apply_to_all(&self.selection(), &mut tables)?;
+    pub fn print(&self, tables: Vec<Table>) -> Result<(), Failure> {
+        self.print_at_most(ROWS_FOR_PEOPLE, tables)
+    }
+
+    /// The same, with so many rows of each table for people, unless told.
+    pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
+        apply_to_all(&self.selection(rows_for_people), &mut tables)?;
         let stdout = io::stdout();
         let style = Style::of_stdout(&stdout);
         let mut out = BufWriter::new(stdout.lock());
@@ -52,8 +57,8 @@ impl TableArguments {
         out.flush().map_err(Failure::writing("standard output"))
     }
 
-    fn selection(&self) -> Selection {
-        let unless_told = (!self.for_programs()).then_some(ROWS_FOR_PEOPLE);
+    fn selection(&self, rows_for_people: usize) -> Selection {
+        let unless_told = (!self.for_programs()).then_some(rows_for_people);
         let limit = match self.limit {
             Some(0) => None,
             Some(rows) => Some(rows),

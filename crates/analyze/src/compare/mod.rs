@@ -31,6 +31,7 @@ pub mod evidence;
 mod judge;
 pub mod renames;
 mod rows;
+pub mod scenarios;
 mod tables;
 // mod tree;
 
@@ -41,7 +42,7 @@ pub use evidence::{Evidence, Family};
 pub use judge::{Judged, Noise};
 pub use renames::Rename;
 pub use rows::{MetricRow, Row};
-pub use tables::{chain, tables};
+pub use tables::{chain, stacked, tables};
 // pub use tree::{Scale, difference};
 
 /// How to compare.

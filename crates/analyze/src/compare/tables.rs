@@ -190,6 +190,39 @@ fn family_notes(comparison: &Comparison, family: Family) -> Vec<String> {
     notes
 }
 
+/// Tables of several comparisons as one a kind: each has leading columns that say which comparison a row is of, in
+/// the names of `columns`. With no columns there must be one comparison.
+pub fn stacked(columns: &[(&str, &str)], parts: Vec<(Vec<String>, Vec<Table>)>) -> Vec<Table> {
+    let mut stacked: Vec<Table> = Vec::new();
+    for (labels, tables) in parts {
+        let told = labels.join(", ");
+        for table in tables {
+            let place = stacked.iter().position(|known| known.name == table.name);
+            let into = match place {
+                Some(place) => &mut stacked[place],
+                None => {
+                    let leading = columns.iter().map(|(name, doc)| columns::text(name, doc).essential());
+                    let all = leading.chain(table.columns.iter().cloned()).collect();
+                    // With several comparisons in it, the columns say which is which.
+                    let heading = table.title.split(": ").next().unwrap_or(&table.title);
+                    let title = if columns.is_empty() { table.title.as_str() } else { heading };
+                    stacked.push(Table::new(&table.name, title, all));
+                    stacked.last_mut().expect("one was pushed")
+                }
+            };
+            let lead: Vec<Value> = labels.iter().map(|label| label.as_str().into()).collect();
+            table.rows.into_iter().for_each(|row| into.push(lead.iter().cloned().chain(row).collect()));
+            for note in table.notes {
+                let note = if told.is_empty() { note } else { format!("{told}: {note}") };
+                if !into.notes.contains(&note) {
+                    into.notes.push(note);
+                }
+            }
+        }
+    }
+    stacked
+}
+
 /// Each variant of a chain against the first and against its predecessor: `to_first[i]` and `to_previous[i]` are of variant
 /// `i + 1`.
 pub fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]) -> Table {

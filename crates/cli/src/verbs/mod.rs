@@ -1,12 +1,13 @@
 //! One file a verb.
 
+mod compare;
 mod demo;
 mod doctor;
 mod explain;
 mod export;
 mod flamegraph;
 mod import;
-mod rank;
+pub mod rank;
 mod record;
 mod recover;
 mod report;
@@ -33,6 +34,7 @@ pub enum Verb {
     Run(run::Run),
     Show(show::Show),
     Rank(rank::Rank),
+    Compare(compare::Compare),
     Explain(explain::Explain),
     Report(report::Report),
     Flamegraph(flamegraph::Flamegraph),
@@ -50,6 +52,7 @@ impl Verb {
             Verb::Run(verb) => verb.run(),
             Verb::Show(verb) => verb.run(),
             Verb::Rank(verb) => verb.run(),
+            Verb::Compare(verb) => verb.run(),
             Verb::Explain(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::Flamegraph(verb) => verb.run(),

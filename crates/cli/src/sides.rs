@@ -1,0 +1,390 @@
+//! What is compared: sets of captures by path, read, put together by scenario and reduced.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use stepscope_analyze::basis::Basis;
+use stepscope_analyze::comparable::{self, Difference};
+use stepscope_analyze::compare::renames::Rename;
+use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
+use stepscope_analyze::compare::{Comparison, Evidence, Options, Side};
+use stepscope_analyze::ownership::{Owned, Ownership};
+use stepscope_analyze::{Filter, Functions, Selection, summary};
+use stepscope_lab::run::Run;
+use stepscope_model::{Capture, disk};
+
+use crate::arguments::{OwnedArguments, SelectArguments, duration};
+use crate::failure::Failure;
+use crate::verbs::rank::PhaseArgument;
+use crate::{load, progress};
+
+/// How captures are compared.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Comparison")]
+pub struct CompareArguments {
+    /// Only this phase [default: steady if there is any].
+    #[arg(long, value_enum)]
+    phase: Option<PhaseArgument>,
+    /// Only captures of this variant, of runs that have several.
+    #[arg(long, value_name = "VARIANT")]
+    variant: Option<String>,
+    /// A change of at most this much is equivalent to none [default: what the lab file says, else 5%].
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    tolerance: Option<f64>,
+    /// Seed of the resamples: equal seeds give equal intervals.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+    /// Rows with fewer samples on both sides together are not tested.
+    #[arg(long, default_value_t = 30, value_name = "SAMPLES")]
+    least_count: u64,
+    /// A function that has another name after: 'OLD => NEW', each with at most one `*`; repeatable.
+    #[arg(long = "rename", value_name = "OLD=>NEW")]
+    renames: Vec<Rename>,
+    /// A file of renames, one a line; `#` begins a remark.
+    #[arg(long = "renames", value_name = "FILE")]
+    rename_file: Option<PathBuf>,
+    /// How long captures were recorded that do not say it, as collapsed stacks: costs are then per second.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    assume_duration: Option<Duration>,
+    /// Compare what was recorded on different machines.
+    #[arg(long)]
+    across_machines: bool,
+    /// Compare what was built in different ways, as debug and release.
+    #[arg(long)]
+    across_builds: bool,
+    /// Compare different scenarios or phases.
+    #[arg(long)]
+    across_scenarios: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.trim().trim_end_matches('%').trim().parse().ok();
+    percent
+        .filter(|percent| *percent > 0.0 && *percent <= 100.0)
+        .ok_or_else(|| "write a percentage above 0 and up to 100, e.g. 5%".to_owned())
+}
+
+impl CompareArguments {
+    /// The same for the analysis; the tolerance, unless told, is `tolerance`.
+    pub fn options(&self, tolerance: Option<f64>) -> Result<Options, Failure> {
+        let mut renames = self.renames.clone();
+        if let Some(path) = &self.rename_file {
+            renames.extend(read_renames(path)?);
+        }
+        let default = Options::default();
+        let tolerance = self.tolerance.map(|percent| percent / 100.0).or(tolerance).unwrap_or(default.tolerance);
+        Ok(Options { seed: self.seed, least_count: self.least_count, tolerance, renames, ..default })
+    }
+
+    fn allows(&self, difference: Difference) -> bool {
+        match difference {
+            Difference::Machine => self.across_machines,
+            Difference::Build => self.across_builds,
+            Difference::Scenario => self.across_scenarios,
+        }
+    }
+}
+
+fn read_renames(path: &Path) -> Result<Vec<Rename>, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.split('#').next().unwrap_or("").trim()));
+    let told = lines.filter(|(_, line)| !line.is_empty());
+    told.map(|(line, text)| text.parse().map_err(|error| Failure::Usage(format!("{name}:{line}: {error}")))).collect()
+}
+
+/// Captures of several sides.
+pub struct Sides {
+    names: Vec<String>,
+    captures: Vec<Vec<Capture>>,
+    ownership: Option<Ownership>,
+    tolerance: Option<f64>,
+}
+
+impl Sides {
+    /// Reads a side a source: a capture, a file of another tool, a folder with captures, a pattern in quotes, or several of
+    /// these with commas between. A single run with several variants is a side a variant.
+    pub fn read(sources: &[PathBuf], arguments: &CompareArguments) -> Result<Self, Failure> {
+        let paths = sources.iter().map(|source| paths_of(source)).collect::<Result<Vec<_>, _>>()?;
+        let ownership = paths.iter().flatten().find_map(|path| load::ownership_beside(path));
+        let captures = progress::of_step("reading captures", || read_all(&paths))?;
+        let mut captures: Vec<Vec<Capture>> = captures
+            .into_iter()
+            .map(|side| side.into_iter().filter(|one| is_of_variant(one, arguments.variant.as_deref())).collect())
+            .collect();
+        if let [only] = captures.as_mut_slice() {
+            captures = by_variant(std::mem::take(only));
+        }
+        refuse_without_captures(sources, &captures, arguments)?;
+        assume_duration(captures.iter_mut().flatten(), arguments.assume_duration);
+        Ok(Self { names: names(sources, &captures), captures, ownership, tolerance: None })
+    }
+
+    /// The tolerance that the lab file says, as a part.
+    pub fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
+    /// Compares each scenario's sides: with the first one, and with their predecessors.
+    pub fn compare(
+        &self,
+        arguments: &CompareArguments,
+        select: &SelectArguments,
+        owned: &OwnedArguments,
+        options: &Options,
+    ) -> Result<Compared, Failure> {
+        let owned = owned.owned(self.ownership.as_ref())?;
+        let pairing = Pairing { phase: arguments.phase.map(Into::into), across: arguments.across_scenarios };
+        let sides: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
+        let (scenarios, notes) = scenarios::pair(&sides, &self.names, pairing);
+        if scenarios.is_empty() {
+            return Err(Failure::Usage(format!("the sides have no scenario in common. {}", notes.join(" "))));
+        }
+        let filter = select.filter();
+        let compared = scenarios.iter().map(|scenario| {
+            let remarks = self.check(scenario, arguments)?;
+            let sides = self.reduce(scenario, &owned, &filter)?;
+            Ok(progress::of_step("comparing", || ComparedScenario::of(scenario, sides, remarks, options)))
+        });
+        Ok(Compared { scenarios: compared.collect::<Result<_, Failure>>()?, notes })
+    }
+
+    /// Refuses what cannot be compared unless the user says so, and gives what is to be said.
+    fn check(&self, scenario: &Scenario<'_>, arguments: &CompareArguments) -> Result<Vec<String>, Failure> {
+        let of_side = |(name, side): (&'_ String, &Vec<&Capture>)| -> Vec<(String, stepscope_model::CaptureInfo)> {
+            side.iter().map(|capture| (name.clone(), capture.info.clone())).collect()
+        };
+        let recordings: Vec<_> = self.names.iter().zip(&scenario.sides).flat_map(of_side).collect();
+        let recordings: Vec<(&str, &_)> = recordings.iter().map(|(name, info)| (name.as_str(), info)).collect();
+        let differences = comparable::differences(&recordings);
+        if let Some(refusal) = differences.refused.iter().find(|refusal| !arguments.allows(refusal.kind)) {
+            return Err(Failure::Usage(refusal.to_string()));
+        }
+        let allowed = differences.refused.iter().map(|refusal| format!("Compared all the same: {}.", refusal.what));
+        Ok(allowed.chain(differences.remarks).collect())
+    }
+
+    /// What each capture says, in what all of them can be measured in.
+    fn reduce(&self, scenario: &Scenario<'_>, owned: &Owned, filter: &Filter) -> Result<Vec<Side>, Failure> {
+        let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
+        let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, owned));
+        let pairs = captures.iter().zip(&functions);
+        let selections = pairs
+            .map(|(capture, functions)| Selection::new(capture, functions, filter))
+            .collect::<Result<Vec<_>, _>>()?;
+        refuse_different_units(&selections)?;
+        let basis = Basis::common(&selections);
+        let evidence = progress::of_step("analysing", || in_parallel(&selections, |one| Evidence::of(one, basis)));
+        let mut evidence = evidence.into_iter();
+        let side = |(name, captures): (&String, &Vec<&Capture>)| Side {
+            name: name.clone(),
+            runs: evidence.by_ref().take(captures.len()).collect(),
+        };
+        Ok(self.names.iter().zip(&scenario.sides).map(side).collect())
+    }
+}
+
+fn refuse_different_units(selections: &[Selection<'_>]) -> Result<(), Failure> {
+    let unit = |one: &Selection<'_>| one.event().map_or("", |event| event.unit.as_str()).to_owned();
+    let mut units: Vec<String> = selections.iter().map(unit).filter(|unit| !unit.is_empty()).collect();
+    units.sort();
+    units.dedup();
+    if units.len() < 2 {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "the captures weigh their samples in different units ({}): choose an event that all of them have with --event",
+        units.join(", ")
+    )))
+}
+
+/// Scenarios, compared.
+pub struct Compared {
+    /// Each scenario.
+    pub scenarios: Vec<ComparedScenario>,
+    /// What was left out, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A scenario's sides and how they compare.
+pub struct ComparedScenario {
+    /// Its name and phase, as far as they are known.
+    pub label: String,
+    /// Its name, where the captures say it.
+    pub name: Option<String>,
+    /// The sides, in the order given.
+    pub sides: Vec<Side>,
+    /// Each side but the first, against the first.
+    pub to_first: Vec<Comparison>,
+    /// Each side but the first, against the one before it.
+    pub to_previous: Vec<Comparison>,
+}
+
+impl ComparedScenario {
+    fn of(scenario: &Scenario<'_>, sides: Vec<Side>, remarks: Vec<String>, options: &Options) -> Self {
+        let compare = |before: usize, after: usize| {
+            let mut comparison = Comparison::of(&sides[before], &sides[after], options);
+            comparison.notes.splice(0..0, remarks.iter().cloned());
+            comparison
+        };
+        let to_first: Vec<Comparison> = (1..sides.len()).map(|side| compare(0, side)).collect();
+        let previous = |side: usize| if side == 1 { to_first[0].clone() } else { compare(side - 1, side) };
+        let to_previous = (1..sides.len()).map(previous).collect();
+        Self { label: scenario.label(), name: scenario.name.clone(), sides, to_first, to_previous }
+    }
+
+    /// Every pair that was compared, each once: with the first, then with their predecessors.
+    pub fn pairs(&self) -> impl Iterator<Item = &Comparison> {
+        // The second side's predecessor is the first.
+        self.to_first.iter().chain(self.to_previous.iter().skip(1))
+    }
+}
+
+/// The captures that a source names.
+fn paths_of(source: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if source == Path::new("-") || source.is_file() || is_capture(source) {
+        return Ok(vec![source.to_owned()]);
+    }
+    if source.is_dir() {
+        return Ok(Run::open(source)?.captures());
+    }
+    let text = source.to_string_lossy();
+    if text.contains(',') {
+        let parts = text.split(',').filter(|part| !part.is_empty()).map(|part| paths_of(Path::new(part)));
+        return Ok(parts.collect::<Result<Vec<_>, _>>()?.concat());
+    }
+    if text.contains(['*', '?', '[', '{']) {
+        let found = matching(&text)?;
+        return Ok(found.iter().map(|path| paths_of(path)).collect::<Result<Vec<_>, _>>()?.concat());
+    }
+    Err(Failure::Usage(format!(
+        "{text}: there is no such capture, run or file; several are named by a folder, by a pattern in quotes ('runs/before-*'), or with commas between them"
+    )))
+}
+
+fn is_capture(path: &Path) -> bool {
+    disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists()
+}
+
+/// What a pattern matches, in order.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    let found = glob::glob(pattern).map_err(|error| Failure::Usage(format!("{pattern}: {error}")))?;
+    let found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
+    match found.is_empty() {
+        true => Err(Failure::Usage(format!("{pattern}: nothing matches this pattern"))),
+        false => Ok(found),
+    }
+}
+
+/// Reads the captures of every side, on as many threads as there are processors.
+fn read_all(paths: &[Vec<PathBuf>]) -> Result<Vec<Vec<Capture>>, Failure> {
+    let all: Vec<&PathBuf> = paths.iter().flatten().collect();
+    let mut read = in_parallel(&all, |path| load::capture(path)).into_iter();
+    paths.iter().map(|side| read.by_ref().take(side.len()).collect()).collect()
+}
+
+/// What `of` makes of each, in their order, on as many threads as there are processors.
+fn in_parallel<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(all.len());
+    let work = || {
+        let mine = std::iter::from_fn(|| {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            all.get(index).map(|one| (index, of(one)))
+        });
+        mine.collect::<Vec<(usize, R)>>()
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker panics only as its work does")).collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn is_of_variant(capture: &Capture, variant: Option<&str>) -> bool {
+    variant.is_none_or(|variant| capture.info.variant.as_deref() == Some(variant))
+}
+
+/// A side a variant, in the order of the captures.
+fn by_variant(captures: Vec<Capture>) -> Vec<Vec<Capture>> {
+    let mut sides: Vec<Vec<Capture>> = Vec::new();
+    for capture in captures {
+        match sides.iter_mut().find(|side| side[0].info.variant == capture.info.variant) {
+            Some(side) => side.push(capture),
+            None => sides.push(vec![capture]),
+        }
+    }
+    sides
+}
+
+fn refuse_without_captures(
+    sources: &[PathBuf],
+    captures: &[Vec<Capture>],
+    arguments: &CompareArguments,
+) -> Result<(), Failure> {
+    if let Some(variant) = arguments.variant.as_ref().filter(|_| captures.iter().any(Vec::is_empty)) {
+        return Err(Failure::Usage(format!("not every side has captures of the variant {variant}")));
+    }
+    if let Some((source, _)) = sources.iter().zip(captures).find(|(_, captures)| captures.is_empty()) {
+        return Err(Failure::Usage(format!("{}: there are no captures in it", source.display())));
+    }
+    if captures.len() < 2 {
+        return Err(Failure::Usage(
+            "there is nothing to compare with: name two captures or sets of captures, or a run that has several variants".to_owned(),
+        ));
+    }
+    let mixed = |side: &&Vec<Capture>| by_variant_names(side).len() > 1;
+    match captures.iter().zip(sources).find(|(side, _)| mixed(side)) {
+        Some((side, source)) if sources.len() > 1 => Err(Failure::Usage(format!(
+            "{}: it holds captures of several variants ({}): choose one with --variant, or name its folder",
+            source.display(),
+            by_variant_names(side).join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn by_variant_names(side: &[Capture]) -> Vec<String> {
+    let mut names: Vec<String> =
+        side.iter().map(|one| one.info.variant.clone().unwrap_or_else(|| "none".to_owned())).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn assume_duration<'a>(captures: impl Iterator<Item = &'a mut Capture>, assumed: Option<Duration>) {
+    let Some(assumed) = assumed else { return };
+    for info in captures.map(|capture| &mut capture.info).filter(|info| info.wall_ns().is_none()) {
+        (info.start_ns, info.end_ns) = (Some(0), Some(assumed.as_nanos() as u64));
+    }
+}
+
+/// What the sides are called: by variant if those differ, else by path, and no two alike.
+fn names(sources: &[PathBuf], captures: &[Vec<Capture>]) -> Vec<String> {
+    let variant = |side: &Vec<Capture>| side.first().and_then(|one| one.info.variant.clone());
+    let variants: Vec<Option<String>> = captures.iter().map(variant).collect();
+    let differ = |names: &[String]| names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
+    if let Some(variants) = variants.into_iter().collect::<Option<Vec<String>>>().filter(|names| differ(names)) {
+        return variants;
+    }
+    let last = |path: &PathBuf| {
+        path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    };
+    let files: Vec<String> = sources.iter().map(last).collect();
+    if files.len() == captures.len() && differ(&files) {
+        return files;
+    }
+    let labels: Vec<String> =
+        captures.iter().map(|side| side.first().map_or_else(String::new, summary::label)).collect();
+    if sources.len() == captures.len() {
+        let paths: Vec<String> = sources.iter().map(|source| source.display().to_string()).collect();
+        if differ(&paths) {
+            return paths;
+        }
+    }
+    labels.iter().enumerate().map(|(at, label)| format!("{label} ({})", at + 1)).collect()
+}
