@@ -13,6 +13,7 @@ const ASSETS = fileURLToPath(new URL("../crates/view/assets/", import.meta.url))
 const ENTRIES = [
   ["svg.ts", "flamegraph.js"],
   ["flamegraph.css", "flamegraph.css"],
+  ["chart.css", "chart.css"],
   ["report.ts", "report.js"],
   ["report.css", "report.css"],
 ];

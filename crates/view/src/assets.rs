@@ -8,6 +8,9 @@ pub(crate) const FLAMEGRAPH_JS: &str = include_str!("../assets/flamegraph.js");
 /// Its style.
 pub(crate) const FLAMEGRAPH_CSS: &str = include_str!("../assets/flamegraph.css");
 
+/// The style of charts, with what it needs to stand alone.
+pub(crate) const CHART_CSS: &str = include_str!("../assets/chart.css");
+
 /// Brings a report to life: tables, flame graphs, contents.
 pub(crate) const REPORT_JS: &str = include_str!("../assets/report.js");
 /// Its hash in the form that content security policies use: `sha256-...`.
@@ -42,6 +45,7 @@ mod tests {
         for (name, text) in [
             ("flamegraph.js", FLAMEGRAPH_JS),
             ("flamegraph.css", FLAMEGRAPH_CSS),
+            ("chart.css", CHART_CSS),
             ("report.js", REPORT_JS),
             ("report.css", REPORT_CSS),
         ] {
@@ -51,7 +55,7 @@ mod tests {
 
     #[test]
     fn nothing_in_an_asset_ends_what_it_is_embedded_in() {
-        for text in [FLAMEGRAPH_JS, FLAMEGRAPH_CSS, REPORT_JS, REPORT_CSS] {
+        for text in [FLAMEGRAPH_JS, FLAMEGRAPH_CSS, CHART_CSS, REPORT_JS, REPORT_CSS] {
             let lower = text.to_lowercase();
             for end in ["</script", "</style", "<!--", "]]>"] {
                 assert!(!lower.contains(end), "{end}");

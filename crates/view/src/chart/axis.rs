@@ -63,6 +63,8 @@ impl Axis {
     pub fn ticks(&self, wanted: usize) -> Vec<f64> {
         let ticks = match self.scale {
             Scale::Linear => linear_ticks(self.low, self.high, wanted),
+            // Within a few multiples of one value, round steps tell more than round factors.
+            Scale::Logarithmic if self.high / self.low < 6.0 => linear_ticks(self.low, self.high, wanted),
             Scale::Logarithmic => logarithmic_ticks(self.low, self.high, wanted),
         };
         ticks.into_iter().filter(|tick| (self.low..=self.high).contains(tick)).collect()
@@ -118,6 +120,8 @@ mod tests {
         assert_eq!(axis.ticks(3), [-1e6, 0.0, 1e6]);
         let axis = Axis::holding(Scale::Logarithmic, (90.0, 120_000.0), (0.0, 100.0));
         assert_eq!(axis.ticks(4), [100.0, 1000.0, 10_000.0, 100_000.0]);
+        let axis = Axis::holding(Scale::Logarithmic, (0.5, 1.0), (0.0, 100.0));
+        assert_eq!(axis.ticks(4), [3.0, 4.0, 5.0].map(|fifths| fifths * 0.2));
     }
 
     #[test]

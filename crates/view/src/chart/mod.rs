@@ -23,10 +23,13 @@
 //! ```
 
 mod axis;
+mod forest;
 
-use stepscope_model::{Column, Table};
+use stepscope_model::{Column, Table, Value};
 
 use self::axis::{Axis, Scale, labelled};
+pub use self::forest::Forest;
+use crate::assets;
 use crate::embed::{append, markup};
 use crate::quantity::number;
 
@@ -41,6 +44,18 @@ pub struct Chart {
     pub marks: Vec<Mark>,
     /// What is drawn over what, in words; where it is empty, names of columns.
     pub caption: String,
+    /// Where the vertical axis begins.
+    pub floor: Floor,
+}
+
+/// Where a vertical axis begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Floor {
+    /// At zero, so that heights are in proportion.
+    #[default]
+    Zero,
+    /// Below the least value: for small changes of something large, such as a history. Bars begin at zero nevertheless.
+    Least,
 }
 
 /// Something that a chart draws of each row. Rows without the values it needs are passed over.
@@ -52,6 +67,13 @@ pub enum Mark {
     Line(String),
     /// A point for each row that has a value, for what stands out.
     Points(String),
+    /// An upright line between two columns: how well a point is known.
+    Interval(String, String),
+    /// A line through a column's values that keeps to one as long as it can, and then steps to the next: for levels.
+    Steps(String),
+    /// A dashed line from top to bottom at each row where the column is `true`, or has a text, which is its title: for
+    /// what happened then.
+    Rules(String),
     /// A bar from the horizontal axis' column to this one, as high as the second.
     Bars {
         /// The column that tells where each bar ends.
@@ -71,7 +93,13 @@ const BOTTOM: f64 = 42.0;
 impl Chart {
     /// A chart of these columns of a table.
     pub fn new(table: Table, across: impl Into<String>, marks: Vec<Mark>) -> Self {
-        Self { table, across: across.into(), marks, caption: String::new() }
+        Self { table, across: across.into(), marks, caption: String::new(), floor: Floor::Zero }
+    }
+
+    /// With a vertical axis that begins here.
+    #[must_use]
+    pub fn floor(self, floor: Floor) -> Self {
+        Self { floor, ..self }
     }
 
     /// With these words for what is drawn.
@@ -88,6 +116,24 @@ impl Chart {
         self.drawing().map(|drawing| drawing.svg(self)).unwrap_or_default()
     }
 
+    fn rules(&self) -> Vec<Rule> {
+        let column = |mark: &Mark| match mark {
+            Mark::Rules(column) => self.table.column(column),
+            _ => None,
+        };
+        let Some(across) = self.table.column(&self.across) else { return Vec::new() };
+        let rule = |row: &stepscope_model::Row, column: usize| {
+            let title = match &row[column] {
+                Value::Bool(true) => self.table.columns[column].name.replace('_', " "),
+                Value::Text(text) if !text.is_empty() => text.clone(),
+                _ => return None,
+            };
+            Some(Rule { at: number(&row[across])?, title })
+        };
+        let columns = self.marks.iter().filter_map(column);
+        columns.flat_map(|column| self.table.rows.iter().filter_map(move |row| rule(row, column))).collect()
+    }
+
     fn drawing(&self) -> Option<Drawing<'_>> {
         let table = &self.table;
         let series: Vec<Series<'_>> =
@@ -98,7 +144,13 @@ impl Chart {
         let ups: Vec<f64> = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.low, row.high]).collect();
         let scale = if of_bars { Scale::Linear } else { Scale::suiting(ups.clone()) };
         let (least, most) = range(ups.into_iter())?;
-        let least = if scale == Scale::Linear { least.min(0.0) } else { least };
+        let air = (most - least) * 0.08;
+        let (least, most) = match (scale, self.floor) {
+            (Scale::Linear, Floor::Zero) => (least.min(0.0), most),
+            (Scale::Linear, Floor::Least) if !of_bars && air > 0.0 => (least - air, most + air),
+            (Scale::Linear, Floor::Least) => (least.min(0.0), most),
+            (Scale::Logarithmic, _) => (least, most),
+        };
         let places = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.from, row.to]);
         let (first, last) = range(places)?;
         // Bins that grow with their values are equally wide on a logarithmic axis.
@@ -111,8 +163,23 @@ impl Chart {
             across: &table.columns[across],
             up,
             series,
+            rules: self.rules(),
         })
     }
+}
+
+/// An `svg` element as a document of its own, for pages that lack the style sheet: with the style in it, light and dark, and
+/// a background.
+pub fn document(svg: &str) -> String {
+    let Some((start, rest)) = svg.split_once('>') else { return String::new() };
+    let Some((before, size)) = start.split_once("viewBox=\"0 0 ") else { return String::new() };
+    let size = size.split('"').next().unwrap_or_default();
+    let Some((width, height)) = size.split_once(' ') else { return String::new() };
+    format!(
+        "{before}xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {size}\" role=\"img\">\n\
+         <style>{}</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>{rest}",
+        assets::CHART_CSS
+    )
 }
 
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -134,8 +201,16 @@ struct Row {
 enum Shape {
     Band,
     Line,
+    Interval,
+    Steps,
     Points,
     Bars,
+}
+
+/// A place on the horizontal axis where something happened.
+struct Rule {
+    at: f64,
+    title: String,
 }
 
 /// The rows of one mark.
@@ -151,7 +226,10 @@ impl<'a> Series<'a> {
         let (shape, to, low, high) = match mark {
             Mark::Band(low, high) => (Shape::Band, across, low, high),
             Mark::Line(column) => (Shape::Line, across, column, column),
+            Mark::Interval(low, high) => (Shape::Interval, across, low, high),
+            Mark::Steps(column) => (Shape::Steps, across, column, column),
             Mark::Points(column) => (Shape::Points, across, column, column),
+            Mark::Rules(_) => return None,
             Mark::Bars { to, height } => (Shape::Bars, to.as_str(), height, height),
         };
         let (from, to, low) = (table.column(across)?, table.column(to)?, table.column(low)?);
@@ -172,6 +250,7 @@ struct Drawing<'a> {
     across: &'a Column,
     up: &'a Column,
     series: Vec<Series<'a>>,
+    rules: Vec<Rule>,
 }
 
 impl Drawing<'_> {
@@ -181,6 +260,11 @@ impl Drawing<'_> {
             markup(&chart.table.title)
         );
         self.push_axes(&chart.caption, &mut svg);
+        for Rule { at, title } in &self.rules {
+            let x = self.x.place(*at);
+            let bottom = HEIGHT - BOTTOM;
+            append!(svg, "<path class=\"rule\" d=\"M{x:.1} {TOP}V{bottom}\"><title>{}</title></path>\n", markup(title));
+        }
         for series in &self.series {
             self.push_series(series, &mut svg);
         }
@@ -238,6 +322,16 @@ impl Drawing<'_> {
                 let below = series.rows.iter().rev().map(|row| (x(row.from), y(row.low)));
                 append!(*svg, "<path class=\"band\" d=\"{}Z\"/>\n", path_through(above.chain(below)));
             }
+            Shape::Steps => {
+                append!(*svg, "<path class=\"steps\" d=\"{}\"/>\n", self.stairs(&series.rows));
+            }
+            Shape::Interval => {
+                let mut path = String::new();
+                for row in &series.rows {
+                    append!(path, "M{:.1} {:.1}V{:.1}", x(row.from), y(row.low), y(row.high));
+                }
+                append!(*svg, "<path class=\"interval\" d=\"{path}\"/>\n");
+            }
             Shape::Points => {
                 for row in &series.rows {
                     append!(
@@ -262,6 +356,24 @@ impl Drawing<'_> {
                 }
             }
         }
+    }
+
+    /// A line that changes its height halfway between rows.
+    fn stairs(&self, rows: &[Row]) -> String {
+        let mut path = String::new();
+        for (index, row) in rows.iter().enumerate() {
+            let (x, y) = (self.x.place(row.from), self.y.place(row.high));
+            let before = index.checked_sub(1).map(|before| &rows[before]);
+            match before {
+                None => append!(path, "M{x:.1} {y:.1}"),
+                Some(before) if before.high == row.high => {}
+                Some(before) => append!(path, "H{:.1}V{y:.1}", (self.x.place(before.from) + x) / 2.0),
+            }
+        }
+        if let Some(last) = rows.last() {
+            append!(path, "H{:.1}", self.x.place(last.from));
+        }
+        path
     }
 
     /// What pointing at a bar or a point tells.
@@ -314,6 +426,54 @@ mod tests {
         let bars = Mark::Bars { to: "until".into(), height: "steps".into() };
         let svg = Chart::new(table(&[(0, Some(4)), (10, Some(8))]), "at", vec![bars]).svg();
         assert!(svg.contains("<rect class=\"bar\" x=\"74.0\" y=\"100.0\" width=\"435.0\" height=\"88.0\"><title>0 ns to 10 ns: 4 steps</title>"), "{svg}");
+    }
+
+    #[test]
+    fn a_history_has_points_levels_and_what_happened() {
+        let column = |name, kind| Column::new(name, kind, "", "");
+        let columns = vec![
+            column("run", Kind::Count),
+            column("p99", Kind::Number),
+            column("level", Kind::Number),
+            column("environment", Kind::Text),
+        ];
+        let mut table = Table::new("history", "p99", columns);
+        for (run, p99, level, environment) in [
+            (0, 100.0, 101.0, ""),
+            (1, 102.0, 101.0, ""),
+            (2, 110.0, 110.0, "new kernel <6.18>"),
+            (3, 110.0, 110.0, ""),
+        ] {
+            table.push(vec![run.into(), p99.into(), level.into(), environment.into()]);
+        }
+        let marks = ["p99".to_owned()].map(Mark::Points).into_iter();
+        let marks = marks.chain([Mark::Steps("level".into()), Mark::Rules("environment".into())]);
+        let chart = Chart::new(table, "run", marks.collect()).floor(Floor::Least);
+        let svg = chart.svg();
+        // The axis reaches from 99.2 to 110.8, 176 pixels; runs are 290.67 apart.
+        assert!(svg.contains("<path class=\"steps\" d=\"M74.0 160.7H510.0V24.1H946.0\"/>"), "{svg}");
+        assert!(svg.contains("<path class=\"rule\" d=\"M655.3 12V188\"><title>new kernel &lt;6.18&gt;</title>"));
+        assert_eq!(svg.matches("<circle class=\"point\"").count(), 4);
+        assert!(!svg.contains(">0</text></g>"), "the vertical axis does not begin at zero");
+    }
+
+    #[test]
+    fn an_interval_is_an_upright_line() {
+        let columns = ["at", "low", "high"].map(|name| Column::new(name, Kind::Number, "", ""));
+        let mut table = Table::new("t", "T", columns.into());
+        table.push(vec![0.0.into(), 5.0.into(), 10.0.into()]);
+        table.push(vec![1.0.into(), 0.0.into(), 5.0.into()]);
+        let svg = Chart::new(table, "at", vec![Mark::Interval("low".into(), "high".into())]).svg();
+        assert!(svg.contains("<path class=\"interval\" d=\"M74.0 100.0V12.0M946.0 188.0V100.0\"/>"), "{svg}");
+    }
+
+    #[test]
+    fn a_document_brings_its_style() {
+        let svg = Chart::new(table(&[(0, Some(10)), (5, Some(3))]), "at", vec![Mark::Line("steps".into())]).svg();
+        let document = document(&svg);
+        let head = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" width=\"960\" height=\"230\" viewBox=\"0 0 960 230\" role=\"img\">";
+        assert!(document.starts_with(head) && document.contains("prefers-color-scheme:dark"), "{document}");
+        assert_eq!(super::document(""), "");
     }
 
     #[test]

@@ -33,7 +33,7 @@ use std::io::{self, Write};
 
 use stepscope_model::{CallTree, Table, TreeDifference};
 
-use crate::chart::Chart;
+use crate::chart::{Chart, Forest};
 use crate::flamegraph;
 
 /// A report: what it is about, and its sections.
@@ -83,6 +83,8 @@ pub enum Block {
     Table(Table),
     /// Columns of a table as a picture, and the table itself where it is unfolded.
     Chart(Chart),
+    /// Ratios of a table and their intervals as a picture; the table is for a block of its own.
+    Forest(Forest),
     /// A call tree as an interactive flame graph.
     FlameGraph(CallTree, flamegraph::Options),
     /// Two call trees as a differential flame graph.
@@ -155,6 +157,13 @@ impl Section {
     #[must_use]
     pub fn chart(mut self, chart: Chart) -> Self {
         self.blocks.push(Block::Chart(chart));
+        self
+    }
+
+    /// With one more picture of ratios.
+    #[must_use]
+    pub fn forest(mut self, forest: Forest) -> Self {
+        self.blocks.push(Block::Forest(forest));
         self
     }
 

@@ -6,7 +6,7 @@ use super::anchor::Anchors;
 use super::table::{push_figures, push_notes, push_table};
 use super::{Block, Report, Section, heat};
 use crate::assets;
-use crate::chart::Chart;
+use crate::chart::{Chart, Forest};
 use crate::embed::{append, markup};
 use crate::flamegraph::layout::Layout;
 use crate::flamegraph::{self, Subject, data, palette};
@@ -59,13 +59,14 @@ fn write_head(report: &Report, out: &mut dyn Write) -> io::Result<()> {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\
          <meta name=\"generator\" content=\"stepscope {version}\">\n\
-         <title>{title}</title>\n<style>{frames}{heat}{flame}{page}</style>\n</head>\n",
+         <title>{title}</title>\n<style>{frames}{heat}{flame}{charts}{page}</style>\n</head>\n",
         policy = assets::REPORT_JS_HASH.trim_end(),
         version = env!("CARGO_PKG_VERSION"),
         title = markup(&report.title),
         frames = palette::style_sheet(),
         heat = heat::style_sheet(),
         flame = assets::FLAMEGRAPH_CSS,
+        charts = assets::CHART_CSS,
         page = assets::REPORT_CSS,
     )
 }
@@ -129,6 +130,7 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
                 push_table(table, heading, &mut html);
             }
             Block::Chart(chart) => push_chart(chart, &mut html),
+            Block::Forest(forest) => push_forest(forest, &mut html),
             Block::FlameGraph(tree, options) => {
                 push_flame_graph(&Subject { tree, difference: None }, options, &next_flame(), &mut html);
             }
@@ -155,6 +157,16 @@ fn push_chart(chart: &Chart, html: &mut String) {
     html.push_str("</div>\n<details><summary>Values</summary>\n");
     push_table(&chart.table, None, html);
     html.push_str("</details></figure>\n");
+}
+
+/// The picture, unless there is nothing to draw.
+fn push_forest(forest: &Forest, html: &mut String) {
+    let svg = forest.svg();
+    if svg.is_empty() {
+        return;
+    }
+    append!(*html, "<figure class=\"charted\"><figcaption>{}</figcaption>\n", markup(&forest.table.title));
+    append!(*html, "<div class=\"scroll\">{svg}</div></figure>\n");
 }
 
 /// The tree's data, and what stands in the graph's place until it is drawn.
