@@ -13,6 +13,8 @@ use stepscope_model::{
 };
 use stepscope_symbolize::{Code, NamedBy, Place, Symbolizer};
 
+use crate::build;
+use crate::conditions::{self, Reading};
 use crate::marks::MarkTables;
 use crate::rawlog::{self, LogError};
 use crate::stream::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackRef, ThreadRef};
@@ -32,6 +34,7 @@ pub fn finish(folder: &Path, symbolizer: &mut Symbolizer) -> Result<Capture, Log
         builder.capture.info.notes.push(format!("The raw log is damaged at byte {offset}; what came after is lost."));
     }
     let mut capture = builder.build(symbolizer);
+    capture.info.build = build::of(&capture);
     if let Some(cost) = &mut capture.info.recording_cost {
         cost.finish_cpu_ns = crate::clock::process_cpu_ns().saturating_sub(cpu_before);
     }
@@ -52,6 +55,8 @@ pub struct Builder {
     step_begins: Vec<StepBegin>,
     marks: MarkTables,
     last_ns: Option<u64>,
+    /// The machine at the start of the window and at its end.
+    machine: Option<(Reading, Reading)>,
     ended: bool,
     /// Entries that refer to what does not exist. Only damaged or hostile logs have any.
     malformed: u64,
@@ -167,6 +172,7 @@ impl Builder {
                 let info = &mut capture.info;
                 info.end_ns = end.end_ns.or(info.end_ns);
                 info.recording_cost = end.cost;
+                self.machine = end.machine;
                 info.notes.extend(end.notes);
                 info.dimensions.extend(end.dimensions);
             }
@@ -214,6 +220,11 @@ impl Builder {
         self.marks.fill(capture);
         capture.info.losses.malformed_records += self.malformed;
         count_coverage(capture);
+        if let Some((start, end)) = &self.machine {
+            let losses = &capture.info.losses;
+            let recorded_ns = losses.cpu_time_ns.or(losses.sampled_ns);
+            capture.info.conditions = Some(conditions::between(start, Some(end), recorded_ns));
+        }
         self.capture
     }
 

@@ -1,7 +1,9 @@
 //! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
 
 pub mod abilities;
+pub mod build;
 pub mod clock;
+pub mod conditions;
 pub mod finish;
 pub mod launch;
 mod live;

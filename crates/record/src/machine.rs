@@ -4,6 +4,8 @@ use std::fs;
 
 use stepscope_model::Machine;
 
+use crate::conditions;
+
 /// Describes this machine as it is now. What cannot be found out is empty.
 pub fn describe() -> Machine {
     let text = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
@@ -15,7 +17,7 @@ pub fn describe() -> Machine {
         memory_bytes: text("/proc/meminfo").as_deref().and_then(memory_bytes).unwrap_or(0),
         kernel: text("/proc/sys/kernel/osrelease").unwrap_or_default(),
         architecture: std::env::consts::ARCH.to_owned(),
-        governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        governor: conditions::governor(),
         virtualization: virtualization(&cpuinfo, text("/sys/class/dmi/id/sys_vendor").as_deref()),
         pmu: has_pmu(),
         load_milli: text("/proc/loadavg").as_deref().and_then(load_milli).unwrap_or(0),

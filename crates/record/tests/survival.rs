@@ -112,6 +112,8 @@ fn a_recorder_killed_in_mid_run_leaves_all_but_the_last_second() {
     assert!(running[0] - start_ns < 500_000_000, "begins {} ns late", running[0] - start_ns);
     assert!(info.notes.iter().any(|note| note.contains("stopped before it could finish")), "{:?}", info.notes);
     assert!(info.command == BUSY, "{:?}", info.command);
+    let conditions = info.conditions.as_ref().unwrap();
+    assert_eq!((conditions.others_cpu_ns, conditions.stolen_ns), (None, None), "nobody read the machine at the end");
     // And nothing else is left: the keeper ends the program when its recorder is gone.
     soon("the program to end", || !marked(folder.path()).into_iter().any(runs));
 }

@@ -44,6 +44,7 @@ mod jit;
 mod kernel;
 mod linkage;
 mod module;
+mod producers;
 mod symbolizer;
 mod symbols;
 mod texts;
@@ -54,6 +55,7 @@ use std::sync::Arc;
 
 pub use demangle::demangle;
 pub use entries::{Entry, entries};
+pub use producers::producers;
 pub use stepscope_model::SymbolSource;
 pub use symbolizer::{Options, RecordedKernel, Symbolizer};
 

@@ -15,11 +15,12 @@ use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Ma
 
 use super::{Label, Options, Progress, RecordError, StepPoint, StepTime, TimeArgument};
 use crate::clock;
+use crate::conditions::{self, Reading};
 use crate::live::Live;
 use crate::machine;
 use crate::marks::Marks;
 use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
-use crate::proc::{self, Backing, ProcessTree, Reading, ResourceSampler, State};
+use crate::proc::{self, Backing, ProcessTree, ResourceSampler, State};
 use crate::rawlog::Writer;
 use crate::stream::{
     Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches, ToldTime,
@@ -50,7 +51,7 @@ pub(super) enum Command {
 
 /// Where entries go.
 enum Output {
-    Log { writer: Writer<File>, cpu_before_ns: u64 },
+    Log { writer: Writer<File>, cpu_before_ns: u64, start: Reading },
     Nowhere,
 }
 
@@ -103,7 +104,7 @@ pub(super) struct Recorder {
 /// Processes' resources over time.
 struct Resources {
     sampler: ResourceSampler,
-    readings: Vec<Reading>,
+    readings: Vec<proc::Reading>,
     /// The last of each, for a capture that begins later.
     last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
 }
@@ -271,6 +272,7 @@ impl Recorder {
         fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
         let mut writer = Writer::create(folder)?;
         let (command, working_directory, environment) = self.program.clone();
+        let start = Reading::now();
         writer.take(Entry::Start(Box::new(CaptureInfo {
             origin: Origin::Recorded,
             scenario: self.label.scenario.clone(),
@@ -283,10 +285,11 @@ impl Recorder {
             clock: Some("CLOCK_MONOTONIC".to_owned()),
             start_ns: Some(self.window_ns),
             machine: Some(self.machine.clone()),
+            conditions: Some(conditions::between(&start, None, None)),
             dimensions: self.dimensions.clone(),
             ..CaptureInfo::default()
         })));
-        Ok(Output::Log { writer, cpu_before_ns: 0 })
+        Ok(Output::Log { writer, cpu_before_ns: 0, start })
     }
 
     fn enable(&self) -> Result<(), RecordError> {
@@ -410,12 +413,14 @@ impl Recorder {
         let now_ns = self.looked_ns;
         self.drain(now_ns);
         let mut next = Counted { steps: self.sink.steps, ..Counted::new(output) };
-        if let Output::Log { cpu_before_ns, .. } = &mut next.output {
+        let reading = Reading::now();
+        if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
+            *start = reading.clone();
         }
         self.assembler.cut(now_ns, &mut self.sink, &mut next);
         let mut ended = std::mem::replace(&mut self.sink, next);
-        self.close(&mut ended, now_ns);
+        self.close(&mut ended, now_ns, reading);
         self.marks.cut();
         self.window_ns = now_ns;
         if let Some(resources) = &self.resources {
@@ -430,6 +435,7 @@ impl Recorder {
     fn stop(&mut self) {
         self.read_resources();
         let end_ns = clock::now_ns();
+        let reading = Reading::now();
         let _ = self.events.disable();
         self.drain(u64::MAX);
         self.learn_program();
@@ -437,13 +443,13 @@ impl Recorder {
         marks.stop(|pid| assembler.process(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
         let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Nowhere));
-        self.close(&mut sink, end_ns);
+        self.close(&mut sink, end_ns, reading);
         self.sink = sink;
     }
 
     /// Completes a log.
-    fn close(&self, sink: &mut Counted, end_ns: u64) {
-        let Output::Log { writer, cpu_before_ns } = &mut sink.output else { return };
+    fn close(&self, sink: &mut Counted, end_ns: u64, end: Reading) {
+        let Output::Log { writer, cpu_before_ns, start } = &mut sink.output else { return };
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
         let log_bytes = writer.bytes();
         writer.take(Entry::MarksLost { count: self.marks.lost() });
@@ -452,6 +458,7 @@ impl Recorder {
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.marks.notes(),
             dimensions: self.dimensions_at_end(),
+            machine: Some((start.clone(), end)),
         })));
         writer.flush();
     }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState};
 
+use crate::conditions::Reading;
+
 macro_rules! refs {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -302,6 +304,9 @@ pub struct End {
     /// What dimensions turned out to lack, by name.
     #[serde(default)]
     pub dimensions: BTreeMap<Dimension, DimensionStatus>,
+    /// The whole machine at the start of the window and at its end.
+    #[serde(default)]
+    pub machine: Option<(Reading, Reading)>,
 }
 
 /// Takes entries: a raw log, or what builds a capture in memory.

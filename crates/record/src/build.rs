@@ -1,0 +1,235 @@
+//! How a program was built, as far as its surroundings or its debug information tell.
+//!
+//! A program compiled without optimisation spends its time elsewhere than the one that users run, so results of the two
+//! must not be mixed. Asked, in this order:
+//!
+//! 1. the nearest folder above the executable that a build system made: `.fingerprint` of Cargo (the folder's name is the
+//!    profile), `CMakeCache.txt` (`CMAKE_BUILD_TYPE`), `meson-info/intro-buildoptions.json` (`buildtype`);
+//! 2. the compiler's note in the executable's debug information: the `-O` switch that most units were compiled with. GCC
+//!    writes its switches there; clang and rustc do not.
+//!
+//! Interpreters and shells are programs of the system; how *they* were built says nothing about what they run, so
+//! nothing is said.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use stepscope_model::{Build, Capture};
+use stepscope_symbolize::producers;
+
+/// Build folders are at most so many folders above what they built.
+const MOST_ANCESTORS: usize = 8;
+
+/// No file of a build system that is read here is larger.
+const LARGEST_BYTES: u64 = 16 << 20;
+
+/// Programs that run others' code: a capture of one says nothing about a build by its executable.
+const INTERPRETERS: [&str; 20] = [
+    "sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "python", "pypy", "ruby", "perl", "node", "lua",
+    "java", "php", "tclsh", "R", "octave", "julia",
+];
+
+/// How the main program of a capture was built. `None` where nothing says so.
+pub fn of(capture: &Capture) -> Option<Build> {
+    let executable = PathBuf::from(&capture.processes.first()?.executable);
+    if !executable.is_absolute() || is_interpreter(&executable) {
+        return None;
+    }
+    let build_id = capture.modules.iter().find(|module| Path::new(&module.path) == executable);
+    let build_id = build_id.and_then(|module| bytes(module.build_id.as_deref()?));
+    of_executable(&executable, build_id.as_deref())
+}
+
+/// How a program was built. `build_id` is that of the program that is meant; a file of another build tells nothing by its
+/// debug information.
+pub fn of_executable(executable: &Path, build_id: Option<&[u8]>) -> Option<Build> {
+    // Where a link leads is where it was built; an installed program has no build folder above it.
+    let executable = executable.canonicalize().unwrap_or_else(|_| executable.to_owned());
+    let folders = executable.ancestors().skip(1).take(MOST_ANCESTORS);
+    let folder = folders.into_iter().find_map(|folder| of_folder(folder));
+    let (kind, told_by) = match folder {
+        Some(Told { kind: Some(kind), by }) => (kind, by),
+        // A build folder that leaves the kind open is nobody else's: only the compiler can tell.
+        _ => (switch(&executable, build_id)?, "the compiler's note in the debug information".to_owned()),
+    };
+    Some(Build { kind: Some(kind), told_by: Some(told_by), revision: None })
+}
+
+/// What the folder of a build system tells.
+struct Told {
+    kind: Option<String>,
+    by: String,
+}
+
+fn of_folder(folder: &Path) -> Option<Told> {
+    if folder.join(".fingerprint").is_dir() {
+        let profile = folder.file_name()?.to_str()?.to_lowercase();
+        return Some(Told { kind: Some(profile), by: format!("Cargo's folder {}", folder.display()) });
+    }
+    let cmake = folder.join("CMakeCache.txt");
+    if let Some(text) = text(&cmake) {
+        return Some(Told { kind: cmake_build_type(&text), by: cmake.display().to_string() });
+    }
+    let meson = folder.join("meson-info/intro-buildoptions.json");
+    let text = text(&meson)?;
+    Some(Told { kind: meson_build_type(&text), by: meson.display().to_string() })
+}
+
+/// `CMAKE_BUILD_TYPE:STRING=RelWithDebInfo`, in lower case. `None` where it is empty, as it is unless someone sets it.
+fn cmake_build_type(cache: &str) -> Option<String> {
+    let mut values = cache.lines().filter_map(|line| {
+        let (name, value) = line.trim().split_once('=')?;
+        (name.split(':').next() == Some("CMAKE_BUILD_TYPE")).then(|| value.trim().to_lowercase())
+    });
+    values.next().filter(|value| !value.is_empty())
+}
+
+fn meson_build_type(options: &str) -> Option<String> {
+    let options: serde_json::Value = serde_json::from_str(options).ok()?;
+    let option = options.as_array()?.iter().find(|option| option["name"] == "buildtype")?;
+    Some(option["value"].as_str()?.to_lowercase())
+}
+
+/// The switch of optimisation that most units were compiled with.
+fn switch(executable: &Path, build_id: Option<&[u8]>) -> Option<String> {
+    let notes = producers(executable, build_id).ok()?;
+    let mut units: BTreeMap<&str, usize> = BTreeMap::new();
+    for (note, count) in &notes {
+        if let Some(switch) = optimisation(note) {
+            *units.entry(switch).or_default() += count;
+        }
+    }
+    let most = units.into_iter().max_by_key(|&(_, count)| count)?;
+    Some(most.0.to_owned())
+}
+
+/// The last `-O` switch of a note that holds switches; `-O0` where it has none, which is what GCC then does.
+fn optimisation(note: &str) -> Option<&str> {
+    let mut words = note.split_ascii_whitespace();
+    if !note.starts_with("GNU ") || note.starts_with("GNU AS") {
+        return words.rfind(|word| is_optimisation(word));
+    }
+    Some(words.rfind(|word| is_optimisation(word)).unwrap_or("-O0"))
+}
+
+fn is_optimisation(word: &str) -> bool {
+    let level = word.strip_prefix("-O");
+    level.is_some_and(|level| level.len() <= 4 && level.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// Whether a program is there to run others: by its name without a version, `python3.11`.
+fn is_interpreter(executable: &Path) -> bool {
+    let name = executable.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    INTERPRETERS.contains(&name)
+}
+
+fn text(path: &Path) -> Option<String> {
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LARGEST_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
+    let digits = hexadecimal.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use stepscope_model::{Module, Process};
+
+    use super::*;
+
+    /// What is said of `program` in a folder of these files.
+    fn told(files: &[(&str, &str)], program: &str) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let program = folder.path().join(program);
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        fs::write(&program, "no program").unwrap();
+        let build = of_executable(&program, None)?;
+        assert!(build.told_by.is_some());
+        build.kind
+    }
+
+    #[test]
+    fn cmake_tells_by_the_cache_of_the_nearest_folder_above() {
+        let cache = |kind: &str| format!("# comment\nCMAKE_BUILD_TYPE_X:STRING=no\nCMAKE_BUILD_TYPE:STRING={kind}\n");
+        let (outer, inner) = (cache("Release"), cache("RelWithDebInfo"));
+        let files = [("build/CMakeCache.txt", outer.as_str()), ("build/sub/CMakeCache.txt", inner.as_str())];
+        assert_eq!(told(&files, "build/bin/sim").as_deref(), Some("release"));
+        assert_eq!(told(&files, "build/sub/bin/x/sim").as_deref(), Some("relwithdebinfo"));
+        assert_eq!(told(&files, "install/bin/sim"), None);
+        assert_eq!(told(&[("build/CMakeCache.txt", &cache(""))], "build/sim"), None);
+    }
+
+    #[test]
+    fn cargo_tells_by_the_folder_of_the_profile() {
+        let files = [("target/release/.fingerprint/x", ""), ("target/debug/.fingerprint/x", "")];
+        assert_eq!(told(&files, "target/release/sim").as_deref(), Some("release"));
+        assert_eq!(told(&files, "target/debug/deps/sim-12").as_deref(), Some("debug"));
+        assert_eq!(told(&files, "target/sim"), None);
+    }
+
+    #[test]
+    fn meson_tells_by_its_options() {
+        let options = r#"[{"name": "prefix", "value": "/usr"}, {"name": "buildtype", "value": "debugoptimized"}]"#;
+        let files = [("build/meson-info/intro-buildoptions.json", options)];
+        assert_eq!(told(&files, "build/src/sim").as_deref(), Some("debugoptimized"));
+        for damaged in ["", "{}", "[1]", r#"[{"name": "buildtype", "value": 3}]"#] {
+            assert_eq!(told(&[("build/meson-info/intro-buildoptions.json", damaged)], "build/sim"), None);
+        }
+    }
+
+    #[test]
+    fn the_compilers_note_tells_where_no_folder_does() {
+        assert_eq!(optimisation("GNU C17 12.2.0 -mtune=generic -g -O1 -O2 -fPIC"), Some("-O2"));
+        assert_eq!(optimisation("GNU C++20 13.1 -march=x86-64 -g"), Some("-O0"));
+        assert_eq!(optimisation("GNU AS 2.40"), None);
+        assert_eq!(optimisation("clang version 16.0.6"), None);
+        assert_eq!(optimisation("clang version 16.0.6 -g -Ofast"), Some("-Ofast"));
+
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("sim.c"), "int main(void) { return 0; }").unwrap();
+        for switch in ["-O2", "-O0"] {
+            let mut compiler = Command::new("gcc");
+            compiler.args(["-g", switch, "-o", "sim", "sim.c"]).current_dir(folder.path());
+            if !compiler.status().is_ok_and(|status| status.success()) {
+                println!("skipped: the_compilers_note_tells_where_no_folder_does: there is no gcc");
+                return;
+            }
+            let build = of_executable(&folder.path().join("sim"), None).unwrap();
+            assert_eq!(build.kind.as_deref(), Some(switch));
+        }
+    }
+
+    #[test]
+    fn of_interpreters_nothing_is_said() {
+        let said = |executable: &str| {
+            let mut capture = Capture::default();
+            capture.add_process(Process { pid: 1, executable: executable.to_owned(), ..Process::default() });
+            capture.add_module(Module { path: executable.to_owned(), ..Module::default() });
+            of(&capture)
+        };
+        for interpreter in ["/usr/bin/python3.11", "/bin/sh", "/usr/bin/ruby3.1", "relative/sim", ""] {
+            assert_eq!(said(interpreter), None, "{interpreter}");
+        }
+        let ours = std::env::current_exe().unwrap();
+        let build = said(ours.to_str().unwrap()).unwrap();
+        let profile = ours.ancestors().nth(2).unwrap().file_name().unwrap().to_str().unwrap();
+        assert_eq!(build.kind.as_deref(), Some(profile));
+    }
+}
