@@ -27,9 +27,15 @@
 //! [BCa](crate::bca), the acceleration from leaving out a run (of a side of one run, a block). Few runs do not show how
 //! widely runs scatter: the interval's ends are therefore moved outward by `t / z`, the quantile of Student's t over the
 //! normal one (after Hesterberg, *What Teachers Should Know about the Bootstrap*, 2014, section 5.3, who widens the levels
-//! instead; but of four runs no resample lies as far out as these levels ask). Degrees of freedom are Satterthwaite's:
-//! `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)` with `f = R - 1`, or where the noise within counts
-//! `f = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))`. The ratio's interval is made of logarithms in the same way.
+//! instead; but of four runs no resample lies as far out as these levels ask). The ratio's interval is made of
+//! logarithms in the same way.
+//!
+//! Degrees of freedom of the two sides together are Satterthwaite's: `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)`. Of one
+//! side, `1 / f = s / (R - 1) + (1 - s) / g`: `g = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))` are the degrees of the noise within
+//! (at least R - 1), of which many blocks tell, and `s = min(1, 3/2 max(0, B - W) / B)` weighs what only the few runs
+//! tell of: where noise explains less than a third of their scatter, they alone count. With `f = R - 1` throughout,
+//! intervals cover 97.6 % instead of 95 % where runs differ by no more than their noise; with this f, 95 to 97 % whatever
+//! the parts are.
 //!
 //! # p
 //! The two-sided tail of Student's t at `(after - before) / sqrt(V_1 + V_2)` with these degrees of freedom (Welch, 1947).
@@ -257,10 +263,12 @@ impl Side {
         let squares: f64 = runs.iter().map(|run| (run.mean - value).powi(2)).sum();
         let between = squares / (count - 1.0);
         let excess = (between - within).max(0.0);
+        let part = if excess > 0.0 { (1.5 * excess / between).min(1.0) } else { 0.0 };
+        let noise_degrees = noise_degrees.max(count - 1.0);
         Some(Self {
             value,
             variance: between.max(within) / count,
-            degrees: if between >= within { count - 1.0 } else { noise_degrees.max(count - 1.0) },
+            degrees: 1.0 / (part / (count - 1.0) + (1.0 - part) / noise_degrees),
             shrinkage: if excess > 0.0 { (excess * count / squares).sqrt() } else { 0.0 },
             spread: Spread { runs: runs.len(), between: excess, within },
         })

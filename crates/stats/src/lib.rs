@@ -23,12 +23,14 @@
 //! | [`trend`] | the slope of a series, whatever a few outliers do |
 //! | [`interval`] | a number with a confidence interval |
 //! | [`student`] | Student's t distribution, with the normal one as its limit |
+//! | [`discrete`] | tails of the binomial and the Poisson distribution, for counts of any size |
 //! | [`random`] | a seeded generator |
 
 pub mod bca;
 pub mod bootstrap;
 pub mod change_points;
 pub mod counts;
+pub mod discrete;
 pub mod distribution;
 pub mod hierarchical;
 pub mod interval;

@@ -1,0 +1,174 @@
+//! How often intervals hold the truth, and how often chance alone is called a change, over simulated comparisons:
+//!
+//! ```sh
+//! cargo run --release -p stepscope-stats --example calibration [comparisons per design]
+//! ```
+//!
+//! A design is a number of runs a side, a scatter between runs, a kind of noise within, and a change. The 95 % interval of
+//! the ratio and of the difference should hold the truth in 93 to 97 % of the comparisons; without a change, p should be at
+//! most 0.05 in no more than 5 %.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+use stepscope_stats::{HierarchicalBootstrap, Permutations, Run, SplitMix64};
+
+/// Noise within a run.
+#[derive(Clone, Copy)]
+enum Noise {
+    /// Samples of a profiler: Poisson, so many a run, in so many blocks.
+    Samples { mean: f64, blocks: usize },
+    /// Steps whose duration is lognormal with this sigma, each resembling the one before it by so much (correlation of
+    /// the logarithms), in 32 blocks.
+    Steps { count: usize, sigma: f64, memory: f64 },
+    /// The mean alone, as of a percentile: no noise but that between runs.
+    MeanAlone,
+}
+
+impl Noise {
+    fn name(self) -> String {
+        match self {
+            Self::Samples { mean, blocks } => format!("{mean} samples in {blocks}"),
+            Self::Steps { count, sigma, memory } => format!("{count} steps s={sigma} r={memory}"),
+            Self::MeanAlone => "mean alone".to_owned(),
+        }
+    }
+
+    fn blocks(self) -> usize {
+        match self {
+            Self::Samples { blocks, .. } => blocks,
+            Self::Steps { .. } => 32,
+            Self::MeanAlone => 0,
+        }
+    }
+
+    /// A run of true mean `level`.
+    fn run(self, level: f64, random: &mut Draw) -> Run {
+        let blocks: Vec<f64> = match self {
+            Self::MeanAlone => return Run { mean: level, residuals: Vec::new() },
+            Self::Samples { mean, blocks } => {
+                let of = mean / blocks as f64;
+                (0..blocks).map(|_| random.poisson(of * level) / of).collect()
+            }
+            Self::Steps { count, sigma, memory } => {
+                let mut log = random.normal();
+                let fresh = (1.0 - memory * memory).sqrt();
+                let steps: Vec<f64> = (0..count)
+                    .map(|_| {
+                        log = memory * log + fresh * random.normal();
+                        level * (sigma * log - sigma * sigma / 2.0).exp()
+                    })
+                    .collect();
+                steps.chunks_exact(count / 32).map(|block| block.iter().sum::<f64>() / block.len() as f64).collect()
+            }
+        };
+        let mean = blocks.iter().sum::<f64>() / blocks.len() as f64;
+        Run { mean, residuals: blocks.iter().map(|block| block - mean).collect() }
+    }
+}
+
+struct Draw(SplitMix64);
+
+impl Draw {
+    fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        Normal::standard().inverse_cdf(self.uniform().max(1e-300))
+    }
+
+    /// By inversion, for means up to some hundreds.
+    fn poisson(&mut self, mean: f64) -> f64 {
+        let (mut left, mut count, mut part) = (self.uniform(), 0.0, (-mean).exp());
+        while left > part && part > 0.0 {
+            left -= part;
+            count += 1.0;
+            part *= mean / count;
+        }
+        count
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    comparisons: usize,
+    ratio_held: usize,
+    ratio_below: usize,
+    difference_held: usize,
+    student: usize,
+    permutation: usize,
+    decided: usize,
+}
+
+fn tally(runs: [usize; 2], between: f64, noise: Noise, factor: f64, comparisons: usize) -> Tally {
+    let mut random = Draw(SplitMix64::new(17));
+    let shape = runs.map(|runs| vec![noise.blocks(); runs]);
+    let splits = Permutations::new(runs[0], runs[1], 5);
+    let mut tally = Tally { comparisons, ..Tally::default() };
+    let sigma = (1.0 + between * between).ln().sqrt();
+    for index in 0..comparisons {
+        // Drawn anew now and then, so that no single set of resamples decides.
+        let bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, index as u64);
+        let mut side = |runs: usize, level: f64| -> Vec<Run> {
+            let run = |random: &mut Draw| {
+                let own = (sigma * random.normal() - sigma * sigma / 2.0).exp();
+                noise.run(level * own, random)
+            };
+            (0..runs).map(|_| run(&mut random)).collect()
+        };
+        let (before, after) = (side(runs[0], 1.0), side(runs[1], factor));
+        let change = bootstrap.change(&before, &after, 0.95).expect("finite values");
+        let means = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.mean).collect() };
+        let test = splits.test(&means(&before), &means(&after)).expect("finite values");
+        let ratio = change.ratio.expect("positive values");
+        tally.ratio_held += usize::from(ratio.low <= factor && factor <= ratio.high);
+        tally.ratio_below += usize::from(factor < ratio.low);
+        let difference = change.difference;
+        tally.difference_held += usize::from(difference.low <= factor - 1.0 && factor - 1.0 <= difference.high);
+        tally.student += usize::from(change.p <= 0.05);
+        tally.permutation += usize::from(test.p <= 0.05);
+        let p = if test.at_floor { test.p.min(change.p) } else { test.p };
+        tally.decided += usize::from(p <= 0.05 && (ratio.low > 1.0 || ratio.high < 1.0));
+    }
+    tally
+}
+
+fn main() {
+    let comparisons = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000);
+    let noises = [
+        Noise::Samples { mean: 100.0, blocks: 20 },
+        Noise::Samples { mean: 2_000.0, blocks: 32 },
+        Noise::Steps { count: 960, sigma: 0.5, memory: 0.0 },
+        Noise::Steps { count: 960, sigma: 1.0, memory: 0.7 },
+        Noise::MeanAlone,
+    ];
+    println!(
+        "runs    between noise                     change  ratio% (below) difference%  p<=.05: t%  permutation%  changed%"
+    );
+    for runs in [[4, 4], [8, 8], [20, 20], [4, 8]] {
+        for between in [0.0, 0.01, 0.03] {
+            for noise in noises {
+                if between == 0.0 && matches!(noise, Noise::MeanAlone) {
+                    continue;
+                }
+                for factor in [1.0, 0.95, 0.8] {
+                    let found = tally(runs, between, noise, factor, comparisons);
+                    let percent = |count: usize| 100.0 * count as f64 / found.comparisons as f64;
+                    println!(
+                        "{:2}+{:<2}   {:5.1}%  {:24}  {:6.2}  {:6.1} ({:4.1})  {:10.1}  {:10.1}  {:12.1}  {:8.1}",
+                        runs[0],
+                        runs[1],
+                        100.0 * between,
+                        noise.name(),
+                        factor,
+                        percent(found.ratio_held),
+                        percent(found.ratio_below),
+                        percent(found.difference_held),
+                        percent(found.student),
+                        percent(found.permutation),
+                        percent(found.decided),
+                    );
+                }
+            }
+        }
+    }
+}
