@@ -47,8 +47,7 @@ pub fn of(capture: &Capture) -> Option<Build> {
 pub fn of_executable(executable: &Path, build_id: Option<&[u8]>) -> Option<Build> {
     // Where a link leads is where it was built; an installed program has no build folder above it.
     let executable = executable.canonicalize().unwrap_or_else(|_| executable.to_owned());
-    let folders = executable.ancestors().skip(1).take(MOST_ANCESTORS);
-    let folder = folders.into_iter().find_map(|folder| of_folder(folder));
+    let folder = executable.ancestors().skip(1).take(MOST_ANCESTORS).find_map(of_folder);
     let (kind, told_by) = match folder {
         Some(Told { kind: Some(kind), by }) => (kind, by),
         // A build folder that leaves the kind open is nobody else's: only the compiler can tell.

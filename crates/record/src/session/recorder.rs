@@ -51,7 +51,7 @@ pub(super) enum Command {
 
 /// Where entries go.
 enum Output {
-    Log { writer: Writer<File>, cpu_before_ns: u64, start: Reading },
+    Log { writer: Writer<File>, cpu_before_ns: u64, start: Box<Reading> },
     Nowhere,
 }
 
@@ -272,7 +272,7 @@ impl Recorder {
         fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
         let mut writer = Writer::create(folder)?;
         let (command, working_directory, environment) = self.program.clone();
-        let start = Reading::now();
+        let start = Box::new(Reading::now());
         writer.take(Entry::Start(Box::new(CaptureInfo {
             origin: Origin::Recorded,
             scenario: self.label.scenario.clone(),
@@ -416,7 +416,7 @@ impl Recorder {
         let reading = Reading::now();
         if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
-            *start = reading.clone();
+            **start = reading.clone();
         }
         self.assembler.cut(now_ns, &mut self.sink, &mut next);
         let mut ended = std::mem::replace(&mut self.sink, next);
@@ -458,7 +458,7 @@ impl Recorder {
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.marks.notes(),
             dimensions: self.dimensions_at_end(),
-            machine: Some((start.clone(), end)),
+            machine: Some(((**start).clone(), end)),
         })));
         writer.flush();
     }
