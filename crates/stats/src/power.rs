@@ -81,10 +81,86 @@ impl Goal {
     /// samples on both sides would tell, by `se^2 = 1 / before + 1 / after`; at least 1. `None` if a side has no samples
     /// or a thousand times as many would not do.
     pub fn times_as_many(&self, before: u64, after: u64, ratio: f64) -> Option<f64> {
+        if before == 0 || after == 0 {
+            return None;
+        }
         let effect = ratio.ln().abs();
         let margin = effect.max(self.tolerance.ln_1p() - effect);
         let error = (1.0 / before as f64 + 1.0 / after as f64).sqrt();
         let times = (self.errors(f64::INFINITY) * error / margin).powi(2).max(1.0);
         (times <= MOST_RUNS as f64).then_some(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HierarchicalBootstrap, Run};
+
+    fn change(before: &[f64], after: &[f64]) -> Change {
+        let runs = |means: &[f64]| -> Vec<Run> {
+            means.iter().map(|mean| Run { mean: *mean, residuals: Vec::new() }).collect()
+        };
+        let bootstrap = HierarchicalBootstrap::new(&vec![0; before.len()], &vec![0; after.len()], 100, 1);
+        bootstrap.change(&runs(before), &runs(after), 0.95).unwrap()
+    }
+
+    /// exp((2.4469 + 0.9057) · 0.02), with scipy's quantiles of t at 6 degrees.
+    #[test]
+    fn the_detectable_ratio_is_some_standard_errors_away() {
+        let goal = Goal::default();
+        assert!((goal.detectable_ratio(0.02, 6.0) - 1.069_351_406_7).abs() < 1e-9);
+        assert_eq!(goal.detectable_ratio(0.0, 6.0), 1.0);
+        assert_eq!(goal.detectable_ratio(f64::INFINITY, 1.0), f64::INFINITY);
+    }
+
+    /// The standard error of the log ratio of 4 + 4 runs of 100 ± 2 is 0.0163 or so; of 10 % a test sees much less.
+    #[test]
+    fn a_large_change_needs_as_many_runs_as_the_permutation_test() {
+        let found = change(&[98.0, 100.0, 102.0], &[118.0, 120.0, 122.0]);
+        assert_eq!(Goal::default().runs_that_tell(&found), Some(4));
+    }
+
+    #[test]
+    fn the_number_of_runs_is_the_least_that_reaches_the_goal() {
+        let found = change(&[95.0, 100.0, 105.0, 100.0], &[99.0, 104.0, 109.0, 104.0]);
+        let goal = Goal { tolerance: 0.0, ..Goal::default() };
+        let runs = goal.runs_that_tell(&found).unwrap();
+        let effect = 1.04_f64.ln();
+        let variance = 50.0 / 3.0 * (1.0 / 100.0_f64.powi(2) + 1.0 / 104.0_f64.powi(2));
+        let errors = |runs: usize| {
+            let degrees = found.degrees_of_freedom * (runs - 1) as f64 / 3.0;
+            (student::quantile(0.975, degrees) + student::quantile(0.8, degrees)) * (variance / runs as f64).sqrt()
+        };
+        assert!(errors(runs) <= effect && effect < errors(runs - 1), "{runs}");
+        assert_eq!(runs, 18);
+    }
+
+    #[test]
+    fn equal_sides_need_runs_until_the_interval_fits_into_the_tolerance() {
+        let found = change(&[95.0, 100.0, 105.0, 100.0], &[95.0, 100.0, 105.0, 100.0]);
+        let wide = Goal { tolerance: 0.1, ..Goal::default() }.runs_that_tell(&found).unwrap();
+        let narrow = Goal { tolerance: 0.02, ..Goal::default() }.runs_that_tell(&found).unwrap();
+        assert!(4 <= wide && wide < narrow, "{wide} {narrow}");
+    }
+
+    #[test]
+    fn what_a_thousand_runs_would_not_tell_is_not_promised() {
+        let goal = Goal { tolerance: 0.0, ..Goal::default() };
+        assert_eq!(goal.runs_that_tell(&change(&[50.0, 100.0, 150.0, 100.0], &[50.0, 100.0, 150.0, 100.001])), None);
+        // A ratio of exactly the tolerance is neither side's.
+        assert_eq!(goal.runs_that_tell(&change(&[95.0, 105.0], &[95.0, 105.0])), None);
+        assert_eq!(Goal::default().runs_that_tell(&change(&[100.0], &[100.0])), None);
+        assert_eq!(Goal::default().runs_that_tell(&change(&[0.0; 3], &[1.0, 2.0, 3.0])), None);
+    }
+
+    /// 401 -> 380 is a ratio of 0.948: equal within 5 % or 5.2 % less, that takes (2.8016 · 0.0716 / 0.0538)^2 times as many.
+    #[test]
+    fn samples_that_would_tell_grow_with_the_square() {
+        let times = Goal::default().times_as_many(401, 380, 380.0 / 401.0).unwrap();
+        assert!((times - 13.9).abs() < 0.1, "{times}");
+        assert_eq!(Goal::default().times_as_many(29, 120, 120.0 / 29.0), Some(1.0));
+        assert_eq!(Goal::default().times_as_many(0, 5, f64::INFINITY), None);
+        assert_eq!(Goal { tolerance: 0.0, ..Goal::default() }.times_as_many(7, 7, 1.0), None);
     }
 }
