@@ -107,9 +107,12 @@ fn tally(runs: [usize; 2], between: f64, noise: Noise, factor: f64, comparisons:
     let splits = Permutations::new(runs[0], runs[1], 5);
     let mut tally = Tally { comparisons, ..Tally::default() };
     let sigma = (1.0 + between * between).ln().sqrt();
+    let mut bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, 0);
     for index in 0..comparisons {
         // Drawn anew now and then, so that no single set of resamples decides.
-        let bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, index as u64);
+        if index % 50 == 49 {
+            bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, index as u64);
+        }
         let mut side = |runs: usize, level: f64| -> Vec<Run> {
             let run = |random: &mut Draw| {
                 let own = (sigma * random.normal() - sigma * sigma / 2.0).exp();

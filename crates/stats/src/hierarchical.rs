@@ -19,8 +19,8 @@
 //! # Bootstrap
 //! Runs are drawn with replacement, then blocks within each drawn run. Drawn as they are, that would count the noise
 //! within twice and miss a part `1/R` of the rest, so that the runs' means are first moved towards (or away from) the
-//! side's, `m + k (m_i - m)` with `k^2 = max(0, B - W) / (sum (m_i - m)^2 / R)`, and residuals are stretched by
-//! `sqrt(b / (b - 1))` (Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 3.8). The variance
+//! side's, `m + k (m_i - m)` with `k^2 = max(0, B - W) / (sum (m_i - m)^2 / R)`, and what is drawn within a run is
+//! stretched to the variance `w_i` (Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 3.8). The variance
 //! of the resampled values is then V exactly.
 //!
 //! # Interval
@@ -287,59 +287,74 @@ fn noise(run: &Run) -> Option<(f64, f64)> {
 }
 
 /// Which runs and which of their blocks were drawn.
+///
+/// Blocks are drawn first, some hundred times for each run: these are its *readings*. A replicate then draws runs, and of
+/// each one of its readings. That gives the same distribution as drawing blocks anew for each replicate, but for chance
+/// (which [`Draws::readings`] takes out of the mean and the variance), with a tenth of the additions.
 #[derive(Debug, Clone)]
 struct Draws {
     blocks: Vec<usize>,
-    /// As many runs as there are, for each replicate.
-    runs: Vec<u32>,
-    /// For each drawn run as many blocks as it has.
+    /// Number of readings of each run.
+    readings: usize,
+    /// Of each run's readings, as many blocks as it has.
     picks: Vec<u16>,
+    /// Of each replicate as many readings (of whichever runs) as there are runs.
+    drawn: Vec<u32>,
 }
+
+/// There are so many readings of a side, and at least [`LEAST_READINGS`] of each run.
+const READINGS: usize = 2_048;
+const LEAST_READINGS: usize = 32;
 
 impl Draws {
     fn new(blocks: &[usize], replicates: usize, random: &mut SplitMix64) -> Self {
         assert!(blocks.iter().all(|blocks| *blocks <= 1 << 16), "a run has at most 65,536 blocks");
-        let mut draws = Self { blocks: blocks.to_vec(), runs: Vec::new(), picks: Vec::new() };
-        for _ in 0..replicates * blocks.len() {
-            let run = random.below(blocks.len());
-            draws.runs.push(run as u32);
-            draws.picks.extend((0..blocks[run]).map(|_| random.below(blocks[run]) as u16));
+        let readings = (READINGS / blocks.len().max(1)).max(LEAST_READINGS);
+        let mut picks = Vec::with_capacity(readings * blocks.iter().sum::<usize>());
+        for blocks in blocks {
+            picks.extend((0..readings * blocks).map(|_| random.below(*blocks) as u16));
         }
-        draws
+        let all = readings * blocks.len();
+        let drawn = (0..replicates * blocks.len()).map(|_| random.below(all) as u32).collect();
+        Self { blocks: blocks.to_vec(), readings, picks, drawn }
     }
 
     /// The side's value in each resample.
     fn values(&self, runs: &[Run], side: &Side) -> Vec<f64> {
         assert_eq!(runs.len(), self.blocks.len(), "resamples were drawn for another number of runs");
-        let centres: Vec<f64> = runs.iter().map(|run| (run.mean - side.value) * side.shrinkage).collect();
-        let residuals: Vec<Vec<f64>> =
-            runs.iter().zip(&self.blocks).map(|(run, blocks)| stretched(run, *blocks)).collect();
+        let mut readings = Vec::with_capacity(self.readings * runs.len());
         let mut picks = self.picks.as_slice();
-        let sum = |drawn: &[u32]| {
-            drawn.iter().fold(0.0, |sum, run| {
-                let run = *run as usize;
-                let (own, rest) = picks.split_at(self.blocks[run]);
-                picks = rest;
-                let residuals = residuals[run].as_slice();
-                if residuals.is_empty() {
-                    return sum + centres[run];
-                }
-                sum + centres[run] + own.iter().map(|block| residuals[*block as usize]).sum::<f64>()
-            })
-        };
-        self.runs.chunks_exact(runs.len()).map(sum).map(|sum| side.value + sum / runs.len() as f64).collect()
+        for (run, blocks) in runs.iter().zip(&self.blocks) {
+            let (own, rest) = picks.split_at(self.readings * blocks);
+            picks = rest;
+            let centre = (run.mean - side.value) * side.shrinkage;
+            self.readings(run, own, centre, &mut readings);
+        }
+        let sum = |drawn: &[u32]| drawn.iter().map(|reading| readings[*reading as usize]).sum::<f64>();
+        let count = runs.len() as f64;
+        self.drawn.chunks_exact(runs.len()).map(|drawn| side.value + sum(drawn) / count).collect()
     }
-}
 
-/// A run's residuals as parts of its mean, stretched to the variance of the noise; empty if there are none.
-fn stretched(run: &Run, blocks: usize) -> Vec<f64> {
-    if run.residuals.len() < 2 {
-        return Vec::new();
+    /// What a run's mean could have been, less the side's value: around a centre, with exactly the variance of its noise.
+    fn readings(&self, run: &Run, picks: &[u16], centre: f64, readings: &mut Vec<f64>) {
+        let Some((variance, _)) = noise(run).filter(|(variance, _)| *variance > 0.0) else {
+            readings.extend(std::iter::repeat_n(centre, self.readings));
+            return;
+        };
+        let blocks = run.residuals.len();
+        assert_eq!(picks.len(), self.readings * blocks, "resamples were drawn for another number of blocks");
+        let first = readings.len();
+        readings.extend(
+            picks
+                .chunks_exact(blocks)
+                .map(|picks| picks.iter().map(|block| run.residuals[*block as usize]).sum::<f64>()),
+        );
+        let own = &mut readings[first..];
+        let mean = own.iter().sum::<f64>() / own.len() as f64;
+        let spread = own.iter().map(|reading| (reading - mean).powi(2)).sum::<f64>() / own.len() as f64;
+        let factor = if spread > 0.0 { (variance / spread).sqrt() } else { 0.0 };
+        own.iter_mut().for_each(|reading| *reading = centre + (*reading - mean) * factor);
     }
-    assert_eq!(run.residuals.len(), blocks, "resamples were drawn for another number of blocks");
-    let count = blocks as f64;
-    let factor = (count / (count - 1.0)).sqrt() / count;
-    run.residuals.iter().map(|residual| residual * factor).collect()
 }
 
 #[cfg(test)]

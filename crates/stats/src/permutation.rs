@@ -114,7 +114,8 @@ fn centred(before: &[f64], after: &[f64]) -> Vec<f64> {
     if widest < 1e-14 { vec![0.0; deviations.len()] } else { deviations.iter().map(|value| value / widest).collect() }
 }
 
-/// Welch's squared t of a split, from sums over its first side alone.
+/// Welch's squared t of a split, from sums over its first side alone; of equal sides the squared difference of sums, which
+/// orders them equally.
 struct Statistic<'a> {
     values: &'a [f64],
     sizes: [f64; 2],
@@ -129,6 +130,11 @@ impl<'a> Statistic<'a> {
     }
 
     fn of(&self, before: impl Iterator<Item = u32>) -> f64 {
+        if self.sizes[0] == self.sizes[1] {
+            let sum: f64 = before.map(|run| self.values[run as usize]).sum();
+            let apart = (2.0 * sum - self.sum).powi(2);
+            return if apart < 1e-24 { 0.0 } else { apart };
+        }
         let (sum, squares) = before.fold((0.0, 0.0), |(sum, squares), run| {
             let value = self.values[run as usize];
             (sum + value, squares + value * value)
