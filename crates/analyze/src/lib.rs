@@ -47,6 +47,7 @@ pub mod events;
 pub mod explain;
 pub mod faults;
 pub mod functions;
+pub mod gate;
 pub mod hotspots;
 pub mod metrics;
 pub mod off_cpu;

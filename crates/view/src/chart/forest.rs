@@ -26,7 +26,7 @@ pub struct Forest {
     pub ratio: String,
     /// The column of verdicts: `changed`, `equivalent` or `cannot tell`; where the table lacks it, shapes tell none.
     pub verdict: String,
-    /// Ratios from `1 - tolerance` to `1 + tolerance` do not matter: the band. None is drawn where it is zero.
+    /// Ratios from `1 / (1 + tolerance)` to `1 + tolerance` do not matter: the band. None is drawn where it is zero.
     pub tolerance: f64,
     /// Rows beyond this many are not drawn, and the picture says so.
     pub most: usize,
@@ -81,7 +81,7 @@ impl Forest {
         let left_out = all.len().saturating_sub(self.most);
         let rows: Vec<Estimate> = all.into_iter().take(self.most).collect();
         let ends = rows.iter().flat_map(|row| [row.low, row.point, row.high]);
-        let band = (self.tolerance > 0.0).then_some((1.0 - self.tolerance, 1.0 + self.tolerance));
+        let band = (self.tolerance > 0.0).then_some((1.0 / (1.0 + self.tolerance), 1.0 + self.tolerance));
         let seen = ends.chain(band.into_iter().flat_map(|(low, high)| [low, high])).chain([1.0]);
         let within = seen.filter(|ratio| ratio.is_finite()).map(|ratio| ratio.clamp(1.0 / FARTHEST, FARTHEST));
         let (least, most) = super::range(within)?;
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(svg.matches("class=\"shape\" d=").count(), 1, "one diamond");
         assert_eq!(svg.matches("<circle class=\"shape\"").count(), 1, "one disc");
         assert_eq!(svg.matches("<circle class=\"shape ring\"").count(), 1);
-        assert!(svg.contains("the band, 0.95 to 1.05, does not matter"));
+        assert!(svg.contains("the band, 0.952 to 1.05, does not matter"));
     }
 
     #[test]
