@@ -9,6 +9,22 @@
 //! assert_eq!(delays.mean(), Some(11.5));
 //! ```
 //!
+//! Four runs before and four after, of which the means are known:
+//!
+//! ```
+//! use stepscope_stats::{HierarchicalBootstrap, Permutations, Run, power::Goal};
+//!
+//! let runs = |means: [f64; 4]| means.map(|mean| Run { mean, residuals: Vec::new() });
+//! let (before, after) = ([10.2, 9.9, 10.1, 9.8], [8.1, 7.9, 8.0, 8.2]);
+//! let change = HierarchicalBootstrap::new(&[0; 4], &[0; 4], 2_000, 1).change(&runs(before), &runs(after), 0.95).unwrap();
+//! let ratio = change.ratio.unwrap();
+//! assert!((ratio.value - 0.805).abs() < 1e-9 && ratio.high < 0.85);
+//!
+//! let test = Permutations::new(4, 4, 1).test(&before, &after).unwrap();
+//! assert!(test.at_floor && test.p == 2.0 / 70.0);
+//! assert_eq!(Goal::default().runs_that_tell(&change), Some(4));
+//! ```
+//!
 //! | module | knows |
 //! |---|---|
 //! | [`distribution`] | the values of one quantity: percentiles, mean |
