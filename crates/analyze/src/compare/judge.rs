@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use stepscope_model::Verdict;
-use stepscope_stats::Estimate;
 use stepscope_stats::counts::{self, Count};
 use stepscope_stats::hierarchical::{Change, HierarchicalBootstrap, Run};
 use stepscope_stats::multiple::benjamini_hochberg;
 use stepscope_stats::permutation::{self, Permutations};
 use stepscope_stats::power::Goal;
+use stepscope_stats::{Estimate, student};
 
 use super::rows::blocks_of;
 use super::{Options, Side};
@@ -110,6 +110,8 @@ impl Judged {
 pub(super) struct Judge {
     noise: Noise,
     bootstrap: HierarchicalBootstrap,
+    /// The same variances, without resamples.
+    unresampled: HierarchicalBootstrap,
     permutations: Permutations,
     exposures: (f64, f64),
     options: Options,
@@ -130,6 +132,7 @@ impl Judge {
         Self {
             noise: if several { Noise::Runs } else { Noise::Sampling },
             bootstrap: HierarchicalBootstrap::new(before, after, options.replicates, options.seed),
+            unresampled: HierarchicalBootstrap::new(before, after, 0, options.seed),
             permutations: Permutations::new(before.len(), after.len(), options.seed),
             exposures: (0.0, 0.0),
             options: options.clone(),
@@ -153,11 +156,17 @@ impl Judge {
     }
 
     fn by_runs(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
-        let confidence = self.options.confidence;
-        let Some(change) = self.bootstrap.change(before, after, confidence) else {
-            return untested(before, after, counted);
-        };
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
+        let confidence = self.options.confidence;
+        // There are many rows with few samples, and a rough interval does for what is not tested.
+        let change = match enough {
+            true => self.bootstrap.change(before, after, confidence),
+            false => self
+                .unresampled
+                .change(before, after, confidence)
+                .map(|change| with_normal_intervals(change, confidence)),
+        };
+        let Some(change) = change else { return untested(before, after, counted) };
         let goal = self.goal();
         let have = before.len().min(after.len());
         let degrees = change.degrees_of_freedom;
@@ -226,6 +235,19 @@ impl Judge {
     fn goal(&self) -> Goal {
         Goal { alpha: self.options.alpha, tolerance: self.options.tolerance, ..Goal::default() }
     }
+}
+
+/// The change with intervals of Student's t in place of resampled ones.
+fn with_normal_intervals(mut change: Change, confidence: f64) -> Change {
+    let quantile = student::quantile(f64::midpoint(1.0, confidence), change.degrees_of_freedom);
+    let half = quantile * change.standard_error;
+    change.difference.low = change.difference.value - half;
+    change.difference.high = change.difference.value + half;
+    if let Some((ratio, error)) = change.ratio.as_mut().zip(change.log_ratio_standard_error) {
+        let factor = (quantile * error).exp();
+        (ratio.low, ratio.high) = (ratio.value / factor, ratio.value * factor);
+    }
+    change
 }
 
 /// A row of which only the values are known.
