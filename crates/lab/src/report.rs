@@ -3,6 +3,8 @@
 //! First what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
 //! summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
+mod comparison;
+
 use stepscope_analyze::{
     Selection, calltree, critical_path, hotspots, rank, scopes, slow_steps, step_times, steps_over_time, summary,
     threads, wall,
@@ -12,6 +14,7 @@ use stepscope_view::chart::{Chart, Mark};
 use stepscope_view::quantity::grouped;
 use stepscope_view::report::{Report, Section};
 
+pub use self::comparison::{Compared, comparison};
 use crate::outcome::Outcome;
 use crate::run::{RunInfo, TrialInfo};
 

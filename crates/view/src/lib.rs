@@ -5,9 +5,11 @@
 //! |---|---|
 //! | [`format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
 //! | [`select`] | which rows and columns, in which order: `--filter`, `--sort`, `--limit`, `--columns` |
-//! | [`chart`] | columns of a table as lines, bands, bars and points |
+//! | [`chart`] | columns of a table as lines, bands, bars and points; ratios with their intervals |
 //! | [`flamegraph`] | a call tree as a standalone interactive SVG |
 //! | [`report`] | tables and flame graphs as one HTML page |
+//! | [`junit`] | checks as JUnit XML, for continuous integration |
+//! | [`sentence`] | a row of a comparison in words |
 //! | [`quantity`], [`shorten`], [`visible`], [`style`] | how values and names are written: units, room, safety, colour |
 //!
 //! ```
@@ -31,11 +33,13 @@ mod embed;
 pub mod flamegraph;
 pub mod format;
 pub mod json;
+pub mod junit;
 pub mod markdown;
 pub mod quantity;
 mod reading;
 pub mod report;
 pub mod select;
+pub mod sentence;
 pub mod shorten;
 pub mod style;
 pub mod terminal;

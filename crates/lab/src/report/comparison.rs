@@ -1,0 +1,302 @@
+//! What a report of a comparison holds, in which order: the verdict in one sentence, then the whole run, functions, the
+//! differential flame graph, and the rest.
+//!
+//! It is made of the tables of [`compare`](stepscope_analyze::compare), as every other output shows them. Where they hold
+//! several comparisons, told apart by columns before the first that every comparison has, each has sections of its own.
+
+use stepscope_model::{Table, TreeDifference, Value};
+use stepscope_view::chart::Forest;
+use stepscope_view::quantity::grouped;
+use stepscope_view::report::{Report, Section};
+use stepscope_view::sentence;
+
+use super::{MOST_HOTSPOTS, MOST_ROWS};
+
+/// What was compared, and what came of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Compared {
+    /// Heading, e.g. `before against after`.
+    pub title: String,
+    /// What a reader needs to know to place the rest: sides, machine, conditions, seed.
+    pub facts: Vec<(String, String)>,
+    /// What limits all that follows, e.g. that the machines differ. Said before anything else.
+    pub warnings: Vec<String>,
+    /// The tables of the comparison.
+    pub tables: Vec<Table>,
+    /// Both call trees as one, a heading with each where there are several.
+    pub flame_graphs: Vec<(String, TreeDifference)>,
+    /// What does not matter, e.g. 0.05: the band of the pictures.
+    pub tolerance: f64,
+}
+
+/// Functions in the picture of ratios: those that changed come first.
+const MOST_DRAWN: usize = 25;
+
+/// The first columns of the tables of one comparison.
+const FIRST: [&str; 4] = ["metric", "function", "thread", "category"];
+
+/// Metrics that may stand for all in a sentence, the most telling first.
+const HEADLINES: [&str; 5] = ["step.median", "step.mean", "wall", "cpu", "rtf"];
+
+/// A report on a comparison.
+pub fn comparison(compared: &Compared) -> Report {
+    let groups = groups(&compared.tables);
+    let headlines: Vec<(String, String)> =
+        groups.iter().filter_map(|(label, tables)| Some((label.clone(), headline(tables)?))).collect();
+    let mut report = Report::new(&compared.title);
+    if let [(_, only)] = headlines.as_slice() {
+        report = report.subtitle(only);
+    }
+    report = compared.facts.iter().fold(report, |report, (name, value)| report.fact(name, value));
+    report = in_short(compared, &headlines, &groups).into_iter().fold(report, Report::section);
+    let several = groups.len() > 1;
+    for (label, tables) in groups {
+        let parts: Vec<Section> = tables.into_iter().filter_map(|table| part(table, compared.tolerance)).collect();
+        let graphs = compared.flame_graphs.iter().filter(|(of, _)| !several || *of == label);
+        let graph = graphs.fold(Section::new("Differential flame graph"), |section, (_, difference)| {
+            section.difference(difference.clone())
+        });
+        let sections = in_order(parts, graph);
+        report = match several {
+            true => report.section(sections.into_iter().fold(Section::new(label), Section::section)),
+            false => sections.into_iter().fold(report, Report::section),
+        };
+    }
+    report
+}
+
+/// What a reader should know before all else. None where the heading says it.
+fn in_short(compared: &Compared, headlines: &[(String, String)], groups: &[(String, Vec<Table>)]) -> Option<Section> {
+    let mut section = Section::new("In short");
+    section = compared.warnings.iter().fold(section, |section, warning| section.note(format!("Mind: {warning}")));
+    if headlines.len() > 1 {
+        let told = |(label, headline): &(String, String)| match label.as_str() {
+            "" => headline.clone(),
+            label => format!("{label}: {headline}"),
+        };
+        section = headlines.iter().map(told).fold(section, Section::note);
+    }
+    for (label, tables) in groups {
+        if let Some(sentence) = functions_changed(tables) {
+            section = section.note(if label.is_empty() { sentence } else { format!("{label}: {sentence}") });
+        }
+    }
+    (!section.notes.is_empty()).then_some(section)
+}
+
+/// The verdict on the most telling metric that is known: `step.median 4.21 ms -> 2.10 ms: x0.50 [0.48, 0.52], changed`.
+fn headline(tables: &[Table]) -> Option<String> {
+    let runs = tables.iter().find(|table| table.name == "compare_runs")?;
+    let is_of = |row: usize, name: &str| runs.get(row, "metric") == Some(&Value::from(name));
+    let mut rows = HEADLINES.iter().filter_map(|name| (0..runs.rows.len()).find(|&row| is_of(row, name)));
+    let first = rows.next()?;
+    let rtf = (0..runs.rows.len()).find(|&row| is_of(row, "rtf")).filter(|&row| row != first);
+    let sentences: Vec<String> = [Some(first), rtf].into_iter().flatten().filter_map(|row| told(runs, row)).collect();
+    Some(sentences.join("; "))
+}
+
+fn told(runs: &Table, row: usize) -> Option<String> {
+    match (sentence::change(runs, row), runs.get(row, "verdict")) {
+        (Some(change), Some(Value::Text(verdict))) => Some(format!("{change}, {verdict}")),
+        _ => None,
+    }
+}
+
+fn functions_changed(tables: &[Table]) -> Option<String> {
+    let functions = tables.iter().find(|table| table.name == "compare_attributed")?;
+    let of = |verdict: &str| {
+        (0..functions.rows.len()).filter(|&row| functions.get(row, "verdict") == Some(&Value::from(verdict))).count()
+    };
+    let [changed, equivalent, unknown] = ["changed", "equivalent", "cannot tell"].map(of);
+    Some(format!(
+        "Of {} functions {changed} changed, {equivalent} are equivalent, and of {unknown} it cannot be told.",
+        functions.rows.len()
+    ))
+}
+
+/// The tables of each comparison, with what it is called; tables that are not of one comparison come first, without a
+/// name, if there are any.
+fn groups(tables: &[Table]) -> Vec<(String, Vec<Table>)> {
+    let mut groups: Vec<(String, Vec<Table>)> = Vec::new();
+    for table in tables {
+        let first = table.columns.iter().position(|column| FIRST.contains(&column.name.as_str())).unwrap_or(0);
+        let mut parts: Vec<(String, Table)> = Vec::new();
+        for row in &table.rows {
+            let label = row[..first].iter().filter_map(text_of).collect::<Vec<_>>().join(" \u{b7} ");
+            let place = parts.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
+                let mut part = Table::new(&table.name, &table.title, table.columns[first..].to_vec());
+                part.notes = notes_of(table, &row[..first]);
+                parts.push((label, part));
+                parts.len() - 1
+            });
+            parts[place].1.push(row[first..].to_vec());
+        }
+        if table.rows.is_empty() && !table.notes.is_empty() {
+            parts.push((String::new(), table.clone()));
+        }
+        for (label, part) in parts {
+            match groups.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, tables)) => tables.push(part),
+                None => groups.push((label, vec![part])),
+            }
+        }
+    }
+    groups
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The notes of all comparisons in a table that are of this one, or of all of them.
+fn notes_of(table: &Table, leading: &[Value]) -> Vec<String> {
+    let own = format!("{}: ", leading.iter().filter_map(text_of).collect::<Vec<_>>().join(", "));
+    let columns = leading.len();
+    let is_of_another = |note: &str| {
+        let labels = table.rows.iter().map(|row| row[..columns].iter().filter_map(text_of).collect::<Vec<_>>());
+        columns > 0 && labels.into_iter().any(|label| note.starts_with(&format!("{}: ", label.join(", "))))
+    };
+    let mut notes = Vec::new();
+    for note in &table.notes {
+        match note.strip_prefix(&own).filter(|_| columns > 0) {
+            Some(rest) => notes.push(rest.to_owned()),
+            None if is_of_another(note) => {}
+            None => notes.push(note.clone()),
+        }
+    }
+    notes
+}
+
+/// A table as a section, with a picture of its ratios where these tell most. None if it is empty and says nothing.
+fn part(mut table: Table, tolerance: f64) -> Option<Section> {
+    if table.rows.is_empty() && table.notes.is_empty() {
+        return None;
+    }
+    let (title, label) = match table.name.as_str() {
+        "compare_runs" => ("Whole run", Some("metric")),
+        "compare_attributed" => ("Functions", Some("function")),
+        "compare_self" => ("Functions by self cost", None),
+        "compare_inclusive" => ("Functions by inclusive cost", None),
+        "compare_threads" => ("Threads", Some("thread")),
+        "compare_categories" => ("Kinds of code", Some("category")),
+        "compare_waits" => ("Waits", None),
+        "compare_chain" => ("Variant by variant", None),
+        _ => (table.title.as_str(), None),
+    };
+    let mut section = Section::new(title).anchor(table.name.replace('_', "-"));
+    if let Some(label) = label {
+        let mut drawn = table.clone();
+        drawn.title = match drawn.name.as_str() {
+            "compare_attributed" => "Ratios of the functions that changed most".to_owned(),
+            _ => "Ratios".to_owned(),
+        };
+        section = section.forest(Forest::new(drawn, label).tolerance(tolerance).most(MOST_DRAWN));
+    }
+    let most = if table.name == "compare_attributed" { MOST_HOTSPOTS } else { MOST_ROWS };
+    if table.rows.len() > most {
+        let left_out = grouped((table.rows.len() - most) as i128);
+        table.rows.truncate(most);
+        table.notes.push(format!("{left_out} more rows: `stepscope compare --format tsv` lists all."));
+    }
+    Some(section.table(table))
+}
+
+/// The flame graph stands after the functions that it shows, or last.
+fn in_order(parts: Vec<Section>, graph: Section) -> Vec<Section> {
+    let mut sections = parts;
+    if !graph.blocks.is_empty() {
+        let after = sections.iter().position(|section| section.anchor == "compare-attributed");
+        sections.insert(after.map_or(sections.len(), |place| place + 1), graph);
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{Column, Kind};
+    use stepscope_view::report::{Block, write_html};
+
+    use super::*;
+
+    /// A table of this name, with a row of numbers for each name: before, after, ratio with interval, verdict.
+    fn table(name: &str, first: &str, rows: &[(&str, &str, [f64; 5], &str)], leading: &[(&str, &str)]) -> Table {
+        let text = |name: &str| Column::new(name, Kind::Text, "", "");
+        let mut columns: Vec<Column> = leading.iter().map(|(name, _)| text(name)).collect();
+        columns.extend([text(first), text("unit")]);
+        columns.extend(["before", "after"].map(|name| Column::new(name, Kind::InRowUnit, "", "")));
+        columns.extend(["ratio", "ratio_low", "ratio_high"].map(|name| Column::new(name, Kind::Number, "", "")));
+        columns.push(text("verdict"));
+        let mut table = Table::new(name, name, columns);
+        for (label, unit, numbers, verdict) in rows {
+            let lead = leading.iter().map(|(_, value)| Value::from(*value));
+            let names = lead.chain([(*label).into(), (*unit).into()]);
+            table.push(names.chain(numbers.map(Value::from)).chain([(*verdict).into()]).collect());
+        }
+        table
+    }
+
+    const RUNS: [(&str, &str, [f64; 5], &str); 2] = [
+        ("rtf", "", [0.9, 1.8, 2.0, 1.9, 2.1], "changed"),
+        ("step.median", "ns", [4.21e6, 2.1e6, 0.5, 0.48, 0.52], "changed"),
+    ];
+
+    const FUNCTIONS: [(&str, &str, [f64; 5], &str); 2] = [
+        ("gz::Step", "ns/step", [2e6, 1e6, 0.5, 0.45, 0.55], "changed"),
+        ("gz::Load", "ns/step", [1e6, 1e6, 1.0, 0.98, 1.02], "equivalent"),
+    ];
+
+    #[test]
+    fn the_verdict_is_the_first_sentence_and_the_flame_graph_stands_after_the_functions() {
+        let compared = Compared {
+            title: "after against before".into(),
+            tables: vec![
+                table("compare_runs", "metric", &RUNS, &[]),
+                table("compare_attributed", "function", &FUNCTIONS, &[]),
+                table("compare_threads", "thread", &FUNCTIONS, &[]),
+            ],
+            warnings: vec!["the machines differ.".into()],
+            tolerance: 0.05,
+            ..Compared::default()
+        };
+        let report = comparison(&compared);
+        assert_eq!(
+            report.subtitle,
+            "step.median 4.21 ms → 2.10 ms: ×0.50 [0.48, 0.52], changed; rtf 0.90 → 1.80: ×2.00 [1.90, 2.10], changed"
+        );
+        let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["In short", "Whole run", "Functions", "Threads"]);
+        assert_eq!(
+            report.sections[0].notes,
+            ["Mind: the machines differ.", "Of 2 functions 1 changed, 1 are equivalent, and of 0 it cannot be told."]
+        );
+        assert!(matches!(report.sections[1].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
+        let mut page = Vec::new();
+        write_html(&report, &mut page).unwrap();
+        assert!(String::from_utf8(page).unwrap().contains("gz::Step: 0.50 [0.45, 0.55], changed"));
+    }
+
+    #[test]
+    fn several_comparisons_have_sections_of_their_own_and_their_own_notes() {
+        let mut tables = vec![table("compare_runs", "metric", &RUNS, &[("variants", "A -> B")])];
+        tables[0].rows.extend(table("compare_runs", "metric", &RUNS[..1], &[("variants", "A -> C")]).rows);
+        tables[0].notes = vec!["A -> B: few runs.".into(), "A -> C: other machine.".into(), "Of all.".into()];
+        let report = comparison(&Compared { tables, ..Compared::default() });
+        let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["In short", "A -> B", "A -> C"]);
+        assert_eq!(report.sections[0].notes.len(), 2, "a sentence each");
+        let notes = |section: &Section| match section.sections[0].blocks.last() {
+            Some(Block::Table(table)) => table.notes.clone(),
+            _ => Vec::new(),
+        };
+        assert_eq!(notes(&report.sections[1]), ["few runs.", "Of all."]);
+        assert_eq!(notes(&report.sections[2]), ["other machine.", "Of all."]);
+    }
+
+    #[test]
+    fn a_comparison_of_nothing_is_an_empty_report() {
+        assert!(comparison(&Compared::default()).sections.is_empty());
+    }
+}
