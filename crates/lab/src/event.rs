@@ -13,6 +13,22 @@ use crate::outcome::{Outcome, Stage};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// A command that builds the files of a variant runs.
+    Building {
+        /// The variant.
+        variant: &'a str,
+        /// Program and arguments.
+        command: &'a [String],
+        /// What it prints goes here.
+        log: &'a Path,
+    },
+    /// A trial waits for others to leave the machine alone.
+    Waiting {
+        /// What others have of all processors, in percent.
+        others_percent: f64,
+        /// How long it has waited.
+        waited: Duration,
+    },
     /// A trial begins.
     Begun {
         /// The trial.

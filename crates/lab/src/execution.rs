@@ -22,6 +22,7 @@ use stepscope_model::{Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
 use stepscope_record::{Label, RecordError, StepPoint};
 
+use crate::conditions::{During, DuringSum};
 use crate::driver;
 use crate::event::{Event, Listener};
 use crate::lab_file::{StepSource, StopSettings, Trial};
@@ -56,7 +57,7 @@ pub struct Bench<'a> {
 }
 
 /// How a trial went.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Executed {
     /// What came of it.
     pub outcome: Outcome,
@@ -66,14 +67,18 @@ pub struct Executed {
     pub captured: Vec<Phase>,
     /// What a reader of the results should know, in sentences.
     pub notes: Vec<String>,
+    /// What others had of the machine meanwhile.
+    pub during: During,
 }
 
 /// Runs a trial and writes its captures and output into `folder`, which must be empty or absent.
 pub fn execute(trial: &Trial, folder: &Path, bench: &mut Bench<'_>) -> Executed {
-    let mut execution = Execution { trial, folder, bench, ready: None, begun: Vec::new(), notes: Vec::new() };
+    let during = DuringSum::default();
+    let mut execution = Execution { trial, folder, bench, ready: None, begun: Vec::new(), notes: Vec::new(), during };
     let outcome = execution.run();
     let (outcome, captured) = execution.finish(outcome);
-    Executed { outcome, ready: execution.ready, captured, notes: execution.notes }
+    let during = execution.during.percent();
+    Executed { outcome, ready: execution.ready, captured, notes: execution.notes, during }
 }
 
 struct Execution<'a, 'b> {
@@ -84,6 +89,7 @@ struct Execution<'a, 'b> {
     /// Phases whose recording has begun.
     begun: Vec<Phase>,
     notes: Vec<String>,
+    during: DuringSum,
 }
 
 /// Everything that runs. Fields are dropped in this order.
@@ -416,6 +422,11 @@ impl Execution<'_, '_> {
         let mut capture = self.bench.recorder.finish(&folder).map_err(|error| error.to_string())?;
         capture.info.environment.extend(self.trial.scenario.env.clone());
         capture.info.notes.extend(self.notes.iter().cloned());
+        capture.info.repetition = self.trial.repetition;
+        if let Some(checkout) = &self.trial.checkout {
+            checkout.label(&mut capture);
+        }
+        self.during.add(&capture.info);
         disk::write(&capture, &folder).map_err(|error| {
             format!("{error}; once this is repaired, `stepscope recover {}` makes the capture", folder.display())
         })?;

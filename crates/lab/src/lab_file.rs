@@ -236,6 +236,8 @@ pub struct Variant {
 /// A revision of the repository that the lab file lies in, and how to build it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
+    /// The lab file's folder, which lies in the repository.
+    pub folder: PathBuf,
     /// What git is asked for: a branch, a tag, a commit.
     pub revision: String,
     /// Commands, run one after the other in the lab file's folder of a checkout of its own. Empty where nothing needs to

@@ -38,6 +38,9 @@
 //! - [`lab_file`]: what a lab file may say, its defaults, and how to say what is wrong in one;
 //! - [`moved`]: what takes the place of a scenario's files in another build folder or checkout;
 //! - [`run`]: the folder of a run, and running its trials one after the other;
+//! - [`ab`]: running two variants in turns;
+//! - [`conditions`]: what others do on the machine, and which trials that spoils;
+//! - [`checkout`]: a revision's files, checked out and built;
 //! - [`execution`]: the life of one trial, from launch to captures;
 //! - [`ready`]: when a program is ready;
 //! - [`step`]: which function's calls are the steps;
@@ -53,6 +56,9 @@
 //! these started, daemons included, ended. And nothing is lost: a phase that was recorded is kept, whatever fails
 //! after it.
 
+pub mod ab;
+pub mod checkout;
+pub mod conditions;
 mod driver;
 pub mod event;
 pub mod execution;

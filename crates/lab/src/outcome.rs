@@ -38,6 +38,8 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// Its revision being checked out and built.
+    Build,
     /// Being started.
     Launch,
     /// From launch until ready.
@@ -55,6 +57,7 @@ pub enum Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Stage::Build => "build",
             Stage::Launch => "launch",
             Stage::Loading => "loading",
             Stage::WarmUp => "warm-up",

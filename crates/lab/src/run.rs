@@ -15,6 +15,20 @@
 //!
 //! Every capture lies at the same depth, under `RUN/SCENARIO/VARIANT/PHASE` (the variant of a lab file without variants
 //! is `base`), so that engines that know partitioned folders query many runs in place.
+//!
+//! Where variants are compared, each is run repeatedly, and its runs are told apart by one more level:
+//!
+//! ```text
+//!     shapes/before/01/output.log
+//!     shapes/before/01/steady/          the capture of the first run of `before`
+//!     shapes/before/02/steady/
+//!     shapes/after/01/steady/
+//!     build-after.log                   what building a revision printed
+//!     .set-aside/shapes/before/03/...   a run that is not compared: run.json says why
+//! ```
+//!
+//! So `shapes/before/*/steady` are the captures of one side, and nothing else is. What is set aside (a round that was not
+//! completed, or in which others used the machine) is kept where no pattern and no tool that takes the whole run finds it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,9 +41,11 @@ use serde::{Deserialize, Serialize};
 use stepscope_model::{Machine, Phase, disk};
 use stepscope_record::clock;
 
+use crate::checkout::{Checkouts, WorkingTree};
+use crate::conditions::{Before, During};
 use crate::event::Event;
 use crate::execution::{Bench, execute};
-use crate::lab_file::{FILE_NAME, LabFile, Trial};
+use crate::lab_file::{BASE, FILE_NAME, LabFile, Trial};
 use crate::outcome::Outcome;
 
 /// Name of the file that describes a run.
@@ -47,8 +63,11 @@ const SCHEMA: u32 = 1;
 /// No `run.json` of ours is larger.
 const LARGEST_RUN_FILE: u64 = 64 << 20;
 
-/// Captures lie at most so deep below a folder that is opened: run, scenario, variant, phase.
-const DEPTH: usize = 4;
+/// Captures lie at most so deep below a folder that is opened: run, scenario, variant, repetition, phase.
+const DEPTH: usize = 5;
+
+/// Folder of what is not compared.
+pub const SET_ASIDE: &str = ".set-aside";
 
 /// More captures than any run has; a folder with more is something else.
 const MOST_CAPTURES: usize = 100_000;
@@ -62,6 +81,12 @@ pub struct RunInfo {
     pub tool: String,
     /// Name of the project, from the lab file.
     pub name: String,
+    /// What was compared, where variants were run in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ab: Option<AbInfo>,
+    /// The working tree of the repository that the lab file lies in, if it lies in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_tree: Option<WorkingTree>,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
     /// When it ended; absent while it goes on, and if it was killed.
@@ -74,6 +99,37 @@ pub struct RunInfo {
     pub trials: Vec<TrialInfo>,
 }
 
+/// How two variants were run in turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AbInfo {
+    /// The variant that is compared with.
+    pub baseline: String,
+    /// The variant that is to be judged.
+    pub candidate: String,
+    /// Runs of each variant of each scenario that were asked for.
+    pub runs: u32,
+    /// Rounds before these that were not kept.
+    #[serde(default)]
+    pub warm: u32,
+    /// What the order of the rounds was drawn with.
+    pub seed: u64,
+    /// The order of each scenario's rounds, a letter a run: A is the baseline, B the candidate.
+    pub order: BTreeMap<String, String>,
+}
+
+/// The captures of a scenario's phase that are compared: one a run, in the order of the runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    /// The scenario.
+    pub scenario: String,
+    /// The phase.
+    pub phase: Phase,
+    /// Folders of the captures that are compared with.
+    pub baseline: Vec<PathBuf>,
+    /// Folders of those that are to be judged.
+    pub candidate: Vec<PathBuf>,
+}
+
 /// What was run once, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialInfo {
@@ -82,6 +138,12 @@ pub struct TrialInfo {
     /// The variant; absent where the lab file has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// Which of several runs of the same this is, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<u32>,
+    /// The commit that it was built from, where the lab built it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// What the scenario stresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<String>,
@@ -106,6 +168,18 @@ pub struct TrialInfo {
     /// Phases of which a capture was written.
     #[serde(default)]
     pub captured: Vec<Phase>,
+    /// The machine just before, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+    /// What others had of the machine while it was recorded.
+    #[serde(default)]
+    pub during: During,
+    /// Why it is [disturbed](crate::conditions), if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// Why it is not compared, if it is not. Its captures are below [`SET_ASIDE`] then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<String>,
     /// Remarks, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -117,6 +191,8 @@ impl TrialInfo {
         Self {
             scenario: scenario.name.clone(),
             variant: trial.variant.clone(),
+            repetition: trial.repetition,
+            revision: trial.checkout.as_ref().map(|checkout| checkout.commit.clone()),
             axis: scenario.axis.clone(),
             command: scenario.command.clone(),
             cwd: scenario.cwd.display().to_string(),
@@ -126,16 +202,39 @@ impl TrialInfo {
             ready_after_ns: None,
             ready_by: None,
             captured: Vec::new(),
+            before: None,
+            during: During::default(),
+            disturbed: None,
+            set_aside: None,
             notes: Vec::new(),
         }
     }
 
-    /// `scenario`, or `scenario/variant`.
+    /// `scenario`, or `scenario/variant`, and with repetitions `scenario/variant #3`.
     pub fn label(&self) -> String {
-        match &self.variant {
-            Some(variant) => format!("{}/{variant}", self.scenario),
-            None => self.scenario.clone(),
+        let variant = self.variant.as_ref().map(|variant| format!("/{variant}")).unwrap_or_default();
+        let repetition = self.repetition.map(|number| format!(" #{number}")).unwrap_or_default();
+        format!("{}{variant}{repetition}", self.scenario)
+    }
+
+    /// Its folder inside the run, wherever it lies now.
+    pub fn folder(&self) -> PathBuf {
+        let inside = self.first_folder();
+        if self.set_aside.is_some() { Path::new(SET_ASIDE).join(inside) } else { inside }
+    }
+
+    /// The folder that it was recorded into.
+    fn first_folder(&self) -> PathBuf {
+        let folder = Path::new(&self.scenario).join(self.variant_name());
+        match self.repetition {
+            Some(number) => folder.join(format!("{number:02}")),
+            None => folder,
         }
+    }
+
+    /// The variant's name; `base` where the lab file has none.
+    pub fn variant_name(&self) -> &str {
+        self.variant.as_deref().unwrap_or(BASE)
     }
 }
 
@@ -206,6 +305,8 @@ impl Run {
             schema: SCHEMA,
             tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: lab.name.clone(),
+            ab: None,
+            working_tree: WorkingTree::of(lab.folder()),
             started_at,
             ended_at: None,
             machine: Some(stepscope_record::machine::describe()),
@@ -273,8 +374,7 @@ impl Run {
             let inside = folder.strip_prefix(&self.folder).unwrap_or(folder);
             let parts: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
             let is_trial = |trial: &TrialInfo| {
-                let variant = trial.variant.as_deref().unwrap_or(crate::lab_file::BASE);
-                parts.first() == Some(&trial.scenario.as_str()) && parts.get(1) == Some(&variant)
+                parts.first() == Some(&trial.scenario.as_str()) && parts.get(1) == Some(&trial.variant_name())
             };
             trials.iter().position(is_trial).unwrap_or(usize::MAX)
         };
@@ -282,7 +382,42 @@ impl Run {
         folders
     }
 
-    fn write_info(&self) -> Result<(), RunError> {
+    /// What is compared, where variants were run in turns: for each scenario and phase the captures of both sides, of the
+    /// rounds that were completed and not set aside. Captures that were deleted since are left out. Empty for other runs.
+    pub fn sides(&self) -> Vec<Sides> {
+        let Some((info, ab)) = self.info.as_ref().and_then(|info| Some((info, info.ab.as_ref()?))) else {
+            return Vec::new();
+        };
+        let mut all: Vec<Sides> = Vec::new();
+        for trial in info.trials.iter().filter(|trial| trial.set_aside.is_none() && trial.result.is_recorded()) {
+            for &phase in &trial.captured {
+                let folder = self.folder.join(trial.folder()).join(phase.to_string());
+                if !disk::is_capture(&folder) {
+                    continue;
+                }
+                let known = all.iter().position(|sides| sides.scenario == trial.scenario && sides.phase == phase);
+                let index = known.unwrap_or_else(|| {
+                    let scenario = trial.scenario.clone();
+                    all.push(Sides { scenario, phase, baseline: Vec::new(), candidate: Vec::new() });
+                    all.len() - 1
+                });
+                match trial.variant_name() {
+                    variant if variant == ab.baseline => all[index].baseline.push(folder),
+                    variant if variant == ab.candidate => all[index].candidate.push(folder),
+                    _ => {}
+                }
+            }
+        }
+        for sides in &mut all {
+            sides.baseline.sort();
+            sides.candidate.sort();
+        }
+        let place = |sides: &Sides| info.trials.iter().position(|trial| trial.scenario == sides.scenario);
+        all.sort_by_key(|sides| (place(sides), sides.phase));
+        all
+    }
+
+    pub(crate) fn write_info(&self) -> Result<(), RunError> {
         let path = self.folder.join(RUN_FILE);
         let text = serde_json::to_string_pretty(&self.info)
             .map_err(|error| RunError::Damaged { path: path.clone(), reason: error.to_string() })?;
@@ -290,32 +425,108 @@ impl Run {
     }
 
     /// Runs the trials one after the other, each recorded into its folder. One that fails does not keep the others
-    /// from being run; an interrupt does. `run.json` is brought up to date after each.
+    /// from being run; an interrupt does. Revisions are built before anything is run. `run.json` is brought up to date
+    /// after each trial.
     ///
     /// # Errors
     /// If `run.json` cannot be written.
     pub fn conduct(&mut self, trials: &[Trial], bench: &mut Bench<'_>) -> Result<(), RunError> {
-        for (index, trial) in trials.iter().enumerate() {
+        let mut checkouts = Checkouts::default();
+        let mut prepared = trials.to_vec();
+        for (index, trial) in prepared.iter_mut().enumerate() {
+            if let Err(error) = checkouts.prepare(trial, &self.folder, bench) {
+                self.trial_mut(index).result = error.outcome();
+            }
+        }
+        for (index, trial) in prepared.iter().enumerate() {
             if bench.interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            bench.listener.told(&Event::Begun { trial, index, of: trials.len() });
-            let executed = execute(trial, &self.folder.join(trial.folder()), bench);
-            bench.listener.told(&Event::Ended { trial, outcome: &executed.outcome });
-            if let Some(info) = self.info.as_mut().and_then(|info| info.trials.get_mut(index)) {
-                info.result = executed.outcome;
-                if let Some((after, by)) = executed.ready {
-                    info.ready_after_ns = u64::try_from(after.as_nanos()).ok();
-                    info.ready_by = Some(by);
-                }
-                info.captured = executed.captured;
-                info.notes = executed.notes;
+            if self.trials().get(index).is_some_and(|info| info.result == Outcome::NotRun) {
+                self.perform(index, trial, None, bench)?;
+            } else {
+                bench.listener.told(&Event::Begun { trial, index, of: trials.len() });
+                bench.listener.told(&Event::Ended { trial, outcome: &self.trials()[index].result });
             }
-            self.write_info()?;
         }
+        self.end()
+    }
+
+    /// Runs the trial that is planned as the `index`-th.
+    pub(crate) fn perform(
+        &mut self,
+        index: usize,
+        trial: &Trial,
+        before: Option<Before>,
+        bench: &mut Bench<'_>,
+    ) -> Result<(), RunError> {
+        bench.listener.told(&Event::Begun { trial, index, of: self.trials().len() });
+        let executed = execute(trial, &self.folder.join(trial.folder()), bench);
+        bench.listener.told(&Event::Ended { trial, outcome: &executed.outcome });
+        let governor = self.info.as_ref().and_then(|info| info.machine.as_ref()?.governor.clone());
+        // The command as it was: with the paths of a checkout.
+        let mut info = TrialInfo::planned(trial);
+        info.result = executed.outcome;
+        if let Some((after, by)) = executed.ready {
+            info.ready_after_ns = u64::try_from(after.as_nanos()).ok();
+            info.ready_by = Some(by);
+        }
+        info.captured = executed.captured;
+        info.notes = executed.notes;
+        info.during = executed.during;
+        info.before = before;
+        if let (Some(first), Some(now)) = (governor, info.before.as_ref().and_then(|before| before.governor.clone()))
+            && first != now
+        {
+            info.notes.push(format!("The frequency governor was {now}, where it was {first} when the run began."));
+        }
+        *self.trial_mut(index) = info;
+        self.write_info()
+    }
+
+    /// Says in `run.json` that the run is over.
+    pub(crate) fn end(&mut self) -> Result<(), RunError> {
         if let Some(info) = &mut self.info {
             info.ended_at = Some(clock::utc_now());
         }
+        self.write_info()
+    }
+
+    /// The trials, in the order they were planned.
+    pub(crate) fn trials(&self) -> &[TrialInfo] {
+        self.info.as_ref().map(|info| info.trials.as_slice()).unwrap_or_default()
+    }
+
+    pub(crate) fn trial_mut(&mut self, index: usize) -> &mut TrialInfo {
+        &mut self.info.as_mut().expect("a run that is made has a description").trials[index]
+    }
+
+    /// Plans one trial more, and gives its index.
+    pub(crate) fn plan(&mut self, trial: &Trial) -> usize {
+        let trials = &mut self.info.as_mut().expect("a run that is made has a description").trials;
+        trials.push(TrialInfo::planned(trial));
+        trials.len() - 1
+    }
+
+    /// Says what is compared.
+    pub(crate) fn compares(&mut self, ab: AbInfo) -> Result<(), RunError> {
+        if let Some(info) = &mut self.info {
+            info.ab = Some(ab);
+        }
+        self.write_info()
+    }
+
+    /// Puts a trial where it is not compared, and says why.
+    pub(crate) fn set_aside(&mut self, index: usize, why: String) -> Result<(), RunError> {
+        let trial = &self.trials()[index];
+        let from = self.folder.join(trial.first_folder());
+        let to = self.folder.join(SET_ASIDE).join(trial.first_folder());
+        if from.exists() {
+            let parent = to.parent().unwrap_or(&self.folder);
+            fs::create_dir_all(parent).map_err(io_error(parent))?;
+            fs::rename(&from, &to).map_err(io_error(&to))?;
+        }
+        self.trial_mut(index).set_aside = Some(why);
         self.write_info()
     }
 
@@ -397,7 +608,9 @@ fn find_folders(folder: &Path, depth: usize, wanted: &dyn Fn(&Path) -> bool, fou
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        // What is set aside is hidden.
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             find_folders(&entry.path(), depth - 1, wanted, found);
         }
     }

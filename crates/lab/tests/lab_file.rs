@@ -227,7 +227,8 @@ fn a_variant_may_have_another_program_another_folder_or_another_revision() {
     assert_eq!(commands[2], ["/home/me/build-fix/sim", "/home/me/build-fix/a.sdf"]);
     assert_eq!(commands[3], commands[0], "it is moved when its checkout is there");
     let build = vec!["cmake".to_owned(), "--build".to_owned(), "build".to_owned()];
-    assert_eq!(trials[3].source, Some(Source { revision: "main".to_owned(), build: vec![build] }));
+    let folder = "/home/me/lab".into();
+    assert_eq!(trials[3].source, Some(Source { folder, revision: "main".to_owned(), build: vec![build] }));
     let moved = Moved::new([("/home/me/lab/build".into(), "/home/me/build-fix".into())]);
     assert_eq!(lab.variants[2].folders, moved);
     let several =

@@ -300,7 +300,7 @@ impl Reader {
                 .add(span, format!("\"{}\" is no git revision: one does not start with `-`", revision.escape_debug()));
         }
         let build = build.map_or_else(Vec::new, |field| self.build(&field, problems));
-        Some(Source { revision, build })
+        Some(Source { folder: self.folder.clone(), revision, build })
     }
 
     /// One command, or several. Their programs are found from the checkout, so paths are left as they are.

@@ -6,6 +6,7 @@ use globset::{Glob, GlobMatcher};
 
 use super::problem::did_you_mean;
 use super::{BASE, LabFile, Scenario, Source, Variant};
+use crate::checkout::Checkout;
 
 /// A scenario in a variant: what is launched, once, to record its phases.
 #[derive(Debug, Clone)]
@@ -18,13 +19,13 @@ pub struct Trial {
     pub repetition: Option<u32>,
     /// The revision that it takes its files of. Before it is run, this must be [built](crate::checkout).
     pub source: Option<Source>,
-    /// The commit that its files are of, once they are there.
-    pub commit: Option<String>,
+    /// Where these files are, once they are there.
+    pub checkout: Option<Checkout>,
 }
 
 impl Trial {
     fn of(scenario: Scenario, variant: Option<String>) -> Self {
-        Self { scenario, variant, repetition: None, source: None, commit: None }
+        Self { scenario, variant, repetition: None, source: None, checkout: None }
     }
 
     /// `scenario`, or `scenario/variant`, and with repetitions `scenario/variant #3`.

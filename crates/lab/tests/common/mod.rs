@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use stepscope_lab::lab_file::{LabFile, Selection, Trial};
 use stepscope_lab::recorder::{Order, Recorder, Recording};
-use stepscope_model::{Capture, CaptureInfo, Event, Phase, Sample, disk};
+use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
 use stepscope_record::launch::{Launch, Launched};
 use stepscope_record::rawlog::LogError;
 use stepscope_record::{Label, Progress, RecordError};
@@ -20,6 +21,8 @@ pub struct FakeRecorder {
     pub told: Arc<Mutex<Vec<String>>>,
     /// When set, a recording says so many looks after its beginning that it failed.
     pub fails_after: Option<usize>,
+    /// What others had of the machine in each capture, in percent, in the order they are made; 0 after these.
+    pub others_percent: Mutex<VecDeque<u64>>,
 }
 
 impl FakeRecorder {
@@ -48,7 +51,17 @@ impl Recorder for FakeRecorder {
         let mut word = || words.next().unwrap();
         let (scenario, variant) = (word(), word());
         let phase = word().map(|phase| if phase == "loading" { Phase::Loading } else { Phase::Steady });
-        let mut capture = Capture::of(CaptureInfo { scenario, variant, phase, ..CaptureInfo::default() });
+        let others = self.others_percent.lock().unwrap().pop_front().unwrap_or(0);
+        let mut capture = Capture::of(CaptureInfo {
+            scenario,
+            variant,
+            phase,
+            start_ns: Some(0),
+            end_ns: Some(100),
+            machine: Some(Machine { cores: 1, ..Machine::default() }),
+            conditions: Some(Conditions { others_cpu_ns: Some(others), ..Conditions::default() }),
+            ..CaptureInfo::default()
+        });
         let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
         let thread = capture.add_thread_named("main");
         let (run, step) = (capture.intern_function("sim::Run"), capture.intern_function("sim::Step"));

@@ -1,0 +1,455 @@
+//! Two variants of the same scenarios, run in turns, so that what else changes meanwhile changes both.
+//!
+//! # The order
+//!
+//! All rounds of a scenario are run before the next scenario begins. A round is one run of each variant. Which comes
+//! first is drawn for each *pair* of rounds, and the other comes first in the second round of the pair: A B B A, or
+//! B A A B. So of each two rounds one has each order, and whatever changes linearly with time (a room that warms up, a
+//! disk that fills, a cache that grows) has the same mean over both variants: their difference is free of it. Drawing
+//! keeps anything periodic from falling in step with the rounds. An odd last round is drawn by itself. The seed is kept in
+//! `run.json`, and with it the same order is drawn again.
+//!
+//! Scenario by scenario, because only runs of the same scenario are compared: they should be close to each other in time,
+//! what others do should meet both variants, and an interrupt should leave whole scenarios.
+//!
+//! # Rounds that do not count
+//!
+//! A round that is interrupted, or of which a trial fails, is set aside as a whole, so that both variants keep as many
+//! runs. So is a round with a [disturbed](crate::conditions) trial, once another round was run in its place: at most a
+//! quarter as many as were asked for (and one at least) are run again. What is not replaced is compared all the same, and
+//! said to be disturbed. Nothing is ever chosen by what was measured of the program.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stepscope_model::Phase;
+use stepscope_stats::SplitMix64;
+
+use crate::checkout::Checkouts;
+use crate::conditions::{Calm, disturbed};
+use crate::event::Event;
+use crate::execution::{Bench, execute};
+use crate::lab_file::{LabFile, Pair, Pairs, Trial};
+use crate::outcome::Outcome;
+use crate::run::{AbInfo, Run, RunError};
+
+/// Rounds of a scenario that may fail before it is given up: whatever fails twice fails always.
+const MOST_FAILED: usize = 2;
+
+/// Folder, removed afterwards, of rounds that warm up.
+const WARM_FOLDER: &str = ".warm-up";
+
+/// How often, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Runs of each variant of each scenario, at least 1.
+    pub runs: u32,
+    /// Rounds before these that are not kept.
+    pub warm: u32,
+    /// What the order is drawn with.
+    pub seed: u64,
+    /// How long each trial waits for others to leave the machine alone.
+    pub patience: Duration,
+    /// What becomes of disturbed rounds.
+    pub disturbed: Disturbed,
+}
+
+/// What becomes of rounds during which others used much of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Disturbed {
+    /// A few are run again.
+    #[default]
+    Again,
+    /// They are kept.
+    Kept,
+}
+
+/// The side of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What is compared with.
+    Baseline,
+    /// What is to be judged.
+    Candidate,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Baseline, Side::Candidate];
+
+    fn other(self) -> Self {
+        match self {
+            Side::Baseline => Side::Candidate,
+            Side::Candidate => Side::Baseline,
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Side::Baseline => 'A',
+            Side::Candidate => 'B',
+        }
+    }
+
+    fn of(self, pair: &Pair) -> &Trial {
+        match self {
+            Side::Baseline => &pair.baseline,
+            Side::Candidate => &pair.candidate,
+        }
+    }
+}
+
+/// Draws which variant comes first in each round.
+#[derive(Debug)]
+struct Order {
+    random: SplitMix64,
+}
+
+impl Order {
+    fn new(seed: u64) -> Self {
+        Self { random: SplitMix64::new(seed) }
+    }
+
+    fn first(&mut self) -> Side {
+        Side::BOTH[self.random.below(2)]
+    }
+
+    /// Of so many rounds, which variant comes first in each.
+    fn rounds(&mut self, count: u32) -> Vec<Side> {
+        let mut firsts = Vec::new();
+        while firsts.len() < count as usize {
+            let first = self.first();
+            firsts.extend([first, first.other()]);
+        }
+        firsts.truncate(count as usize);
+        firsts
+    }
+}
+
+/// What is to be run, in which order.
+#[derive(Debug)]
+pub struct Plan {
+    pairs: Pairs,
+    options: Options,
+    /// Of each pair, which variant comes first in each round.
+    rounds: Vec<Vec<Side>>,
+    order: Order,
+}
+
+impl Plan {
+    /// Draws the order.
+    pub fn new(pairs: Pairs, options: Options) -> Self {
+        let mut order = Order::new(options.seed);
+        let rounds = pairs.pairs.iter().map(|_| order.rounds(options.runs)).collect();
+        Self { pairs, options, rounds, order }
+    }
+
+    /// Records only this phase. Scenarios that do not record it are left as they are.
+    pub fn only(mut self, phase: Phase) -> Self {
+        for pair in &mut self.pairs.pairs {
+            for trial in [&mut pair.baseline, &mut pair.candidate] {
+                let record = &mut trial.scenario.record;
+                if record.records(phase) {
+                    record.phases = vec![phase];
+                }
+            }
+        }
+        self
+    }
+
+    /// What is compared.
+    pub fn pairs(&self) -> &Pairs {
+        &self.pairs
+    }
+
+    /// How.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How long it takes at the least: warm-ups and recordings, without loading, stopping and naming.
+    pub fn least(&self) -> Duration {
+        let rounds = self.options.runs + self.options.warm;
+        let of = |trial: &Trial| {
+            let record = &trial.scenario.record;
+            if record.records(Phase::Steady) { record.warmup + record.duration } else { Duration::ZERO }
+        };
+        let once = self.pairs.pairs.iter().map(|pair| of(&pair.baseline) + of(&pair.candidate));
+        once.sum::<Duration>() * rounds
+    }
+
+    /// Number of trials, without warm-up rounds.
+    pub fn trials(&self) -> usize {
+        2 * self.options.runs as usize * self.pairs.pairs.len()
+    }
+
+    /// Every trial in the order of running.
+    fn in_order(&self) -> Vec<Trial> {
+        let rounds = self.pairs.pairs.iter().zip(&self.rounds);
+        let trials = rounds.flat_map(|(pair, firsts)| {
+            firsts.iter().enumerate().flat_map(|(round, &first)| {
+                [first, first.other()].map(|side| numbered(side.of(pair), round as u32 + 1))
+            })
+        });
+        trials.collect()
+    }
+
+    fn info(&self) -> AbInfo {
+        let letters = |firsts: &Vec<Side>| {
+            firsts.iter().flat_map(|&first| [first.letter(), first.other().letter()]).collect::<String>()
+        };
+        let scenarios = self.pairs.pairs.iter().map(|pair| pair.baseline.scenario.name.clone());
+        AbInfo {
+            baseline: self.pairs.baseline.clone(),
+            candidate: self.pairs.candidate.clone(),
+            runs: self.options.runs,
+            warm: self.options.warm,
+            seed: self.options.seed,
+            order: scenarios.zip(self.rounds.iter().map(letters)).collect(),
+        }
+    }
+}
+
+fn numbered(trial: &Trial, repetition: u32) -> Trial {
+    Trial { repetition: Some(repetition), ..trial.clone() }
+}
+
+/// Runs everything into a new folder below `runs`. What fails or is interrupted is in the run's outcomes.
+///
+/// # Errors
+/// If the folder or `run.json` cannot be written.
+pub fn conduct(runs: &Path, lab: &LabFile, mut plan: Plan, bench: &mut Bench<'_>) -> Result<Run, RunError> {
+    let mut run = Run::create(runs, lab, &plan.in_order())?;
+    run.compares(plan.info())?;
+    let mut checkouts = Checkouts::default();
+    if prepare(&mut run, &mut plan, &mut checkouts, bench)? {
+        let mut calm = Calm::new(plan.options.patience);
+        let mut index = 0;
+        let rounds = std::mem::take(&mut plan.rounds);
+        for (pair, firsts) in plan.pairs.pairs.iter().zip(rounds) {
+            let planned = index;
+            index += 2 * firsts.len();
+            let (options, order) = (&plan.options, &mut plan.order);
+            Scenario { run: &mut run, pair, options, order, calm: &mut calm, rounds: Vec::new() }
+                .conduct(planned, &firsts, bench)?;
+        }
+    }
+    run.end()?;
+    Ok(run)
+}
+
+/// Builds what has to be built. If that fails nothing is compared, so nothing is run.
+fn prepare(run: &mut Run, plan: &mut Plan, checkouts: &mut Checkouts, bench: &mut Bench<'_>) -> Result<bool, RunError> {
+    let logs = run.folder().to_owned();
+    let mut ready = true;
+    for pair in &mut plan.pairs.pairs {
+        for trial in [&mut pair.baseline, &mut pair.candidate] {
+            let Err(error) = checkouts.prepare(trial, &logs, bench) else { continue };
+            ready = false;
+            for index in 0..run.trials().len() {
+                let info = run.trial_mut(index);
+                if info.scenario == trial.scenario.name && info.variant_name() == trial.variant_name() {
+                    info.result = error.outcome();
+                }
+            }
+            bench.listener.told(&Event::Ended { trial, outcome: &error.outcome() });
+        }
+    }
+    Ok(ready)
+}
+
+/// The rounds of one scenario.
+struct Scenario<'a> {
+    run: &'a mut Run,
+    pair: &'a Pair,
+    options: &'a Options,
+    order: &'a mut Order,
+    calm: &'a mut Calm,
+    /// The rounds that count so far.
+    rounds: Vec<Round>,
+}
+
+/// Indices of a round's trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Round {
+    baseline: usize,
+    candidate: usize,
+}
+
+impl Scenario<'_> {
+    /// Runs the planned rounds, of which the first trial is the `planned`-th, and then some in place of disturbed ones.
+    fn conduct(mut self, planned: usize, firsts: &[Side], bench: &mut Bench<'_>) -> Result<(), RunError> {
+        if !self.warm_up(bench) {
+            return Ok(());
+        }
+        let mut failed = 0;
+        for (number, &first) in firsts.iter().enumerate() {
+            let (earlier, later) = (planned + 2 * number, planned + 2 * number + 1);
+            if self.is_interrupted(bench) || failed >= MOST_FAILED {
+                return self.mark();
+            }
+            if !self.round(number as u32 + 1, first, [earlier, later], bench)? {
+                failed += 1;
+            }
+        }
+        if self.options.disturbed == Disturbed::Again {
+            self.replace_disturbed(firsts.len() as u32, bench)?;
+        }
+        self.mark()
+    }
+
+    fn is_interrupted(&self, bench: &Bench<'_>) -> bool {
+        bench.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Rounds that are not kept. Whether the scenario is worth going on with.
+    fn warm_up(&mut self, bench: &mut Bench<'_>) -> bool {
+        let folder = self.run.folder().join(WARM_FOLDER);
+        for _ in 0..self.options.warm {
+            for side in Side::BOTH {
+                if self.is_interrupted(bench) {
+                    return false;
+                }
+                execute(side.of(self.pair), &folder, bench);
+                let _ = fs::remove_dir_all(&folder);
+            }
+        }
+        true
+    }
+
+    /// Runs both variants. Whether both were recorded; else the round is set aside.
+    fn round(
+        &mut self,
+        number: u32,
+        first: Side,
+        indices: [usize; 2],
+        bench: &mut Bench<'_>,
+    ) -> Result<bool, RunError> {
+        let sides = [first, first.other()];
+        for (side, index) in sides.into_iter().zip(indices) {
+            if self.is_interrupted(bench) {
+                break;
+            }
+            let trial = numbered(side.of(self.pair), number);
+            let (listener, interrupt) = (&mut bench.listener, bench.interrupt);
+            let before = self.calm.before(interrupt, |others_percent, waited| {
+                listener.told(&Event::Waiting { others_percent, waited });
+            });
+            if self.is_interrupted(bench) {
+                break;
+            }
+            self.run.perform(index, &trial, Some(before), bench)?;
+        }
+        let [earlier, later] = indices;
+        let round = match first {
+            Side::Baseline => Round { baseline: earlier, candidate: later },
+            Side::Candidate => Round { baseline: later, candidate: earlier },
+        };
+        if indices.iter().all(|&index| self.run.trials()[index].result.is_recorded()) {
+            self.rounds.push(round);
+            return Ok(true);
+        }
+        for index in indices {
+            if self.run.trials()[index].result != Outcome::NotRun {
+                self.run.set_aside(index, "the round was not completed".to_owned())?;
+            }
+        }
+        // An interrupt is no failure of the program.
+        let interrupted = indices.iter().any(|&index| self.run.trials()[index].result == Outcome::Interrupted);
+        Ok(interrupted || self.is_interrupted(bench))
+    }
+
+    /// Why each of the rounds that count is disturbed, if it is.
+    fn judged(&self) -> Vec<[Option<String>; 2]> {
+        let shares = |index: fn(&Round) -> usize| -> Vec<Option<f64>> {
+            let of = |round: &Round| self.run.trials()[index(round)].during.others_percent;
+            self.rounds.iter().map(of).collect()
+        };
+        let baseline = disturbed(&shares(|round| round.baseline));
+        let candidate = disturbed(&shares(|round| round.candidate));
+        baseline.into_iter().zip(candidate).map(|(baseline, candidate)| [baseline, candidate]).collect()
+    }
+
+    /// Others' share in the worse trial of a round.
+    fn worst(&self, round: Round) -> f64 {
+        let share = |index: usize| self.run.trials()[index].during.others_percent.unwrap_or(0.0);
+        share(round.baseline).max(share(round.candidate))
+    }
+
+    /// Runs rounds in place of those that others disturbed, beginning with the worst.
+    fn replace_disturbed(&mut self, mut number: u32, bench: &mut Bench<'_>) -> Result<(), RunError> {
+        for _ in 0..(self.options.runs / 4).max(1) {
+            let is_disturbed = |why: &[Option<String>; 2]| why.iter().any(Option::is_some);
+            if self.is_interrupted(bench) || !self.judged().iter().any(is_disturbed) {
+                return Ok(());
+            }
+            number += 1;
+            let first = self.order.first();
+            let indices = [first, first.other()].map(|side| self.run.plan(&numbered(side.of(self.pair), number)));
+            let before = self.rounds.len();
+            self.round(number, first, indices, bench)?;
+            if self.rounds.len() == before {
+                continue;
+            }
+            // The new round is judged as the others are: it may be the most disturbed one.
+            let judged = self.judged();
+            let marked = (0..self.rounds.len()).filter(|&index| is_disturbed(&judged[index]));
+            let worst = marked.max_by(|&a, &b| self.worst(self.rounds[a]).total_cmp(&self.worst(self.rounds[b])));
+            let Some(worst) = worst else { continue };
+            let round = self.rounds.remove(worst);
+            for (index, why) in [round.baseline, round.candidate].into_iter().zip(&judged[worst]) {
+                let trial = self.run.trial_mut(index);
+                trial.disturbed.clone_from(why);
+                let why = why.as_deref().unwrap_or("the other trial of its round is");
+                self.run.set_aside(index, format!("disturbed: {why}; another round was run in its place"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says of what is compared all the same that it is disturbed.
+    fn mark(&mut self) -> Result<(), RunError> {
+        for (round, why) in self.rounds.clone().into_iter().zip(self.judged()) {
+            let [baseline, candidate] = why;
+            self.run.trial_mut(round.baseline).disturbed = baseline;
+            self.run.trial_mut(round.candidate).disturbed = candidate;
+        }
+        self.run.write_info()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letters(firsts: &[Side]) -> String {
+        firsts.iter().flat_map(|&first| [first.letter(), first.other().letter()]).collect()
+    }
+
+    #[test]
+    fn of_every_two_rounds_one_has_each_order_so_that_a_linear_drift_cancels() {
+        for seed in 0..50 {
+            let order = letters(&Order::new(seed).rounds(8));
+            let at = |wanted: char| {
+                let places = order.chars().enumerate().filter(move |&(_, letter)| letter == wanted);
+                places.map(|(place, _)| place).sum::<usize>()
+            };
+            assert_eq!((order.len(), at('A')), (16, at('B')), "{order}");
+            for pair in order.as_bytes().chunks(4) {
+                assert!(pair == b"ABBA" || pair == b"BAAB", "{order}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_order_and_others_draw_others() {
+        let draw = |seed| letters(&Order::new(seed).rounds(9));
+        assert_eq!(draw(7), draw(7));
+        assert_eq!(draw(7).len(), 18);
+        let different: std::collections::BTreeSet<String> = (0..40).map(draw).collect();
+        assert!(different.len() > 10, "{different:?}");
+        let starts_with_a = (0..400).filter(|&seed| draw(seed).starts_with('A')).count();
+        assert!((150..250).contains(&starts_with_a), "{starts_with_a} of 400");
+    }
+}
