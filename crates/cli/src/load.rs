@@ -39,11 +39,17 @@ pub fn capture_with(path: &Path, options: &ImportOptions) -> Result<Capture, Fai
     Ok(disk::read(path)?)
 }
 
-/// What the lab file says is owned, of the run that this capture lies in (at `RUN/SCENARIO/VARIANT/PHASE`).
+/// What the lab file says is owned, of the run that this capture lies in.
 pub fn ownership_beside(capture: &Path) -> Option<Ownership> {
+    lab_beside(capture).map(|lab| lab.owned)
+}
+
+/// The lab file of the run that this capture lies in, at `RUN/SCENARIO/VARIANT/PHASE` or, where it is one of several runs,
+/// at `RUN/SCENARIO/VARIANT/NUMBER/PHASE`.
+pub fn lab_beside(capture: &Path) -> Option<LabFile> {
     let capture = capture.canonicalize().ok()?;
-    let lab = capture.ancestors().nth(3)?.join(FILE_NAME);
-    LabFile::read(&lab).ok().map(|lab| lab.owned)
+    let above = capture.ancestors().skip(3).take(2).map(|folder| folder.join(FILE_NAME));
+    above.into_iter().find(|path| path.is_file()).and_then(|path| LabFile::read(&path).ok())
 }
 
 /// Reads a file of another tool, or standard input (`-`).

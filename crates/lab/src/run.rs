@@ -369,14 +369,19 @@ impl Run {
     }
 
     fn in_order_of_trials(&self, mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
-        let trials = self.info.as_ref().map(|info| info.trials.as_slice()).unwrap_or_default();
+        let trials = self.trials();
+        // Runs in turns are planned in a drawn order; the baseline comes first all the same.
+        let candidate = self.info.as_ref().and_then(|info| info.ab.as_ref()).map(|ab| ab.candidate.as_str());
         let place_of = |folder: &PathBuf| {
             let inside = folder.strip_prefix(&self.folder).unwrap_or(folder);
             let parts: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
-            let is_trial = |trial: &TrialInfo| {
-                parts.first() == Some(&trial.scenario.as_str()) && parts.get(1) == Some(&trial.variant_name())
-            };
-            trials.iter().position(is_trial).unwrap_or(usize::MAX)
+            let is_scenario = |trial: &TrialInfo| parts.first() == Some(&trial.scenario.as_str());
+            let is_trial = |trial: &TrialInfo| is_scenario(trial) && parts.get(1) == Some(&trial.variant_name());
+            let place = |is: &dyn Fn(&TrialInfo) -> bool| trials.iter().position(is).unwrap_or(usize::MAX);
+            match candidate {
+                Some(candidate) => (place(&is_scenario), usize::from(parts.get(1) == Some(&candidate))),
+                None => (place(&is_trial), 0),
+            }
         };
         folders.sort_by_cached_key(|folder| (place_of(folder), folder.clone()));
         folders
