@@ -27,6 +27,7 @@
 //! | module | question |
 //! |---|---|
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
+//! | [`history`] | how figures went from run to run, where they changed for good, and what else changed there |
 //! | [`threads`] | who used the processors |
 //! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
 //! | [`scopes`] | what named scopes take, and whether they run or wait in it |
@@ -48,6 +49,7 @@ pub mod explain;
 pub mod faults;
 pub mod functions;
 pub mod gate;
+pub mod history;
 pub mod hotspots;
 pub mod metrics;
 pub mod off_cpu;
