@@ -46,6 +46,7 @@
 //! - [`step`]: which function's calls are the steps;
 //! - [`outcome`]: how a trial can end, and what exit code follows;
 //! - [`report`]: the one HTML page about a run;
+//! - [`history`]: what every run said, kept when the runs are deleted;
 //! - [`event`]: what a listener is told meanwhile;
 //! - [`output`]: what programs print, followed and quoted;
 //! - [`report`]: what a report of a run holds;
@@ -62,6 +63,7 @@ pub mod conditions;
 mod driver;
 pub mod event;
 pub mod execution;
+pub mod history;
 pub mod lab_file;
 pub mod moved;
 pub mod outcome;
