@@ -27,12 +27,28 @@ struct CommandLine {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted
-(a recording that is interrupted is kept, and done).
+(a recording that is interrupted is kept, and done). `gate` has its own: see `stepscope gate --help`.
 The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
 
 fn main() -> ExitCode {
-    match CommandLine::parse().verb.run() {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return told(&error),
+    };
+    match line.verb.run() {
         Ok(code) => code,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Help that was asked for, or what is wrong with the command line. A gate's exit code 2 has a meaning of its own.
+fn told(error: &clap::Error) -> ExitCode {
+    // Where standard output is closed there is nobody to tell.
+    let _ = error.print();
+    let of_gate = std::env::args_os().nth(1).is_some_and(|verb| verb == "gate");
+    match (error.use_stderr(), of_gate) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::from(verbs::gate::NOT_JUDGED),
+        (true, false) => ExitCode::from(2),
     }
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod explain;
 mod export;
 mod flamegraph;
+pub mod gate;
 mod import;
 pub mod rank;
 mod record;
@@ -35,6 +36,7 @@ pub enum Verb {
     Show(show::Show),
     Rank(rank::Rank),
     Compare(compare::Compare),
+    Gate(gate::Gate),
     Explain(explain::Explain),
     Report(report::Report),
     Flamegraph(flamegraph::Flamegraph),
@@ -53,6 +55,7 @@ impl Verb {
             Verb::Show(verb) => verb.run(),
             Verb::Rank(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
+            Verb::Gate(verb) => verb.run(),
             Verb::Explain(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::Flamegraph(verb) => verb.run(),

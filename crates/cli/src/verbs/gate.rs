@@ -1,0 +1,374 @@
+//! `stepscope gate`: whether a change keeps to the limits of the lab file, for continuous integration.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use stepscope_analyze::PatternError;
+use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
+use stepscope_lab::lab_file::{self, CannotTell, FILE_NAME, LabFile};
+use stepscope_lab::run::Run;
+use stepscope_model::Table;
+use stepscope_view::junit::{self, Case, CaseResult, Suite};
+use stepscope_view::{Format, Style, render, sentence};
+
+use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::failure::Failure;
+use crate::output::{TableArguments, Target};
+use crate::sides::{CompareArguments, Compared, Sides};
+
+/// Exit code where the gate could not be judged: neither a pass nor a regression.
+pub const NOT_JUDGED: u8 = 3;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 every limit is kept; 1 a regression: a limit is broken; 2 cannot tell, unless --cannot-tell says what that
+counts as; 3 the gate could not be judged (wrong usage or lab file, nothing to compare, an unreadable capture).";
+
+/// Judge a change by the limits in the lab file's [gate]: pass, regression, or cannot tell.
+///
+/// A limit such as `step.p99 = "+5%"` is kept if the whole 95 % interval of the change lies on its good side, broken if
+/// the whole interval lies beyond it, and else it cannot be told, with how many more runs would tell. What is compared is
+/// a run of `stepscope ab`, or what --baseline and --candidate name.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Gate {
+    /// A run in which two variants were run in turns; or, with --baseline, the lab file [default: stepscope.toml here,
+    /// else that of the candidate].
+    #[arg(value_name = "RUN|LAB")]
+    source: Option<PathBuf>,
+    /// What is compared with: a run, a capture, a folder of captures, or a pattern in quotes.
+    #[arg(long, value_name = "RUN", requires = "candidate")]
+    baseline: Option<PathBuf>,
+    /// What is to be judged.
+    #[arg(long, value_name = "RUN", requires = "baseline")]
+    candidate: Option<PathBuf>,
+    /// The lab file with the limits, in place of the run's own.
+    #[arg(long, value_name = "FILE")]
+    lab: Option<PathBuf>,
+    /// What it counts as where it cannot be told [default: what the lab file says, else report].
+    #[arg(long, value_enum, value_name = "AS")]
+    cannot_tell: Option<CannotTellArgument>,
+    /// Write a summary for a pull request here, `-` for standard output in place of the table.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write a test case a limit here, as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    #[command(flatten)]
+    compare: CompareArguments,
+    #[command(flatten)]
+    select: SelectArguments,
+    #[command(flatten)]
+    owned: OwnedArguments,
+    #[command(flatten)]
+    output: TableArguments,
+}
+
+/// What it counts as where it cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CannotTellArgument {
+    /// As a pass.
+    Pass,
+    /// As a regression.
+    Fail,
+    /// As what it is: exit code 2.
+    Report,
+}
+
+impl From<CannotTellArgument> for CannotTell {
+    fn from(argument: CannotTellArgument) -> Self {
+        match argument {
+            CannotTellArgument::Pass => CannotTell::Pass,
+            CannotTellArgument::Fail => CannotTell::Fail,
+            CannotTellArgument::Report => CannotTell::Report,
+        }
+    }
+}
+
+/// A scenario's limits, judged.
+struct Judged {
+    scenario: String,
+    judgements: Vec<Judgement>,
+    /// What counts where it cannot be told.
+    cannot_tell: CannotTell,
+}
+
+impl Gate {
+    /// Every failure has an exit code of its own: what was not judged must look like nothing else.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        match self.judge() {
+            Ok(code) => Ok(ExitCode::from(code)),
+            Err(interrupted @ Failure::Interrupted(_)) => Err(interrupted),
+            Err(failure) => {
+                failure.report();
+                Ok(ExitCode::from(NOT_JUDGED))
+            }
+        }
+    }
+
+    fn judge(&self) -> Result<u8, Failure> {
+        let (sources, lab) = self.sources()?;
+        let sides = Sides::read(&sources, &self.compare)?;
+        let options = self.compare.options(Some(lab.compare.tolerance_percent / 100.0))?;
+        let compared = sides.compare(&self.compare, &self.select, &self.owned, &options)?;
+        let judged = self.judged(&compared, &lab)?;
+        let code = judged.iter().map(Judged::exit_code).max_by_key(|code| severity(*code)).unwrap_or(NOT_JUDGED);
+        let table = table_of(&judged, &compared);
+        self.write(&table, &judged)?;
+        match self.show(table) {
+            // The reader has seen enough; what was judged stays judged.
+            Ok(()) | Err(Failure::ReaderGone) => Ok(code),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Both sides, and the lab file with the limits.
+    fn sources(&self) -> Result<([PathBuf; 2], LabFile), Failure> {
+        if let (Some(baseline), Some(candidate)) = (&self.baseline, &self.candidate) {
+            let lab = self.lab.as_deref().or(self.source.as_deref());
+            let lab = lab.map_or_else(|| lab_beside(candidate), |path| Ok(lab_at(path)))?;
+            return Ok(([baseline.clone(), candidate.clone()], LabFile::read(&lab)?));
+        }
+        let Some(source) = &self.source else {
+            return Err(Failure::Usage(
+                "name a run of `stepscope ab`, or what to compare: --baseline RUN --candidate RUN".to_owned(),
+            ));
+        };
+        let run = Run::open(source)?;
+        let lab = self.lab.as_deref().map_or_else(|| run.folder().join(FILE_NAME), lab_at);
+        Ok((in_turns(&run)?, LabFile::read(&lab)?))
+    }
+
+    fn judged(&self, compared: &Compared, lab: &LabFile) -> Result<Vec<Judged>, Failure> {
+        let mut judged = Vec::new();
+        for scenario in &compared.scenarios {
+            let known = lab.scenarios.iter().find(|known| Some(&known.name) == scenario.name.as_ref());
+            let of = known.map_or(&lab.gate, |known| &known.gate);
+            let limits = of.limits.iter().map(limit).collect::<Result<Vec<_>, _>>()?;
+            let [comparison] = scenario.to_first.as_slice() else {
+                return Err(Failure::Usage("a gate judges one change: name a baseline and a candidate".to_owned()));
+            };
+            judged.push(Judged {
+                scenario: scenario.label.clone(),
+                judgements: gate::judge(comparison, &limits),
+                cannot_tell: self.cannot_tell.map_or(of.cannot_tell, Into::into),
+            });
+        }
+        if judged.iter().all(|one| one.judgements.is_empty()) {
+            let path = lab.path.display();
+            return Err(Failure::Usage(format!(
+                "{path}: it limits nothing of what was compared; add a [gate], e.g. step.p99 = \"+5%\""
+            )));
+        }
+        // A side that did not get so far as to record a scenario must not pass for it.
+        judged.extend(compared.notes.iter().map(|note| Judged {
+            scenario: "not compared".to_owned(),
+            judgements: vec![not_compared(note)],
+            cannot_tell: self.cannot_tell.map_or(lab.gate.cannot_tell, Into::into),
+        }));
+        Ok(judged)
+    }
+
+    fn write(&self, table: &Table, judged: &[Judged]) -> Result<(), Failure> {
+        if let Some(path) = &self.markdown {
+            let table = worst_first(table);
+            let render = |out: &mut dyn Write| render(&table, Format::Markdown, &Style::PLAIN, out);
+            Target::of(Some(path)).write(|out| render(out).map_err(Failure::writing("the summary")))?;
+        }
+        if let Some(path) = &self.junit {
+            let suites = suites(judged);
+            Target::of(Some(path)).write(|out| {
+                junit::write("stepscope gate", &suites, out).map_err(Failure::writing("the test report"))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn show(&self, table: Table) -> Result<(), Failure> {
+        let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+        if to_stdout(&self.markdown) || to_stdout(&self.junit) {
+            return Ok(());
+        }
+        self.output.print(vec![table])
+    }
+}
+
+impl Judged {
+    fn exit_code(&self) -> u8 {
+        match (gate::overall(&self.judgements), self.cannot_tell) {
+            (Outcome::Pass, _) | (Outcome::CannotTell, CannotTell::Pass) => 0,
+            (Outcome::Regression, _) | (Outcome::CannotTell, CannotTell::Fail) => 1,
+            (Outcome::CannotTell, CannotTell::Report) => 2,
+        }
+    }
+}
+
+/// A regression outweighs what cannot be told.
+fn severity(code: u8) -> u8 {
+    match code {
+        1 => 2,
+        2 => 1,
+        code => code,
+    }
+}
+
+/// The captures of both variants of a run in turns, of the rounds that count.
+fn in_turns(run: &Run) -> Result<[PathBuf; 2], Failure> {
+    let name = run.folder().display();
+    let sides = run.sides();
+    if sides.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{name}: no variants were run in turns here (`stepscope ab` does): name what to compare with --baseline and --candidate"
+        )));
+    }
+    let joined = |folders: Vec<&PathBuf>| -> Result<PathBuf, Failure> {
+        let texts: Vec<&str> = folders.iter().filter_map(|folder| folder.to_str()).collect();
+        match texts.len() == folders.len() && texts.iter().all(|text| !text.contains(',')) {
+            true => Ok(texts.join(",").into()),
+            false => Err(Failure::Usage(format!("{name}: its path holds a comma or is not text; move it"))),
+        }
+    };
+    let baseline = joined(sides.iter().flat_map(|one| &one.baseline).collect())?;
+    let candidate = joined(sides.iter().flat_map(|one| &one.candidate).collect())?;
+    match [&baseline, &candidate].iter().any(|side| side.as_os_str().is_empty()) {
+        true => Err(Failure::Usage(format!("{name}: one of the variants has no capture that counts"))),
+        false => Ok([baseline, candidate]),
+    }
+}
+
+fn lab_at(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() }
+}
+
+/// The lab file here, else that of the run.
+fn lab_beside(candidate: &Path) -> Result<PathBuf, Failure> {
+    let here = PathBuf::from(FILE_NAME);
+    let of_run = Run::open(candidate).ok().map(|run| run.folder().join(FILE_NAME));
+    [Some(here), of_run].into_iter().flatten().find(|path| path.is_file()).ok_or_else(|| {
+        Failure::Usage(format!("there is no {FILE_NAME} here or in the candidate: name the lab file with the limits"))
+    })
+}
+
+fn limit(limit: &lab_file::Limit) -> Result<Limit, PatternError> {
+    let of = match &limit.of {
+        lab_file::Limited::Metric(name) => Limited::Metric((*name).to_owned()),
+        lab_file::Limited::Function(pattern) => Limited::Function(pattern.parse()?),
+        lab_file::Limited::Thread(pattern) => Limited::Thread(pattern.parse()?),
+    };
+    let allowed = match limit.allowed {
+        lab_file::Allowed::Percent(percent) => Allowed::Percent(percent),
+        lab_file::Allowed::Amount { value, .. } => Allowed::Amount(value),
+    };
+    Ok(Limit { of, allowed, text: limit.text() })
+}
+
+/// What stands for a scenario that one side lacks.
+fn not_compared(note: &str) -> Judgement {
+    Judgement {
+        metric: "all".to_owned(),
+        unit: String::new(),
+        allowed: String::new(),
+        numbers: None,
+        outcome: Outcome::CannotTell,
+        reason: Some(note.trim_end_matches('.').to_owned()),
+        more_runs: None,
+    }
+}
+
+fn table_of(judged: &[Judged], compared: &Compared) -> Table {
+    let rows: Vec<(String, Vec<Judgement>)> =
+        judged.iter().map(|one| (one.scenario.clone(), one.judgements.clone())).collect();
+    let mut table = gate::table(&rows);
+    let all: Vec<Judgement> = judged.iter().flat_map(|one| one.judgements.iter().cloned()).collect();
+    table.title = format!("Gate: {}", summary(&all));
+    for comparison in compared.scenarios.iter().flat_map(|scenario| scenario.to_first.first()) {
+        let about = format!(
+            "{} against {}: {} against {}.",
+            comparison.after,
+            comparison.before,
+            runs(comparison.runs.1),
+            runs(comparison.runs.0)
+        );
+        for note in std::iter::once(&about).chain(&comparison.notes) {
+            if !table.notes.contains(note) {
+                table.notes.push(note.clone());
+            }
+        }
+    }
+    table
+}
+
+fn runs(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+/// `regression: 1 of 4 limits broken, 1 cannot be told`.
+fn summary(all: &[Judgement]) -> String {
+    let of = |outcome| all.iter().filter(|judgement| judgement.outcome == outcome).count();
+    let limits = if all.len() == 1 { "limit" } else { "limits" };
+    let told = match (of(Outcome::Regression), of(Outcome::CannotTell)) {
+        (0, 0) => format!("all {} {limits} kept", all.len()),
+        (0, unknown) => format!("of {} {limits} {unknown} cannot be told", all.len()),
+        (broken, 0) => format!("{broken} of {} {limits} broken", all.len()),
+        (broken, unknown) => format!("{broken} of {} {limits} broken, {unknown} cannot be told", all.len()),
+    };
+    format!("{}: {told}", gate::overall(all).name())
+}
+
+/// What a reviewer must see comes first.
+fn worst_first(table: &Table) -> Table {
+    let mut table = table.clone();
+    if let Some(result) = table.column("result") {
+        let rank = |row: &stepscope_model::Row| match &row[result] {
+            stepscope_model::Value::Text(text) if text == Outcome::Regression.name() => 0,
+            stepscope_model::Value::Text(text) if text == Outcome::CannotTell.name() => 1,
+            _ => 2,
+        };
+        table.rows.sort_by_key(rank);
+    }
+    let known = |name: &&str| {
+        let column = table.column(name);
+        column.is_some_and(|column| table.rows.iter().any(|row| row[column] != stepscope_model::Value::Missing))
+    };
+    let empty: Vec<&str> = ["reason", "more_runs"].into_iter().filter(|name| !known(name)).collect();
+    let without = [&["difference", "difference_low", "difference_high"], empty.as_slice()].concat();
+    table.drop_columns(&without);
+    table
+}
+
+/// A suite a scenario, a case a limit.
+fn suites(judged: &[Judged]) -> Vec<Suite> {
+    let suite = |one: &Judged| {
+        let table = gate::table(&[(one.scenario.clone(), one.judgements.clone())]);
+        let cases = one.judgements.iter().enumerate().map(|(row, judgement)| case(judgement, row, &table, one));
+        let name = if one.scenario.is_empty() { "gate".to_owned() } else { one.scenario.clone() };
+        Suite { name, cases: cases.collect() }
+    };
+    judged.iter().map(suite).collect()
+}
+
+fn case(judgement: &Judgement, row: usize, table: &Table, judged: &Judged) -> Case {
+    let measured = sentence::change(table, row).unwrap_or_default();
+    let allowed = &judgement.allowed;
+    let told = match &judgement.reason {
+        Some(reason) if measured.is_empty() => format!("{}: {reason}", judgement.metric),
+        Some(reason) => format!("{measured}, allowed {allowed}: {reason}{}", more_runs(judgement)),
+        None => format!("{measured}, allowed {allowed}"),
+    };
+    let result = match (judgement.outcome, judged.cannot_tell) {
+        (Outcome::Pass, _) => CaseResult::Passed,
+        (Outcome::Regression, _) => CaseResult::Failed(told),
+        (Outcome::CannotTell, CannotTell::Fail) => CaseResult::Error(told),
+        (Outcome::CannotTell, CannotTell::Pass | CannotTell::Report) => CaseResult::Skipped(told),
+    };
+    Case { name: format!("{} {allowed}", judgement.metric).trim_end().to_owned(), result, output: measured }
+}
+
+fn more_runs(judgement: &Judgement) -> String {
+    match judgement.more_runs {
+        Some(1) => "; 1 more run a side would tell".to_owned(),
+        Some(more) => format!("; {more} more runs a side would tell"),
+        None => String::new(),
+    }
+}
