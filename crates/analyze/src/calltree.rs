@@ -17,6 +17,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId, WaitState};
 
+use crate::basis::Basis;
 use crate::events::{self, Role};
 use crate::functions::{FunctionId, NO_STACK};
 use crate::hotspots::source_of;
@@ -32,6 +33,16 @@ pub struct Options {
     pub order: Order,
     /// What the first level below the whole is.
     pub grouping: Grouping,
+}
+
+/// What a tree weighs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// Time on a processor.
+    #[default]
+    OnCpu,
+    /// Blocked time.
+    Blocked,
 }
 
 /// Which end of the stacks is at the root of the tree.
@@ -91,6 +102,25 @@ pub fn faults(selection: &Selection<'_>, options: &Options) -> CallTree {
     build(selection, options, "Page faults", "faults", stacks)
 }
 
+/// The tree of what costs of this [basis](crate::basis) are made of, not yet divided: for [`Basis::PerStep`] of the main
+/// loop's steps alone.
+pub(crate) fn of_basis(selection: &Selection<'_>, options: &Options, basis: Basis, evidence: Evidence) -> CallTree {
+    let loops = if basis == Basis::PerStep { Loops::of(selection) } else { None };
+    match (evidence, loops) {
+        (Evidence::OnCpu, None) => of_samples(selection, options),
+        (Evidence::Blocked, None) => off_cpu(selection, options),
+        (Evidence::OnCpu, Some(loops)) => {
+            let inside = selection.samples().filter(|sample| loops.main_step_of(sample).is_some());
+            let stacks = inside.map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
+            let unit = selection.event().map_or("", |event| event.unit.as_str());
+            build(selection, options, "On-CPU time", unit, stacks)
+        }
+        (Evidence::Blocked, Some(loops)) => {
+            build(selection, options, "Blocked time", "ns", blocked_in_steps(selection, &loops))
+        }
+    }
+}
+
 /// The tree of what one step costs on a CPU: [`of_samples`] over the steps alone, divided by their number. `None` where no
 /// steps are known.
 pub fn of_samples_per_step(selection: &Selection<'_>, options: &Options) -> Option<CallTree> {
@@ -106,11 +136,16 @@ pub fn of_samples_per_step(selection: &Selection<'_>, options: &Options) -> Opti
 /// steps are known.
 pub fn off_cpu_per_step(selection: &Selection<'_>, options: &Options) -> Option<CallTree> {
     let loops = Loops::of(selection)?;
-    let blocked = selection.waits().filter(|wait| loops.in_main(wait.thread)).map(|wait| {
+    let blocked = blocked_in_steps(selection, &loops);
+    Some(per_step(selection, options, ("Blocked time per step", "ns"), loops.main().count() as u64, blocked))
+}
+
+/// The blocked time of the main loop's threads that lies in its steps.
+fn blocked_in_steps<'s>(selection: &'s Selection<'_>, loops: &'s Loops) -> impl Iterator<Item = Weight> + 's {
+    selection.waits().filter(|wait| loops.in_main(wait.thread)).map(|wait| {
         let inside = loops.main().time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
         (wait.thread, Some(wait.start_ns), wait.stack, inside)
-    });
-    Some(per_step(selection, options, ("Blocked time per step", "ns"), loops.main().count() as u64, blocked))
+    })
 }
 
 /// A tree of weights divided by a number of steps. Totals still hold their children: what ends at each node is divided

@@ -48,7 +48,7 @@ use stepscope_model::{CallTree, StackId, Table, Value, Wait};
 use stepscope_stats::bootstrap::{self, BlockBootstrap, Set};
 use stepscope_stats::{Distribution, Estimate};
 
-use crate::calltree;
+use crate::calltree::{self, Evidence};
 use crate::critical_path::Paths;
 use crate::functions::{FunctionId, NO_STACK};
 use crate::off_cpu::OffCpu;
@@ -83,16 +83,6 @@ pub enum Slow {
     Natural,
     /// Those whose time on the clock is of this percentile and above, 60 to 100.
     Percentile(f64),
-}
-
-/// What a tree of steps holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Evidence {
-    /// On-CPU time of all threads.
-    #[default]
-    OnCpu,
-    /// Blocked time of the loop's thread, pacing left out.
-    Blocked,
 }
 
 /// Where slow steps begin when nothing else tells.

@@ -238,7 +238,7 @@ fn steps(selection: &Selection<'_>) -> Option<Section> {
 /// What happens in the slow steps and not in typical ones. None where that cannot be told.
 fn slow_steps(selection: &Selection<'_>) -> Option<Section> {
     let options = slow_steps::Options::default();
-    let evidence = slow_steps::Evidence::OnCpu;
+    let evidence = calltree::Evidence::OnCpu;
     let trees = slow_steps::trees(selection, &options, &calltree::Options::default(), evidence);
     let section = Section::new("Slow steps").difference(slow_steps_difference(&trees.ok()?));
     Some(slow_steps::tables(selection, &options).into_iter().map(shortened).fold(section, Section::table))

@@ -34,4 +34,4 @@ pub use info::{
     RecordingCost, SCHEMA,
 };
 pub use table::{Column, Importance, Kind, Row, Table, Value};
-pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, Verdict};
+pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};

@@ -124,40 +124,35 @@ pub struct BaseWeight {
     pub own: u64,
 }
 
+/// Several call trees on the same nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeUnion {
+    /// The nodes of all of them, in the order of a [`CallTree`]; they weigh nothing.
+    pub nodes: Vec<CallNode>,
+    /// For each tree, which of these each of its nodes is.
+    pub places: Vec<Vec<u32>>,
+}
+
 /// A node by its path: the caller's node, its name and its module.
 type Step = (Option<u32>, Arc<str>, Arc<str>);
 
-impl TreeDifference {
-    /// The nodes of both trees, matched by the names and modules on their paths. Title, unit and direction are the
-    /// first's.
-    pub fn of((name, tree): (&str, &CallTree), (base_name, base): (&str, &CallTree)) -> Self {
-        let mut nodes: Vec<CallNode> = Vec::with_capacity(tree.nodes.len());
-        let mut weights: Vec<BaseWeight> = Vec::with_capacity(tree.nodes.len());
+impl TreeUnion {
+    /// The nodes of all trees, matched by the names and modules on their paths.
+    pub fn of(trees: &[&CallTree]) -> Self {
+        let mut nodes: Vec<CallNode> = Vec::new();
         let mut known: HashMap<Step, u32> = HashMap::new();
-        let mut place = |node: &CallNode, parent: Option<u32>, weights: &mut Vec<BaseWeight>| {
-            *known.entry((parent, node.name.clone(), node.module.clone())).or_insert_with(|| {
-                nodes.push(CallNode { parent, total: 0, own: 0, ..node.clone() });
-                weights.push(BaseWeight::default());
-                nodes.len() as u32 - 1
-            })
-        };
-        let mut join = |of: &CallTree, weights: &mut Vec<BaseWeight>| -> Vec<u32> {
-            let mut here: Vec<u32> = Vec::with_capacity(of.nodes.len());
-            for node in &of.nodes {
+        let mut join = |tree: &&CallTree| {
+            let mut here: Vec<u32> = Vec::with_capacity(tree.nodes.len());
+            for node in &tree.nodes {
                 let parent = node.parent.map(|parent| here[parent as usize]);
-                here.push(place(node, parent, weights));
+                here.push(*known.entry((parent, node.name.clone(), node.module.clone())).or_insert_with(|| {
+                    nodes.push(CallNode { parent, total: 0, own: 0, ..node.clone() });
+                    nodes.len() as u32 - 1
+                }));
             }
             here
         };
-        let (of_tree, of_base) = (join(tree, &mut weights), join(base, &mut weights));
-        for (node, &here) in tree.nodes.iter().zip(&of_tree) {
-            let joined = &mut nodes[here as usize];
-            (joined.total, joined.own) = (joined.total + node.total, joined.own + node.own);
-        }
-        for (node, &here) in base.nodes.iter().zip(&of_base) {
-            let weight = &mut weights[here as usize];
-            (weight.total, weight.own) = (weight.total + node.total, weight.own + node.own);
-        }
+        let mut places: Vec<Vec<u32>> = trees.iter().map(&mut join).collect();
         let order = in_order_of_names(&nodes);
         let mut number = vec![0; nodes.len()];
         (order.iter().zip(0..)).for_each(|(&node, position)| number[node as usize] = position);
@@ -165,9 +160,29 @@ impl TreeDifference {
             let node = &nodes[node as usize];
             CallNode { parent: node.parent.map(|parent| number[parent as usize]), ..node.clone() }
         });
+        let nodes = ordered.collect();
+        places.iter_mut().flatten().for_each(|place| *place = number[*place as usize]);
+        Self { nodes, places }
+    }
+}
+
+impl TreeDifference {
+    /// The nodes of both trees, matched by the names and modules on their paths. Title, unit and direction are the
+    /// first's.
+    pub fn of((name, tree): (&str, &CallTree), (base_name, base): (&str, &CallTree)) -> Self {
+        let TreeUnion { mut nodes, places } = TreeUnion::of(&[tree, base]);
+        let mut weights = vec![BaseWeight::default(); nodes.len()];
+        for (node, &place) in tree.nodes.iter().zip(&places[0]) {
+            let joined = &mut nodes[place as usize];
+            (joined.total, joined.own) = (joined.total + node.total, joined.own + node.own);
+        }
+        for (node, &place) in base.nodes.iter().zip(&places[1]) {
+            let weight = &mut weights[place as usize];
+            (weight.total, weight.own) = (weight.total + node.total, weight.own + node.own);
+        }
         Self {
-            tree: CallTree { nodes: ordered.collect(), ..tree.clone() },
-            base: order.iter().map(|&node| weights[node as usize]).collect(),
+            tree: CallTree { nodes, ..tree.clone() },
+            base: weights,
             name: name.to_owned(),
             base_name: base_name.to_owned(),
             verdicts: None,

@@ -139,6 +139,37 @@ impl Judge {
         }
     }
 
+    /// Of paths: numbers of runs, and exposures of either side.
+    pub(super) fn of_paths(runs: (usize, usize), exposures: (f64, f64), noise: Noise, options: &Options) -> Self {
+        // Neither resampled nor permuted: there are thousands of them.
+        let options = Options { replicates: 0, ..options.clone() };
+        let (before, after) = (vec![0; runs.0], vec![0; runs.1]);
+        let bootstrap = HierarchicalBootstrap::new(&before, &after, 0, options.seed);
+        let permutations = Permutations::new(1, 1, options.seed);
+        Self { noise, unresampled: bootstrap.clone(), bootstrap, permutations, exposures, options }
+    }
+
+    /// As [`row`](Self::row), of a path.
+    pub(super) fn path(&self, before: &[Run], after: &[Run], counted: Counted) -> Judged {
+        if self.noise != Noise::Runs {
+            return self.row(before, after, Some(counted));
+        }
+        let confidence = self.options.confidence;
+        let Some(change) = self.unresampled.change(before, after, confidence) else {
+            return untested(before, after, Some(counted));
+        };
+        let change = with_normal_intervals(change, confidence);
+        let few = permutation::least_runs(self.options.alpha).is_none_or(|least| before.len().min(after.len()) < least);
+        Judged {
+            difference: change.difference,
+            ratio: change.ratio,
+            // As of every row, so few runs never tell a change.
+            p: Some(if few { 1.0 } else { change.p }),
+            tested: self.is_enough(counted),
+            ..untested(before, after, Some(counted))
+        }
+    }
+
     pub(super) fn noise(&self) -> &Noise {
         &self.noise
     }

@@ -33,7 +33,7 @@ pub mod renames;
 mod rows;
 pub mod scenarios;
 mod tables;
-// mod tree;
+pub mod tree;
 
 use stepscope_stats::hierarchical;
 
@@ -43,7 +43,6 @@ pub use judge::{Judged, Noise};
 pub use renames::Rename;
 pub use rows::{MetricRow, Row};
 pub use tables::{chain, stacked, tables};
-// pub use tree::{Scale, difference};
 
 /// How to compare.
 #[derive(Debug, Clone, PartialEq)]

@@ -143,7 +143,7 @@ impl Flamegraph {
     /// The slow steps against typical ones.
     fn draw_slow_steps(&self, selection: &Selection<'_>, target: &Target) -> Result<ExitCode, Failure> {
         let options = slow_options(self.slow_percentile);
-        let evidence = if self.off_cpu { slow_steps::Evidence::Blocked } else { slow_steps::Evidence::OnCpu };
+        let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
         let trees = slow_steps::trees(selection, &options, &self.tree_options(), evidence).map_err(Failure::Failed)?;
         let difference = slow_steps_difference(&trees);
         target.write(|out| {
