@@ -21,8 +21,14 @@ use crate::failure::Failure;
 use crate::verbs::rank::PhaseArgument;
 use crate::{load, progress};
 
+/// Seed of the resamples, unless told.
+const SEED: u64 = 1;
+
+/// Samples below which a row is not tested, unless told.
+const LEAST_COUNT: u64 = 30;
+
 /// How captures are compared.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct CompareArguments {
     /// Only this phase [default: steady if there is any].
@@ -35,10 +41,10 @@ pub struct CompareArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     tolerance: Option<f64>,
     /// Seed of the resamples: equal seeds give equal intervals.
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    #[arg(long, default_value_t = SEED, value_name = "NUMBER")]
     seed: u64,
     /// Rows with fewer samples on both sides together are not tested.
-    #[arg(long, default_value_t = 30, value_name = "SAMPLES")]
+    #[arg(long, default_value_t = LEAST_COUNT, value_name = "SAMPLES")]
     least_count: u64,
     /// A function that has another name after: 'OLD => NEW', each with at most one `*`; repeatable.
     #[arg(long = "rename", value_name = "OLD=>NEW")]
@@ -67,7 +73,35 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage above 0 and up to 100, e.g. 5%".to_owned())
 }
 
+impl Default for CompareArguments {
+    fn default() -> Self {
+        Self {
+            phase: None,
+            variant: None,
+            tolerance: None,
+            seed: SEED,
+            least_count: LEAST_COUNT,
+            renames: Vec::new(),
+            rename_file: None,
+            assume_duration: None,
+            across_machines: false,
+            across_builds: false,
+            across_scenarios: false,
+        }
+    }
+}
+
 impl CompareArguments {
+    /// As usual, of this phase.
+    pub fn of_phase(phase: Option<PhaseArgument>) -> Self {
+        Self { phase, ..Self::default() }
+    }
+
+    /// Sets the tolerance, unless it is told.
+    pub fn tolerate_unless_told(&mut self, percent: f64) {
+        self.tolerance.get_or_insert(percent);
+    }
+
     /// The same for the analysis; the tolerance, unless told, is `tolerance`.
     pub fn options(&self, tolerance: Option<f64>) -> Result<Options, Failure> {
         let mut renames = self.renames.clone();

@@ -1,6 +1,6 @@
 //! `stepscope compare`: what changed between sets of captures, and how well that is known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -43,6 +43,14 @@ impl Compare {
         self.output.print_at_most(ROWS_FOR_PEOPLE, all_tables(&compared))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Compares the variants of a run and prints what changed.
+pub fn of_run(folder: &Path, compare: &CompareArguments, output: &TableArguments) -> Result<(), Failure> {
+    let sides = Sides::read(&[folder.to_owned()], compare)?;
+    let options = compare.options(sides.tolerance())?;
+    let compared = sides.compare(compare, &SelectArguments::default(), &OwnedArguments::default(), &options)?;
+    output.print_at_most(ROWS_FOR_PEOPLE, all_tables(&compared))
 }
 
 /// The tables of every scenario and pair; columns tell them apart where there are several.

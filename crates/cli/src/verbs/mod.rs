@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod ab;
 mod compare;
 mod demo;
 mod doctor;
@@ -35,6 +36,7 @@ pub enum Verb {
     Run(run::Run),
     Show(show::Show),
     Rank(rank::Rank),
+    Ab(ab::Ab),
     Compare(compare::Compare),
     Gate(gate::Gate),
     Explain(explain::Explain),
@@ -54,6 +56,7 @@ impl Verb {
             Verb::Run(verb) => verb.run(),
             Verb::Show(verb) => verb.run(),
             Verb::Rank(verb) => verb.run(),
+            Verb::Ab(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
             Verb::Gate(verb) => verb.run(),
             Verb::Explain(verb) => verb.run(),

@@ -64,11 +64,11 @@ pub fn conduct(lab: &LabFile, trials: &[Trial], runs: &Path) -> Result<Conducted
     let interrupted = interrupt::flag();
     let mut run = RunFolder::create(runs, lab, trials)?;
     eprintln!("{} into {}", count(trials.len(), "trial"), run.folder().display());
-    let mut teller = Teller { line: progress::line(), label: String::new() };
+    let mut teller = Teller::new(progress::line());
     let recorder = PerfRecorder::default();
     let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
     run.conduct(trials, &mut bench)?;
-    teller.line.finish_and_clear();
+    teller.finish();
     let results = if run.captures().is_empty() { None } else { Some(Results::of(run.folder())?) };
     Ok(Conducted { run, results })
 }
@@ -108,25 +108,43 @@ impl Conducted {
     }
 }
 
-fn count(number: usize, what: &str) -> String {
+/// `1 run`, `2 runs`.
+pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Tells on standard error how a run goes.
-struct Teller {
+pub struct Teller {
     line: ProgressBar,
     label: String,
 }
 
 impl Teller {
-    fn say(&self, text: &str) {
+    pub fn new(line: ProgressBar) -> Self {
+        Self { line, label: String::new() }
+    }
+
+    /// Says something that stays.
+    pub fn say(&self, text: &str) {
         self.line.suspend(|| eprintln!("{text}"));
+    }
+
+    /// Says something until the next thing is said.
+    pub fn set(&self, text: &str) {
+        self.line.set_message(text.to_owned());
+    }
+
+    pub fn finish(&self) {
+        self.line.finish_and_clear();
     }
 }
 
 impl Listener for Teller {
     fn told(&mut self, event: &Event<'_>) {
         match event {
+            Event::Building { variant, command, log } => {
+                self.say(&format!("building {variant}: {} (its output: {})", command.join(" "), log.display()));
+            }
             Event::Begun { trial, index, of } => {
                 self.label = trial.label();
                 let axis = trial.scenario.axis.as_ref().map(|axis| format!(": {axis}")).unwrap_or_default();
