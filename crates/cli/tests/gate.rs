@@ -1,0 +1,209 @@
+//! `stepscope gate` as continuous integration runs it: limits and captures in, an exit code and files out.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use roxmltree::Document;
+use stepscope_model::{Capture, CaptureInfo, Phase, Step, Thread, disk};
+
+use common::{stepscope, text};
+
+const LAB: &str = "\
+[scenario.shapes]
+command = [\"true\"]
+
+[gate]
+\"step.mean\" = \"+5%\"
+";
+
+/// Runs of 50 steps; each takes so many microseconds in the runs' order.
+fn write_side(folder: &Path, scenario: &str, step_us: &[u64]) {
+    for (run, us) in step_us.iter().enumerate() {
+        let ns = us * 1_000;
+        let mut capture = Capture::of(CaptureInfo {
+            scenario: Some(scenario.to_owned()),
+            phase: Some(Phase::Steady),
+            repetition: Some(run as u32 + 1),
+            start_ns: Some(0),
+            end_ns: Some(51 * ns),
+            ..CaptureInfo::default()
+        });
+        let thread = capture.add_thread(Thread { tid: 1, name: "main".into(), ..Thread::default() });
+        capture.steps = (0..50)
+            .map(|index| Step {
+                index,
+                start_ns: index * ns,
+                end_ns: (index + 1) * ns,
+                sim_time_ns: Some((index + 1) * 1_000_000),
+                thread,
+            })
+            .collect();
+        disk::write(&capture, &folder.join(format!("{scenario}/{run}"))).unwrap();
+    }
+}
+
+const BEFORE: [u64; 8] = [1000, 1012, 995, 1007, 990, 1004, 998, 1009];
+
+/// The runs before, `percent` slower.
+fn slower(percent: u64) -> Vec<u64> {
+    BEFORE.iter().rev().map(|us| us * (100 + percent) / 100).collect()
+}
+
+/// A folder with a lab file, runs before and runs after.
+fn prepared(lab: &str, after: &[u64]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stepscope.toml"), lab).unwrap();
+    write_side(&folder.path().join("before"), "shapes", &BEFORE);
+    write_side(&folder.path().join("after"), "shapes", after);
+    folder
+}
+
+fn gate(folder: &Path, more: &[&str]) -> Output {
+    let arguments = [&["gate", "--baseline", "before", "--candidate", "after"], more].concat();
+    stepscope(folder, &arguments)
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+/// The row of this metric in what `--format json` printed.
+fn judged(output: &Output, metric: &str) -> serde_json::Value {
+    let table: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = table["rows"].as_array().unwrap();
+    rows.iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("{table}")).clone()
+}
+
+#[test]
+fn the_same_program_passes() {
+    let folder = prepared(LAB, &slower(0));
+    let output = gate(folder.path(), &["--format", "json"]);
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    let row = judged(&output, "step.mean");
+    assert_eq!((&row["result"], &row["allowed"]), (&"pass".into(), &"+5%".into()));
+    assert!((row["ratio"].as_f64().unwrap() - 1.0).abs() < 0.002, "{row}");
+}
+
+#[test]
+fn a_change_beyond_the_limit_is_a_regression_in_every_output() {
+    let folder = prepared(LAB, &slower(20));
+    let output = gate(folder.path(), &["--markdown", "gate.md", "--junit", "gate.xml"]);
+    assert_eq!(code(&output), Some(1), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("Gate: regression: 1 of 1 limit broken\n"), "{}", text(&output.stdout));
+    let markdown = fs::read_to_string(folder.path().join("gate.md")).unwrap();
+    assert!(markdown.starts_with("**Gate: regression: 1 of 1 limit broken**\n"), "{markdown}");
+    assert!(
+        markdown.contains("| 1.00 ms | 1.20 ms | 1.20 [1.1") && markdown.contains("| **regression** |"),
+        "{markdown}"
+    );
+    let xml = fs::read_to_string(folder.path().join("gate.xml")).unwrap();
+    let document = Document::parse(&xml).unwrap();
+    let case = document.descendants().find(|node| node.has_tag_name("testcase")).unwrap();
+    assert_eq!((case.attribute("name"), case.attribute("classname")), (Some("step.mean +5%"), Some("shapes/steady")));
+    let failure = case.children().find(|node| node.has_tag_name("failure")).unwrap().attribute("message").unwrap();
+    assert!(failure.starts_with("step.mean 1.00 ms → 1.20 ms: ×1.20 [1.1"), "{failure}");
+    assert!(failure.ends_with(", allowed +5%"), "{failure}");
+}
+
+#[test]
+fn an_improvement_passes_and_a_small_change_within_the_limit_too() {
+    assert_eq!(code(&gate(prepared(LAB, &BEFORE.map(|us| us / 2)).path(), &[])), Some(0));
+    assert_eq!(code(&gate(prepared(LAB, &slower(3)).path(), &[])), Some(0), "it changed, and is tolerated");
+}
+
+#[test]
+fn what_should_rise_is_limited_from_below() {
+    let lab = LAB.replace("\"step.mean\" = \"+5%\"", "rtf = \"-3%\"");
+    assert_eq!(code(&gate(prepared(&lab, &slower(20)).path(), &[])), Some(1), "steps take longer: less real time");
+    assert_eq!(code(&gate(prepared(&lab, &BEFORE.map(|us| us / 2)).path(), &[])), Some(0));
+}
+
+/// Runs so different from each other that 5 % cannot be told.
+const NOISY: [u64; 8] = [1000, 1900, 700, 1200, 500, 1500, 1300, 900];
+
+#[test]
+fn what_cannot_be_told_has_an_exit_code_of_its_own_unless_the_user_says_what_it_counts_as() {
+    let folder = prepared(LAB, &NOISY);
+    let output = gate(folder.path(), &["--format", "json", "--junit", "gate.xml"]);
+    assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
+    let row = judged(&output, "step.mean");
+    assert_eq!(row["result"], "cannot tell");
+    assert_eq!(row["reason"], "the limit lies inside the interval");
+    let outcome = |name: &str| {
+        let xml = fs::read_to_string(folder.path().join(name)).unwrap();
+        let document = Document::parse(&xml).unwrap();
+        let case = document.descendants().find(|node| node.has_tag_name("testcase")).unwrap();
+        let element = case.children().find(|node| node.is_element()).unwrap();
+        element.tag_name().name().to_owned()
+    };
+    assert_eq!(outcome("gate.xml"), "skipped");
+    assert_eq!(code(&gate(folder.path(), &["--cannot-tell", "pass"])), Some(0));
+    assert_eq!(code(&gate(folder.path(), &["--cannot-tell", "fail", "--junit", "fail.xml"])), Some(1));
+    assert_eq!(outcome("fail.xml"), "error");
+    let of_lab = LAB.replace("[gate]", "[gate]\ncannot_tell = \"fail\"");
+    assert_eq!(code(&gate(prepared(&of_lab, &NOISY).path(), &[])), Some(1), "as the lab file says");
+}
+
+#[test]
+fn what_was_not_measured_cannot_be_told() {
+    let lab = format!("{LAB}[gate.function]\n\"gz::Step\" = \"+5%\"\n");
+    let output = gate(prepared(&lab, &slower(0)).path(), &["--format", "json"]);
+    assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
+    let row = judged(&output, "function gz::Step");
+    assert_eq!(row["reason"], "no function of either side fits `gz::Step`");
+    assert_eq!(row["before"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_scenario_that_one_side_lacks_does_not_pass() {
+    let folder = prepared(LAB, &slower(0));
+    write_side(&folder.path().join("before"), "marina", &BEFORE);
+    let output = gate(folder.path(), &["--format", "json"]);
+    assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
+    let reason = judged(&output, "all")["reason"].clone();
+    assert!(reason.as_str().unwrap().starts_with("marina is not compared"), "{reason}");
+}
+
+#[test]
+fn what_was_not_judged_looks_like_nothing_else() {
+    let folder = prepared(LAB, &slower(0));
+    let fails = |arguments: &[&str], told: &str| {
+        let output = stepscope(folder.path(), arguments);
+        assert_eq!(code(&output), Some(3), "{arguments:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(told), "{arguments:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "");
+    };
+    fails(&["gate"], "--baseline RUN --candidate RUN");
+    fails(&["gate", "--baseline", "before"], "--candidate");
+    fails(&["gate", "--no-such-flag"], "--no-such-flag");
+    fails(&["gate", "--baseline", "before", "--candidate", "nowhere"], "nowhere");
+    fails(&["gate", "before"], "stepscope ab");
+    fs::write(folder.path().join("unlimited.toml"), LAB.split("[gate]").next().unwrap()).unwrap();
+    fails(&["gate", "unlimited.toml", "--baseline", "before", "--candidate", "after"], "add a [gate]");
+    fs::write(folder.path().join("wrong.toml"), LAB.replace("+5%", "-5%")).unwrap();
+    fails(&["gate", "wrong.toml", "--baseline", "before", "--candidate", "after"], "step.mean");
+    for run in 0..8 {
+        fs::write(folder.path().join(format!("after/shapes/{run}/steps.parquet")), "no parquet").unwrap();
+    }
+    fails(&["gate", "--baseline", "before", "--candidate", "after"], "steps.parquet");
+    let help = stepscope(folder.path(), &["gate", "--help"]);
+    assert_eq!(code(&help), Some(0));
+    assert!(text(&help.stdout).contains("3 the gate could not be judged"));
+}
+
+#[test]
+fn a_scenario_may_have_limits_of_its_own() {
+    let lab = LAB.replace("[gate]", "[scenario.shapes.gate]\n\"step.mean\" = \"+30%\"\n\n[gate]");
+    assert_eq!(code(&gate(prepared(&lab, &slower(20)).path(), &[])), Some(0));
+}
+
+#[test]
+fn a_summary_on_standard_output_is_all_that_is_there() {
+    let output = gate(prepared(LAB, &slower(0)).path(), &["--markdown", "-"]);
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("**Gate: pass: all 1 limit kept**\n"), "{}", text(&output.stdout));
+    assert!(!text(&output.stdout).contains("Gate: pass: all 1 limit kept\n "));
+}
