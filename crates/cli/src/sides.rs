@@ -10,11 +10,11 @@ use stepscope_analyze::basis::Basis;
 use stepscope_analyze::comparable::{self, Difference};
 use stepscope_analyze::compare::renames::Rename;
 use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
-use stepscope_analyze::compare::{Comparison, Evidence, Options, Side};
+use stepscope_analyze::compare::{Comparison, Evidence, Options, Side, tree};
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::{Filter, Functions, Selection, summary};
 use stepscope_lab::run::Run;
-use stepscope_model::{Capture, disk};
+use stepscope_model::{Capture, TreeDifference, disk};
 
 use crate::arguments::{OwnedArguments, SelectArguments, duration};
 use crate::failure::Failure;
@@ -171,12 +171,7 @@ impl Sides {
         options: &Options,
     ) -> Result<Compared, Failure> {
         let owned = owned.owned(self.ownership.as_ref())?;
-        let pairing = Pairing { phase: arguments.phase.map(Into::into), across: arguments.across_scenarios };
-        let sides: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
-        let (scenarios, notes) = scenarios::pair(&sides, &self.names, pairing);
-        if scenarios.is_empty() {
-            return Err(Failure::Usage(format!("the sides have no scenario in common. {}", notes.join(" "))));
-        }
+        let (scenarios, notes) = self.pair(arguments)?;
         let filter = select.filter();
         let compared = scenarios.iter().map(|scenario| {
             let remarks = self.check(scenario, arguments)?;
@@ -184,6 +179,54 @@ impl Sides {
             Ok(progress::of_step("comparing", || ComparedScenario::of(scenario, sides, remarks, options)))
         });
         Ok(Compared { scenarios: compared.collect::<Result<_, Failure>>()?, notes })
+    }
+
+    /// Every pair of every scenario as one call tree, named by scenario and pair where there are several.
+    pub fn differences(
+        &self,
+        arguments: &CompareArguments,
+        select: &SelectArguments,
+        owned: &OwnedArguments,
+        drawing: tree::Drawing,
+        options: &Options,
+    ) -> Result<Vec<(String, TreeDifference)>, Failure> {
+        let owned = owned.owned(self.ownership.as_ref())?;
+        let (scenarios, _) = self.pair(arguments)?;
+        let mut drawn = Vec::new();
+        for scenario in &scenarios {
+            self.check(scenario, arguments)?;
+            let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
+            let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, &owned));
+            let selections = selected(&captures, &functions, &select.filter())?;
+            let mut rest = selections.as_slice();
+            let sides: Vec<tree::Drawn<'_, '_>> = (self.names.iter().zip(&scenario.sides))
+                .map(|(name, captures)| {
+                    let (side, others) = rest.split_at(captures.len());
+                    rest = others;
+                    (name.as_str(), side)
+                })
+                .collect();
+            let pairs = (1..sides.len()).map(|side| (0, side)).chain((2..sides.len()).map(|side| (side - 1, side)));
+            for (before, after) in pairs {
+                let variants = (sides.len() > 2).then(|| pair_label(sides[before].0, sides[after].0));
+                let scenario = (scenarios.len() > 1).then(|| scenario.label());
+                let label = [scenario, variants].into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
+                let difference = || tree::difference(sides[before], sides[after], drawing, options);
+                drawn.push((label, progress::of_step("joining call trees", difference)));
+            }
+        }
+        Ok(drawn)
+    }
+
+    /// Puts the captures together by scenario; says what is left out.
+    fn pair(&self, arguments: &CompareArguments) -> Result<(Vec<Scenario<'_>>, Vec<String>), Failure> {
+        let pairing = Pairing { phase: arguments.phase.map(Into::into), across: arguments.across_scenarios };
+        let sides: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
+        let (scenarios, notes) = scenarios::pair(&sides, &self.names, pairing);
+        if scenarios.is_empty() {
+            return Err(Failure::Usage(format!("the sides have no scenario in common. {}", notes.join(" "))));
+        }
+        Ok((scenarios, notes))
     }
 
     /// Refuses what cannot be compared unless the user says so, and gives what is to be said.
@@ -205,11 +248,7 @@ impl Sides {
     fn reduce(&self, scenario: &Scenario<'_>, owned: &Owned, filter: &Filter) -> Result<Vec<Side>, Failure> {
         let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
         let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, owned));
-        let pairs = captures.iter().zip(&functions);
-        let selections = pairs
-            .map(|(capture, functions)| Selection::new(capture, functions, filter))
-            .collect::<Result<Vec<_>, _>>()?;
-        refuse_different_units(&selections)?;
+        let selections = selected(&captures, &functions, filter)?;
         let basis = Basis::common(&selections);
         let evidence = progress::of_step("analysing", || in_parallel(&selections, |one| Evidence::of(one, basis)));
         let mut evidence = evidence.into_iter();
@@ -219,6 +258,24 @@ impl Sides {
         };
         Ok(self.names.iter().zip(&scenario.sides).map(side).collect())
     }
+}
+
+/// What `filter` selects of each capture; they must have a unit in common.
+fn selected<'a>(
+    captures: &[&'a Capture],
+    functions: &'a [Functions],
+    filter: &Filter,
+) -> Result<Vec<Selection<'a>>, Failure> {
+    let pairs = captures.iter().zip(functions);
+    let selections = pairs.map(|(capture, functions)| Selection::new(capture, functions, filter));
+    let selections = selections.collect::<Result<Vec<_>, _>>()?;
+    refuse_different_units(&selections)?;
+    Ok(selections)
+}
+
+/// How a pair is called where there are several.
+pub fn pair_label(before: &str, after: &str) -> String {
+    format!("{before} -> {after}")
 }
 
 fn refuse_different_units(selections: &[Selection<'_>]) -> Result<(), Failure> {

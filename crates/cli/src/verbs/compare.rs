@@ -1,16 +1,28 @@
 //! `stepscope compare`: what changed between sets of captures, and how well that is known.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::compare::{chain, stacked, tables};
-use stepscope_model::Table;
+use stepscope_analyze::comparable;
+use stepscope_analyze::compare::{Options, chain, stacked, tables, tree};
+use stepscope_lab::report::{self, Compared as Page};
+use stepscope_model::{Table, TreeDifference};
+use stepscope_view::report::write_html;
+use stepscope_view::{Format, Style, render_all};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
-use crate::output::TableArguments;
-use crate::sides::{CompareArguments, Compared, ComparedScenario, Sides};
+use crate::output::{TableArguments, Target};
+use crate::progress;
+use crate::sides::{CompareArguments, Compared, ComparedScenario, Sides, pair_label};
+
+/// The page about a run's comparison, in its folder.
+pub const PAGE_FILE: &str = "compare.html";
+
+/// The tables of a run's comparison, in its folder.
+const TABLES_FILE: &str = "compare.json";
 
 /// Rows of each table for people.
 const ROWS_FOR_PEOPLE: usize = 12;
@@ -31,26 +43,57 @@ pub struct Compare {
     select: SelectArguments,
     #[command(flatten)]
     owned: OwnedArguments,
+    /// Write a page with the tables, pictures of the ratios and a differential flame graph here.
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
     #[command(flatten)]
-    output: TableArguments,
+    table: TableArguments,
 }
 
 impl Compare {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let sides = Sides::read(&self.sources, &self.compare)?;
-        let options = self.compare.options(sides.tolerance())?;
-        let compared = sides.compare(&self.compare, &self.select, &self.owned, &options)?;
-        self.output.print_at_most(ROWS_FOR_PEOPLE, all_tables(&compared))?;
+        let made = make(&self.sources, &self.compare, &self.select, &self.owned, self.output.is_some())?;
+        if let Some(path) = &self.output {
+            write_page(path, &made)?;
+        }
+        self.table.print_at_most(ROWS_FOR_PEOPLE, made.tables)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Compares the variants of a run and prints what changed.
-pub fn of_run(folder: &Path, compare: &CompareArguments, output: &TableArguments) -> Result<(), Failure> {
-    let sides = Sides::read(&[folder.to_owned()], compare)?;
+/// A comparison, ready to be shown.
+struct Made {
+    compared: Compared,
+    tables: Vec<Table>,
+    graphs: Vec<(String, TreeDifference)>,
+    options: Options,
+}
+
+fn make(
+    sources: &[PathBuf],
+    compare: &CompareArguments,
+    select: &SelectArguments,
+    owned: &OwnedArguments,
+    for_a_page: bool,
+) -> Result<Made, Failure> {
+    let sides = Sides::read(sources, compare)?;
     let options = compare.options(sides.tolerance())?;
-    let compared = sides.compare(compare, &SelectArguments::default(), &OwnedArguments::default(), &options)?;
-    output.print_at_most(ROWS_FOR_PEOPLE, all_tables(&compared))
+    let compared = sides.compare(compare, select, owned, &options)?;
+    let draw = || sides.differences(compare, select, owned, tree::Drawing::default(), &options);
+    let graphs = if for_a_page { draw()? } else { Vec::new() };
+    Ok(Made { tables: all_tables(&compared), compared, graphs, options })
+}
+
+/// Compares the variants of a run, prints what changed, and writes it into the run's folder as a page and as JSON.
+pub fn of_run(folder: &Path, compare: &CompareArguments, table: &TableArguments) -> Result<(), Failure> {
+    let (select, owned) = (SelectArguments::default(), OwnedArguments::default());
+    let made = make(&[folder.to_owned()], compare, &select, &owned, true)?;
+    let json = Target::of(Some(&folder.join(TABLES_FILE)));
+    json.write(|out| {
+        render_all(&made.tables, Format::Json, &Style::PLAIN, out).map_err(Failure::writing("the comparison"))
+    })?;
+    write_page(&folder.join(PAGE_FILE), &made)?;
+    table.print_at_most(ROWS_FOR_PEOPLE, made.tables)
 }
 
 /// The tables of every scenario and pair; columns tell them apart where there are several.
@@ -72,7 +115,7 @@ pub fn all_tables(compared: &Compared) -> Vec<Table> {
     }
     let pairs = compared.scenarios.iter().flat_map(|one| one.pairs().map(move |pair| (one, pair)));
     let parts = pairs.map(|(one, pair)| {
-        let variants = several_pairs.then(|| format!("{} -> {}", pair.before, pair.after));
+        let variants = several_pairs.then(|| pair_label(&pair.before, &pair.after));
         (scenario(one).into_iter().chain(variants).collect(), tables(pair))
     });
     all.extend(stacked(&columns, parts.collect()));
@@ -80,4 +123,49 @@ pub fn all_tables(compared: &Compared) -> Vec<Table> {
         first.notes.extend(compared.notes.iter().cloned());
     }
     all
+}
+
+/// What the page about a comparison holds.
+fn page(Made { compared, tables, graphs, options }: &Made) -> Page {
+    let runs = || compared.scenarios.iter().flat_map(|one| &one.sides).flat_map(|side| &side.runs);
+    let names: Vec<&str> = compared.scenarios[0].sides.iter().map(|side| side.name.as_str()).collect();
+    let (last, others) = names.split_last().expect("there are two sides or more");
+    let counts: Vec<String> = compared.scenarios[0]
+        .sides
+        .iter()
+        .map(|side| format!("{} ({} captures)", side.name, side.runs.len()))
+        .collect();
+    let machine = runs().find_map(|run| run.info.machine.as_ref()).map(comparable::machine);
+    let builds: BTreeSet<String> = runs().filter_map(|run| run.info.build.as_ref()?.kind.clone()).collect();
+    let builds = (!builds.is_empty()).then(|| builds.into_iter().collect::<Vec<_>>().join(", "));
+    let facts = [
+        ("Sides", Some(counts.join(", "))),
+        ("Machine", machine),
+        ("Build", builds),
+        ("Tolerance", Some(format!("{} %", options.tolerance * 100.0))),
+        ("Seed", Some(options.seed.to_string())),
+    ];
+    let mut warnings: Vec<String> = Vec::new();
+    for note in compared.scenarios.iter().flat_map(ComparedScenario::pairs).flat_map(|pair| &pair.notes) {
+        if !warnings.contains(note) {
+            warnings.push(note.clone());
+        }
+    }
+    Page {
+        title: format!("{last} against {}", others.join(" and ")),
+        facts: facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect(),
+        warnings,
+        tables: tables.clone(),
+        flame_graphs: graphs.clone(),
+        tolerance: options.tolerance,
+    }
+}
+
+fn write_page(path: &Path, made: &Made) -> Result<(), Failure> {
+    let report = progress::of_step("drawing", || report::comparison(&page(made)));
+    Target::of(Some(path)).write(|out| write_html(&report, out).map_err(Failure::writing("the page")))?;
+    if path != Path::new("-") {
+        eprintln!("next: open {} in a browser", path.display());
+    }
+    Ok(())
 }

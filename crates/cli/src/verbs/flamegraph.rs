@@ -5,23 +5,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use stepscope_analyze::compare::tree;
 use stepscope_analyze::events::{self, Role};
 use stepscope_analyze::{Functions, Selection, calltree, slow_steps, step_times};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
 use stepscope_lab::report::slow_steps_difference;
-use stepscope_model::{CallTree, Capture, EventId};
+use stepscope_model::{CallTree, Capture, EventId, TreeDifference};
 use stepscope_view::flamegraph::{self, Colours};
 
 use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::output::Target;
+use crate::sides::{CompareArguments, Sides};
 use crate::{load, progress};
 
 /// Draw a flame graph: an SVG that zooms and searches in any browser, without a network.
 #[derive(Debug, Args)]
 pub struct Flamegraph {
-    /// The capture, or a file that can be imported; `-` for standard input.
-    capture: PathBuf,
+    /// The capture, or a file that can be imported; `-` for standard input. With --diff, two sides: each a capture, a
+    /// folder of captures, a pattern in quotes, or several with commas between.
+    #[arg(required = true, value_name = "CAPTURE")]
+    sources: Vec<PathBuf>,
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -41,6 +45,13 @@ pub struct Flamegraph {
     /// thread waited for in them.
     #[arg(long, conflicts_with_all = ["event", "faults", "format", "per_step"])]
     slow_steps: bool,
+    /// What changed between two captures or sets of captures, before and after, as a differential flame graph: blue costs
+    /// less, orange costs more, grey cannot be told.
+    #[arg(long, conflicts_with_all = ["faults", "format", "per_step", "slow_steps", "by_scope"])]
+    diff: bool,
+    /// With --diff: parts of each side's whole in place of costs; not tested, since when one shrinks all others grow.
+    #[arg(long, requires = "diff")]
+    normalised: bool,
     /// Which steps are slow: this percentile of their times and above, 60 to 100 [default: beyond a natural gap in the
     /// times if there is a clear one, else 95].
     #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = percentile)]
@@ -66,6 +77,8 @@ pub struct Flamegraph {
     owned: OwnedArguments,
     #[command(flatten)]
     symbols: SymbolArguments,
+    #[command(flatten)]
+    compare: CompareArguments,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -86,9 +99,16 @@ enum Colouring {
 
 impl Flamegraph {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
-        let ownership = load::ownership_beside(&self.capture);
         let target = Target::of(self.output.as_deref());
+        if self.diff {
+            return self.draw_difference(&target);
+        }
+        let [path] = self.sources.as_slice() else {
+            let message = "a flame graph is of one capture; two are drawn against each other with --diff";
+            return Err(Failure::Usage(message.to_owned()));
+        };
+        let capture = load::capture_with(path, &self.symbols.import()?)?;
+        let ownership = load::ownership_beside(path);
         if self.by_scope && capture.scopes.is_empty() {
             return Err(Failure::Failed(
                 "no scopes were recorded: mark them in the program, or record Gazebo's own with its profiler's adapter \
@@ -145,9 +165,31 @@ impl Flamegraph {
         let options = slow_options(self.slow_percentile);
         let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
         let trees = slow_steps::trees(selection, &options, &self.tree_options(), evidence).map_err(Failure::Failed)?;
-        let difference = slow_steps_difference(&trees);
+        self.write_difference(&slow_steps_difference(&trees), target)
+    }
+
+    /// Two sides against each other.
+    fn draw_difference(&self, target: &Target) -> Result<ExitCode, Failure> {
+        let sides = Sides::read(&self.sources, &self.compare)?;
+        let scale = if self.normalised { tree::Scale::Normalised } else { tree::Scale::Absolute };
+        let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
+        let drawing = tree::Drawing { tree: self.tree_options(), evidence, scale };
+        let options = self.compare.options(sides.tolerance())?;
+        let drawn = sides.differences(&self.compare, &self.select, &self.owned, drawing, &options)?;
+        let [(_, difference)] = drawn.as_slice() else {
+            let labels: Vec<&str> = drawn.iter().map(|(label, _)| label.as_str()).collect();
+            return Err(Failure::Usage(format!(
+                "one picture shows one pair, and there are {}: {}; name the captures of two sides of one scenario",
+                drawn.len(),
+                labels.join(", ")
+            )));
+        };
+        self.write_difference(difference, target)
+    }
+
+    fn write_difference(&self, difference: &TreeDifference, target: &Target) -> Result<ExitCode, Failure> {
         target.write(|out| {
-            flamegraph::write_difference_svg(&difference, &flamegraph::Options::of_difference(), out)
+            flamegraph::write_difference_svg(difference, &flamegraph::Options::of_difference(), out)
                 .map_err(Failure::writing("the flame graph"))
         })?;
         Ok(ExitCode::SUCCESS)
