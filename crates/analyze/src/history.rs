@@ -22,8 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{Column, Kind, Machine, Phase, Table, Value};
+pub use stepscope_stats::ChangeSearch;
+use stepscope_stats::Estimate;
 use stepscope_stats::hierarchical::{HierarchicalBootstrap, REPLICATES, Run};
-use stepscope_stats::{ChangeSearch, Estimate};
 
 use crate::comparable;
 use crate::metrics::{self, Better, Metric};

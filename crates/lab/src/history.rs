@@ -174,8 +174,10 @@ impl Store {
     /// # Errors
     /// If the index cannot be made, locked, read or written.
     pub fn add(&self, entries: &[Entry]) -> Result<usize, StoreError> {
-        let path = self.index();
-        let folder = self.base.join(FOLDER);
+        if entries.is_empty() {
+            return Ok(0);
+        }
+        let (path, folder) = (self.index(), self.base.join(FOLDER));
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         let mut file = File::options().read(true).append(true).create(true).open(&path).map_err(at(&path))?;
         // Released when the file is closed, however that comes about.

@@ -8,6 +8,7 @@ mod explain;
 mod export;
 mod flamegraph;
 pub mod gate;
+pub mod history;
 mod import;
 pub mod rank;
 mod record;
@@ -39,6 +40,7 @@ pub enum Verb {
     Ab(ab::Ab),
     Compare(compare::Compare),
     Gate(gate::Gate),
+    History(history::History),
     Explain(explain::Explain),
     Report(report::Report),
     Flamegraph(flamegraph::Flamegraph),
@@ -59,6 +61,7 @@ impl Verb {
             Verb::Ab(verb) => verb.run(),
             Verb::Compare(verb) => verb.run(),
             Verb::Gate(verb) => verb.run(),
+            Verb::History(verb) => verb.run(),
             Verb::Explain(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::Flamegraph(verb) => verb.run(),

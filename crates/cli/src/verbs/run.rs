@@ -42,6 +42,7 @@ impl Run {
         let selection = Selection { scenarios: self.scenarios, variants: self.variants };
         let trials = lab.trials(&selection).map_err(|error| Failure::Usage(error.to_string()))?;
         let conducted = conduct(&lab, &trials, &self.output)?;
+        super::history::remember(lab.folder(), &conducted.run);
         self.table.print(conducted.rank().cloned().into_iter().collect())?;
         conducted.tell_next();
         Ok(conducted.exit_code())
