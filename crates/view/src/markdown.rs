@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use stepscope_model::{Column, Kind, Row, Table, Value};
 
 use crate::quantity::unit_beside_name;
-use crate::reading::{Part, Reading, Tone, says_verdict, unit_column};
+use crate::reading::{Part, Reading, Tone, says_words, unit_column};
 use crate::visible::visible;
 
 /// Writes the title as a bold line, the table with quantities in readable units, and the notes as a list.
@@ -60,7 +60,7 @@ fn cell(table: &Table, reading: &Reading<'_>, row: &Row, part: Part) -> String {
     let (value, column) = (&row[part.column], &table.columns[part.column]);
     match value {
         Value::Text(text) if text.is_empty() => String::new(),
-        Value::Text(text) if says_verdict(column) => match Tone::of(column, value) {
+        Value::Text(text) if says_words(column) => match Tone::of(column, value) {
             Some(Tone::Strong | Tone::Alarm) => format!("**{}**", prose(text)),
             _ => prose(text),
         },

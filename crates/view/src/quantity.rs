@@ -109,8 +109,8 @@ pub fn unit_beside_number(unit: &str) -> Cow<'_, str> {
 
 /// An estimate and its interval: the point as a quantity, the ends as `[low, high]`.
 ///
-/// All three are in the point's unit, with as many decimals as the ends need to differ. Where an end would be nothing but
-/// zeros, or have many digits, in that unit, both have units of their own.
+/// All three are in the point's unit. The larger end has three digits, or as many more as the ends need to differ. Where an
+/// end would be nothing but zeros, or have many digits, in that unit, both have units of their own.
 pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quantity, String) {
     let shown = quantity(point, kind);
     let by_themselves = |end: &Value| quantity(end, kind).to_string();
@@ -122,8 +122,10 @@ pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quanti
     if !plain || point.abs() / size >= MOST_IN_UNIT {
         return (shown, apart());
     }
-    let of_point = shown.number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    let decimals = decimals_telling(ends[1] - ends[0]).clamp(of_point, of_point + 3);
+    let decimals_of = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let of_point = decimals_of(&shown.number);
+    let of_ends = decimals_of(&three_digits(ends[0].abs().max(ends[1].abs()))).min(of_point.max(2));
+    let decimals = decimals_telling(ends[1] - ends[0]).clamp(of_ends, of_ends.max(of_point) + 3);
     let written = |number: f64| format!("{number:.decimals$}");
     let says_nothing = |end: f64| end != 0.0 && written(end).bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
     if ends.iter().any(|&end| end.abs() >= MOST_IN_UNIT || says_nothing(end)) {
@@ -399,6 +401,13 @@ mod tests {
         assert_eq!(shown(123.0, 99.0, 140.0, Kind::Duration), "123 ns [99, 140]");
         assert_eq!(shown(1.002, 0.998, 1.006, Kind::Number), "1.002 [0.998, 1.006]");
         assert_eq!(shown(1.0, 0.99999, 1.00001, Kind::Number), "1.00000 [0.99999, 1.00001]");
+        assert_eq!(
+            shown(2.99e6, -21.897e6, 16.44e6, Kind::Duration),
+            "2.99 ms [-21.9, 16.4]",
+            "three digits are enough"
+        );
+        assert_eq!(shown(0.007, 0.001, 0.022, Kind::Number), "0.007 [0.001, 0.022]");
+        assert_eq!(shown(-0.98, -1073.99, 713.9, Kind::Bytes), "-0.98 B [-1074, 714]");
         assert_eq!(shown(12.3e6, 1_000.0, 25e6, Kind::Duration), "12.3 ms [1.00 µs, 25.0 ms]", "not 0.0 ms");
         assert_eq!(shown(0.0, -1.2e6, 0.9e6, Kind::Duration), "0 ns [-1.20 ms, 900 µs]", "not millions of ns");
         assert_eq!(shown(0.0, -0.0, 0.0, Kind::Percent), "0.00 [0.00, 0.00]");

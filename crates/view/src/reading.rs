@@ -147,8 +147,13 @@ impl Tone {
     }
 }
 
-/// Whether a column's texts are verdicts: words of ours, not names from elsewhere.
-pub(crate) fn says_verdict(column: &Column) -> bool {
+/// Whether a column's texts are words of ours, not names from elsewhere.
+pub(crate) fn says_words(column: &Column) -> bool {
+    says_verdict(column) || ["reason", "allowed", "presence"].contains(&column.name.as_str())
+}
+
+/// Whether a column's texts are verdicts.
+fn says_verdict(column: &Column) -> bool {
     let name = column.name.as_str();
     column.kind == Kind::Text && (name == "verdict" || name == "result" || name.starts_with("verdict_"))
 }
@@ -203,7 +208,7 @@ mod tests {
         assert_eq!(row("percent", [97.0, 1.0, 0.5, 1.5]), "% | 97.00 | 1.00 [0.50, 1.50] | 0.51 [0.48, 0.55]");
         assert_eq!(
             row("faults/step", [1.25, 0.0, -0.1, 0.1]),
-            "faults/step | 1.25 | 0.0 [-0.1, 0.1] | 0.51 [0.48, 0.55]"
+            "faults/step | 1.25 | 0.00 [-0.10, 0.10] | 0.51 [0.48, 0.55]"
         );
     }
 
