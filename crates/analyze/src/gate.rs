@@ -12,7 +12,8 @@
 //!
 //! So a regression is never called on the word of one noisy run, and a pass is never the mere lack of evidence: with few
 //! runs intervals are wide, and the gate says that it cannot tell. Each end of the interval errs with probability 2.5 %.
-//! What was not measured is "cannot tell" too, with the reason: no data is no pass.
+//! What was not measured is "cannot tell" too, with the reason: no data is no pass. A pattern that may fit many is about those of
+//! which there are enough samples to say anything.
 //!
 //! Several limits are several chances to err; each is judged at its own level, because each is a question of its own that was
 //! asked before anything was measured.
@@ -156,18 +157,19 @@ fn of_rows(
 ) -> Vec<Judgement> {
     let unit = comparison.basis.unit(&comparison.unit);
     let runs = comparison.runs.0.min(comparison.runs.1);
-    let judged =
-        comparison.rows(family).iter().filter(|row| fits(row)).map(|row| {
-            of_row(limit, format!("{what} {}", row.identity().name), &unit, Better::Lower, &row.judged, runs)
-        });
-    let judged: Vec<Judgement> = judged.collect();
-    match judged.is_empty() {
-        true => {
-            let reason = format!("no {what} of either side fits `{}`", pattern.as_str());
-            vec![not_measured(limit, format!("{what} {}", pattern.as_str()), reason)]
-        }
-        false => judged,
+    let fitting: Vec<&Row> = comparison.rows(family).iter().filter(|row| fits(row)).collect();
+    let told = |row: &&&Row| pattern.is_exact() || row.judged.q.is_some();
+    let judge =
+        |row: &&Row| of_row(limit, format!("{what} {}", row.identity().name), &unit, Better::Lower, &row.judged, runs);
+    let judged: Vec<Judgement> = fitting.iter().filter(told).map(judge).collect();
+    if !judged.is_empty() {
+        return judged;
     }
+    let reason = match fitting.is_empty() {
+        true => format!("no {what} of either side fits `{}`", pattern.as_str()),
+        false => format!("no {what} that fits `{}` could be tested: too few samples, or no counts", pattern.as_str()),
+    };
+    vec![not_measured(limit, format!("{what} {}", pattern.as_str()), reason)]
 }
 
 fn not_measured(limit: &Limit, metric: String, reason: String) -> Judgement {

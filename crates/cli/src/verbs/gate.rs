@@ -9,7 +9,7 @@ use stepscope_analyze::PatternError;
 use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
 use stepscope_lab::lab_file::{self, CannotTell, FILE_NAME, LabFile};
 use stepscope_lab::run::Run;
-use stepscope_model::Table;
+use stepscope_model::{Row, Table, Value};
 use stepscope_view::junit::{self, Case, CaseResult, Suite};
 use stepscope_view::{Format, Style, render, sentence};
 
@@ -172,7 +172,7 @@ impl Gate {
 
     fn write(&self, table: &Table, judged: &[Judged]) -> Result<(), Failure> {
         if let Some(path) = &self.markdown {
-            let table = worst_first(table);
+            let table = summarized(table);
             let render = |out: &mut dyn Write| render(&table, Format::Markdown, &Style::PLAIN, out);
             Target::of(Some(path)).write(|out| render(out).map_err(Failure::writing("the summary")))?;
         }
@@ -306,33 +306,47 @@ fn runs(count: usize) -> String {
 /// `regression: 1 of 4 limits broken, 1 cannot be told`.
 fn summary(all: &[Judgement]) -> String {
     let of = |outcome| all.iter().filter(|judgement| judgement.outcome == outcome).count();
-    let limits = if all.len() == 1 { "limit" } else { "limits" };
     let told = match (of(Outcome::Regression), of(Outcome::CannotTell)) {
-        (0, 0) => format!("all {} {limits} kept", all.len()),
-        (0, unknown) => format!("of {} {limits} {unknown} cannot be told", all.len()),
-        (broken, 0) => format!("{broken} of {} {limits} broken", all.len()),
-        (broken, unknown) => format!("{broken} of {} {limits} broken, {unknown} cannot be told", all.len()),
+        (1, 0) if all.len() == 1 => "the limit is broken".to_owned(),
+        (0, 1) if all.len() == 1 => "whether the limit is kept".to_owned(),
+        (0, 0) if all.len() == 1 => "the limit is kept".to_owned(),
+        (0, 0) => format!("all {} limits are kept", all.len()),
+        (0, unknown) => format!("whether {unknown} of {} limits are kept", all.len()),
+        (broken, 0) => format!("{broken} of {} limits are broken", all.len()),
+        (broken, unknown) => format!("{broken} of {} limits are broken, of {unknown} it cannot be told", all.len()),
     };
     format!("{}: {told}", gate::overall(all).name())
 }
 
-/// What a reviewer must see comes first.
-fn worst_first(table: &Table) -> Table {
+/// Rows of a summary that say "cannot tell", and "pass": a reviewer reads what is broken.
+const MOST_UNKNOWN: usize = 20;
+const MOST_PASSES: usize = 10;
+
+/// The table as a summary: what a reviewer must see comes first, and what says nothing is left out.
+fn summarized(table: &Table) -> Table {
     let mut table = table.clone();
-    if let Some(result) = table.column("result") {
-        let rank = |row: &stepscope_model::Row| match &row[result] {
-            stepscope_model::Value::Text(text) if text == Outcome::Regression.name() => 0,
-            stepscope_model::Value::Text(text) if text == Outcome::CannotTell.name() => 1,
-            _ => 2,
-        };
-        table.rows.sort_by_key(rank);
+    let Some(result) = table.column("result") else { return table };
+    let is = |row: &&Row, outcome: Outcome| row[result] == Value::from(outcome.name());
+    let parts = [(Outcome::Regression, usize::MAX), (Outcome::CannotTell, MOST_UNKNOWN), (Outcome::Pass, MOST_PASSES)];
+    let mut rows = Vec::new();
+    for (outcome, most) in parts {
+        let of: Vec<&Row> = table.rows.iter().filter(|row| is(row, outcome)).collect();
+        rows.extend(of.iter().take(most).map(|row| (*row).clone()));
+        if of.len() > most {
+            table.notes.insert(0, format!("{} more: {}.", of.len() - most, outcome.name()));
+        }
     }
-    let known = |name: &&str| {
-        let column = table.column(name);
-        column.is_some_and(|column| table.rows.iter().any(|row| row[column] != stepscope_model::Value::Missing))
-    };
-    let empty: Vec<&str> = ["reason", "more_runs"].into_iter().filter(|name| !known(name)).collect();
-    let without = [&["difference", "difference_low", "difference_high"], empty.as_slice()].concat();
+    table.rows = rows;
+    let values = |name: &str| table.column(name).map(|column| table.rows.iter().map(move |row| &row[column]));
+    let nothing_known = |name: &&str| values(name).is_some_and(|mut all| all.all(|value| *value == Value::Missing));
+    let mut without = vec!["difference", "difference_low", "difference_high"];
+    without.extend(["reason", "more_runs"].into_iter().filter(nothing_known));
+    let mut scenarios: Vec<&Value> = values("scenario").into_iter().flatten().collect();
+    scenarios.dedup();
+    if let [Value::Text(only)] = scenarios.as_slice() {
+        table.title.push_str(&format!(" ({only})"));
+        without.push("scenario");
+    }
     table.drop_columns(&without);
     table
 }
