@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::Value;
 use stepscope_model::{Build, Capture, CaptureInfo, Machine, Phase, Step, disk};
 
-use common::{json, stepscope, text};
+use common::{json, simulator, stepscope, text};
 
 /// A run of one capture of `shapes`, on the `day`-th day: 20 steps of this length.
 struct Drawn {
@@ -281,4 +281,30 @@ fn what_cannot_be_shown_or_added_is_told_with_what_to_do() {
     let told = stepscope(project.path(), &["history", "--scenario", "marina"]);
     assert_eq!(told.status.code(), Some(2));
     assert!(text(&told.stderr).contains("the scenarios shapes and the metrics"), "{}", text(&told.stderr));
+}
+
+/// Drives the real recorder: two runs of the bundled simulator, one of which fails.
+#[test]
+fn a_run_adds_itself_to_the_history_beside_its_lab_file_unless_it_failed() {
+    let Some(simulator) = simulator("a_run_adds_itself_to_the_history_beside_its_lab_file_unless_it_failed") else {
+        return;
+    };
+    let project = tempfile::tempdir().unwrap();
+    let lab = |line: &str| {
+        let head = "record = { steady = { warmup_s = 0.1, duration_s = 0.3 }, loading = { timeout_s = 2 } }\n";
+        let command = format!("command = [{:?}, \"run\", \"--n\", \"200\", \"--static\"]", simulator.to_str().unwrap());
+        let text = format!("{head}[scenario.shapes]\n{command}\nready = {{ {line} }}\n");
+        fs::write(project.path().join("stepscope.toml"), text).unwrap();
+        stepscope(project.path(), &["run"])
+    };
+    let run = lab("log = \"ground: world ready\"");
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let failed = lab("log = \"never said\"");
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    assert!(text(&failed.stderr).contains("left out of the history"), "{}", text(&failed.stderr));
+    let trend = &tables(project.path(), &["--metric", "wall"])[2];
+    let phases: Vec<&str> =
+        trend["rows"].as_array().unwrap().iter().map(|row| row["phase"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["loading", "steady"]);
+    assert!(trend["rows"].as_array().unwrap().iter().all(|row| row["runs"] == 1));
 }

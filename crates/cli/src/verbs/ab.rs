@@ -90,6 +90,7 @@ impl Ab {
         let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
         let run = ab::conduct(&self.output, &lab, plan, &mut bench)?;
         teller.finish();
+        super::history::remember(lab.folder(), &run);
         let folder = run.folder().display();
         if run.sides().iter().all(|sides| sides.baseline.is_empty() || sides.candidate.is_empty()) {
             eprintln!("no round was completed, so there is nothing to compare; what happened is in {folder}/run.json");

@@ -228,8 +228,20 @@ fn runs_in(folder: &Path) -> Vec<Run> {
 }
 
 /// Adds a run's captures, but for those that are in the history already, and gives how many these are.
+///
+/// Trials that failed or were interrupted are left out: half a loading phase is not a quick one.
 pub fn add_run(store: &Store, run: &Run) -> Result<usize, Failure> {
-    let entries = new_entries(store, run.folder(), Some(run), &run.captures())?;
+    let failed: Vec<PathBuf> = run.info().map_or_else(Vec::new, |info| {
+        let failed = info.trials.iter().filter(|trial| !trial.result.is_recorded());
+        failed.map(|trial| run.folder().join(trial.folder())).collect()
+    });
+    let is_whole = |capture: &PathBuf| !failed.iter().any(|trial| capture.starts_with(trial));
+    let (whole, rest): (Vec<PathBuf>, Vec<PathBuf>) = run.captures().into_iter().partition(is_whole);
+    if !rest.is_empty() {
+        let left_out = count(rest.len(), "capture");
+        eprintln!("note: {left_out} of trials that were not completed left out of the history");
+    }
+    let entries = new_entries(store, run.folder(), Some(run), &whole)?;
     Ok(store.add(&entries)?)
 }
 
