@@ -124,7 +124,10 @@ pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quanti
     }
     let decimals_of = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let of_point = decimals_of(&shown.number);
-    let of_ends = decimals_of(&three_digits(ends[0].abs().max(ends[1].abs()))).min(of_point.max(2));
+    let of_ends = match ends[0].abs().max(ends[1].abs()) {
+        0.0 => of_point,
+        larger => decimals_of(&three_digits(larger)).min(of_point.max(2)),
+    };
     let decimals = decimals_telling(ends[1] - ends[0]).clamp(of_ends, of_ends.max(of_point) + 3);
     let written = |number: f64| format!("{number:.decimals$}");
     let says_nothing = |end: f64| end != 0.0 && written(end).bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
@@ -411,5 +414,6 @@ mod tests {
         assert_eq!(shown(12.3e6, 1_000.0, 25e6, Kind::Duration), "12.3 ms [1.00 µs, 25.0 ms]", "not 0.0 ms");
         assert_eq!(shown(0.0, -1.2e6, 0.9e6, Kind::Duration), "0 ns [-1.20 ms, 900 µs]", "not millions of ns");
         assert_eq!(shown(0.0, -0.0, 0.0, Kind::Percent), "0.00 [0.00, 0.00]");
+        assert_eq!(shown(0.0, 0.0, 0.0, Kind::Bytes), "0 B [0, 0]");
     }
 }

@@ -51,7 +51,12 @@ pub fn comparison(compared: &Compared) -> Report {
     report = in_short(compared, &headlines, &groups).into_iter().fold(report, Report::section);
     let several = groups.len() > 1;
     for (label, tables) in groups {
-        let parts: Vec<Section> = tables.into_iter().filter_map(|table| part(table, compared.tolerance)).collect();
+        let said_once = |mut table: Table| {
+            table.notes.retain(|note| !compared.warnings.contains(note));
+            table
+        };
+        let parts: Vec<Section> =
+            tables.into_iter().map(said_once).filter_map(|table| part(table, compared.tolerance)).collect();
         let graphs = compared.flame_graphs.iter().filter(|(of, _)| !several || *of == label);
         let graph = graphs.fold(Section::new("Differential flame graph"), |section, (_, difference)| {
             section.difference(difference.clone())
@@ -195,6 +200,7 @@ fn part(mut table: Table, tolerance: f64) -> Option<Section> {
         };
         section = section.forest(Forest::new(drawn, label).tolerance(tolerance).most(MOST_DRAWN));
     }
+    verdict_in_view(&mut table);
     let most = if table.name == "compare_attributed" { MOST_HOTSPOTS } else { MOST_ROWS };
     if table.rows.len() > most {
         let left_out = grouped((table.rows.len() - most) as i128);
@@ -202,6 +208,34 @@ fn part(mut table: Table, tolerance: f64) -> Option<Section> {
         table.notes.push(format!("{left_out} more rows: `stepscope compare --format tsv` lists all."));
     }
     Some(section.table(table))
+}
+
+/// What a reader looks for first, after the name, in this order; other columns follow in their own.
+const IN_VIEW: [&str; 11] = [
+    "unit",
+    "before",
+    "after",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "verdict",
+    "more_runs",
+];
+
+/// Puts first what must be seen without scrolling sideways.
+fn verdict_in_view(table: &mut Table) {
+    if table.column("verdict").is_none() {
+        return;
+    }
+    let rank = |index: usize| IN_VIEW.iter().position(|name| *name == table.columns[index].name);
+    let mut order: Vec<usize> = (0..table.columns.len()).collect();
+    order.sort_by_key(|&index| (index > 0, rank(index).unwrap_or(IN_VIEW.len())));
+    let columns = order.iter().map(|&index| table.columns[index].clone()).collect();
+    table.rows.iter_mut().for_each(|row| *row = order.iter().map(|&index| row[index].clone()).collect());
+    table.columns = columns;
 }
 
 /// The flame graph stands after the functions that it shows, or last.
@@ -292,6 +326,9 @@ mod tests {
             _ => Vec::new(),
         };
         assert_eq!(notes(&report.sections[1]), ["few runs.", "Of all."]);
+        let Some(Block::Table(first)) = report.sections[1].sections[0].blocks.last() else { panic!("a table") };
+        let names: Vec<&str> = first.columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names[1..4], ["unit", "before", "after"]);
         assert_eq!(notes(&report.sections[2]), ["other machine.", "Of all."]);
     }
 

@@ -24,6 +24,8 @@ pub struct Forest {
     pub label: String,
     /// The column of ratios. The ends of their intervals are the two columns after it, `RATIO_low` and `RATIO_high`.
     pub ratio: String,
+    /// The column that says of rows without a ratio whether they are `new` or `vanished`: these stand at an end of the axis.
+    pub presence: String,
     /// The column of verdicts: `changed`, `equivalent` or `cannot tell`; where the table lacks it, shapes tell none.
     pub verdict: String,
     /// Ratios from `1 / (1 + tolerance)` to `1 + tolerance` do not matter: the band. None is drawn where it is zero.
@@ -48,8 +50,8 @@ const FARTHEST: f64 = 16.0;
 impl Forest {
     /// The column `ratio` of a table, with its intervals and the column `verdict`.
     pub fn new(table: Table, label: impl Into<String>) -> Self {
-        let (ratio, verdict) = ("ratio".to_owned(), "verdict".to_owned());
-        Self { table, label: label.into(), ratio, verdict, tolerance: 0.0, most: usize::MAX }
+        let [ratio, presence, verdict] = ["ratio", "presence", "verdict"].map(str::to_owned);
+        Self { table, label: label.into(), ratio, presence, verdict, tolerance: 0.0, most: usize::MAX }
     }
 
     /// With a band of ratios that do not matter.
@@ -66,7 +68,7 @@ impl Forest {
 
     /// The picture: an `svg` element to stand in a page whose style sheet has the classes of charts.
     ///
-    /// Empty if no row has a ratio.
+    /// Empty if no row has a ratio or a presence.
     pub fn svg(&self) -> String {
         self.drawing().map(|drawing| drawing.svg(&self.table.title)).unwrap_or_default()
     }
@@ -75,9 +77,9 @@ impl Forest {
         let (table, reading) = (&self.table, Reading::of(&self.table));
         let (name, ratio) = (table.column(&self.label)?, table.column(&self.ratio)?);
         let part = *reading.parts.iter().find(|part| part.column == ratio)?;
-        let verdict = table.column(&self.verdict);
-        let all: Vec<Estimate> =
-            table.rows.iter().filter_map(|row| Estimate::of(row, &reading, part, name, verdict)).collect();
+        let columns =
+            Columns { name, part, presence: table.column(&self.presence), verdict: table.column(&self.verdict) };
+        let all: Vec<Estimate> = table.rows.iter().filter_map(|row| columns.estimate(row, &reading)).collect();
         let left_out = all.len().saturating_sub(self.most);
         let rows: Vec<Estimate> = all.into_iter().take(self.most).collect();
         let ends = rows.iter().flat_map(|row| [row.low, row.point, row.high]);
@@ -104,26 +106,42 @@ struct Estimate {
     verdict: String,
 }
 
-impl Estimate {
-    fn of(row: &Row, reading: &Reading<'_>, part: Part, name: usize, verdict: Option<usize>) -> Option<Self> {
-        let point = number(&row[part.column]).filter(|point| *point >= 0.0)?;
-        let end = |index: usize| part.ends.and_then(|ends| number(&row[ends[index]])).unwrap_or(point);
-        let text = |value: &Value| match value {
+/// Where the parts of an estimate stand in a row.
+struct Columns {
+    name: usize,
+    part: Part,
+    presence: Option<usize>,
+    verdict: Option<usize>,
+}
+
+impl Columns {
+    fn estimate(&self, row: &Row, reading: &Reading<'_>) -> Option<Estimate> {
+        let text = |column: usize| match &row[column] {
             Value::Text(text) => text.clone(),
             _ => String::new(),
         };
-        let cell = reading.cell(row, part);
-        let ends = cell.ends.map_or(String::new(), |ends| format!(" {ends}"));
-        Some(Self {
-            name: text(&row[name]),
-            point,
-            low: end(0),
-            high: end(1),
-            shown: format!("{}{ends}", cell.quantity),
-            verdict: verdict.map_or(String::new(), |verdict| text(&row[verdict])),
-        })
+        let presence = self.presence.map(text).unwrap_or_default();
+        let of_ratio = number(&row[self.part.column]).filter(|point| *point >= 0.0);
+        let (point, shown) = match (of_ratio, presence.as_str()) {
+            (Some(point), _) => {
+                let cell = reading.cell(row, self.part);
+                let ends = cell.ends.map_or(String::new(), |ends| format!(" {ends}"));
+                (point, format!("{}{ends}", cell.quantity))
+            }
+            (None, "new") => (f64::INFINITY, presence),
+            (None, "vanished") => (0.0, presence),
+            (None, _) => return None,
+        };
+        let end = |index: usize| {
+            let ends = self.part.ends.filter(|_| of_ratio.is_some());
+            ends.and_then(|ends| number(&row[ends[index]])).unwrap_or(point)
+        };
+        let verdict = self.verdict.map(text).unwrap_or_default();
+        Some(Estimate { name: text(self.name), point, low: end(0), high: end(1), shown, verdict })
     }
+}
 
+impl Estimate {
     /// Classes of the row: its verdict, and the direction of a change.
     fn class(&self) -> &'static str {
         match self.verdict.as_str() {
@@ -303,12 +321,21 @@ mod tests {
     }
 
     #[test]
-    fn what_vanished_is_at_the_end_with_an_arrow_and_what_has_no_ratio_is_not_drawn() {
+    fn what_is_new_or_vanished_is_at_an_end_with_an_arrow_and_what_has_no_ratio_is_not_drawn() {
         let gone = forest(&[("gone", [Some(0.0), Some(0.0), Some(0.01)], "changed"), ("new", [None; 3], "changed")]);
         let svg = gone.svg();
         assert!(svg.contains("gone: 0.00 [") && !svg.contains("new:"), "{svg}");
         assert!(svg.contains("l9.0 -6v12z") && !svg.contains("whisker"), "only an arrow to the left: {svg}");
         assert_eq!(forest(&[("new", [None; 3], "changed")]).svg(), "");
+        let mut told = forest(&[("f", [Some(1.0), None, None], ""), ("n", [None; 3], "changed"), ("v", [None; 3], "")]);
+        told.table.columns.push(Column::new("presence", Kind::Text, "", ""));
+        for (row, presence) in told.table.rows.iter_mut().zip(["both", "new", "vanished"]) {
+            row.push(presence.into());
+        }
+        let svg = told.svg();
+        assert!(svg.contains("<g class=\"more\"><title>n: new, changed</title>"), "{svg}");
+        assert!(svg.contains("<g class=\"less\"><title>v: vanished</title>") && !svg.contains("NaN"), "{svg}");
+        assert!(svg.contains("l-9.0 -6v12z") && svg.contains("l9.0 -6v12z"), "an arrow to each side: {svg}");
     }
 
     #[test]
