@@ -397,24 +397,24 @@ impl History {
         table
     }
 
-    /// One row a series: `scenario, phase, variant, machine, build, metric, unit, runs, first_at, last_at, first, last,
-    /// level, ratio, changes, last_change`. Columns of variant, machine and build are there where they differ.
+    /// One row a series: `scenario, phase, variant, machine, build, metric, unit, runs, changes, ratio, first, last, level,
+    /// last_change, first_at, last_at`. Columns of variant, machine and build are there where they differ.
     pub fn trend(&self) -> Table {
         let mut all = key_columns();
         all.extend([
             columns::count("runs", "runs", "Number of runs in the series.").essential(),
-            columns::text("first_at", "When the first run began.").detail(),
-            columns::text("last_at", "When the last run began."),
-            in_row_unit("first", "Value in the first run."),
-            in_row_unit("last", "Value in the last run.").essential(),
-            in_row_unit("level", "Mean of the runs since the last change."),
+            columns::count("changes", "changes", "Number of lasting changes.").essential(),
             columns::number(
                 "ratio",
                 "",
                 "The level now over the level at the start: 1 where nothing changed for good.",
             ),
-            columns::count("changes", "changes", "Number of lasting changes.").essential(),
+            in_row_unit("first", "Value in the first run."),
+            in_row_unit("last", "Value in the last run.").essential(),
+            in_row_unit("level", "Mean of the runs since the last change."),
             columns::text("last_change", "When the first run after the last change began."),
+            columns::text("first_at", "When the first run began.").detail(),
+            columns::text("last_at", "When the last run began."),
         ]);
         let mut table = Table::new("history", "Figures over time", all);
         for series in &self.series {
@@ -424,14 +424,14 @@ impl History {
             let mut row = key_values(&series.key);
             row.extend([
                 series.points.len().into(),
-                first.at.as_str().into(),
-                last.at.as_str().into(),
+                series.changes.len().into(),
+                (now / start).into(),
                 first.value.into(),
                 last.value.into(),
                 now.into(),
-                (now / start).into(),
-                series.changes.len().into(),
-                series.changes.last().map(|change| series.points[change.position].at.as_str()).into(),
+                series.changes.last().map(|change| second(&series.points[change.position].at)).into(),
+                second(&first.at).into(),
+                second(&last.at).into(),
             ]);
             table.push(row);
         }
@@ -447,21 +447,21 @@ impl History {
         table
     }
 
-    /// One row a lasting change, newest first: `scenario, ..., metric, unit, at, run, direction, before, after, ratio,
-    /// ratio_low, ratio_high, p, environment, revision_before, revision`.
+    /// One row a lasting change, newest first: `scenario, ..., metric, unit, direction, ratio, ratio_low, ratio_high, before,
+    /// after, p, at, environment, run, revision_before, revision`.
     pub fn changes(&self) -> Table {
         let mut all = key_columns();
         all.extend([
-            columns::text("at", "When the first run after the change began.").essential(),
-            columns::text("run", "That run."),
             columns::text("direction", "Whether it is for the better or for the worse.").essential(),
-            in_row_unit("before", "Mean of the runs from the change before (or the first run) on."),
-            in_row_unit("after", "Mean of the runs until the next change (or the last run)."),
             columns::number("ratio", "", "After over before: 0.5 is half.").essential(),
             columns::number("ratio_low", "", "Lower end of the ratio's 95 % interval.").detail(),
             columns::number("ratio_high", "", "Upper end of the ratio's 95 % interval.").detail(),
+            in_row_unit("before", "Mean of the runs from the change before (or the first run) on."),
+            in_row_unit("after", "Mean of the runs until the next change (or the last run)."),
             columns::number("p", "", "Part of the shuffled series that have a change as clear as this."),
+            columns::text("at", "When the first run after the change began.").essential(),
             columns::text("environment", "What else changed with that run: it may be the cause."),
+            columns::text("run", "That run."),
             columns::text("revision_before", "Revision of the last run before the change.").detail(),
             columns::text("revision", "Revision of the first run after the change."),
         ]);
@@ -475,16 +475,16 @@ impl History {
             let (before, point) = (&series.points[change.position - 1], &series.points[change.position]);
             let mut row = key_values(&series.key);
             row.extend([
-                point.at.as_str().into(),
-                point.run.as_str().into(),
                 direction(series.key.metric(), change).into(),
-                change.before.into(),
-                change.after.into(),
                 change.ratio.map(|ratio| ratio.value).into(),
                 change.ratio.map(|ratio| ratio.low).into(),
                 change.ratio.map(|ratio| ratio.high).into(),
+                change.before.into(),
+                change.after.into(),
                 change.p.into(),
+                second(&point.at).into(),
                 point.environment.join("; ").into(),
+                point.run.as_str().into(),
                 before.revision.as_deref().into(),
                 point.revision.as_deref().into(),
             ]);
@@ -512,7 +512,7 @@ impl History {
         let mut table = Table::new("history_environment", "Changes of the environment", all);
         for ((at, run, what), scenarios) in found.into_iter().rev() {
             let scenarios: Vec<String> = scenarios.into_iter().collect();
-            table.push(vec![at.into(), run.into(), what.into(), scenarios.join(", ").into()]);
+            table.push(vec![second(at).into(), run.into(), what.into(), scenarios.join(", ").into()]);
         }
         table.notes.extend(self.notes.iter().cloned());
         table
@@ -533,7 +533,7 @@ impl History {
         let mut table = Table::new("history_runs", "Runs", all);
         for run in &self.runs {
             table.push(vec![
-                run.at.as_str().into(),
+                second(&run.at).into(),
                 run.run.as_str().into(),
                 run.recordings.into(),
                 run.gone.into(),
@@ -622,7 +622,7 @@ fn point_columns(value: Column, level: Column) -> [Column; 8] {
 fn point_values(series: &Series) -> Vec<Vec<Value>> {
     let row = |(point, level): (&Point, f64)| {
         vec![
-            point.at.as_str().into(),
+            second(&point.at).into(),
             point.run.as_str().into(),
             point.value.into(),
             level.into(),
@@ -633,6 +633,14 @@ fn point_values(series: &Series) -> Vec<Vec<Value>> {
         ]
     };
     series.points.iter().zip(series.levels()).map(row).collect()
+}
+
+/// A time to the second, for people: milliseconds tell runs apart, and nothing else.
+fn second(at: &str) -> String {
+    match at.split_once('.') {
+        Some((second, _)) => format!("{second}Z"),
+        None => at.to_owned(),
+    }
 }
 
 fn folder(kept: Kept) -> &'static str {
