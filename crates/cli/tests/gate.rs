@@ -9,7 +9,7 @@ use std::process::Output;
 use roxmltree::Document;
 use stepscope_model::{Capture, CaptureInfo, Phase, Step, Thread, disk};
 
-use common::{stepscope, text};
+use common::{command, stepscope, text};
 
 const LAB: &str = "\
 [scenario.shapes]
@@ -192,6 +192,58 @@ fn what_was_not_judged_looks_like_nothing_else() {
     let help = stepscope(folder.path(), &["gate", "--help"]);
     assert_eq!(code(&help), Some(0));
     assert!(text(&help.stdout).contains("3 the gate could not be judged"));
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_change_what_was_judged() {
+    let folder = prepared(LAB, &slower(20));
+    for more in [&["--format", "table"], &["--markdown", "-"]] {
+        let arguments = [&["gate", "--baseline", "before", "--candidate", "after"], more.as_slice()].concat();
+        let mut child = command(folder.path(), &arguments).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), text(&output.stderr).as_str()), (Some(1), ""), "{more:?}");
+    }
+}
+
+/// A run in turns, whose captures are those of `before` and `after` moved to where a run has them.
+fn in_turns(folder: &Path, sides: [&[u64]; 2]) {
+    let run = folder.join("run");
+    let mut trials = Vec::new();
+    for (variant, step_us) in ["before", "after"].into_iter().zip(sides) {
+        write_side(&folder.join("made"), variant, step_us);
+        for repetition in 1..=step_us.len() {
+            let place = run.join(format!("shapes/{variant}/{repetition:02}/steady"));
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            let mut capture = disk::read(&folder.join(format!("made/{variant}/{}", repetition - 1))).unwrap();
+            capture.info.scenario = Some("shapes".to_owned());
+            capture.info.variant = Some(variant.to_owned());
+            disk::write(&capture, &place).unwrap();
+            trials.push(serde_json::json!({
+                "scenario": "shapes", "variant": variant, "repetition": repetition, "command": ["true"], "cwd": "/",
+                "result": {"outcome": "recorded"}, "captured": ["steady"],
+            }));
+        }
+    }
+    let info = serde_json::json!({
+        "schema": 1, "tool": "stepscope", "name": "gate", "started_at": "2026-01-01T00:00:00Z", "trials": trials,
+        "ab": {"baseline": "before", "candidate": "after", "runs": 8, "seed": 1, "order": {"shapes": "ABBAABBAABBAABBA"}},
+    });
+    fs::write(run.join("run.json"), info.to_string()).unwrap();
+    fs::write(run.join("stepscope.toml"), LAB).unwrap();
+}
+
+#[test]
+fn a_run_in_turns_knows_its_sides_and_its_limits() {
+    let judged = |sides: [&[u64]; 2]| {
+        let folder = tempfile::tempdir().unwrap();
+        in_turns(folder.path(), sides);
+        let output = stepscope(folder.path(), &["gate", "run", "--format", "json"]);
+        (code(&output), judged(&output, "step.mean")["result"].clone())
+    };
+    // In the order of names `after` would come first, and a regression look like an improvement.
+    assert_eq!(judged([&BEFORE, &slower(20)]), (Some(1), "regression".into()));
+    assert_eq!(judged([&slower(20), &BEFORE]), (Some(0), "pass".into()));
 }
 
 #[test]

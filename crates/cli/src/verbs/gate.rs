@@ -115,8 +115,7 @@ impl Gate {
         let judged = self.judged(&compared, &lab)?;
         let code = judged.iter().map(Judged::exit_code).max_by_key(|code| severity(*code)).unwrap_or(NOT_JUDGED);
         let table = table_of(&judged, &compared);
-        self.write(&table, &judged)?;
-        match self.show(table) {
+        match self.write(&table, &judged).and_then(|()| self.show(table)) {
             // The reader has seen enough; what was judged stays judged.
             Ok(()) | Err(Failure::ReaderGone) => Ok(code),
             Err(failure) => Err(failure),
