@@ -33,6 +33,14 @@ export function written(example: "folded_to_svg" | "folded_to_report", name: str
   return pathToFileURL(out).href;
 }
 
+/** Writes the page of an example program that invents its own input; returns its address. */
+export function invented(example: "comparison_page", name: string): string {
+  const out = join(folder, name);
+  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", example, "--", out];
+  execFileSync("cargo", run, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "ignore", "ignore"] });
+  return pathToFileURL(out).href;
+}
+
 /** Writes a page as it is; returns its address. */
 export function saved(name: string, text: string): string {
   const out = join(folder, name);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { browserTest, saved, written } from "./browser.ts";
+import { browserTest, invented, saved, written } from "./browser.ts";
 
 /** Twenty functions, f01 with the least and f20 with the most self weight; two are owned. */
 const STACKS = Array.from({ length: 20 }, (_, index) => {
@@ -186,3 +186,55 @@ browserTest("every control has a name and headings go down level by level", asyn
   levels.forEach((level, index) => assert.ok(level <= (levels[index - 1] ?? 0) + 1, levels.join(" ")));
   assert.equal(levels.filter((level) => level === 1).length, 1);
 });
+
+let comparison: string | undefined;
+const compared = () => (comparison ??= invented("comparison_page", "comparison.html"));
+
+const RUNS = 'div.table:has(table[aria-label="Whole run"])';
+
+browserTest("an interval stands beside its estimate, also in rows that the script draws", async (page) => {
+  await page.goto(compared());
+  const body = () => page.locator(`${RUNS} tbody`).evaluate((body) => body.innerHTML.replace(/\s*\n\s*/g, ""));
+  const before = await body();
+  const ratio = page.locator(`${RUNS} th[data-name="ratio"]`);
+  assert.equal(await ratio.evaluate((head) => (head as HTMLTableCellElement).colSpan), 2);
+  await ratio.locator("button").click();
+  const first = page.locator(`${RUNS} tbody tr`).first();
+  assert.deepEqual((await first.locator("td").allTextContents()).slice(0, 7), ["rtf", "", "0.90 ", "1.80 ", "2.00", "[1.90, 2.10]", "changed"]);
+  for (let press = 0; press < 2; press++) await ratio.locator("button").click();
+  assert.equal(await body(), before, "in the table's own order the rows are those that the page came with");
+});
+
+browserTest("verdicts differ in more than colour, and the filter finds their words", async (page) => {
+  await page.goto(compared());
+  const look = (word: string) =>
+    page.locator(`${RUNS} td`, { hasText: new RegExp(`^${word}$`) }).first().evaluate((cell) => {
+      const { fontWeight, fontStyle } = getComputedStyle(cell);
+      return `${fontWeight} ${fontStyle}`;
+    });
+  const looks = [await look("changed"), await look("equivalent"), await look("cannot tell")];
+  assert.equal(new Set(looks).size, 3, looks.join());
+  await page.fill(`${RUNS} input`, "^equivalent$");
+  assert.equal(await page.locator(`${RUNS} tbody tr`).count(), 1);
+  assert.match((await page.locator(`${RUNS} tbody`).textContent())!, /^rss\.peak/);
+});
+
+browserTest("a picture of ratios tells each row in words", async (page) => {
+  await page.goto(compared());
+  const rows = await page.locator("svg.forest g > title").allTextContents();
+  assert.deepEqual(rows.slice(0, 3), [
+    "step.p99: 0.50 [0.48, 0.52], changed",
+    "rtf: 2.00 [1.90, 2.10], changed",
+    "rss.peak: 1.00 [1.00, 1.01], equivalent",
+  ]);
+});
+
+browserTest(
+  "a comparison does not make the page scroll sideways on a phone",
+  async (page) => {
+    await page.goto(compared());
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wider <= 0, String(wider));
+  },
+  { width: 390, height: 800 },
+);
