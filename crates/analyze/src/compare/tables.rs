@@ -58,8 +58,8 @@ fn of_metrics(comparison: &Comparison) -> Table {
 fn judged_columns() -> [Column; 7] {
     [
         columns::number("ratio", "", "After over before: 0.5 is half.").essential(),
-        columns::number("ratio_low", "", "Lower end of the ratio's 95 % interval.").detail(),
-        columns::number("ratio_high", "", "Upper end of the ratio's 95 % interval.").detail(),
+        columns::number("ratio_low", "", "Lower end of the ratio's 95 % interval."),
+        columns::number("ratio_high", "", "Upper end of the ratio's 95 % interval."),
         columns::number("p", "", "Probability of such a difference, or a larger one, if nothing had changed.").detail(),
         columns::number("q", "", "The same, corrected for the number of rows (Benjamini and Hochberg).").detail(),
         columns::text("verdict", "changed, equivalent (the interval lies within the tolerance), or cannot tell.")
