@@ -503,10 +503,25 @@ export class FlameGraph {
       reset.addEventListener("click", () => this.zoomTo(0));
       this.trail.prepend(reset);
     } else {
-      const hint = this.tree.inverted ? "Callers grow from what they call. Click a frame to zoom in." : "Click a frame to zoom in.";
-      this.trail.append(html("span", { class: "fg-hint" }, hint));
+      this.trail.append(html("span", { class: "fg-hint" }, `${this.hint()}Click a frame to zoom in.`));
     }
     this.trail.scrollLeft = this.trail.scrollWidth;
+  }
+
+  /** What a reader must know to read the picture. */
+  private hint(): string {
+    const { sides, widths, widthsName, inverted } = this.tree;
+    const growth = inverted ? "Callers grow from what they call. " : "";
+    if (!sides) return growth;
+    const [now, base] = sides;
+    switch (widths) {
+      case 0:
+        return `${growth}Widths are those of ${now.name}: what only ${base.name} has is seen at other widths (w). `;
+      case 1:
+        return `${growth}Widths are those of ${base.name}. `;
+      default:
+        return `${growth}Each frame is as wide as the ${widthsName}. `;
+    }
   }
 
   private showMatched(): void {

@@ -214,7 +214,9 @@ browserTest("in a difference, what weighs more is orange, what weighs the same i
 browserTest("the widths can be those of the other tree, where what vanished is seen", async (page) => {
   await page.goto(compared());
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
+  assert.match((await page.textContent(".fg-hint"))!, /^Widths are those of slow: what only typical has is seen at other widths \(w\)\./);
   await page.locator("button", { hasText: "Widths: slow" }).click();
+  assert.match((await page.textContent(".fg-hint"))!, /^Widths are those of typical\./);
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * (50 / 96));
   assert.equal(await classOf(page, "gz::Idle"), "less3 gone");
   assert.equal(await classOf(page, "malloc"), null);
