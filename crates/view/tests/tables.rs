@@ -196,3 +196,62 @@ fn json_of_both_layouts_holds_the_same_exact_values() {
     assert_eq!(compact.lines().count(), 1);
     assert!(compact.contains(r#""self":12345678901,"#));
 }
+
+/// What a comparison gives: numbers in the unit of their row, estimates with intervals, verdicts.
+fn comparison() -> Table {
+    let text = |name: &str| Column::new(name, Kind::Text, "", "");
+    let in_row_unit = |name: &str| Column::new(name, Kind::InRowUnit, "", "");
+    let columns = vec![
+        text("metric").essential(),
+        text("unit").detail(),
+        in_row_unit("before").essential(),
+        in_row_unit("difference"),
+        in_row_unit("difference_low").detail(),
+        in_row_unit("difference_high").detail(),
+        Column::new("ratio", Kind::Number, "", "").essential(),
+        Column::new("ratio_low", Kind::Number, "", ""),
+        Column::new("ratio_high", Kind::Number, "", ""),
+        text("verdict").essential(),
+    ];
+    let mut table = Table::new("compare_runs", "Whole run: after against before", columns);
+    let rows = [
+        ("step.p99", "ns/step", 4.2e6, [-2.05e6, -2.3e6, -1.84e6], [0.512, 0.4801, 0.5534], "changed"),
+        ("rtf", "", 0.71, [0.7, 0.39, 1.22], [2.0, 1.54, 2.91], "changed"),
+        ("rss.peak", "bytes", 31e6, [98_304.0, -20_480.0, 204_800.0], [1.0032, 0.9993, 1.0066], "equivalent"),
+        ("faults.major", "faults/step", 0.0, [0.0, 0.0, 0.0], [f64::NAN; 3], "cannot tell"),
+    ];
+    for (metric, unit, before, difference, ratio, verdict) in rows {
+        let numbers = [before].into_iter().chain(difference).chain(ratio).map(Value::from);
+        let names = [metric, unit].map(Value::from).into_iter();
+        table.push(names.chain(numbers).chain([verdict.into()]).collect());
+    }
+    table
+}
+
+#[test]
+fn for_people_an_estimate_and_its_interval_are_one_and_numbers_have_the_unit_of_their_row() {
+    assert_golden("comparison.plain.txt", &rendered(&comparison(), Format::Table, Style::PLAIN));
+    let narrow = Style { width: Some(60), colour: Colour::Always };
+    assert_golden("comparison.60-columns-colour.txt", &rendered(&comparison(), Format::Table, narrow));
+    assert_golden("comparison.md", &rendered(&comparison(), Format::Markdown, Style::PLAIN));
+}
+
+#[test]
+fn for_programs_every_column_is_there_with_exact_values() {
+    assert_golden("comparison.tsv", &rendered(&comparison(), Format::Tsv, Style::PLAIN));
+    let json: serde_json::Value = serde_json::from_str(&rendered(&comparison(), Format::Json, Style::PLAIN)).unwrap();
+    assert_eq!(json["rows"][0]["ratio_high"], 0.5534);
+    assert_eq!(json["columns"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn no_row_of_a_comparison_is_wider_than_the_terminal_and_no_interval_stands_without_its_estimate() {
+    use unicode_width::UnicodeWidthStr;
+    for width in 45..120 {
+        let text = rendered(&comparison(), Format::Table, Style { width: Some(width), colour: Colour::Never });
+        assert!(text.lines().all(|line| line.width() <= width), "{width} columns:\n{text}");
+        let head = text.lines().nth(1).unwrap();
+        let estimates = head.matches("difference").count() + head.matches("ratio").count();
+        assert!(head.matches("[low, high]").count() <= estimates, "{head}");
+    }
+}
