@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use stepscope_lab::lab_file::{
-    AbSettings, Allowed, CannotTell, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs, Ready, RecordSettings,
-    Selection, SelectionError, Source, StepSource, StopSettings, Unit,
+    AbSettings, Allowed, CannotTell, CompareSettings, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs,
+    Ready, RecordSettings, Selection, SelectionError, Source, StepSource, StopSettings, Unit,
 };
 use stepscope_lab::moved::Moved;
 use stepscope_model::{Dimension, Phase};
@@ -323,13 +323,22 @@ fn examples() -> Vec<&'static str> {
 
 #[test]
 fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the_defaults() {
-    let [shortest, complete] = examples()[..] else { panic!("{:?}", examples()) };
+    let [shortest, complete, comparing] = examples()[..] else { panic!("{:?}", examples()) };
     assert_eq!(labels(&parse(shortest), &[], &[]), ["shapes"]);
     let complete = parse(complete);
     assert_eq!(complete.scenarios[0].record, RecordSettings::default());
     assert_eq!(complete.scenarios[0].stop, StopSettings::default());
     let trials = ["shapes_static/before", "shapes_static/after", "cameras/before", "cameras/after", "cameras/debug"];
     assert_eq!(labels(&complete, &[], &[]), trials);
+    let comparing = parse(comparing);
+    assert_eq!(comparing.pairs(None, None, &[]).unwrap().pairs.len(), 2);
+    let told = AbSettings { baseline: Some("before".into()), candidate: Some("after".into()), ..AbSettings::default() };
+    assert_eq!(
+        (comparing.ab, comparing.compare.tolerance_percent),
+        (told, CompareSettings::default().tolerance_percent)
+    );
+    assert_eq!((comparing.scenarios[0].gate.limits.len(), comparing.scenarios[1].gate.limits.len()), (4, 4));
+    assert_eq!(comparing.gate.cannot_tell, CannotTell::default());
 }
 
 #[test]
@@ -339,8 +348,22 @@ fn every_key_and_dimension_is_documented() {
         ["namespaces", "modules", "sources", "timeout_s", "warmup_s", "duration_s", "log_regex", "port", "file"];
     let rest =
         ["steps", "after_s", "scope", "function", "module", "interrupt_s", "terminate_s", "drivers", "scenarios"];
+    let comparing = [
+        "program",
+        "folders",
+        "revision",
+        "build",
+        "baseline",
+        "candidate",
+        "runs",
+        "warm",
+        "tolerance",
+        "cannot_tell",
+        "thread",
+    ];
     let dimensions = Dimension::ALL.map(Dimension::name);
-    for key in keys.chain(inner).chain(rest).chain(dimensions) {
+    let metrics = stepscope_analyze::metrics::NAMES;
+    for key in keys.chain(inner).chain(rest).chain(comparing).chain(metrics).chain(dimensions) {
         let there = ["`KEY", "`loading.KEY", "`steady.KEY", "{ KEY = "]
             .iter()
             .any(|form| PAGE.contains(&form.replace("KEY", key)));

@@ -100,9 +100,9 @@ impl Ab {
         let mut compare = CompareArguments::of_phase(self.phase);
         compare.tolerate_unless_told(lab.compare.tolerance_percent);
         super::compare::of_run(run.folder(), &compare, &self.table)?;
-        eprintln!("\nnext: stepscope flamegraph --diff {folder}");
+        eprintln!("\nnext: open {folder}/{} in a browser", super::compare::PAGE_FILE);
+        eprintln!("      stepscope flamegraph --diff {folder} -o difference.svg");
         eprintln!("      stepscope gate {folder}");
-        eprintln!("      stepscope compare {folder} --format json");
         Ok(exit_code(&run, interrupted.load(Ordering::Relaxed)))
     }
 

@@ -57,6 +57,9 @@ impl Compare {
             write_page(path, &made)?;
         }
         self.table.print_at_most(ROWS_FOR_PEOPLE, made.tables)?;
+        if let Some(path) = self.output.filter(|path| path != Path::new("-")) {
+            eprintln!("\nnext: open {} in a browser", path.display());
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -163,9 +166,5 @@ fn page(Made { compared, tables, graphs, options }: &Made) -> Page {
 
 fn write_page(path: &Path, made: &Made) -> Result<(), Failure> {
     let report = progress::of_step("drawing", || report::comparison(&page(made)));
-    Target::of(Some(path)).write(|out| write_html(&report, out).map_err(Failure::writing("the page")))?;
-    if path != Path::new("-") {
-        eprintln!("next: open {} in a browser", path.display());
-    }
-    Ok(())
+    Target::of(Some(path)).write(|out| write_html(&report, out).map_err(Failure::writing("the page")))
 }
