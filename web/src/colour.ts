@@ -27,12 +27,12 @@ const CHANGES = [
 
 /** As in palette.rs. */
 const JUDGED = [
-  ["more3", "more, by 5 % of the whole"],
-  ["more2", "by 1 %"],
-  ["more1", "by less"],
-  ["less1", "less, by under 1 % of the whole"],
-  ["less2", "by 1 %"],
-  ["less3", "by 5 %"],
+  ["more3", "+5 % of the whole"],
+  ["more2", "+1 %"],
+  ["more1", "+<1 %"],
+  ["less1", "−<1 %"],
+  ["less2", "−1 %"],
+  ["less3", "−5 %"],
   ["even", "equivalent"],
   ["unsure", "cannot tell"],
 ] as const;

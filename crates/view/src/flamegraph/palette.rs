@@ -82,12 +82,12 @@ pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<V
 
 /// The legend of differences with verdicts: classes and what they stand for.
 pub(crate) const JUDGED: [(&str, &str); 8] = [
-    ("more3", "more, by 5 % of the whole"),
-    ("more2", "by 1 %"),
-    ("more1", "by less"),
-    ("less1", "less, by under 1 % of the whole"),
-    ("less2", "by 1 %"),
-    ("less3", "by 5 %"),
+    ("more3", "+5 % of the whole"),
+    ("more2", "+1 %"),
+    ("more1", "+<1 %"),
+    ("less1", "−<1 %"),
+    ("less2", "−1 %"),
+    ("less3", "−5 %"),
     (EVEN, "equivalent"),
     (UNSURE, "cannot tell"),
 ];

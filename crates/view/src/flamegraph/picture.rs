@@ -384,7 +384,7 @@ mod tests {
             ),
             "{drawn}"
         );
-        for entry in ["less, by under 1 % of the whole (0)", "by 5 % (1)", "equivalent (1)", "cannot tell (1)"] {
+        for entry in ["−&lt;1 % (0)", "−5 % (1)", "equivalent (1)", "cannot tell (1)"] {
             assert!(drawn.contains(&format!(">{entry}</text>")), "{entry}");
         }
     }
