@@ -44,6 +44,16 @@ pub enum Better {
     Lower,
 }
 
+impl Better {
+    /// The word used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+    }
+}
+
 /// Every metric, in the order of tables.
 pub const NAMES: [&str; 16] = [
     "rtf",

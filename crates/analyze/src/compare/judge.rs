@@ -97,9 +97,22 @@ pub struct Judged {
     /// Numbers of samples before and after, where they are known.
     pub counts: Option<(u64, u64)>,
     tested: bool,
+    /// How well it is known, until it is decided on.
+    change: Option<Change>,
 }
 
 impl Judged {
+    /// What would have been seen, and how many more runs would tell.
+    fn look_ahead(&mut self, change: &Change, options: &Options) {
+        let goal = goal(options);
+        let detectable = |error| (goal.detectable_ratio(error, change.degrees_of_freedom) - 1.0) * 100.0;
+        self.detectable_percent = change.log_ratio_standard_error.map(detectable);
+        if self.verdict == Verdict::CannotTell {
+            let have = change.spread_before.runs.min(change.spread_after.runs);
+            self.more_runs = goal.runs_that_tell(change).map(|runs| runs.saturating_sub(have).max(1) as u64);
+        }
+    }
+
     /// Whether it changed.
     pub fn is_changed(&self) -> bool {
         self.verdict == Verdict::Changed
@@ -198,22 +211,15 @@ impl Judge {
                 .map(|change| with_normal_intervals(change, confidence)),
         };
         let Some(change) = change else { return untested(before, after, counted) };
-        let goal = self.goal();
-        let have = before.len().min(after.len());
-        let degrees = change.degrees_of_freedom;
-        let detectable = change.log_ratio_standard_error.map(|error| goal.detectable_ratio(error, degrees));
         Judged {
-            p: self.p_of(before, after, &change),
+            p: if enough { self.p_of(before, after, &change) } else { Some(change.p) },
             before: change.before,
             after: change.after,
             difference: change.difference,
             ratio: change.ratio,
-            q: None,
-            verdict: Verdict::CannotTell,
-            more_runs: goal.runs_that_tell(&change).map(|runs| runs.saturating_sub(have).max(1) as u64),
-            detectable_percent: detectable.map(|ratio| (ratio - 1.0) * 100.0),
-            counts: counted.map(|counted| (counted.before, counted.after)),
             tested: enough,
+            change: Some(change),
+            ..untested(before, after, counted)
         }
     }
 
@@ -243,7 +249,7 @@ impl Judge {
         });
         judged.p = Some(change.p);
         judged.tested = self.is_enough(counted);
-        let goal = self.goal();
+        let goal = goal(&self.options);
         if let Some(ratio) = judged.ratio.filter(|_| counted.before.min(counted.after) > 0) {
             let times = goal.times_as_many(counted.before, counted.after, ratio.value);
             judged.more_runs = times.map(|times| ((times - 1.0).ceil() as u64).max(1));
@@ -262,10 +268,10 @@ impl Judge {
     fn is_enough(&self, counted: Counted) -> bool {
         counted.before.saturating_add(counted.after) >= self.options.least_count
     }
+}
 
-    fn goal(&self) -> Goal {
-        Goal { alpha: self.options.alpha, tolerance: self.options.tolerance, ..Goal::default() }
-    }
+fn goal(options: &Options) -> Goal {
+    Goal { alpha: options.alpha, tolerance: options.tolerance, ..Goal::default() }
 }
 
 /// The change with intervals of Student's t in place of resampled ones.
@@ -298,6 +304,7 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
         detectable_percent: None,
         counts: counted.map(|counted| (counted.before, counted.after)),
         tested: false,
+        change: None,
     }
 }
 
@@ -310,6 +317,9 @@ pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Judged>, options: &O
     for (index, row) in rows.iter_mut().enumerate() {
         row.q = q.get(&index).copied();
         row.verdict = verdict(row, options);
+        if let Some(change) = row.change.take().filter(|_| row.tested) {
+            row.look_ahead(&change, options);
+        }
         if row.verdict != Verdict::CannotTell {
             row.more_runs = None;
         }

@@ -35,6 +35,8 @@ pub mod scenarios;
 mod tables;
 pub mod tree;
 
+use std::thread;
+
 use stepscope_stats::hierarchical;
 
 use crate::basis::Basis;
@@ -118,11 +120,18 @@ impl Comparison {
         let all = || before.runs.iter().chain(&after.runs);
         assert!(all().all(|run| run.basis == basis), "only what is divided by the same can be compared");
         let judge = judge::Judge::new(before, after, options);
-        let mut families = Family::ALL.map(|family| rows::of_family(before, after, family, &judge, options));
-        for rows in &mut families {
+        let family = |family| {
+            let mut rows = rows::of_family(before, after, family, &judge, options);
             judge::decide(rows.iter_mut().map(|row| &mut row.judged), options);
             rows.sort_by(Row::compare);
-        }
+            rows
+        };
+        // Thousands of rows are resampled thousands of times.
+        let families = thread::scope(|scope| {
+            let family = &family;
+            let begun = Family::ALL.map(|one| scope.spawn(move || family(one)));
+            begun.map(|rows| rows.join().expect("judging does not panic"))
+        });
         let mut metrics = rows::of_metrics(before, after, &judge, options);
         judge::decide(metrics.iter_mut().map(|row| &mut row.judged), options);
         let noise = judge.noise().clone();

@@ -26,6 +26,7 @@ fn of_metrics(comparison: &Comparison) -> Table {
     let mut columns = vec![
         columns::text("metric", "The figure of the whole run.").essential(),
         columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(),
+        columns::text("better", "Which way it should go: `lower`, or `higher`.").detail(),
         in_row_unit("before", "Mean of the runs before.").essential(),
         in_row_unit("after", "Mean of the runs after.").essential(),
         in_row_unit("difference", "After less before."),
@@ -44,7 +45,7 @@ fn of_metrics(comparison: &Comparison) -> Table {
     ]);
     let mut table = Table::new("compare_runs", title(comparison, "Whole run"), columns);
     for MetricRow { name, unit, runs, judged } in &comparison.metrics {
-        let mut row: Vec<Value> = vec![(*name).into(), unit.as_str().into()];
+        let mut row: Vec<Value> = vec![(*name).into(), unit.as_str().into(), metrics::better(name).name().into()];
         row.extend(amounts(judged));
         row.extend(judged_values(judged));
         row.extend([judged.detectable_percent.into(), runs.0.into(), runs.1.into()]);
@@ -175,11 +176,13 @@ fn family_notes(comparison: &Comparison, family: Family) -> Vec<String> {
     let changed = rows.iter().filter(|row| row.judged.is_changed()).count();
     let mut notes = Vec::new();
     if tested > 0 {
-        notes.push(format!(
-            "{changed} of {} changed; the others of {} have too few samples to be tested.",
-            prose::things(tested, "tested row", "tested rows"),
-            rows.len()
-        ));
+        let few = rows.len() - tested;
+        let untested = if few > 0 {
+            format!("; {} too few samples to be tested", prose::things(few, "other has", "others have"))
+        } else {
+            String::new()
+        };
+        notes.push(format!("{changed} of {} changed{untested}.", prose::things(tested, "tested row", "tested rows")));
     }
     if family == Family::Waits && comparison.noise == Noise::Sampling {
         notes.push(

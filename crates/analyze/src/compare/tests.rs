@@ -162,7 +162,7 @@ fn rows_with_few_samples_are_not_tested_and_say_so() {
     assert!(f.p.unwrap() < 0.001, "it would be a change");
     assert_eq!((f.q, f.verdict), (None, Verdict::CannotTell));
     let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
-    assert_eq!(table.notes[0], "0 of 1 tested row changed; the others of 2 have too few samples to be tested.");
+    assert_eq!(table.notes[0], "0 of 1 tested row changed; 1 other has too few samples to be tested.");
 }
 
 #[test]
