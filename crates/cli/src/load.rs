@@ -48,8 +48,8 @@ pub fn ownership_beside(capture: &Path) -> Option<Ownership> {
 /// at `RUN/SCENARIO/VARIANT/NUMBER/PHASE`.
 pub fn lab_beside(capture: &Path) -> Option<LabFile> {
     let capture = capture.canonicalize().ok()?;
-    let above = capture.ancestors().skip(3).take(2).map(|folder| folder.join(FILE_NAME));
-    above.into_iter().find(|path| path.is_file()).and_then(|path| LabFile::read(&path).ok())
+    let run = capture.ancestors().skip(3).take(2).find(|folder| folder.join(FILE_NAME).is_file())?;
+    Run::open(run).ok()?.lab()?.ok()
 }
 
 /// Reads a file of another tool, or standard input (`-`).
@@ -111,8 +111,7 @@ pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
             eprintln!("note: {} is unfinished; `stepscope recover` brings it back", folder.display());
         }
         if loaded.run.is_none() {
-            let lab = run.folder().join(FILE_NAME);
-            loaded.ownership = lab.exists().then(|| LabFile::read(&lab)).transpose()?.map(|lab| lab.owned);
+            loaded.ownership = run.lab().transpose()?.map(|lab| lab.owned);
             loaded.run = Some(run);
         }
     }

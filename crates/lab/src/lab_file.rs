@@ -292,19 +292,15 @@ impl LabFile {
     /// # Errors
     /// If it cannot be read, or with everything that is wrong in it: each with line, column and what is expected.
     pub fn read(path: &Path) -> Result<Self, LabFileError> {
-        let unreadable = |source| LabFileError::Unreadable { path: path.to_owned(), source };
-        let file = File::open(path).map_err(unreadable)?;
-        let mut bytes = Vec::new();
-        file.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > LARGEST_BYTES {
-            let bytes = std::fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
-            return Err(LabFileError::TooLarge { path: path.to_owned(), bytes, limit: LARGEST_BYTES });
-        }
-        let text = String::from_utf8(bytes).map_err(|error| LabFileError::NotText {
-            path: path.to_owned(),
-            offset: error.utf8_error().valid_up_to(),
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &text_of(path)?)
+    }
+
+    /// Reads a copy of a lab file, whose relative paths start from where the `original` was.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_copy(copy: &Path, original: &Path) -> Result<Self, LabFileError> {
+        Self::parse(original, &text_of(copy)?)
     }
 
     /// Checks the text of a lab file that lies at `path`, which relative paths in it start from.
@@ -319,4 +315,17 @@ impl LabFile {
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
+}
+
+fn text_of(path: &Path) -> Result<String, LabFileError> {
+    let unreadable = |source| LabFileError::Unreadable { path: path.to_owned(), source };
+    let file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        let bytes = std::fs::metadata(path).map_or(bytes.len() as u64, |metadata| metadata.len());
+        return Err(LabFileError::TooLarge { path: path.to_owned(), bytes, limit: LARGEST_BYTES });
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| LabFileError::NotText { path: path.to_owned(), offset: error.utf8_error().valid_up_to() })
 }

@@ -45,7 +45,7 @@ use crate::checkout::{Checkouts, WorkingTree};
 use crate::conditions::{Before, During};
 use crate::event::Event;
 use crate::execution::{Bench, execute};
-use crate::lab_file::{BASE, FILE_NAME, LabFile, Trial};
+use crate::lab_file::{BASE, FILE_NAME, LabFile, LabFileError, Trial};
 use crate::outcome::Outcome;
 
 /// Name of the file that describes a run.
@@ -81,6 +81,9 @@ pub struct RunInfo {
     pub tool: String,
     /// Name of the project, from the lab file.
     pub name: String,
+    /// Where the lab file was; its copy lies beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab: Option<PathBuf>,
     /// What was compared, where variants were run in turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbInfo>,
@@ -305,6 +308,8 @@ impl Run {
             schema: SCHEMA,
             tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: lab.name.clone(),
+            // A path that is no text cannot be written, and its copy is read as if it were the file.
+            lab: lab.path.to_str().is_some().then(|| lab.path.clone()),
             ab: None,
             working_tree: WorkingTree::of(lab.folder()),
             started_at,
@@ -350,6 +355,16 @@ impl Run {
     /// What `run.json` says; `None` for a folder of captures without one.
     pub fn info(&self) -> Option<&RunInfo> {
         self.info.as_ref()
+    }
+
+    /// The lab file as it was, with paths that start from where it was. `None` where there is no copy of it.
+    ///
+    /// # Errors
+    /// If this version cannot read it.
+    pub fn lab(&self) -> Option<Result<LabFile, LabFileError>> {
+        let copy = self.folder.join(FILE_NAME);
+        let original = self.info.as_ref().and_then(|info| info.lab.clone()).unwrap_or_else(|| copy.clone());
+        copy.is_file().then(|| LabFile::read_copy(&copy, &original))
     }
 
     /// Folders of the captures that are there, in the order of the trials and then by path.

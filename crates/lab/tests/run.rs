@@ -98,6 +98,19 @@ fn a_run_that_is_opened_again_is_the_one_that_was_written() {
 }
 
 #[test]
+fn the_lab_file_of_a_run_means_the_paths_that_it_meant_where_it_was() {
+    let bed = Bed::new();
+    let text = "project.owned.sources = ['src/**']\nscenario.a = { command = ['./sim'] }";
+    let lab = bed.lab(text);
+    let run = Run::create(&runs(&bed), &lab, &[]).unwrap();
+    let again = Run::open(run.folder()).unwrap().lab().unwrap().unwrap();
+    assert_eq!((&again.owned, &again.path), (&lab.owned, &lab.path));
+    assert!(again.owned.sources.contains(&format!("{}/src/**", bed.folder.path().display())));
+    fs::remove_file(run.folder().join("stepscope.toml")).unwrap();
+    assert!(run.lab().is_none());
+}
+
+#[test]
 fn an_interrupt_keeps_the_captures_so_far_and_runs_nothing_more() {
     let bed = Bed::new();
     let text = r#"
