@@ -185,12 +185,8 @@ fn not_measured(limit: &Limit, metric: String, reason: String) -> Judgement {
 }
 
 fn of_row(limit: &Limit, metric: String, unit: &str, better: Better, judged: &Judged, runs: usize) -> Judgement {
-    let numbers = Numbers {
-        before: judged.before,
-        after: judged.after,
-        difference: judged.difference,
-        ratio: judged.ratio.filter(is_known),
-    };
+    let numbers =
+        Numbers { before: judged.before, after: judged.after, difference: judged.difference, ratio: judged.ratio };
     let range = Range::of(&numbers, limit.allowed, better);
     let outcome = range.outcome();
     let unknown = !is_known(&judged.difference);

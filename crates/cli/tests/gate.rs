@@ -158,6 +158,45 @@ fn what_was_not_measured_cannot_be_told() {
 }
 
 #[test]
+fn of_one_run_a_side_figures_of_the_whole_run_cannot_be_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stepscope.toml"), LAB).unwrap();
+    write_side(&folder.path().join("before"), "shapes", &[1000]);
+    write_side(&folder.path().join("after"), "shapes", &[2000]);
+    let output = gate(folder.path(), &["--format", "json"]);
+    assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
+    let row = judged(&output, "step.mean");
+    assert_eq!(
+        (&row["ratio"], &row["reason"]),
+        (&serde_json::Value::Null, &"how much runs differ is not known".into())
+    );
+    assert_eq!((&row["before"], &row["after"]), (&1e6.into(), &2e6.into()));
+}
+
+#[test]
+fn what_was_compared_all_the_same_is_said_in_every_output() {
+    let folder = prepared(LAB, &slower(0));
+    for run in 0..8 {
+        let path = folder.path().join(format!("after/shapes/{run}"));
+        let mut capture = disk::read(&path).unwrap();
+        capture.info.phase = Some(Phase::Loading);
+        disk::write(&capture, &path).unwrap();
+    }
+    let refused = gate(folder.path(), &[]);
+    assert_eq!(code(&refused), Some(3), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("--across-scenarios"), "{}", text(&refused.stderr));
+    let allowed = gate(
+        folder.path(),
+        &["--across-scenarios", "--format", "json", "--markdown", "gate.md", "--junit", "gate.xml"],
+    );
+    assert_eq!(code(&allowed), Some(0), "{}", text(&allowed.stderr));
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    for output in [text(&allowed.stdout), read("gate.md"), read("gate.xml")] {
+        assert!(output.contains("Compared all the same"), "{output}");
+    }
+}
+
+#[test]
 fn a_scenario_that_one_side_lacks_does_not_pass() {
     let folder = prepared(LAB, &slower(0));
     write_side(&folder.path().join("before"), "marina", &BEFORE);

@@ -15,6 +15,8 @@ pub struct Suite {
     pub name: String,
     /// The checks, in order.
     pub cases: Vec<Case>,
+    /// What a reader must know of all of them; may be empty.
+    pub notes: Vec<String>,
 }
 
 /// A check, and what came of it.
@@ -54,6 +56,10 @@ pub fn write(name: &str, suites: &[Suite], out: &mut dyn Write) -> io::Result<()
         writeln!(out, "  <testsuite name=\"{}\"{}>", markup(&suite.name), counts.attributes())?;
         for case in &suite.cases {
             write_case(&suite.name, case, out)?;
+        }
+        if !suite.notes.is_empty() {
+            let notes: Vec<_> = suite.notes.iter().map(|note| markup(note)).collect();
+            writeln!(out, "    <system-out>{}</system-out>", notes.join("\n"))?;
         }
         writeln!(out, "  </testsuite>")?;
     }
@@ -118,7 +124,12 @@ mod tests {
             Case { output: "a & b\u{1}".into(), ..case("rss", CaseResult::Error("unknown".into())) },
         ];
         let mut out = Vec::new();
-        write("gate", &[Suite { name: "shapes/steady".into(), cases }], &mut out).unwrap();
+        write(
+            "gate",
+            &[Suite { name: "shapes/steady".into(), cases, notes: vec!["<few>".into(), "runs".into()] }],
+            &mut out,
+        )
+        .unwrap();
         let expected = "\
 <?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <testsuites name=\"gate\" tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\">
@@ -135,6 +146,8 @@ mod tests {
       <error message=\"unknown\"/>
       <system-out>a &amp; b\\u{1}</system-out>
     </testcase>
+    <system-out>&lt;few&gt;
+runs</system-out>
   </testsuite>
 </testsuites>
 ";

@@ -176,7 +176,7 @@ impl Gate {
             Target::of(Some(path)).write(|out| render(out).map_err(Failure::writing("the summary")))?;
         }
         if let Some(path) = &self.junit {
-            let suites = suites(judged);
+            let suites = suites(judged, &table.notes);
             Target::of(Some(path)).write(|out| {
                 junit::write("stepscope gate", &suites, out).map_err(Failure::writing("the test report"))
             })?;
@@ -351,12 +351,12 @@ fn summarized(table: &Table) -> Table {
 }
 
 /// A suite a scenario, a case a limit.
-fn suites(judged: &[Judged]) -> Vec<Suite> {
+fn suites(judged: &[Judged], notes: &[String]) -> Vec<Suite> {
     let suite = |one: &Judged| {
         let table = gate::table(&[(one.scenario.clone(), one.judgements.clone())]);
         let cases = one.judgements.iter().enumerate().map(|(row, judgement)| case(judgement, row, &table, one));
         let name = if one.scenario.is_empty() { "gate".to_owned() } else { one.scenario.clone() };
-        Suite { name, cases: cases.collect() }
+        Suite { name, cases: cases.collect(), notes: notes.to_vec() }
     };
     judged.iter().map(suite).collect()
 }
