@@ -11,7 +11,7 @@
 use std::time::Instant;
 
 use statrs::distribution::{ContinuousCDF, Normal};
-use stepscope_stats::{ChangeSearch, HierarchicalBootstrap, Permutations, Run, SplitMix64};
+use stepscope_stats::{ChangeSearch, Estimate, HierarchicalBootstrap, Permutations, Run, SplitMix64};
 
 /// Noise within a run.
 #[derive(Clone, Copy)]
@@ -101,7 +101,19 @@ struct Tally {
     decided: usize,
 }
 
-fn tally(runs: [usize; 2], between: f64, noise: Noise, factor: f64, comparisons: usize) -> Tally {
+/// What is simulated.
+#[derive(Clone, Copy)]
+struct Design {
+    runs: [usize; 2],
+    /// Coefficient of variation of runs, lognormal.
+    between: f64,
+    noise: Noise,
+    /// Part of the runs that something slowed down by 20 %.
+    outliers: f64,
+}
+
+fn tally(design: Design, factor: f64, comparisons: usize) -> Tally {
+    let Design { runs, between, noise, outliers } = design;
     let mut random = Draw(SplitMix64::new(17));
     let shape = runs.map(|runs| vec![noise.blocks(); runs]);
     let splits = Permutations::new(runs[0], runs[1], 5);
@@ -116,7 +128,8 @@ fn tally(runs: [usize; 2], between: f64, noise: Noise, factor: f64, comparisons:
         let mut side = |runs: usize, level: f64| -> Vec<Run> {
             let run = |random: &mut Draw| {
                 let own = (sigma * random.normal() - sigma * sigma / 2.0).exp();
-                noise.run(level * own, random)
+                let slowed = if random.uniform() < outliers { 1.2 } else { 1.0 };
+                noise.run(level * own * slowed, random)
             };
             (0..runs).map(|_| run(&mut random)).collect()
         };
@@ -124,7 +137,9 @@ fn tally(runs: [usize; 2], between: f64, noise: Noise, factor: f64, comparisons:
         let change = bootstrap.change(&before, &after, 0.95).expect("finite values");
         let means = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.mean).collect() };
         let test = splits.test(&means(&before), &means(&after)).expect("finite values");
-        let ratio = change.ratio.expect("positive values");
+        let everything = Estimate { value: f64::NAN, low: 0.0, high: f64::INFINITY };
+        // Of a rare function a side may have no sample at all.
+        let ratio = change.ratio.unwrap_or(everything);
         tally.ratio_held += usize::from(ratio.low <= factor && factor <= ratio.high);
         tally.ratio_below += usize::from(factor < ratio.low);
         let difference = change.difference;
@@ -165,9 +180,32 @@ fn speed() {
     println!("{found} changes in a series of 3,000 runs with 4: {:.2?}", start.elapsed());
 }
 
-fn main() {
-    speed();
-    let comparisons = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000);
+fn show(design: Design, factors: &[f64], comparisons: usize) {
+    for factor in factors {
+        let found = tally(design, *factor, comparisons);
+        let percent = |count: usize| 100.0 * count as f64 / found.comparisons as f64;
+        println!(
+            "{:2}+{:<2}   {:5.1}%  {:24}  {:6.2}  {:6.1} ({:4.1})  {:10.1}  {:10.1}  {:12.1}  {:8.1}",
+            design.runs[0],
+            design.runs[1],
+            100.0 * design.between,
+            design.noise.name(),
+            factor,
+            percent(found.ratio_held),
+            percent(found.ratio_below),
+            percent(found.difference_held),
+            percent(found.student),
+            percent(found.permutation),
+            percent(found.decided),
+        );
+    }
+}
+
+const HEAD: &str =
+    "runs    between noise                     change  ratio% (below) difference%  p<=.05: t%  permutation%  changed%";
+
+/// What comparisons are made for.
+fn usual(comparisons: usize) {
     let noises = [
         Noise::Samples { mean: 100.0, blocks: 20 },
         Noise::Samples { mean: 2_000.0, blocks: 32 },
@@ -175,34 +213,47 @@ fn main() {
         Noise::Steps { count: 960, sigma: 1.0, memory: 0.7 },
         Noise::MeanAlone,
     ];
-    println!(
-        "runs    between noise                     change  ratio% (below) difference%  p<=.05: t%  permutation%  changed%"
-    );
+    println!("{HEAD}");
     for runs in [[4, 4], [8, 8], [20, 20], [4, 8]] {
         for between in [0.0, 0.01, 0.03] {
             for noise in noises {
-                if between == 0.0 && matches!(noise, Noise::MeanAlone) {
-                    continue;
-                }
-                for factor in [1.0, 0.95, 0.8] {
-                    let found = tally(runs, between, noise, factor, comparisons);
-                    let percent = |count: usize| 100.0 * count as f64 / found.comparisons as f64;
-                    println!(
-                        "{:2}+{:<2}   {:5.1}%  {:24}  {:6.2}  {:6.1} ({:4.1})  {:10.1}  {:10.1}  {:12.1}  {:8.1}",
-                        runs[0],
-                        runs[1],
-                        100.0 * between,
-                        noise.name(),
-                        factor,
-                        percent(found.ratio_held),
-                        percent(found.ratio_below),
-                        percent(found.difference_held),
-                        percent(found.student),
-                        percent(found.permutation),
-                        percent(found.decided),
-                    );
+                // Without any noise there is nothing to cover.
+                if between > 0.0 || !matches!(noise, Noise::MeanAlone) {
+                    show(Design { runs, between, noise, outliers: 0.0 }, &[1.0, 0.98, 0.95, 0.9, 0.8], comparisons);
                 }
             }
         }
     }
+}
+
+/// What strains the method: few runs, rare functions, runs that something slowed down, blocks that resemble each other.
+fn hard(comparisons: usize) {
+    println!("\nhard cases\n{HEAD}");
+    let steps = |memory| Noise::Steps { count: 960, sigma: 0.5, memory };
+    let rare = |mean| Noise::Samples { mean, blocks: 20 };
+    let design = |runs, between, noise| Design { runs, between, noise, outliers: 0.0 };
+    let designs = [
+        design([2, 2], 0.02, steps(0.0)),
+        design([3, 3], 0.02, steps(0.0)),
+        design([3, 3], 0.02, Noise::MeanAlone),
+        design([1, 1], 0.0, steps(0.0)),
+        design([1, 1], 0.0, steps(0.9)),
+        design([8, 8], 0.0, steps(0.99)),
+        design([4, 4], 0.01, rare(5.0)),
+        design([8, 8], 0.01, rare(5.0)),
+        design([8, 8], 0.01, rare(2.0)),
+        design([4, 4], 0.2, Noise::MeanAlone),
+        design([8, 8], 0.2, Noise::MeanAlone),
+        Design { outliers: 0.1, ..design([4, 4], 0.01, Noise::MeanAlone) },
+        Design { outliers: 0.1, ..design([8, 8], 0.01, Noise::MeanAlone) },
+        Design { outliers: 0.1, ..design([20, 20], 0.01, steps(0.0)) },
+    ];
+    designs.into_iter().for_each(|design| show(design, &[1.0, 0.8], comparisons));
+}
+
+fn main() {
+    let comparisons = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1_000);
+    speed();
+    hard(comparisons);
+    usual(comparisons);
 }

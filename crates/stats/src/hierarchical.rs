@@ -30,12 +30,24 @@
 //! instead; but of four runs no resample lies as far out as these levels ask). The ratio's interval is made of
 //! logarithms in the same way.
 //!
+//! No end is nearer than that of Student's interval, `value ± t · sqrt(V_1 + V_2)`. BCa makes up for skew by moving both ends
+//! the same way, which is right where one side is skewed; where both are, their skews cancel in the difference, and what
+//! is left of BCa's shift is chance. With 20 runs a side, of which one in ten is slowed down by something else, BCa alone covers
+//! 89 % instead of 95 %, Student's interval 97 %; with noise on one side only it is the other way round. The hull of both
+//! covers 95 to 99 %, and of normal noise is 2 to 6 % wider than either. It also makes interval and p agree: p is at most 0.05
+//! wherever the 95 % interval of the difference excludes 0.
+//!
 //! Degrees of freedom of the two sides together are Satterthwaite's: `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)`. Of one
 //! side, `1 / f = s / (R - 1) + (1 - s) / g`: `g = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))` are the degrees of the noise within
-//! (at least R - 1), of which many blocks tell, and `s = min(1, 3/2 max(0, B - W) / B)` weighs what only the few runs
-//! tell of: where noise explains less than a third of their scatter, they alone count. With `f = R - 1` throughout,
-//! intervals cover 97.6 % instead of 95 % where runs differ by no more than their noise; with this f, 95 to 97 % whatever
-//! the parts are.
+//! (at least R - 1), of which many blocks tell, and `s = max(0, B - W) / B` is the part of the variance that only the few
+//! runs tell of. With `f = R - 1` throughout, intervals would be a quarter wider than they need be where runs differ by no more
+//! than their noise.
+//!
+//! # Calibration
+//! Of simulated comparisons (`examples/calibration.rs`; 4, 8 and 20 runs a side; runs that differ by 0, 1 and 3 % besides their
+//! noise; sampled and skewed noise; changes of 0 to 20 %) the 95 % interval holds the truth in 95 to 98 %, the most where
+//! four runs do not differ at all. Where it fails: two runs a side (92 %), and one run a side whose blocks resemble each
+//! other (90 % at a correlation of 0.9 between steps in blocks of 30): one run cannot tell that from what its blocks are.
 //!
 //! # p
 //! The two-sided tail of Student's t at `(after - before) / sqrt(V_1 + V_2)` with these degrees of freedom (Welch, 1947).
@@ -131,24 +143,24 @@ impl HierarchicalBootstrap {
             before: (self.before.values(before, &first), left_out(before)),
             after: (self.after.values(after, &second), left_out(after)),
             confidence,
-            stretch: student::quantile(0.5 + confidence / 2.0, degrees)
-                / Normal::standard().inverse_cdf(0.5 + confidence / 2.0),
+            quantile: student::quantile(0.5 + confidence / 2.0, degrees),
         };
         let known = standard_error.is_finite();
         let unknown = Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let relative = |side: &Side| side.variance / (side.value * side.value);
+        let log_error = (relative(&first) + relative(&second)).sqrt();
         let ratio = (first.value > 0.0 && second.value > 0.0).then(|| {
             let ratio = if value == 0.0 { 1.0 } else { second.value / first.value };
-            let log = if known { resamples.log_ratio(ratio.ln(), first.value, second.value) } else { unknown };
+            let log = if known { resamples.log_ratio(ratio.ln(), log_error, &first, &second) } else { unknown };
             Estimate { value: ratio, low: log.low.exp(), high: log.high.exp() }
         });
-        let relative = |side: &Side| side.variance / (side.value * side.value);
         Some(Change {
             before: first.value,
             after: second.value,
-            difference: if known { resamples.difference(value) } else { unknown },
+            difference: if known { resamples.difference(value, standard_error) } else { unknown },
             ratio,
             standard_error,
-            log_ratio_standard_error: ratio.map(|_| (relative(&first) + relative(&second)).sqrt()),
+            log_ratio_standard_error: ratio.map(|_| log_error),
             degrees_of_freedom: degrees,
             p: if value == 0.0 { 1.0 } else { student::two_sided(value / standard_error, degrees) },
             spread_before: first.spread,
@@ -162,32 +174,37 @@ struct Resamples {
     before: (Vec<f64>, Vec<f64>),
     after: (Vec<f64>, Vec<f64>),
     confidence: f64,
-    /// Of the interval's ends.
-    stretch: f64,
+    /// Of Student's t, at which the intervals end.
+    quantile: f64,
 }
 
 impl Resamples {
-    fn difference(&self, value: f64) -> Estimate {
-        self.interval(value, |before, after| after - before, [-1.0, 1.0])
+    fn difference(&self, value: f64, error: f64) -> Estimate {
+        self.interval(value, error, |before, after| after - before, [-1.0, 1.0])
     }
 
-    fn log_ratio(&self, value: f64, before: f64, after: f64) -> Estimate {
-        self.interval(value, |before, after| log_ratio(before, after, value), [-1.0 / before, 1.0 / after])
+    fn log_ratio(&self, value: f64, error: f64, before: &Side, after: &Side) -> Estimate {
+        let of = |before: f64, after: f64| log_ratio(before, after, value);
+        self.interval(value, error, of, [-1.0 / before.value, 1.0 / after.value])
     }
 
-    /// The BCa interval of what is made of two values, its ends moved outward from the value; the influence of either
-    /// side on it is that on the side's value times its slope.
-    fn interval(&self, value: f64, of: impl Fn(f64, f64) -> f64, slopes: [f64; 2]) -> Estimate {
+    /// The hull of Student's interval and of the BCa interval whose ends are moved outward from the value; the influence
+    /// of either side on what is made of both is that on the side's value times its slope.
+    fn interval(&self, value: f64, error: f64, of: impl Fn(f64, f64) -> f64, slopes: [f64; 2]) -> Estimate {
         let mut resampled: Vec<f64> =
             self.before.0.iter().zip(&self.after.0).map(|(before, after)| of(*before, *after)).collect();
         resampled.sort_unstable_by(f64::total_cmp);
         let influence = |left_out: &[f64], slope: f64| -> Vec<f64> { left_out.iter().map(|one| one * slope).collect() };
         let influences = [influence(&self.before.1, slopes[0]), influence(&self.after.1, slopes[1])];
         let acceleration = bca::acceleration(&[&influences[0], &influences[1]]);
-        let Some((low, high)) = bca::interval(&resampled, value, acceleration, self.confidence) else {
-            return Estimate { value, low: value, high: value };
-        };
-        Estimate { value, low: value - (value - low) * self.stretch, high: value + (high - value) * self.stretch }
+        let (low, high) = bca::interval(&resampled, value, acceleration, self.confidence).unwrap_or((value, value));
+        let stretch = self.quantile / Normal::standard().inverse_cdf(0.5 + self.confidence / 2.0);
+        let reach = self.quantile * error;
+        Estimate {
+            value,
+            low: value - ((value - low) * stretch).max(reach),
+            high: value + ((high - value) * stretch).max(reach),
+        }
     }
 }
 
@@ -264,10 +281,10 @@ impl Side {
                 spread: Spread { runs: 1, between: 0.0, within },
             });
         }
-        let squares: f64 = runs.iter().map(|run| (run.mean - value).powi(2)).sum();
+        let squares: f64 = runs.iter().map(|run| apart(value, run.mean).powi(2)).sum();
         let between = squares / (count - 1.0);
         let excess = (between - within).max(0.0);
-        let part = if excess > 0.0 { (1.5 * excess / between).min(1.0) } else { 0.0 };
+        let part = if excess > 0.0 { excess / between } else { 0.0 };
         let noise_degrees = noise_degrees.max(count - 1.0);
         Some(Self {
             value,
@@ -398,8 +415,8 @@ mod tests {
         let side = Side::new(&sides).unwrap();
         assert_eq!(side.spread, Spread { runs: 2, between: 1.0, within: 1.0 });
         assert_eq!((side.variance, side.shrinkage), (1.0, 1.0));
-        // s = 3/2 · 1/2 of one degree, and 1/4 of the noise's two.
-        assert_eq!(side.degrees, 1.0 / (0.75 + 0.25 / 2.0));
+        // Half of it has one degree, the other half the noise's two.
+        assert_eq!(side.degrees, 1.0 / (0.5 + 0.5 / 2.0));
     }
 
     #[test]
