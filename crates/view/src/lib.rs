@@ -3,7 +3,7 @@
 //!
 //! | module | gives |
 //! |---|---|
-//! | [`format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
+//! | [`mod@format`] | a table in any text format: [`terminal`], [`delimited`], [`json`], [`markdown`] |
 //! | [`select`] | which rows and columns, in which order: `--filter`, `--sort`, `--limit`, `--columns` |
 //! | [`chart`] | columns of a table as lines, bands, bars and points; ratios with their intervals |
 //! | [`flamegraph`] | a call tree as a standalone interactive SVG |
