@@ -35,6 +35,17 @@ pub fn two_sided(t: f64, degrees: f64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
+/// P(T <= `t`) at `degrees` of freedom (positive, may be infinite).
+///
+/// # Panics
+/// If `degrees` is not positive.
+pub fn cumulative(t: f64, degrees: f64) -> f64 {
+    match of(degrees) {
+        Some(student) if t.is_finite() => student.cdf(t),
+        _ => Normal::standard().cdf(t),
+    }
+}
+
 fn of(degrees: f64) -> Option<StudentsT> {
     assert!(degrees > 0.0, "degrees of freedom are positive, not {degrees}");
     (degrees < NORMAL_FROM).then(|| StudentsT::new(0.0, 1.0, degrees).expect("scale 1 and positive degrees"))
@@ -64,6 +75,7 @@ mod tests {
     fn tails_are_two_sided() {
         assert!((two_sided(-1.0, 1.0) - 0.5).abs() < 1e-12);
         assert!((two_sided(1.959_963_984_540_054, f64::INFINITY) - 0.05).abs() < 1e-10);
+        assert!((cumulative(-1.0, 1.0) - 0.25).abs() < 1e-12 && cumulative(f64::INFINITY, 3.0) == 1.0);
         assert_eq!((two_sided(0.0, 4.0), two_sided(f64::INFINITY, 4.0)), (1.0, 0.0));
     }
 }
