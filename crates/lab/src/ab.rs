@@ -231,7 +231,7 @@ pub fn conduct(runs: &Path, lab: &LabFile, mut plan: Plan, bench: &mut Bench<'_>
             let planned = index;
             index += 2 * firsts.len();
             let (options, order) = (&plan.options, &mut plan.order);
-            Scenario { run: &mut run, pair, options, order, calm: &mut calm, rounds: Vec::new() }
+            Turns { run: &mut run, pair, options, order, calm: &mut calm, rounds: Vec::new() }
                 .conduct(planned, &firsts, bench)?;
         }
     }
@@ -259,8 +259,8 @@ fn prepare(run: &mut Run, plan: &mut Plan, checkouts: &mut Checkouts, bench: &mu
     Ok(ready)
 }
 
-/// The rounds of one scenario.
-struct Scenario<'a> {
+/// The rounds of one scenario, being run.
+struct Turns<'a> {
     run: &'a mut Run,
     pair: &'a Pair,
     options: &'a Options,
@@ -277,7 +277,7 @@ struct Round {
     candidate: usize,
 }
 
-impl Scenario<'_> {
+impl Turns<'_> {
     /// Runs the planned rounds, of which the first trial is the `planned`-th, and then some in place of disturbed ones.
     fn conduct(mut self, planned: usize, firsts: &[Side], bench: &mut Bench<'_>) -> Result<(), RunError> {
         if !self.warm_up(bench) {

@@ -8,8 +8,9 @@
 //! 2. the compiler's note in the executable's debug information: the `-O` switch that most units were compiled with. GCC
 //!    writes its switches there; clang and rustc do not.
 //!
-//! Interpreters and shells are programs of the system; how *they* were built says nothing about what they run, so
-//! nothing is said.
+//! Interpreters and shells are programs of the system: how *they* were built says nothing about what they run. Where one
+//! is the main program, as of a script that launches others, the build is that of what used most CPU time among the
+//! programs that are none.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,13 +34,27 @@ const INTERPRETERS: [&str; 20] = [
 
 /// How the main program of a capture was built. `None` where nothing says so.
 pub fn of(capture: &Capture) -> Option<Build> {
-    let executable = PathBuf::from(&capture.processes.first()?.executable);
-    if !executable.is_absolute() || is_interpreter(&executable) {
-        return None;
-    }
+    let executable = main_program(capture)?;
     let build_id = capture.modules.iter().find(|module| Path::new(&module.path) == executable);
     let build_id = build_id.and_then(|module| bytes(module.build_id.as_deref()?));
     of_executable(&executable, build_id.as_deref())
+}
+
+/// The first program, or the one that mattered most where that only runs others.
+fn main_program(capture: &Capture) -> Option<PathBuf> {
+    let is_program = |executable: &Path| executable.is_absolute() && !is_interpreter(executable);
+    let mut cpu_ns = vec![0; capture.processes.len()];
+    for thread in &capture.threads {
+        if let (Some(process), Some(ns)) = (thread.process, thread.cpu_ns) {
+            cpu_ns[process.index()] += ns;
+        }
+    }
+    let programs = capture.processes.iter().map(|process| PathBuf::from(&process.executable)).zip(cpu_ns);
+    let mut programs = programs.enumerate().filter(|(_, (executable, _))| is_program(executable)).peekable();
+    match programs.peek() {
+        Some((0, (first, _))) => Some(first.clone()),
+        _ => programs.max_by_key(|(_, (_, cpu_ns))| *cpu_ns).map(|(_, (executable, _))| executable),
+    }
 }
 
 /// How a program was built. `build_id` is that of the program that is meant; a file of another build tells nothing by its
@@ -144,7 +159,7 @@ mod tests {
     use std::fs;
     use std::process::Command;
 
-    use stepscope_model::{Module, Process};
+    use stepscope_model::{Module, Process, Thread};
 
     use super::*;
 
@@ -215,20 +230,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn of_interpreters_nothing_is_said() {
-        let said = |executable: &str| {
-            let mut capture = Capture::default();
-            capture.add_process(Process { pid: 1, executable: executable.to_owned(), ..Process::default() });
-            capture.add_module(Module { path: executable.to_owned(), ..Module::default() });
-            of(&capture)
-        };
-        for interpreter in ["/usr/bin/python3.11", "/bin/sh", "/usr/bin/ruby3.1", "relative/sim", ""] {
-            assert_eq!(said(interpreter), None, "{interpreter}");
+    /// A capture of processes with these executables and CPU times.
+    fn capture_of(processes: &[(&str, u64)]) -> Capture {
+        let mut capture = Capture::default();
+        for &(executable, cpu_ns) in processes {
+            let process = capture.add_process(Process { executable: executable.to_owned(), ..Process::default() });
+            let thread = Thread { process: Some(process), cpu_ns: Some(cpu_ns), ..Thread::default() };
+            capture.add_thread(thread);
         }
+        capture
+    }
+
+    #[test]
+    fn the_main_program_is_the_first_or_the_busiest_that_an_interpreter_launched() {
+        let main =
+            |processes: &[(&str, u64)]| main_program(&capture_of(processes)).map(|path| path.display().to_string());
+        assert_eq!(main(&[("/opt/sim", 1), ("/opt/server", 9)]).as_deref(), Some("/opt/sim"));
+        let launched = [("/usr/bin/python3.11", 5), ("/opt/idle", 1), ("/opt/busy", 4), ("/bin/sh", 9)];
+        assert_eq!(main(&launched).as_deref(), Some("/opt/busy"));
+        for interpreter in ["/usr/bin/python3.11", "/bin/sh", "/usr/bin/ruby3.1", "relative/sim", ""] {
+            assert_eq!(main(&[(interpreter, 1)]), None, "{interpreter}");
+        }
+        assert_eq!(main(&[]), None);
+    }
+
+    #[test]
+    fn a_program_of_cargo_is_told_from_a_capture() {
         let ours = std::env::current_exe().unwrap();
-        let build = said(ours.to_str().unwrap()).unwrap();
+        let mut capture = capture_of(&[(ours.to_str().unwrap(), 1)]);
+        capture.add_module(Module { path: ours.display().to_string(), ..Module::default() });
         let profile = ours.ancestors().nth(2).unwrap().file_name().unwrap().to_str().unwrap();
-        assert_eq!(build.kind.as_deref(), Some(profile));
+        assert_eq!(of(&capture).unwrap().kind.as_deref(), Some(profile));
     }
 }
