@@ -381,7 +381,8 @@ fn commit_of(repository: &Path, revision: &str) -> Result<String, CheckoutError>
 /// What git prints, without the end of the line.
 fn git(folder: &Path, action: &'static str, arguments: &[&str]) -> Result<String, CheckoutError> {
     let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
+    // Looking at a repository must not lock it for the user.
+    command.arg("--no-optional-locks").arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
     // Ctrl-C is for us: a worktree that is half made would be harder to remove.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     for name in OF_GIT {

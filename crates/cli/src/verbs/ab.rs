@@ -148,13 +148,15 @@ fn tell_plan(plan: &Plan) {
         0 => String::new(),
         warm => format!(" after {} to warm up", count(warm as usize, "round")),
     };
+    // How long loading takes shows when it is done.
+    let least = Some(plan.least()).filter(|least| !least.is_zero());
+    let least = least.map(|least| format!(", at least {}", rough(least))).unwrap_or_default();
     eprintln!(
-        "{} against {}: {} x 2 variants x {}{warm}, at least {}; order drawn with seed {}",
+        "{} against {}: {} x 2 variants x {}{warm}{least}; order drawn with seed {}",
         pairs.candidate,
         pairs.baseline,
         count(pairs.pairs.len(), "scenario"),
         count(options.runs as usize, "run"),
-        rough(plan.least()),
         options.seed,
     );
     if options.runs < LEAST_RUNS {
