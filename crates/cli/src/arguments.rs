@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
 use stepscope_analyze::select::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use stepscope_analyze::slow_steps;
 use stepscope_convert::ImportOptions;
+use stepscope_convert::import::folded::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
+use stepscope_convert::import::{self, FORMATS};
 
 use crate::failure::Failure;
 
@@ -131,6 +133,67 @@ impl SymbolArguments {
     /// How to import what needs no other options.
     pub fn import(&self) -> Result<ImportOptions, Failure> {
         Ok(ImportOptions { symbols: self.options()?, ..ImportOptions::default() })
+    }
+}
+
+/// What is looked at of captures, and how they are understood.
+#[derive(Debug, Default, Args)]
+pub struct LookArguments {
+    #[command(flatten)]
+    pub select: SelectArguments,
+    #[command(flatten)]
+    pub owned: OwnedArguments,
+    #[command(flatten)]
+    pub symbols: SymbolArguments,
+}
+
+/// What a file's content does not say about itself.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Reading")]
+pub struct ReadingArguments {
+    /// The file's format, where its content hides it.
+    #[arg(id = "from", long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// What the counts of folded stacks count; with `samples`, significance can be tested.
+    #[arg(long, value_enum, default_value_t)]
+    unit: Unit,
+    /// Folded stacks begin with a function, not with a thread's name.
+    #[arg(long)]
+    no_thread_names: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Unit {
+    #[default]
+    Unknown,
+    Samples,
+    Ns,
+    Cycles,
+    Misses,
+    Bytes,
+}
+
+impl ReadingArguments {
+    /// The same for the importer.
+    pub fn options(&self, symbols: &SymbolArguments) -> Result<ImportOptions, Failure> {
+        let format = match &self.format {
+            Some(name) => Some(import::format_named(name).ok_or_else(|| {
+                let known: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+                Failure::Usage(format!("`{name}` cannot be imported; use one of {}", known.join(", ")))
+            })?),
+            None => None,
+        };
+        let first_frame = if self.no_thread_names { FirstFrame::Function } else { FirstFrame::Thread };
+        let unit = match self.unit {
+            Unit::Unknown => FoldedUnit::Unknown,
+            Unit::Samples => FoldedUnit::Samples,
+            Unit::Ns => FoldedUnit::Nanoseconds,
+            Unit::Cycles => FoldedUnit::Cycles,
+            Unit::Misses => FoldedUnit::Misses,
+            Unit::Bytes => FoldedUnit::Bytes,
+        };
+        let folded = FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect };
+        Ok(ImportOptions { format, folded, symbols: symbols.options()? })
     }
 }
 

@@ -13,10 +13,11 @@ use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
 use stepscope_analyze::compare::{Comparison, Evidence, Options, Side, tree};
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::{Filter, Functions, Selection, summary};
+use stepscope_convert::ImportOptions;
 use stepscope_lab::run::Run;
 use stepscope_model::{Capture, TreeDifference, disk};
 
-use crate::arguments::{OwnedArguments, SelectArguments, duration};
+use crate::arguments::{LookArguments, ReadingArguments, duration};
 use crate::failure::Failure;
 use crate::verbs::rank::PhaseArgument;
 use crate::{load, progress};
@@ -52,6 +53,8 @@ pub struct CompareArguments {
     /// A file of renames, one a line; `#` begins a remark.
     #[arg(long = "renames", value_name = "FILE")]
     rename_file: Option<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArguments,
     /// How long captures were recorded that do not say it, as collapsed stacks: costs are then per second.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     assume_duration: Option<Duration>,
@@ -83,6 +86,7 @@ impl Default for CompareArguments {
             least_count: LEAST_COUNT,
             renames: Vec::new(),
             rename_file: None,
+            reading: ReadingArguments::default(),
             assume_duration: None,
             across_machines: false,
             across_builds: false,
@@ -141,10 +145,11 @@ pub struct Sides {
 impl Sides {
     /// Reads a side a source: a capture, a file of another tool, a folder with captures, a pattern in quotes, or several of
     /// these with commas between. A single run with several variants is a side a variant.
-    pub fn read(sources: &[PathBuf], arguments: &CompareArguments) -> Result<Self, Failure> {
+    pub fn read(sources: &[PathBuf], arguments: &CompareArguments, look: &LookArguments) -> Result<Self, Failure> {
         let paths = sources.iter().map(|source| paths_of(source)).collect::<Result<Vec<_>, _>>()?;
         let ownership = paths.iter().flatten().find_map(|path| load::ownership_beside(path));
-        let captures = progress::of_step("reading captures", || read_all(&paths))?;
+        let importing = arguments.reading.options(&look.symbols)?;
+        let captures = progress::of_step("reading captures", || read_all(&paths, &importing))?;
         let mut captures: Vec<Vec<Capture>> = captures
             .into_iter()
             .map(|side| side.into_iter().filter(|one| is_of_variant(one, arguments.variant.as_deref())).collect())
@@ -166,13 +171,12 @@ impl Sides {
     pub fn compare(
         &self,
         arguments: &CompareArguments,
-        select: &SelectArguments,
-        owned: &OwnedArguments,
+        look: &LookArguments,
         options: &Options,
     ) -> Result<Compared, Failure> {
-        let owned = owned.owned(self.ownership.as_ref())?;
+        let owned = look.owned.owned(self.ownership.as_ref())?;
         let (scenarios, notes) = self.pair(arguments)?;
-        let filter = select.filter();
+        let filter = look.select.filter();
         let compared = scenarios.iter().map(|scenario| {
             let remarks = self.check(scenario, arguments)?;
             let sides = self.reduce(scenario, &owned, &filter)?;
@@ -185,19 +189,18 @@ impl Sides {
     pub fn differences(
         &self,
         arguments: &CompareArguments,
-        select: &SelectArguments,
-        owned: &OwnedArguments,
+        look: &LookArguments,
         drawing: tree::Drawing,
         options: &Options,
     ) -> Result<Vec<(String, TreeDifference)>, Failure> {
-        let owned = owned.owned(self.ownership.as_ref())?;
+        let owned = look.owned.owned(self.ownership.as_ref())?;
         let (scenarios, _) = self.pair(arguments)?;
         let mut drawn = Vec::new();
         for scenario in &scenarios {
             self.check(scenario, arguments)?;
             let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
             let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, &owned));
-            let selections = selected(&captures, &functions, &select.filter())?;
+            let selections = selected(&captures, &functions, &look.select.filter())?;
             let mut rest = selections.as_slice();
             let sides: Vec<tree::Drawn<'_, '_>> = (self.names.iter().zip(&scenario.sides))
                 .map(|(name, captures)| {
@@ -340,7 +343,7 @@ fn paths_of(source: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(vec![source.to_owned()]);
     }
     if source.is_dir() {
-        return Ok(Run::open(source)?.captures());
+        return Ok(counted(&Run::open(source)?));
     }
     let text = source.to_string_lossy();
     if text.contains(',') {
@@ -354,6 +357,16 @@ fn paths_of(source: &Path) -> Result<Vec<PathBuf>, Failure> {
     Err(Failure::Usage(format!(
         "{text}: there is no such capture, run or file; several are named by a folder, by a pattern in quotes ('runs/before-*'), or with commas between them"
     )))
+}
+
+/// The captures of a run that count: of variants that were run in turns, those of whole rounds that were not set aside.
+fn counted(run: &Run) -> Vec<PathBuf> {
+    let sides = run.sides();
+    if sides.is_empty() {
+        return run.captures();
+    }
+    let of = |side: fn(&stepscope_lab::run::Sides) -> &Vec<PathBuf>| sides.iter().flat_map(side).cloned();
+    of(|sides| &sides.baseline).chain(of(|sides| &sides.candidate)).collect()
 }
 
 fn is_capture(path: &Path) -> bool {
@@ -371,9 +384,9 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Reads the captures of every side, on as many threads as there are processors.
-fn read_all(paths: &[Vec<PathBuf>]) -> Result<Vec<Vec<Capture>>, Failure> {
+fn read_all(paths: &[Vec<PathBuf>], importing: &ImportOptions) -> Result<Vec<Vec<Capture>>, Failure> {
     let all: Vec<&PathBuf> = paths.iter().flatten().collect();
-    let mut read = in_parallel(&all, |path| load::capture(path)).into_iter();
+    let mut read = in_parallel(&all, |path| load::capture_with(path, importing)).into_iter();
     paths.iter().map(|side| read.by_ref().take(side.len()).collect()).collect()
 }
 

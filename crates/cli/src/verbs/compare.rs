@@ -12,7 +12,7 @@ use stepscope_model::{Table, TreeDifference};
 use stepscope_view::report::write_html;
 use stepscope_view::{Format, Style, render_all};
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::LookArguments;
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;
@@ -40,9 +40,7 @@ pub struct Compare {
     #[command(flatten)]
     compare: CompareArguments,
     #[command(flatten)]
-    select: SelectArguments,
-    #[command(flatten)]
-    owned: OwnedArguments,
+    look: LookArguments,
     /// Write a page with the tables, pictures of the ratios and a differential flame graph here.
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
@@ -52,7 +50,8 @@ pub struct Compare {
 
 impl Compare {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let made = make(&self.sources, &self.compare, &self.select, &self.owned, self.output.is_some())?;
+        let extent = if self.output.is_some() { Extent::TablesAndGraphs } else { Extent::Tables };
+        let made = make(&self.sources, &self.compare, &self.look, extent)?;
         if let Some(path) = &self.output {
             write_page(path, &made)?;
         }
@@ -72,25 +71,31 @@ struct Made {
     options: Options,
 }
 
+/// What is made of sources.
+enum Extent {
+    Tables,
+    TablesAndGraphs,
+}
+
 fn make(
     sources: &[PathBuf],
     compare: &CompareArguments,
-    select: &SelectArguments,
-    owned: &OwnedArguments,
-    for_a_page: bool,
+    look: &LookArguments,
+    extent: Extent,
 ) -> Result<Made, Failure> {
-    let sides = Sides::read(sources, compare)?;
+    let sides = Sides::read(sources, compare, look)?;
     let options = compare.options(sides.tolerance())?;
-    let compared = sides.compare(compare, select, owned, &options)?;
-    let draw = || sides.differences(compare, select, owned, tree::Drawing::default(), &options);
-    let graphs = if for_a_page { draw()? } else { Vec::new() };
+    let compared = sides.compare(compare, look, &options)?;
+    let graphs = match extent {
+        Extent::Tables => Vec::new(),
+        Extent::TablesAndGraphs => sides.differences(compare, look, tree::Drawing::default(), &options)?,
+    };
     Ok(Made { tables: all_tables(&compared), compared, graphs, options })
 }
 
 /// Compares the variants of a run, prints what changed, and writes it into the run's folder as a page and as JSON.
 pub fn of_run(folder: &Path, compare: &CompareArguments, table: &TableArguments) -> Result<(), Failure> {
-    let (select, owned) = (SelectArguments::default(), OwnedArguments::default());
-    let made = make(&[folder.to_owned()], compare, &select, &owned, true)?;
+    let made = make(&[folder.to_owned()], compare, &LookArguments::default(), Extent::TablesAndGraphs)?;
     let json = Target::of(Some(&folder.join(TABLES_FILE)));
     json.write(|out| {
         render_all(&made.tables, Format::Json, &Style::PLAIN, out).map_err(Failure::writing("the comparison"))

@@ -13,7 +13,7 @@ use stepscope_lab::report::slow_steps_difference;
 use stepscope_model::{CallTree, Capture, EventId, TreeDifference};
 use stepscope_view::flamegraph::{self, Colours};
 
-use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments, percentile, slow_options};
+use crate::arguments::{LookArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::output::Target;
 use crate::sides::{CompareArguments, Sides};
@@ -72,11 +72,7 @@ pub struct Flamegraph {
     #[arg(long, value_enum, default_value_t)]
     colours: Colouring,
     #[command(flatten)]
-    select: SelectArguments,
-    #[command(flatten)]
-    owned: OwnedArguments,
-    #[command(flatten)]
-    symbols: SymbolArguments,
+    look: LookArguments,
     #[command(flatten)]
     compare: CompareArguments,
 }
@@ -107,7 +103,7 @@ impl Flamegraph {
             let message = "a flame graph is of one capture; two are drawn against each other with --diff";
             return Err(Failure::Usage(message.to_owned()));
         };
-        let capture = load::capture_with(path, &self.symbols.import()?)?;
+        let capture = load::capture_with(path, &self.look.symbols.import()?)?;
         let ownership = load::ownership_beside(path);
         if self.by_scope && capture.scopes.is_empty() {
             return Err(Failure::Failed(
@@ -117,7 +113,8 @@ impl Flamegraph {
             ));
         }
         if self.format == Form::Folded {
-            let capture = super::export::selected(capture, &self.select, &self.owned.owned(ownership.as_ref())?)?;
+            let capture =
+                super::export::selected(capture, &self.look.select, &self.look.owned.owned(ownership.as_ref())?)?;
             self.refuse_what_folded_stacks_cannot_show()?;
             let evidence = match (self.off_cpu, self.faults) {
                 (true, _) => Some(Evidence::OffCpu),
@@ -130,8 +127,8 @@ impl Flamegraph {
         }
         // The program ends with this picture: to take its tables apart again would take a tenth of the time.
         let capture = ManuallyDrop::new(capture);
-        let functions = ManuallyDrop::new(Functions::of(&capture, &self.owned.owned(ownership.as_ref())?));
-        let selection = Selection::new(&capture, &functions, &self.select.filter())?;
+        let functions = ManuallyDrop::new(Functions::of(&capture, &self.look.owned.owned(ownership.as_ref())?));
+        let selection = Selection::new(&capture, &functions, &self.look.select.filter())?;
         if self.slow_steps {
             return self.draw_slow_steps(&selection, &target);
         }
@@ -170,12 +167,12 @@ impl Flamegraph {
 
     /// Two sides against each other.
     fn draw_difference(&self, target: &Target) -> Result<ExitCode, Failure> {
-        let sides = Sides::read(&self.sources, &self.compare)?;
+        let sides = Sides::read(&self.sources, &self.compare, &self.look)?;
         let scale = if self.normalised { tree::Scale::Normalised } else { tree::Scale::Absolute };
         let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
         let drawing = tree::Drawing { tree: self.tree_options(), evidence, scale };
         let options = self.compare.options(sides.tolerance())?;
-        let drawn = sides.differences(&self.compare, &self.select, &self.owned, drawing, &options)?;
+        let drawn = sides.differences(&self.compare, &self.look, drawing, &options)?;
         let [(_, difference)] = drawn.as_slice() else {
             let labels: Vec<&str> = drawn.iter().map(|(label, _)| label.as_str()).collect();
             return Err(Failure::Usage(format!(

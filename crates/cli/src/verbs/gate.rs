@@ -13,7 +13,7 @@ use stepscope_model::{Row, Table, Value};
 use stepscope_view::junit::{self, Case, CaseResult, Suite};
 use stepscope_view::{Format, Style, render, sentence};
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::LookArguments;
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::sides::{CompareArguments, Compared, Sides};
@@ -58,9 +58,7 @@ pub struct Gate {
     #[command(flatten)]
     compare: CompareArguments,
     #[command(flatten)]
-    select: SelectArguments,
-    #[command(flatten)]
-    owned: OwnedArguments,
+    look: LookArguments,
     #[command(flatten)]
     output: TableArguments,
 }
@@ -109,9 +107,9 @@ impl Gate {
 
     fn judge(&self) -> Result<u8, Failure> {
         let (sources, lab) = self.sources()?;
-        let sides = Sides::read(&sources, &self.compare)?;
+        let sides = Sides::read(&sources, &self.compare, &self.look)?;
         let options = self.compare.options(Some(lab.compare.tolerance_percent / 100.0))?;
-        let compared = sides.compare(&self.compare, &self.select, &self.owned, &options)?;
+        let compared = sides.compare(&self.compare, &self.look, &options)?;
         let judged = self.judged(&compared, &lab)?;
         let code = judged.iter().map(Judged::exit_code).max_by_key(|code| severity(*code)).unwrap_or(NOT_JUDGED);
         let table = table_of(&judged, &compared);
@@ -123,11 +121,11 @@ impl Gate {
     }
 
     /// Both sides, and the lab file with the limits.
-    fn sources(&self) -> Result<([PathBuf; 2], LabFile), Failure> {
+    fn sources(&self) -> Result<(Vec<PathBuf>, LabFile), Failure> {
         if let (Some(baseline), Some(candidate)) = (&self.baseline, &self.candidate) {
             let lab = self.lab.as_deref().or(self.source.as_deref());
             let lab = lab.map_or_else(|| lab_beside(candidate), |path| Ok(lab_at(path)))?;
-            return Ok(([baseline.clone(), candidate.clone()], LabFile::read(&lab)?));
+            return Ok((vec![baseline.clone(), candidate.clone()], LabFile::read(&lab)?));
         }
         let Some(source) = &self.source else {
             return Err(Failure::Usage(
@@ -136,7 +134,8 @@ impl Gate {
         };
         let run = Run::open(source)?;
         let lab = self.lab.as_deref().map_or_else(|| run.folder().join(FILE_NAME), lab_at);
-        Ok((in_turns(&run)?, LabFile::read(&lab)?))
+        check_in_turns(&run)?;
+        Ok((vec![run.folder().to_owned()], LabFile::read(&lab)?))
     }
 
     fn judged(&self, compared: &Compared, lab: &LabFile) -> Result<Vec<Judged>, Failure> {
@@ -212,8 +211,8 @@ fn severity(code: u8) -> u8 {
     }
 }
 
-/// The captures of both variants of a run in turns, of the rounds that count.
-fn in_turns(run: &Run) -> Result<[PathBuf; 2], Failure> {
+/// Refuses a run without two variants that were run in turns.
+fn check_in_turns(run: &Run) -> Result<(), Failure> {
     let name = run.folder().display();
     let sides = run.sides();
     if sides.is_empty() {
@@ -221,18 +220,9 @@ fn in_turns(run: &Run) -> Result<[PathBuf; 2], Failure> {
             "{name}: no variants were run in turns here (`stepscope ab` does): name what to compare with --baseline and --candidate"
         )));
     }
-    let joined = |folders: Vec<&PathBuf>| -> Result<PathBuf, Failure> {
-        let texts: Vec<&str> = folders.iter().filter_map(|folder| folder.to_str()).collect();
-        match texts.len() == folders.len() && texts.iter().all(|text| !text.contains(',')) {
-            true => Ok(texts.join(",").into()),
-            false => Err(Failure::Usage(format!("{name}: its path holds a comma or is not text; move it"))),
-        }
-    };
-    let baseline = joined(sides.iter().flat_map(|one| &one.baseline).collect())?;
-    let candidate = joined(sides.iter().flat_map(|one| &one.candidate).collect())?;
-    match [&baseline, &candidate].iter().any(|side| side.as_os_str().is_empty()) {
+    match sides.iter().all(|one| one.baseline.is_empty()) || sides.iter().all(|one| one.candidate.is_empty()) {
         true => Err(Failure::Usage(format!("{name}: one of the variants has no capture that counts"))),
-        false => Ok([baseline, candidate]),
+        false => Ok(()),
     }
 }
 

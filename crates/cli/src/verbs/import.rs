@@ -3,13 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
-use stepscope_convert::ImportOptions;
-use stepscope_convert::import::folded::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
-use stepscope_convert::import::{self, FORMATS};
+use clap::Args;
 use stepscope_model::{Counts, disk};
 
-use crate::arguments::SymbolArguments;
+use crate::arguments::{ReadingArguments, SymbolArguments};
 use crate::failure::Failure;
 use crate::{load, progress};
 
@@ -23,61 +20,11 @@ pub struct Import {
     output: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadingArguments,
+    #[command(flatten)]
+    symbols: SymbolArguments,
     /// Replace a capture that is there.
     #[arg(long)]
     force: bool,
-}
-
-/// What a file's content does not say about itself.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Reading")]
-pub struct ReadingArguments {
-    /// The file's format, where its content hides it.
-    #[arg(long = "from", value_name = "FORMAT")]
-    format: Option<String>,
-    /// What the counts of folded stacks count; with `samples`, significance can be tested.
-    #[arg(long, value_enum, default_value_t)]
-    unit: Unit,
-    /// Folded stacks begin with a function, not with a thread's name.
-    #[arg(long)]
-    no_thread_names: bool,
-    #[command(flatten)]
-    symbols: SymbolArguments,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Unit {
-    #[default]
-    Unknown,
-    Samples,
-    Ns,
-    Cycles,
-    Misses,
-    Bytes,
-}
-
-impl ReadingArguments {
-    /// The same for the importer.
-    pub fn options(&self) -> Result<ImportOptions, Failure> {
-        let format = match &self.format {
-            Some(name) => Some(import::format_named(name).ok_or_else(|| {
-                let known: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-                Failure::Usage(format!("`{name}` cannot be imported; use one of {}", known.join(", ")))
-            })?),
-            None => None,
-        };
-        let first_frame = if self.no_thread_names { FirstFrame::Function } else { FirstFrame::Thread };
-        let unit = match self.unit {
-            Unit::Unknown => FoldedUnit::Unknown,
-            Unit::Samples => FoldedUnit::Samples,
-            Unit::Ns => FoldedUnit::Nanoseconds,
-            Unit::Cycles => FoldedUnit::Cycles,
-            Unit::Misses => FoldedUnit::Misses,
-            Unit::Bytes => FoldedUnit::Bytes,
-        };
-        let folded = FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect };
-        Ok(ImportOptions { format, folded, symbols: self.symbols.options()? })
-    }
 }
 
 impl Import {
@@ -91,7 +38,7 @@ impl Import {
             None => default_output(&self.file)?,
         };
         super::refuse_to_replace(&output, self.force)?;
-        let capture = load::import(&self.file, &self.reading.options()?)?;
+        let capture = load::import(&self.file, &self.reading.options(&self.symbols)?)?;
         progress::of_step("writing the capture", || disk::write(&capture, &output))?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");

@@ -10,7 +10,7 @@ use stepscope_analyze::{
 };
 use stepscope_model::Table;
 
-use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments, percentile, slow_options};
+use crate::arguments::{LookArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::load;
 use crate::output::TableArguments;
@@ -28,11 +28,7 @@ pub struct Show {
     #[arg(long, value_name = "PERCENT", value_parser = percentile)]
     slow_percentile: Option<f64>,
     #[command(flatten)]
-    select: SelectArguments,
-    #[command(flatten)]
-    owned: OwnedArguments,
-    #[command(flatten)]
-    symbols: SymbolArguments,
+    look: LookArguments,
     #[command(flatten)]
     output: TableArguments,
 }
@@ -82,9 +78,10 @@ enum View {
 
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
-        let functions = Functions::of(&capture, &self.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
-        let selection = Selection::new(&capture, &functions, &self.select.filter())?;
+        let capture = load::capture_with(&self.capture, &self.look.symbols.import()?)?;
+        let functions =
+            Functions::of(&capture, &self.look.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
+        let selection = Selection::new(&capture, &functions, &self.look.select.filter())?;
         self.output.print(self.view.tables(&selection, &slow_options(self.slow_percentile)))?;
         Ok(ExitCode::SUCCESS)
     }
