@@ -64,24 +64,24 @@ pub struct Differences {
     pub remarks: Vec<String>,
 }
 
+/// What a recording says of something that should be equal.
+type Told<'a> = &'a dyn Fn(&CaptureInfo) -> Option<String>;
+
 /// Looks at all recordings of all sides, each with its side's name.
 pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
     let mut found = Differences::default();
-    let refused: [(Difference, &str, &dyn Fn(&CaptureInfo) -> Option<String>); 4] = [
-        (Difference::Machine, "recorded on different machines", &|info| Some(machine(info.machine.as_ref()?))),
-        (Difference::Build, "built in different ways", &|info| info.build.as_ref()?.kind.clone()),
-        (Difference::Scenario, "of different scenarios", &|info| info.scenario.clone()),
-        (Difference::Scenario, "of different phases", &|info| Some(info.phase?.to_string())),
+    let refused: [(Difference, &str, Told<'_>); 4] = [
+        (Difference::Machine, "were recorded on different machines", &|info| Some(machine(info.machine.as_ref()?))),
+        (Difference::Build, "were built in different ways", &|info| info.build.as_ref()?.kind.clone()),
+        (Difference::Scenario, "are of different scenarios", &|info| info.scenario.clone()),
+        (Difference::Scenario, "are of different phases", &|info| Some(info.phase?.to_string())),
     ];
     for (kind, what, of) in refused {
         if let Some(values) = differing(recordings, of) {
-            found.refused.push(Refusal {
-                kind,
-                what: format!("the captures were {what}: {values}").replace("were of", "are of"),
-            });
+            found.refused.push(Refusal { kind, what: format!("the captures {what}: {values}") });
         }
     }
-    let remarked: [(&str, &dyn Fn(&CaptureInfo) -> Option<String>); 4] = [
+    let remarked: [(&str, Told<'_>); 4] = [
         ("Kernels differ", &|info| Some(info.machine.as_ref()?.kernel.clone())),
         ("Frequency governors differ", &|info| info.machine.as_ref()?.governor.clone()),
         ("Governors at the end differ", &|info| info.conditions.as_ref()?.end_governor.clone()),

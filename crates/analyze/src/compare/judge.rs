@@ -329,7 +329,10 @@ pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Judged>, options: &O
 fn verdict(row: &Judged, options: &Options) -> Verdict {
     let within =
         |ratio: Estimate| ratio.low >= 1.0 / (1.0 + options.tolerance) && ratio.high <= 1.0 + options.tolerance;
+    // What never happens, before and after: there is no ratio, and nothing to be unsure of.
+    let nothing = row.before == 0.0 && row.after == 0.0 && row.difference.low == 0.0 && row.difference.high == 0.0;
     match row.q {
+        Some(_) if nothing => Verdict::Equivalent,
         Some(q) if q <= options.alpha && row.difference.excludes_zero() => Verdict::Changed,
         Some(_) if row.ratio.is_some_and(within) => Verdict::Equivalent,
         _ => Verdict::CannotTell,

@@ -77,8 +77,13 @@ impl Forest {
         let (table, reading) = (&self.table, Reading::of(&self.table));
         let (name, ratio) = (table.column(&self.label)?, table.column(&self.ratio)?);
         let part = *reading.parts.iter().find(|part| part.column == ratio)?;
-        let columns =
-            Columns { name, part, presence: table.column(&self.presence), verdict: table.column(&self.verdict) };
+        let columns = Columns {
+            name,
+            part,
+            presence: table.column(&self.presence),
+            verdict: table.column(&self.verdict),
+            better: table.column("better"),
+        };
         let all: Vec<Estimate> = table.rows.iter().filter_map(|row| columns.estimate(row, &reading)).collect();
         let left_out = all.len().saturating_sub(self.most);
         let rows: Vec<Estimate> = all.into_iter().take(self.most).collect();
@@ -104,6 +109,8 @@ struct Estimate {
     /// The numbers as text.
     shown: String,
     verdict: String,
+    /// Whether more of it is better: it is no cost.
+    gain: bool,
 }
 
 /// Where the parts of an estimate stand in a row.
@@ -112,6 +119,8 @@ struct Columns {
     part: Part,
     presence: Option<usize>,
     verdict: Option<usize>,
+    /// The column that says `higher` where more is better, so that colours tell better from worse.
+    better: Option<usize>,
 }
 
 impl Columns {
@@ -137,17 +146,18 @@ impl Columns {
             ends.and_then(|ends| number(&row[ends[index]])).unwrap_or(point)
         };
         let verdict = self.verdict.map(text).unwrap_or_default();
-        Some(Estimate { name: text(self.name), point, low: end(0), high: end(1), shown, verdict })
+        let gain = self.better.map(text).is_some_and(|better| better == "higher");
+        Some(Estimate { name: text(self.name), point, low: end(0), high: end(1), shown, verdict, gain })
     }
 }
 
 impl Estimate {
-    /// Classes of the row: its verdict, and the direction of a change.
+    /// Classes of the row: its verdict, and whether a change is for the better (`less`, as of a cost) or the worse.
     fn class(&self) -> &'static str {
         match self.verdict.as_str() {
             "equivalent" | "pass" => "even",
             "cannot tell" => "unsure",
-            _ if self.point < 1.0 => "less",
+            _ if (self.point < 1.0) != self.gain => "less",
             _ => "more",
         }
     }
@@ -292,6 +302,14 @@ mod tests {
             table.push([(*name).into()].into_iter().chain(ratio).chain([(*verdict).into()]).collect());
         }
         Forest::new(table, "function").tolerance(0.05)
+    }
+
+    #[test]
+    fn what_should_rise_has_the_colour_of_the_better_when_it_does() {
+        let mut forest = forest(&[("rtf", [Some(2.0), Some(1.9), Some(2.1)], "changed")]);
+        forest.table.columns.push(Column::new("better", Kind::Text, "", ""));
+        forest.table.rows[0].push("higher".into());
+        assert!(forest.svg().contains("<g class=\"less\"><title>rtf"), "{}", forest.svg());
     }
 
     #[test]
