@@ -147,7 +147,7 @@ impl Sides {
     /// these with commas between. A single run with several variants is a side a variant.
     pub fn read(sources: &[PathBuf], arguments: &CompareArguments, look: &LookArguments) -> Result<Self, Failure> {
         let paths = sources.iter().map(|source| paths_of(source)).collect::<Result<Vec<_>, _>>()?;
-        let ownership = paths.iter().flatten().find_map(|path| load::ownership_beside(path));
+        let lab = paths.iter().flatten().find_map(|path| load::lab_beside(path));
         let importing = arguments.reading.options(&look.symbols)?;
         let captures = progress::of_step("reading captures", || read_all(&paths, &importing))?;
         let mut captures: Vec<Vec<Capture>> = captures
@@ -159,7 +159,8 @@ impl Sides {
         }
         refuse_without_captures(sources, &captures, arguments)?;
         assume_duration(captures.iter_mut().flatten(), arguments.assume_duration);
-        Ok(Self { names: names(sources, &captures), captures, ownership, tolerance: None })
+        let tolerance = lab.as_ref().map(|lab| lab.compare.tolerance_percent / 100.0);
+        Ok(Self { names: names(sources, &captures), captures, ownership: lab.map(|lab| lab.owned), tolerance })
     }
 
     /// The tolerance that the lab file says, as a part.
