@@ -19,6 +19,7 @@
 //! version of the recorder, machine and build where these are joined. A change that comes with one of these may be its doing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{Column, Kind, Machine, Phase, Table, Value};
@@ -329,6 +330,29 @@ fn ratio(before: &[f64], after: &[f64], seed: u64) -> Option<Estimate> {
     bootstrap.change(&runs(before), &runs(after), 0.95)?.ratio
 }
 
+/// Makes the series, on as many threads as there are processors, each with every so-manieth: searching for changes is
+/// what takes time.
+fn in_parallel(groups: Vec<(Key, Vec<&Recording>)>, search: &ChangeSearch) -> Vec<Series> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let work = |first: usize| {
+        let mine = groups.iter().skip(first).step_by(threads);
+        mine.map(|(key, recordings)| Series::of(key.clone(), recordings, search)).collect::<Vec<Series>>()
+    };
+    let mut made: Vec<Series> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|first| {
+                scope.spawn({
+                    let work = &work;
+                    move || work(first)
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a search does not panic")).collect()
+    });
+    made.sort_by(|a, b| a.key.cmp(&b.key));
+    made
+}
+
 /// All series of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
@@ -369,8 +393,7 @@ impl History {
                 groups.entry(Key::of(recording, figure, options)).or_default().push(recording);
             }
         }
-        let series =
-            groups.into_iter().map(|(key, recordings)| Series::of(key, &recordings, &options.search)).collect();
+        let series = in_parallel(groups.into_iter().collect(), &options.search);
         let notes = remarks.into_iter().chain(notes(&selected, options)).collect();
         Self { series, runs: run_rows(&selected), notes }
     }
