@@ -283,6 +283,26 @@ fn what_cannot_be_shown_or_added_is_told_with_what_to_do() {
     assert!(text(&told.stderr).contains("the scenarios shapes and the metrics"), "{}", text(&told.stderr));
 }
 
+#[test]
+fn what_cannot_be_followed_is_left_out_and_said() {
+    let project = tempfile::tempdir().unwrap();
+    fourteen_days(project.path());
+    for (day, run_file) in [(0, "{\"schema\": 99}"), (1, "{")] {
+        fs::write(project.path().join(format!("stepscope-runs/day-{day:02}/run.json")), run_file).unwrap();
+    }
+    let added = stepscope(project.path(), &["history", "add", "stepscope-runs"]);
+    let told = text(&added.stderr);
+    assert!(
+        told.contains("day-00/run.json: schema 99 is newer") && told.contains("day-01/run.json: damaged"),
+        "{told}"
+    );
+    fs::write(project.path().join("cpu.folded"), "main;step 5\n").unwrap();
+    assert!(stepscope(project.path(), &["import", "cpu.folded"]).status.success());
+    let added = stepscope(project.path(), &["history", "add", "cpu.capture"]);
+    assert!(text(&added.stderr).contains("no figures to follow"), "{}", text(&added.stderr));
+    assert!(text(&added.stdout).starts_with("0 captures added to "));
+}
+
 /// Drives the real recorder: two runs of the bundled simulator, one of which fails.
 #[test]
 fn a_run_adds_itself_to_the_history_beside_its_lab_file_unless_it_failed() {

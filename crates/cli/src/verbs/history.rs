@@ -207,16 +207,19 @@ fn add_capture(store: &Store, capture: &Path) -> Result<usize, Failure> {
     Ok(store.add(&entries)?)
 }
 
-/// Adds a run, or every run in a folder of runs.
+/// Adds a run, or every run in a folder of runs; those that cannot be read are told.
 fn add_runs(store: &Store, folder: &Path) -> Result<usize, Failure> {
     let inside = runs_in(folder);
-    let runs = if inside.is_empty() { vec![Run::open(folder)?] } else { inside };
-    let added = runs.iter().map(|run| add_run(store, run));
-    added.sum()
+    if inside.is_empty() {
+        return add_run(store, &Run::open(folder)?);
+    }
+    let open = |path: &PathBuf| Run::open(path).inspect_err(|error| eprintln!("note: left out: {error}")).ok();
+    let runs: Vec<Run> = inside.iter().filter_map(open).collect();
+    runs.iter().map(|run| add_run(store, run)).sum()
 }
 
-/// The runs in a folder that is none itself.
-fn runs_in(folder: &Path) -> Vec<Run> {
+/// Folders of the runs in a folder that is none itself.
+fn runs_in(folder: &Path) -> Vec<PathBuf> {
     if folder.join(RUN_FILE).exists() {
         return Vec::new();
     }
@@ -224,7 +227,7 @@ fn runs_in(folder: &Path) -> Vec<Run> {
     let is_run = |path: &PathBuf| !path.is_symlink() && path.join(RUN_FILE).is_file();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_run).collect();
     paths.sort();
-    paths.iter().filter_map(|path| Run::open(path).ok()).collect()
+    paths
 }
 
 /// Adds a run's captures, but for those that are in the history already, and gives how many these are.
@@ -268,7 +271,13 @@ fn new_entries(store: &Store, folder: &Path, run: Option<&Run>, captures: &[Path
         let capture = progress::of_step("reading captures", || disk::read(path))?;
         let functions = Functions::of(&capture, &owned);
         let selection = Selection::new(&capture, &functions, &Filter::default())?;
-        entries.push(store.entry(&selection, Place { capture: path, run: folder, working_tree }));
+        let entry = store.entry(&selection, Place { capture: path, run: folder, working_tree });
+        match entry.recording.figures.is_empty() {
+            true => {
+                eprintln!("note: left out: {}: without times and steps there are no figures to follow", path.display())
+            }
+            false => entries.push(entry),
+        }
     }
     Ok(entries)
 }
