@@ -7,7 +7,7 @@
 //! | `wall` | length of the recording: of a loading phase, the time until ready |
 //! | `cpu` | exact CPU time of all threads, else the sampled one; per step |
 //! | `cores` | CPU time over wall time |
-//! | `blocked`, `runnable` | time that threads of the loop's process waited, for something and for a processor; per step |
+//! | `blocked`, `runnable` | time that the loop's thread waited, for something and for a processor; per step (without steps, of all threads) |
 //! | `rss.peak` | largest resident memory of all processes together |
 //! | `faults.minor`, `faults.major` | page faults; per step |
 //! | `switches` | context switches; per step |
@@ -149,12 +149,17 @@ impl Found {
         if !inside.has_switches() {
             return;
         }
-        let loops = Loops::of(inside);
-        let of_loop = |thread| loops.as_ref().is_none_or(|loops| loops.in_main(thread));
+        let loops = if self.basis == Basis::PerStep { Loops::of(inside) } else { None };
+        let in_loop = |thread| loops.as_ref().is_none_or(|loops| loops.in_main(thread));
+        // Workers that idle are blocked all the time, and say nothing.
+        let mut runs_it = vec![loops.is_none(); inside.capture().threads.len()];
+        loops.iter().flat_map(|loops| loops.main().rows()).for_each(|step| runs_it[step.thread.index()] = true);
         let mut sums = (0.0, 0.0, 0.0);
-        for wait in inside.thread_waits().filter(|wait| of_loop(wait.thread)) {
-            sums.0 += if wait.state == WaitState::Blocked { blocked_ns(&wait) as f64 } else { 0.0 };
-            sums.1 += runnable_ns(&wait) as f64;
+        for wait in inside.thread_waits().filter(|wait| in_loop(wait.thread)) {
+            if runs_it[wait.thread.index()] {
+                sums.0 += if wait.state == WaitState::Blocked { blocked_ns(&wait) as f64 } else { 0.0 };
+                sums.1 += runnable_ns(&wait) as f64;
+            }
             sums.2 += 1.0;
         }
         self.add_cost("blocked", "ns", Some(sums.0));

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::comparable;
 use stepscope_analyze::compare::{Options, chain, stacked, tables, tree};
+use stepscope_analyze::{comparable, metrics};
 use stepscope_lab::report::{self, Compared as Page};
 use stepscope_model::{Table, TreeDifference};
 use stepscope_view::report::write_html;
@@ -24,8 +24,8 @@ pub const PAGE_FILE: &str = "compare.html";
 /// The tables of a run's comparison, in its folder.
 const TABLES_FILE: &str = "compare.json";
 
-/// Rows of each table for people.
-const ROWS_FOR_PEOPLE: usize = 12;
+/// Rows of each table for people: all figures of the whole run.
+const ROWS_FOR_PEOPLE: usize = metrics::NAMES.len();
 
 /// Compare captures, or sets of them: what changed, by how much, and how well that is known.
 ///
