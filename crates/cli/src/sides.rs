@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use stepscope_analyze::basis::Basis;
-use stepscope_analyze::comparable::{self, Difference};
+use stepscope_analyze::comparable::{self, Difference, Differences};
 use stepscope_analyze::compare::renames::Rename;
 use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
 use stepscope_analyze::compare::{Comparison, Evidence, Options, Side, tree};
@@ -15,7 +15,7 @@ use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::{Filter, Functions, Selection, summary};
 use stepscope_convert::ImportOptions;
 use stepscope_lab::run::Run;
-use stepscope_model::{Capture, TreeDifference, disk};
+use stepscope_model::{Capture, CaptureInfo, TreeDifference, disk};
 
 use crate::arguments::{LookArguments, ReadingArguments, duration};
 use crate::failure::Failure;
@@ -134,6 +134,14 @@ fn read_renames(path: &Path) -> Result<Vec<Rename>, Failure> {
     told.map(|(line, text)| text.parse().map_err(|error| Failure::Usage(format!("{name}:{line}: {error}")))).collect()
 }
 
+/// What is to be said of captures that are compared.
+struct Said {
+    /// What would be refused if the user did not say otherwise.
+    allowed: Vec<String>,
+    /// What else differs.
+    remarks: Vec<String>,
+}
+
 /// Captures of several sides.
 pub struct Sides {
     names: Vec<String>,
@@ -179,7 +187,8 @@ impl Sides {
         let (scenarios, notes) = self.pair(arguments)?;
         let filter = look.select.filter();
         let compared = scenarios.iter().map(|scenario| {
-            let remarks = self.check(scenario, arguments)?;
+            let Said { allowed, remarks } = self.check(scenario, arguments)?;
+            let remarks = [allowed, remarks].concat();
             let sides = self.reduce(scenario, &owned, &filter)?;
             Ok(progress::of_step("comparing", || ComparedScenario::of(scenario, sides, remarks, options)))
         });
@@ -198,7 +207,7 @@ impl Sides {
         let (scenarios, _) = self.pair(arguments)?;
         let mut drawn = Vec::new();
         for scenario in &scenarios {
-            self.check(scenario, arguments)?;
+            let Said { allowed, .. } = self.check(scenario, arguments)?;
             let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
             let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, &owned));
             let selections = selected(&captures, &functions, &look.select.filter())?;
@@ -215,8 +224,12 @@ impl Sides {
                 let variants = (sides.len() > 2).then(|| pair_label(sides[before].0, sides[after].0));
                 let scenario = (scenarios.len() > 1).then(|| scenario.label());
                 let label = [scenario, variants].into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
-                let difference = || tree::difference(sides[before], sides[after], drawing, options);
-                drawn.push((label, progress::of_step("joining call trees", difference)));
+                let join = || tree::difference(sides[before], sides[after], drawing, options);
+                let mut difference = progress::of_step("joining call trees", join);
+                for told in &allowed {
+                    difference.tree.subtitle.push_str(&format!(" \u{b7} {}", told.trim_end_matches('.')));
+                }
+                drawn.push((label, difference));
             }
         }
         Ok(drawn)
@@ -234,18 +247,16 @@ impl Sides {
     }
 
     /// Refuses what cannot be compared unless the user says so, and gives what is to be said.
-    fn check(&self, scenario: &Scenario<'_>, arguments: &CompareArguments) -> Result<Vec<String>, Failure> {
-        let of_side = |(name, side): (&'_ String, &Vec<&Capture>)| -> Vec<(String, stepscope_model::CaptureInfo)> {
-            side.iter().map(|capture| (name.clone(), capture.info.clone())).collect()
-        };
-        let recordings: Vec<_> = self.names.iter().zip(&scenario.sides).flat_map(of_side).collect();
-        let recordings: Vec<(&str, &_)> = recordings.iter().map(|(name, info)| (name.as_str(), info)).collect();
-        let differences = comparable::differences(&recordings);
-        if let Some(refusal) = differences.refused.iter().find(|refusal| !arguments.allows(refusal.kind)) {
+    fn check(&self, scenario: &Scenario<'_>, arguments: &CompareArguments) -> Result<Said, Failure> {
+        let sides = self.names.iter().zip(&scenario.sides);
+        let recordings: Vec<(&str, &CaptureInfo)> =
+            sides.flat_map(|(name, side)| side.iter().map(|capture| (name.as_str(), &capture.info))).collect();
+        let Differences { refused, remarks } = comparable::differences(&recordings);
+        if let Some(refusal) = refused.iter().find(|refusal| !arguments.allows(refusal.kind)) {
             return Err(Failure::Usage(refusal.to_string()));
         }
-        let allowed = differences.refused.iter().map(|refusal| format!("Compared all the same: {}.", refusal.what));
-        Ok(allowed.chain(differences.remarks).collect())
+        let allowed = refused.iter().map(|refusal| format!("Compared all the same: {}.", refusal.what));
+        Ok(Said { allowed: allowed.collect(), remarks })
     }
 
     /// What each capture says, in what all of them can be measured in.

@@ -22,17 +22,12 @@ fn title(comparison: &Comparison, what: &str) -> String {
 }
 
 fn of_metrics(comparison: &Comparison) -> Table {
-    let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let mut columns = vec![
         columns::text("metric", "The figure of the whole run.").essential(),
         columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(),
         columns::text("better", "Which way it should go: `lower`, or `higher`.").detail(),
-        in_row_unit("before", "Mean of the runs before.").essential(),
-        in_row_unit("after", "Mean of the runs after.").essential(),
-        in_row_unit("difference", "After less before."),
-        in_row_unit("difference_low", "Lower end of its interval.").detail(),
-        in_row_unit("difference_high", "Upper end of its interval.").detail(),
     ];
+    columns.extend(amount_columns(|name, doc| Column::new(name, Kind::InRowUnit, "", doc)));
     columns.extend(judged_columns());
     columns.extend([
         columns::percent(
@@ -53,6 +48,17 @@ fn of_metrics(comparison: &Comparison) -> Table {
     }
     table.notes = comparison.notes.clone();
     table
+}
+
+/// The columns of what it was, is, and differs by.
+fn amount_columns(column: impl Fn(&str, &str) -> Column) -> [Column; 5] {
+    [
+        column("before", "Before: the mean of the runs.").essential(),
+        column("after", "After: the mean of the runs.").essential(),
+        column("difference", "After less before."),
+        column("difference_low", "Lower end of its 95 % interval.").detail(),
+        column("difference_high", "Upper end of its 95 % interval.").detail(),
+    ]
 }
 
 /// The columns of ratio and verdict.
@@ -118,14 +124,8 @@ fn of_family(comparison: &Comparison, family: Family) -> Table {
     };
     let mut columns =
         if of_functions { columns::function().to_vec() } else { vec![columns::text(key, "Its name.").essential()] };
-    columns.extend([
-        columns::text("presence", "Whether it is on both sides, new, or vanished.").detail(),
-        cost("before", "Its cost before: the mean of the runs.").essential(),
-        cost("after", "Its cost after: the mean of the runs.").essential(),
-        cost("difference", "After less before."),
-        cost("difference_low", "Lower end of its interval.").detail(),
-        cost("difference_high", "Upper end of its interval.").detail(),
-    ]);
+    columns.push(columns::text("presence", "Whether it is on both sides, new, or vanished.").detail());
+    columns.extend(amount_columns(cost));
     columns.extend(judged_columns());
     let counted = if family == Family::Waits { "waits" } else { "samples" };
     columns.extend([
