@@ -15,7 +15,10 @@ pub fn report(history: &History, store: &str) -> Report {
         .filter(|table| !table.rows.is_empty())
         .fold(overview, Section::table);
     let report = Report::new("History")
-        .subtitle(format!("{} runs, {} series", runs.rows.len(), history.series.len()))
+        .subtitle(match runs.rows.len() {
+            1 => format!("1 run, {} series", history.series.len()),
+            several => format!("{several} runs, {} series", history.series.len()),
+        })
         .fact("store", store)
         .fact("made by", concat!("stepscope ", env!("CARGO_PKG_VERSION")))
         .section(overview);
