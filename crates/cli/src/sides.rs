@@ -22,14 +22,8 @@ use crate::failure::Failure;
 use crate::verbs::rank::PhaseArgument;
 use crate::{load, progress};
 
-/// Seed of the resamples, unless told.
-const SEED: u64 = 1;
-
-/// Samples below which a row is not tested, unless told.
-const LEAST_COUNT: u64 = 30;
-
 /// How captures are compared.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct CompareArguments {
     /// Only this phase [default: steady if there is any].
@@ -41,12 +35,12 @@ pub struct CompareArguments {
     /// A change of at most this much is equivalent to none [default: what the lab file says, else 5%].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     tolerance: Option<f64>,
-    /// Seed of the resamples: equal seeds give equal intervals.
-    #[arg(long, default_value_t = SEED, value_name = "NUMBER")]
-    seed: u64,
-    /// Rows with fewer samples on both sides together are not tested.
-    #[arg(long, default_value_t = LEAST_COUNT, value_name = "SAMPLES")]
-    least_count: u64,
+    /// Seed of the resamples: equal seeds give equal intervals [default: 1].
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Rows with fewer samples on both sides together are not tested [default: 30].
+    #[arg(long, value_name = "SAMPLES")]
+    least_count: Option<u64>,
     /// A function that has another name after: 'OLD => NEW', each with at most one `*`; repeatable.
     #[arg(long = "rename", value_name = "OLD=>NEW")]
     renames: Vec<Rename>,
@@ -76,34 +70,10 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "write a percentage above 0 and up to 100, e.g. 5%".to_owned())
 }
 
-impl Default for CompareArguments {
-    fn default() -> Self {
-        Self {
-            phase: None,
-            variant: None,
-            tolerance: None,
-            seed: SEED,
-            least_count: LEAST_COUNT,
-            renames: Vec::new(),
-            rename_file: None,
-            reading: ReadingArguments::default(),
-            assume_duration: None,
-            across_machines: false,
-            across_builds: false,
-            across_scenarios: false,
-        }
-    }
-}
-
 impl CompareArguments {
     /// As usual, of this phase.
     pub fn of_phase(phase: Option<PhaseArgument>) -> Self {
         Self { phase, ..Self::default() }
-    }
-
-    /// Sets the tolerance, unless it is told.
-    pub fn tolerate_unless_told(&mut self, percent: f64) {
-        self.tolerance.get_or_insert(percent);
     }
 
     /// The same for the analysis; the tolerance, unless told, is `tolerance`.
@@ -114,7 +84,8 @@ impl CompareArguments {
         }
         let default = Options::default();
         let tolerance = self.tolerance.map(|percent| percent / 100.0).or(tolerance).unwrap_or(default.tolerance);
-        Ok(Options { seed: self.seed, least_count: self.least_count, tolerance, renames, ..default })
+        let (seed, least_count) = (self.seed.unwrap_or(default.seed), self.least_count.unwrap_or(default.least_count));
+        Ok(Options { seed, least_count, tolerance, renames, ..default })
     }
 
     fn allows(&self, difference: Difference) -> bool {

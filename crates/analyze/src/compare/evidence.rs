@@ -288,17 +288,16 @@ impl Gathered {
     fn block(&mut self, selection: &Selection<'_>, block: usize, weights: &StackWeights) {
         let (capture, functions) = (selection.capture(), selection.functions());
         let own = weights.self_by_function(capture, functions);
-        let sums =
-            [weights.credited_by_function(functions), own.clone(), weights.inclusive_by_function(capture, functions)];
-        for (courses, amounts) in self.functions.iter_mut().zip(sums) {
-            for (course, amount) in courses.iter_mut().zip(amounts).filter(|(_, amount)| !amount.is_zero()) {
-                course.add(block, self.blocks, amount);
-            }
-        }
         for (id, function) in functions.all() {
             let amount = own[id.index()];
             if !amount.is_zero() {
                 self.categories.entry(function.kind).or_default().add(block, self.blocks, amount);
+            }
+        }
+        let sums = [weights.credited_by_function(functions), own, weights.inclusive_by_function(capture, functions)];
+        for (courses, amounts) in self.functions.iter_mut().zip(sums) {
+            for (course, amount) in courses.iter_mut().zip(amounts).filter(|(_, amount)| !amount.is_zero()) {
+                course.add(block, self.blocks, amount);
             }
         }
         if !weights.no_stack.is_zero() {

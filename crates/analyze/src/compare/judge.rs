@@ -152,14 +152,10 @@ impl Judge {
         }
     }
 
-    /// Of paths: numbers of runs, and exposures of either side.
+    /// Of paths: numbers of runs, and exposures of either side. They are not resampled: there are thousands of them.
     pub(super) fn of_paths(runs: (usize, usize), exposures: (f64, f64), noise: Noise, options: &Options) -> Self {
-        // Neither resampled nor permuted: there are thousands of them.
         let options = Options { replicates: 0, ..options.clone() };
-        let (before, after) = (vec![0; runs.0], vec![0; runs.1]);
-        let bootstrap = HierarchicalBootstrap::new(&before, &after, 0, options.seed);
-        let permutations = Permutations::new(1, 1, options.seed);
-        Self { noise, unresampled: bootstrap.clone(), bootstrap, permutations, exposures, options }
+        Self { noise, exposures, ..Self::of_shape(&vec![0; runs.0], &vec![0; runs.1], &options) }
     }
 
     /// As [`row`](Self::row), of a path.
@@ -167,11 +163,7 @@ impl Judge {
         if self.noise != Noise::Runs {
             return self.row(before, after, Some(counted));
         }
-        let confidence = self.options.confidence;
-        let Some(change) = self.unresampled.change(before, after, confidence) else {
-            return untested(before, after, Some(counted));
-        };
-        let change = with_normal_intervals(change, confidence);
+        let Some(change) = self.roughly(before, after) else { return untested(before, after, Some(counted)) };
         let few = permutation::least_runs(self.options.alpha).is_none_or(|least| before.len().min(after.len()) < least);
         Judged {
             difference: change.difference,
@@ -201,14 +193,10 @@ impl Judge {
 
     fn by_runs(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
-        let confidence = self.options.confidence;
         // There are many rows with few samples, and a rough interval does for what is not tested.
         let change = match enough {
-            true => self.bootstrap.change(before, after, confidence),
-            false => self
-                .unresampled
-                .change(before, after, confidence)
-                .map(|change| with_normal_intervals(change, confidence)),
+            true => self.bootstrap.change(before, after, self.options.confidence),
+            false => self.roughly(before, after),
         };
         let Some(change) = change else { return untested(before, after, counted) };
         Judged {
@@ -221,6 +209,12 @@ impl Judge {
             change: Some(change),
             ..untested(before, after, counted)
         }
+    }
+
+    /// The change with intervals of Student's t, which take no resamples.
+    fn roughly(&self, before: &[Run], after: &[Run]) -> Option<Change> {
+        let confidence = self.options.confidence;
+        Some(with_normal_intervals(self.unresampled.change(before, after, confidence)?, confidence))
     }
 
     /// The permutation test's p. Where no other split is as extreme, it has said all that it can, and the tail of

@@ -97,8 +97,7 @@ impl Ab {
             return Ok(exit_code(&run, interrupted.load(Ordering::Relaxed)));
         }
         run.info().iter().for_each(|info| tell_conditions(info));
-        let mut compare = CompareArguments::of_phase(self.phase);
-        compare.tolerate_unless_told(lab.compare.tolerance_percent);
+        let compare = CompareArguments::of_phase(self.phase);
         super::compare::of_run(run.folder(), &compare, &self.table)?;
         eprintln!("\nnext: open {folder}/{} in a browser", super::compare::PAGE_FILE);
         eprintln!("      stepscope flamegraph --diff {folder} -o difference.svg");
