@@ -6,6 +6,8 @@ use hecs::{Component, DynamicBundle, Query};
 
 pub use hecs::Entity;
 
+use crate::account;
+
 /// An entity's place in the world's hierarchy.
 #[derive(Debug, Clone)]
 pub struct Vertex {
@@ -133,6 +135,7 @@ impl EntityComponentManager {
     /// whole world, whatever it visits. [`each`](Self::each) is preferred.
     #[inline(never)]
     pub fn each_no_cache<Q: Query>(&self, mut visit: impl FnMut(Q::Item<'_>)) {
+        let _timed = account::scope("ground::ecs::EntityComponentManager::each_no_cache");
         for entity in self.entities.vertices().into_keys() {
             if !self.entity_matches::<Q>(entity) {
                 continue;

@@ -1,9 +1,11 @@
 //! The proving ground: a small, real, headless simulator whose performance pathologies are known and switchable.
 //!
-//! It reads a world from SDF ([`sdf`]), holds it in an entity component store ([`ecs`]), moves it with a physics
-//! engine ([`physics`]) and steps it in phases over several threads ([`runner`]). Each entry of
-//! [`switches::PATHOLOGIES`] makes one thing slow, as a published study found it in a real simulator, without changing
-//! what is simulated: [`runner::SimulationRunner::state_hash`] is the same.
+//! Its worlds are what the published studies were about: a robot simulator ([`server`]: SDF, entities, physics, systems
+//! on threads), the region of a virtual world ([`region`]), writers of records ([`stats`]), a monitor of processes
+//! ([`monitor`]), and nodes that publish and subscribe ([`topology`]). All are [stepped](simulation). Each entry of the
+//! [`catalogue`] makes one thing slow, as a study found it in a real program, without changing what is simulated:
+//! [`simulation::Simulation::state_hash`] is the same. What a run did and what it took is [accounted for](account) by the
+//! program itself.
 //!
 //! ```
 //! use ground::server::{Server, ServerOptions};
@@ -18,14 +20,22 @@
 //! # Ok::<(), ground::server::LoadError>(())
 //! ```
 
+pub mod account;
+pub mod catalogue;
 pub mod components;
 pub mod ecs;
+pub mod entities;
+pub mod monitor;
 pub mod physics;
+pub mod region;
 pub mod runner;
 pub mod sdf;
 pub mod server;
+pub mod simulation;
+pub mod stats;
 pub mod switches;
 pub mod systems;
 pub mod textures;
+pub mod topology;
 pub mod transport;
 pub mod worlds;

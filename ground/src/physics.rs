@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rapier3d::math::{Pose, Vector};
 use rapier3d::prelude::{Collider, ColliderBuilder, PhysicsWorld, RigidBodyBuilder, RigidBodyHandle, SharedShape};
 
+use crate::account;
 use crate::components::{ForceCommand, WorldPose, WorldVelocity};
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::{self, Geometry};
@@ -67,7 +68,7 @@ impl Physics {
     /// the same body in both ways: a contact with a kinematic body differs from one with a fixed body in the last bits.
     fn sweeps_static(&self, link: &sdf::Link) -> bool {
         let is_floor = |collision: &sdf::Collision| matches!(collision.geometry, Geometry::Plane { .. });
-        self.switches.is_slow(Switch::StaticBroadphase) && !link.collisions.iter().any(is_floor)
+        self.switches.is_slow(Switch::StaticKinematic) && !link.collisions.iter().any(is_floor)
     }
 
     /// Takes a link's body out. Entities that are no links are ignored.
@@ -107,6 +108,7 @@ impl Physics {
     /// The links whose pose differs from the last one reported, in order of their numbers.
     #[inline(never)]
     fn write_changed_world_poses(&mut self) -> Vec<(LinkId, Pose)> {
+        let _timed = account::scope("ground::physics::Physics::write_changed_world_poses");
         if self.switches.is_slow(Switch::PoseMap) { self.rebuild_pose_map() } else { self.update_pose_map() }
     }
 

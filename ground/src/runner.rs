@@ -27,17 +27,6 @@ pub struct SimulationRunner {
     imu_readings: Arc<AtomicU64>,
 }
 
-/// The step marker: the whole of one step runs inside, its number is the first argument.
-///
-/// A probe on its entry and its return sees each step begin and end.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn ground_step(step: u64, runner: &mut SimulationRunner) {
-    runner.process_recreate_entities_remove();
-    runner.update_systems(step);
-    runner.steps = step + 1;
-}
-
 impl SimulationRunner {
     /// A runner for a world, as yet without its models. `reporters` look at the world after each step.
     pub fn new(world: &sdf::World, switches: &Switches, reporters: Reporters) -> Self {
@@ -62,10 +51,16 @@ impl SimulationRunner {
         }
     }
 
-    /// Simulates one step, and marks that it ended.
+    /// Simulates one step.
     pub fn step(&mut self) {
-        ground_step(self.steps, self);
-        stepscope_marks::step!(self.sim_time_s());
+        self.process_recreate_entities_remove();
+        self.update_systems();
+        self.steps += 1;
+    }
+
+    /// Ends the systems that report. No step can follow.
+    pub fn close(&mut self) {
+        self.post_update.end();
     }
 
     /// Number of steps simulated.
@@ -76,6 +71,11 @@ impl SimulationRunner {
     /// Simulated time, s.
     pub fn sim_time_s(&self) -> f64 {
         self.steps as f64 * self.step_s
+    }
+
+    /// Simulated time of a step, s.
+    pub fn step_s(&self) -> f64 {
+        self.step_s
     }
 
     /// Name of the world.
@@ -135,7 +135,8 @@ impl SimulationRunner {
         }
     }
 
-    fn update_systems(&mut self, step: u64) {
+    fn update_systems(&mut self) {
+        let step = self.steps;
         let info = UpdateInfo { step, sim_time_s: (step + 1) as f64 * self.step_s, step_s: self.step_s };
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
         {
@@ -265,13 +266,23 @@ impl PostUpdateThreads {
     }
 }
 
-impl Drop for PostUpdateThreads {
-    fn drop(&mut self) {
+impl PostUpdateThreads {
+    /// Ends the threads, and with them their systems, which complete what they write.
+    fn end(&mut self) {
+        if self.threads.is_empty() {
+            return;
+        }
         self.shared.running.store(false, Ordering::Release);
         self.shared.start.wait();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for PostUpdateThreads {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

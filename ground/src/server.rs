@@ -5,8 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use crate::account;
 use crate::runner::{Reporters, SimulationRunner};
 use crate::sdf::{Model, Root, SdfError, Source, load_sdf_root};
+use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use crate::systems::camera::{Camera, Decoding};
 use crate::systems::imu::Imu;
@@ -113,10 +115,40 @@ impl Server {
     pub fn port(&self) -> Option<u16> {
         self.transport.as_ref().map(Transport::port)
     }
+}
 
-    /// Simulated time per wall time that the world asks for; 0 is as fast as possible.
-    pub fn real_time_factor(&self) -> f64 {
+impl Simulation for Server {
+    fn name(&self) -> String {
+        self.runner.world_name().to_owned()
+    }
+
+    fn step(&mut self, _step: u64) {
+        self.runner.step();
+    }
+
+    fn step_s(&self) -> f64 {
+        self.runner.step_s()
+    }
+
+    fn real_time_factor(&self) -> f64 {
         self.real_time_factor
+    }
+
+    fn state_hash(&self) -> u64 {
+        self.runner.state_hash()
+    }
+
+    fn ready_words(&self) -> String {
+        self.port().map_or_else(String::new, |port| format!(" port={port}"))
+    }
+
+    fn close(&mut self) {
+        self.runner.close();
+    }
+
+    fn final_words(&self) -> String {
+        let decoding = self.decoding();
+        format!(" decodes={} decode_cpu_s={:.4}", decoding.decodes, decoding.cpu.as_secs_f64())
     }
 }
 
@@ -133,6 +165,7 @@ fn load_in_background(source: &Source) -> Result<Vec<Model>, LoadError> {
 /// was thrown away.
 #[inline(never)]
 fn download_assets(source: &Source) -> Result<Vec<Model>, SdfError> {
+    let _timed = account::scope("ground::server::download_assets");
     Ok(load_sdf_root(source)?.world.models)
 }
 

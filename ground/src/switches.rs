@@ -1,9 +1,9 @@
-//! The pathologies that can be switched on: what each does when it is slow, and the fix.
+//! The switches: which of the known pathologies are slow in a run. What each is, the [catalogue](crate::catalogue) says.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::worlds::WorldKind;
+use crate::catalogue;
 
 /// A known pathology. The simulator is fast in all respects unless a switch is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,140 +12,56 @@ pub enum Switch {
     FullScan,
     /// Every step makes a fresh map of all poses.
     PoseMap,
+    /// Every step hands every pose to the engine, changed or not.
+    DirtyFlag,
+    /// The engine is told that bodies which never move might.
+    StaticKinematic,
     /// The world is parsed, its models thrown away, and parsed again.
     ParseTwice,
     /// The first step writes every model's description as text.
     SerializeFirst,
-    /// The engine is told that bodies which never move might.
-    StaticBroadphase,
+    /// A Python interpreter is made ready at start, whether or not anything asks for it.
+    InterpInit,
+    /// Every camera climbs the chain of its parents for its pose.
+    Derived,
     /// One of three workers has all lidars.
     Imbalance,
+    /// Sensors allocate fresh buffers for every scan.
+    AllocChurn,
     /// Textures are decoded when a camera first sees them, again each time.
     LazyTexture,
-}
-
-/// What is known of a switch.
-#[derive(Debug, Clone, Copy)]
-pub struct Pathology {
-    /// The switch.
-    pub switch: Switch,
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The study that found it.
-    pub study: &'static str,
-    /// The phase it is seen in.
-    pub phase: &'static str,
-    /// The function that a profile shows, as named there.
-    pub function: &'static str,
-    /// What the slow way does.
-    pub slow: &'static str,
-    /// What the fast way does.
-    pub fast: &'static str,
-    /// The world it matters in.
-    pub world: WorldKind,
-    /// Number of shapes at which the slow way dominates its phase, or the steps that it makes slow.
-    pub shapes: u32,
-    /// Share of the phase's CPU time under `function` at that size, in percent, as measured on two cores of a virtual
-    /// machine. Where to look, not a promise.
-    pub share_percent: u32,
-}
-
-/// All switches, in the order they are listed.
-pub const PATHOLOGIES: [Pathology; 7] = [
-    Pathology {
-        switch: Switch::FullScan,
-        name: "full-scan",
-        study: "Gazebo, 8.1",
-        phase: "steady",
-        function: "ground::ecs::EntityComponentManager::each_no_cache",
-        slow: "looks at every vertex of the entity graph for models to recreate",
-        fast: "asks the component index, which holds none",
-        world: WorldKind::Shapes,
-        shapes: 4_000,
-        share_percent: 72,
-    },
-    Pathology {
-        switch: Switch::PoseMap,
-        name: "pose-map",
-        study: "Gazebo, 8.2",
-        phase: "steady",
-        function: "ground::physics::Physics::write_changed_world_poses",
-        slow: "inserts every link's pose into a fresh hash map and drops the last one",
-        fast: "updates the poses of links that moved, in place",
-        world: WorldKind::Shapes,
-        shapes: 8_000,
-        share_percent: 64,
-    },
-    Pathology {
-        switch: Switch::ParseTwice,
-        name: "parse-twice",
-        study: "Gazebo, 3.2 and 8.6",
-        phase: "loading",
-        function: "ground::server::download_assets",
-        slow: "parses the world for its shell, then again for its models",
-        fast: "keeps the models of the first parse",
-        world: WorldKind::Shapes,
-        shapes: 20_000,
-        share_percent: 45,
-    },
-    Pathology {
-        switch: Switch::SerializeFirst,
-        name: "serialize-first",
-        study: "Gazebo, 3.2 and 8.6",
-        phase: "loading",
-        function: "ground::systems::scene_broadcaster::sdf_model_serializer",
-        slow: "writes every model's element tree as text on the first step",
-        fast: "writes a model's text when somebody asks for it",
-        world: WorldKind::Shapes,
-        shapes: 20_000,
-        share_percent: 20,
-    },
-    Pathology {
-        switch: Switch::StaticBroadphase,
-        name: "static-broadphase",
-        study: "Gazebo, 8.4",
-        phase: "steady",
-        function: "rapier3d::pipeline::physics_pipeline::PhysicsPipeline::step",
-        slow: "gives static models kinematic bodies, which the engine visits each step as if they moved",
-        fast: "gives them fixed bodies, which it leaves alone",
-        world: WorldKind::Shapes,
-        shapes: 8_000,
-        share_percent: 59,
-    },
-    Pathology {
-        switch: Switch::Imbalance,
-        name: "imbalance",
-        study: "sensor rendering",
-        phase: "steady",
-        function: "ground::systems::lidar::Lidars::scan",
-        slow: "gives all lidars to the first of three workers, for which the step then waits",
-        fast: "deals them out in turn",
-        world: WorldKind::Sensors,
-        shapes: 1_000,
-        share_percent: 86,
-    },
-    Pathology {
-        switch: Switch::LazyTexture,
-        name: "lazy-texture",
-        study: "marina",
-        phase: "steady",
-        function: "ground::textures::decode_texture",
-        slow: "decodes a texture when a camera first sees what it is on: every 50th step",
-        fast: "decodes each texture file once, when the world is loaded",
-        world: WorldKind::Marina,
-        shapes: 128,
-        share_percent: 14,
-    },
-];
-
-impl Switch {
-    /// What is known of it.
-    pub fn pathology(self) -> &'static Pathology {
-        PATHOLOGIES
-            .iter()
-            .find(|pathology| pathology.switch == self)
-            .expect("a test proves that every switch is listed")
-    }
+    /// A prim's group is found by asking every group for it.
+    LinearLookup,
+    /// Timers of scripts are kept in a list that is searched.
+    TimerList,
+    /// What physics must take note of is kept in a list that is searched.
+    TaintList,
+    /// Vertices of meshes are looked for one after the other.
+    IndexOf,
+    /// The store is asked for the items of each prim by itself.
+    SqlPerPrim,
+    /// Scripts are compiled again although their text is known.
+    Recompile,
+    /// All files of the script engine are looked at to find a few.
+    DirScan,
+    /// Every part of the scene is updated each step, although few have anything to do.
+    UpdateAll,
+    /// Each client has a thread that polls.
+    ThreadPerClient,
+    /// Each update is a datagram of its own.
+    PerUpdatePacket,
+    /// The file of records is opened, sought and closed for each of them.
+    Reopen,
+    /// A fresh string is made for each look-up.
+    StringTemp,
+    /// Attributes are found by name each time.
+    AttrLookup,
+    /// The table of connections is read for each process.
+    ProcPerPid,
+    /// The wait set is rebuilt for each spin.
+    WaitSet,
+    /// One callback is served for each wait, however many are ready.
+    OnePerWait,
 }
 
 /// The switches that are set to slow.
@@ -157,7 +73,7 @@ pub struct Switches {
 impl Switches {
     /// Every switch set to slow.
     pub fn all() -> Self {
-        Self { slow: PATHOLOGIES.iter().map(|pathology| pathology.switch).collect() }
+        catalogue::all().map(|pathology| pathology.switch).collect()
     }
 
     /// One switch set to slow.
@@ -171,6 +87,15 @@ impl Switches {
     }
 }
 
+impl FromIterator<Switch> for Switches {
+    fn from_iter<T: IntoIterator<Item = Switch>>(switches: T) -> Self {
+        let mut slow: Vec<_> = switches.into_iter().collect();
+        slow.sort_unstable();
+        slow.dedup();
+        Self { slow }
+    }
+}
+
 /// A list of switches that names something else.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("there is no switch `{name}`; there are {}, and `all`", names())]
@@ -179,26 +104,29 @@ pub struct UnknownSwitch {
 }
 
 fn names() -> String {
-    PATHOLOGIES.map(|pathology| pathology.name).join(", ")
+    catalogue::all().map(|pathology| pathology.name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Switches {
     type Err = UnknownSwitch;
 
-    /// Reads names separated by commas, or `all`.
+    /// Reads names separated by commas, or `all`; `-name` takes one out again, as in `all,-full-scan`.
     fn from_str(list: &str) -> Result<Self, UnknownSwitch> {
         let mut slow = Vec::new();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             if name == "all" {
-                return Ok(Self::all());
+                slow.extend(catalogue::all().map(|pathology| pathology.switch));
+                continue;
             }
-            let known = PATHOLOGIES.iter().find(|pathology| pathology.name == name);
-            let pathology = known.ok_or_else(|| UnknownSwitch { name: name.to_owned() })?;
-            slow.push(pathology.switch);
+            let (wanted, is_out) = name.strip_prefix('-').map_or((name, false), |rest| (rest, true));
+            let known = catalogue::all().find(|pathology| pathology.name == wanted);
+            let switch = known.ok_or_else(|| UnknownSwitch { name: wanted.to_owned() })?.switch;
+            match is_out {
+                true => slow.retain(|slow| *slow != switch),
+                false => slow.push(switch),
+            }
         }
-        slow.sort_unstable();
-        slow.dedup();
-        Ok(Self { slow })
+        Ok(slow.into_iter().collect())
     }
 }
 
@@ -217,20 +145,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_switch_has_an_entry_of_its_own() {
-        let switches = [
-            Switch::FullScan,
-            Switch::PoseMap,
-            Switch::ParseTwice,
-            Switch::SerializeFirst,
-            Switch::StaticBroadphase,
-            Switch::Imbalance,
-            Switch::LazyTexture,
-        ];
-        assert_eq!(PATHOLOGIES.map(|pathology| pathology.switch), switches);
-    }
-
-    #[test]
     fn a_list_of_names_sets_those_and_no_others() {
         let switches: Switches = "pose-map, full-scan,pose-map".parse().unwrap();
         assert_eq!(switches.to_string(), "full-scan,pose-map");
@@ -241,12 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn all_but_one_is_all_without_it() {
+        let switches: Switches = "all,-full-scan".parse().unwrap();
+        assert!(!switches.is_slow(Switch::FullScan));
+        assert!(catalogue::all().filter(|one| one.name != "full-scan").all(|one| switches.is_slow(one.switch)));
+        assert_eq!("full-scan,-full-scan".parse(), Ok(Switches::default()));
+    }
+
+    #[test]
     fn a_name_that_is_none_is_answered_with_those_there_are() {
-        let error = "fullscan".parse::<Switches>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "there is no switch `fullscan`; there are full-scan, pose-map, parse-twice, serialize-first, \
-             static-broadphase, imbalance, lazy-texture, and `all`"
-        );
+        let error = "-fullscan".parse::<Switches>().unwrap_err().to_string();
+        assert!(error.starts_with("there is no switch `fullscan`; there are full-scan, pose-map, "), "{error}");
+        assert!(error.ends_with(", and `all`"), "{error}");
     }
 }

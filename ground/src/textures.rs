@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use zune_jpeg::JpegDecoder;
 
+use crate::account::{self, Counter};
+
 /// Edge of every texture, in pixels.
 const EDGE: u16 = 512;
 
@@ -49,6 +51,8 @@ pub fn texture_file(name: &str) -> Arc<[u8]> {
 /// The pixels of a texture file.
 #[inline(never)]
 pub fn decode_texture(file: &[u8]) -> Image {
+    let _timed = account::scope("ground::textures::decode_texture");
+    account::count(Counter::Decodes);
     let mut decoder = JpegDecoder::new(std::io::Cursor::new(file));
     Image { pixels: decoder.decode().expect("texture files are made by this program") }
 }

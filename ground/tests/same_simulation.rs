@@ -1,9 +1,15 @@
 //! A switch changes what a step costs, never what it computes.
 
+use ground::catalogue::{self, Pathology, World};
 use ground::sdf::Source;
 use ground::server::{Server, ServerOptions};
-use ground::switches::{PATHOLOGIES, Switch, Switches};
+use ground::switches::{Switch, Switches};
 use ground::worlds::{Mobility, WorldKind, WorldSpec};
+
+/// The switches of the worlds that are made here.
+fn of_entities() -> impl Iterator<Item = &'static Pathology> {
+    catalogue::all().filter(|one| matches!(one.world, World::Shapes | World::Sensors | World::Marina))
+}
 
 fn world(shapes: u32, mobility: Mobility) -> Source {
     WorldSpec { kind: WorldKind::Shapes, shapes, robots: 16, mobility }.into()
@@ -25,7 +31,7 @@ fn state_after(steps: u64, world: &Source, switches: Switches) -> u64 {
 fn every_switch_gives_the_same_static_world() {
     let world = world(60, Mobility::Static);
     let fast = state_after(300, &world, Switches::default());
-    for pathology in &PATHOLOGIES {
+    for pathology in of_entities() {
         assert_eq!(state_after(300, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
     }
     assert_eq!(state_after(300, &world, Switches::all()), fast, "all");
@@ -63,7 +69,7 @@ fn lazy_textures_are_decoded_in_every_fiftieth_step() {
 fn every_switch_gives_the_same_world_of_shapes_that_fall_asleep() {
     let world = world(12, Mobility::Dynamic);
     let fast = state_after(3000, &world, Switches::default());
-    for pathology in &PATHOLOGIES {
+    for pathology in of_entities() {
         assert_eq!(state_after(3000, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
     }
 }
@@ -101,7 +107,7 @@ fn a_model_that_is_recreated_starts_again_where_it_first_stood_whichever_way_it_
         runner.state_hash()
     };
     let fast = recreated(Switches::default());
-    for pathology in &PATHOLOGIES {
+    for pathology in of_entities() {
         assert_eq!(recreated(Switches::only(pathology.switch)), fast, "{}", pathology.name);
     }
     assert_ne!(fast, state_after(200, &world, Switches::default()), "the model did go back");

@@ -136,7 +136,7 @@ fn a_running_process_is_attached_to_and_not_ended() {
     running.kill().unwrap();
     running.wait().unwrap();
     let hotspots = json(&stepscope(folder.path(), &["show", "c", "--format", "json"]));
-    assert!(row(&hotspots, "ground::runner::ground_step")["inclusive"].as_u64().unwrap() > 0);
+    assert!(row(&hotspots, "ground::simulation::ground_step")["inclusive"].as_u64().unwrap() > 0);
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! The catalogue as text and as JSON.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{Control, Pathology, Saves, all, controls};
+
+/// Writes it to be read.
+///
+/// # Errors
+/// If `out` fails.
+pub fn print_text(out: &mut impl Write) -> io::Result<()> {
+    for pathology in all() {
+        write_pathology(pathology, out)?;
+    }
+    for control in controls() {
+        let command = control.arguments().join(" ");
+        writeln!(out, "{} (control)\n  why   {}\n  run   ground {command}", control.name, control.why)?;
+    }
+    Ok(())
+}
+
+fn write_pathology(pathology: &Pathology, out: &mut impl Write) -> io::Result<()> {
+    let Pathology { axis, expected, .. } = pathology;
+    let saves = match pathology.saves {
+        Saves::Cpu => "CPU time",
+        Saves::Wall => "wall time",
+    };
+    write!(
+        out,
+        "{name} ({phase}; study: {study})\n  slow  {slow}\n  fast  {fast}\n  look  {share} % of the CPU time under \
+         {function}\n  run   ground {command} --slow {name}\n  gain  the fix saves {gain} % of the {phase} {saves}; it \
+         grows with the {count} {option} by {steep} slow, {flat} fast\n",
+        name = pathology.name,
+        phase = pathology.phase.name(),
+        study = pathology.study,
+        slow = pathology.slow,
+        fast = pathology.fast,
+        share = expected.share_percent,
+        function = pathology.function,
+        command = pathology.arguments(axis.size).join(" "),
+        gain = expected.gain_percent,
+        count = axis.counts,
+        option = axis.option,
+        steep = expected.growth_slow,
+        flat = expected.growth_fast,
+    )
+}
+
+/// The catalogue as other programs read it.
+#[derive(Serialize)]
+struct Catalogue {
+    schema: u32,
+    program: &'static str,
+    version: &'static str,
+    switches: Vec<SwitchEntry>,
+    controls: Vec<ControlEntry>,
+}
+
+#[derive(Serialize)]
+struct SwitchEntry {
+    #[serde(flatten)]
+    pathology: &'static Pathology,
+    /// The arguments that run it at the axis' size, without `--slow`.
+    arguments: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ControlEntry {
+    #[serde(flatten)]
+    control: &'static Control,
+    arguments: Vec<String>,
+}
+
+/// Writes it as JSON.
+///
+/// # Errors
+/// If `out` fails.
+pub fn print_json(out: &mut impl Write) -> io::Result<()> {
+    let entry =
+        |pathology: &'static Pathology| SwitchEntry { pathology, arguments: pathology.arguments(pathology.axis.size) };
+    let catalogue = Catalogue {
+        schema: 1,
+        program: "ground",
+        version: env!("CARGO_PKG_VERSION"),
+        switches: all().map(entry).collect(),
+        controls: controls().map(|control| ControlEntry { control, arguments: control.arguments() }).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &catalogue)?;
+    writeln!(out)
+}
