@@ -155,6 +155,9 @@ pub struct Control {
     pub options: &'static [&'static str],
     /// What must stay silent, and why one might think otherwise.
     pub why: &'static str,
+    /// Functions that must have less than 5 % of the CPU time and of the steps' critical path, whole names as profiles
+    /// show them. The slow ways of all switches are checked anyway.
+    pub silent: &'static [&'static str],
 }
 
 impl Control {

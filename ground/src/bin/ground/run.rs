@@ -35,6 +35,9 @@ pub(crate) struct RunArgs {
     /// End after this much wall time; without either, run until interrupted
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     seconds: Option<Duration>,
+    /// After the last step, wait to be ended: what is recorded of a run then holds nothing of its end
+    #[arg(long)]
+    linger: bool,
     /// Be ready, and begin the steady phase, after this many steps
     #[arg(long, value_name = "STEPS", default_value_t = 1)]
     warm_steps: u64,
@@ -128,12 +131,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         session.report(&stepper);
         session.pace(&stepper);
     }
-    let steady = Moment::now().since(&began);
+    let ended = Moment::now();
+    let (steady, whole) = (ended.since(&began), ended.since(&started));
     if let Some(path) = &args.account {
-        let text = account_text(args, &stepper, &loading, &steady);
+        let text = account_text(args, &stepper, [&loading, &steady, &whole]);
         std::fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })?;
     }
     say(&final_line(&stepper, &args.slow, &loading, &steady, session.first_step));
+    while args.linger && !stop.load(Ordering::Relaxed) {
+        // Ends early at a signal.
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
     stepper.close();
     // What dropping a world would take belongs to no phase.
     std::process::exit(0)
@@ -228,9 +236,11 @@ struct AccountFile<'a> {
     loading: &'a Account,
     /// From being ready to the end.
     steady: &'a Account,
+    /// From the start to the end.
+    whole: &'a Account,
 }
 
-fn account_text(args: &RunArgs, stepper: &Stepper, loading: &Account, steady: &Account) -> String {
+fn account_text(args: &RunArgs, stepper: &Stepper, [loading, steady, whole]: [&Account; 3]) -> String {
     let file = AccountFile {
         schema: 1,
         world: stepper.simulation().name(),
@@ -239,6 +249,7 @@ fn account_text(args: &RunArgs, stepper: &Stepper, loading: &Account, steady: &A
         steps: stepper.steps(),
         loading,
         steady,
+        whole,
     };
     serde_json::to_string_pretty(&file).expect("numbers and names can be written")
 }
