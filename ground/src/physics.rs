@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use rapier3d::math::{Pose, Vector};
-use rapier3d::prelude::{Collider, ColliderBuilder, PhysicsWorld, RigidBodyBuilder, RigidBodyHandle, SharedShape};
+use rapier3d::prelude::{
+    Collider, ColliderBuilder, PhysicsWorld, RigidBody, RigidBodyBuilder, RigidBodyHandle, SharedShape,
+};
 
 use crate::account;
-use crate::components::{ForceCommand, WorldPose, WorldVelocity};
+use crate::components::{ForceCommand, Link, WorldPose, WorldVelocity};
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::{self, Geometry};
 use crate::switches::{Switch, Switches};
@@ -50,12 +52,14 @@ impl Physics {
     /// Makes a body for a link of a model.
     pub fn create_link(&mut self, entity: Entity, model: &sdf::Model, link: &sdf::Link) {
         let id = self.links.len();
-        let body = match model.is_static {
-            false => RigidBodyBuilder::dynamic(),
-            true if self.sweeps_static(link) => RigidBodyBuilder::kinematic_position_based(),
-            true => RigidBodyBuilder::fixed(),
+        let mut body = match model.is_static {
+            false => RigidBodyBuilder::dynamic().build(),
+            true if self.sweeps_static(link) => kinematic_body(),
+            true => RigidBodyBuilder::fixed().build(),
         };
-        let body = self.engine.insert_body(body.pose(model.pose * link.pose).user_data(id as u128));
+        body.set_position(model.pose * link.pose, false);
+        body.user_data = id as u128;
+        let body = self.engine.insert_body(body);
         for collision in &link.collisions {
             self.engine.insert_collider(collider(collision, link), Some(body));
         }
@@ -81,9 +85,13 @@ impl Physics {
     }
 
     /// One step of the world: commands to the engine, the engine's step, poses from the engine.
+    #[inline(never)]
     pub fn update(&mut self, ecm: &mut EntityComponentManager) {
+        let _timed = account::scope("ground::physics::Physics::update");
         self.update_physics(ecm);
-        let changed = self.world_forward_step();
+        self.update_engine_data(ecm);
+        self.world_forward_step();
+        let changed = self.write_changed_world_poses();
         self.update_sim(&changed, ecm);
     }
 
@@ -97,12 +105,33 @@ impl Physics {
         });
     }
 
-    fn world_forward_step(&mut self) -> Vec<(LinkId, Pose)> {
+    /// Hands the engine the poses that others gave to links: those of new ones.
+    #[inline(never)]
+    fn update_engine_data(&mut self, ecm: &EntityComponentManager) {
+        let _timed = account::scope("ground::physics::Physics::update_engine_data");
+        if self.switches.is_slow(Switch::DirtyFlag) {
+            ecm.each::<(Entity, &Link, &WorldPose)>(|(entity, _, pose)| self.set_position(entity, pose));
+            return;
+        }
+        for &entity in ecm.newly_created() {
+            if let Some(pose) = ecm.component::<WorldPose>(entity) {
+                self.set_position(entity, &pose);
+            }
+        }
+    }
+
+    fn set_position(&mut self, entity: Entity, pose: &WorldPose) {
+        let Some(link) = self.link_of.get(&entity).and_then(|id| self.links[*id].as_ref()) else { return };
+        self.engine.bodies[link.body].set_position(pose.0, true);
+    }
+
+    #[inline(never)]
+    fn world_forward_step(&mut self) {
+        let _timed = account::scope("ground::physics::Physics::world_forward_step");
         if !self.switches.is_slow(Switch::PoseMap) {
             self.note_active_links();
         }
         self.engine.step();
-        self.write_changed_world_poses()
     }
 
     /// The links whose pose differs from the last one reported, in order of their numbers.
@@ -144,9 +173,11 @@ impl Physics {
         changed
     }
 
+    /// Notes the links that the engine is about to move or just moved. Those of static models are not among them, whatever
+    /// bodies they have.
     fn note_active_links(&mut self) {
-        let active = self.engine.islands.active_bodies();
-        self.maybe_moved.extend(active.map(|body| self.engine.bodies[body].user_data as LinkId));
+        let active = self.engine.islands.active_bodies().map(|body| &self.engine.bodies[body]);
+        self.maybe_moved.extend(active.filter(|body| body.is_dynamic()).map(|body| body.user_data as LinkId));
     }
 
     /// Hands what the engine changed to the store.
@@ -161,6 +192,15 @@ impl Physics {
             ecm.set_pose_changed(link.entity);
         }
     }
+}
+
+/// A body for something that never moves, of the kind for what is moved by others. The engine lets such bodies sleep when
+/// they have stood still for half a second, which other engines do not know; this one never does.
+fn kinematic_body() -> RigidBody {
+    let mut body = RigidBodyBuilder::kinematic_position_based().build();
+    // `can_sleep(false)` is for dynamic bodies: kinematic ones sleep whenever both velocities are exactly zero.
+    body.activation_mut().time_until_sleep = f32::INFINITY;
+    body
 }
 
 fn collider(collision: &sdf::Collision, link: &sdf::Link) -> Collider {
@@ -180,4 +220,34 @@ fn collider(collision: &sdf::Collision, link: &sdf::Link) -> Collider {
         .restitution(collision.restitution as f32)
         .mass((link.mass / link.collisions.len() as f64) as f32)
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sdf::{Element, Root};
+    use crate::worlds::{Mobility, WorldKind, WorldSpec, write_world};
+
+    /// Number of bodies that the engine visits in its 700th step of 1 ms, beyond the half second after which it puts still
+    /// ones to sleep: of 9 shapes that never move, and 2 robots that were not told to.
+    fn visited_when_settled(switches: Switches) -> usize {
+        let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 9, robots: 2, mobility: Mobility::Static };
+        let mut text = String::new();
+        write_world(&spec, &mut text).unwrap();
+        let world = Root::from_element(Element::parse(&text, "w").unwrap(), "w").unwrap().world;
+        let mut ecm = EntityComponentManager::default();
+        let mut physics = Physics::new(0.001, world.gravity, switches);
+        for model in &world.models {
+            let link = ecm.create_entity("link", None, ());
+            physics.create_link(link, model, &model.links[0]);
+        }
+        (0..700).for_each(|_| physics.update(&mut ecm));
+        physics.engine.islands.num_active_bodies()
+    }
+
+    #[test]
+    fn bodies_that_never_move_are_visited_for_ever_as_kinematic_ones_and_never_as_fixed_ones() {
+        assert_eq!(visited_when_settled(Switches::default()), 0);
+        assert_eq!(visited_when_settled(Switches::only(Switch::StaticKinematic)), 9);
+    }
 }
