@@ -1,0 +1,216 @@
+//! [`EventsExecutor`]: iRobot's, of a queue of events and a manager of timers.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
+
+use super::{Executor, Waker};
+use crate::account::{self, Counter, count};
+use crate::topology::middleware::lock;
+use crate::topology::node::{Endpoint, Kind, Node, Timer};
+
+/// Something that became ready. Entities are known by their number: they may be gone when it is their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Timer(usize),
+    Messages { endpoint: usize, number: usize },
+    Interrupt,
+}
+
+/// Events in the order they came.
+#[derive(Default)]
+struct EventsQueue {
+    events: Mutex<VecDeque<Event>>,
+    condition: Condvar,
+}
+
+impl EventsQueue {
+    fn enqueue(&self, event: Event) {
+        lock(&self.events).push_back(event);
+        self.condition.notify_one();
+    }
+
+    fn try_dequeue(&self) -> Option<Event> {
+        lock(&self.events).pop_front()
+    }
+
+    /// Waits for an event.
+    fn dequeue(&self) -> Event {
+        let mut events = lock(&self.events);
+        let mut has_waited = false;
+        loop {
+            if let Some(event) = events.pop_front() {
+                if has_waited {
+                    count(Counter::Wakes);
+                }
+                return event;
+            }
+            has_waited = true;
+            events = self.condition.wait(events).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+}
+
+/// Knows which timer is due first, and says in the queue when it is.
+struct TimersManager {
+    heap: Mutex<TimersHeap>,
+    condition: Condvar,
+    queue: Arc<EventsQueue>,
+}
+
+#[derive(Default)]
+struct TimersHeap {
+    timers: Vec<Weak<Timer>>,
+    /// When each is due, and which it is.
+    due: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl TimersManager {
+    fn add_timer(&self, timer: &Arc<Timer>) {
+        let mut heap = lock(&self.heap);
+        let number = heap.timers.len();
+        heap.timers.push(Arc::downgrade(timer));
+        heap.due.push(Reverse((timer.next_ns(), number)));
+        self.condition.notify_one();
+    }
+
+    fn execute_ready_timer(&self, number: usize) {
+        let timer = lock(&self.heap).timers.get(number).and_then(Weak::upgrade);
+        if let Some(timer) = timer {
+            timer.execute_callback();
+        }
+    }
+
+    /// Runs on a thread of its own for as long as `running` is set.
+    fn run_timers(&self, running: &AtomicBool) {
+        let mut heap = lock(&self.heap);
+        while running.load(Ordering::Acquire) {
+            let until = self.enqueue_ready_timers(&mut heap);
+            // One that goes by simulated time does not become ready by waiting.
+            let timeout = until.map_or(Duration::MAX, Duration::from_nanos);
+            let waited = self.condition.wait_timeout(heap, timeout);
+            heap = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            count(Counter::Wakes);
+        }
+    }
+
+    /// Says of each timer that is due that it is; returns how long it is until the next, ns.
+    fn enqueue_ready_timers(&self, heap: &mut TimersHeap) -> Option<u64> {
+        let TimersHeap { timers, due } = heap;
+        while let Some(mut head) = due.peek_mut() {
+            let Reverse((_, number)) = *head;
+            let Some(timer) = timers[number].upgrade() else {
+                std::collections::binary_heap::PeekMut::pop(head);
+                continue;
+            };
+            if !timer.is_ready() {
+                return timer.time_until_trigger_ns();
+            }
+            timer.call();
+            *head = Reverse((timer.next_ns(), number));
+            self.queue.enqueue(Event::Timer(number));
+        }
+        None
+    }
+
+    fn notify_stop(&self) {
+        // The thread looks whether it is to run while it holds this.
+        drop(lock(&self.heap));
+        self.condition.notify_one();
+    }
+}
+
+/// Is told by listeners what is ready, in the order in which it became so, and runs that. What a callback costs does not
+/// grow with the entities. Timers have a thread of their own that sleeps until the first is due; their callbacks run on
+/// the executor's, as those of all others.
+pub struct EventsExecutor {
+    queue: Arc<EventsQueue>,
+    timers: Arc<TimersManager>,
+    endpoints: HashMap<usize, Weak<Endpoint>>,
+}
+
+impl EventsExecutor {
+    /// One without nodes.
+    pub fn new() -> Self {
+        let queue = Arc::new(EventsQueue::default());
+        let timers = TimersManager { heap: Mutex::default(), condition: Condvar::new(), queue: queue.clone() };
+        Self { queue, timers: Arc::new(timers), endpoints: HashMap::new() }
+    }
+
+    fn add_endpoint(&mut self, endpoint: &Arc<Endpoint>) {
+        let number = self.endpoints.len();
+        self.endpoints.insert(number, Arc::downgrade(endpoint));
+        let queue = self.queue.clone();
+        endpoint.reader.listen(Box::new(move |messages| {
+            queue.enqueue(Event::Messages { endpoint: number, number: messages });
+        }));
+    }
+
+    fn execute_event(&self, event: Event) {
+        match event {
+            Event::Timer(number) => self.timers.execute_ready_timer(number),
+            Event::Messages { endpoint, number } => {
+                if let Some(endpoint) = self.endpoints.get(&endpoint).and_then(Weak::upgrade) {
+                    (0..number).for_each(|_| endpoint.execute());
+                }
+            }
+            Event::Interrupt => {}
+        }
+    }
+}
+
+impl Default for EventsExecutor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Executor for EventsExecutor {
+    fn add_node(&mut self, node: &Arc<Node>) {
+        for group in &node.groups {
+            for kind in Kind::ALL {
+                group.find_endpoint(kind, |endpoint| {
+                    self.add_endpoint(endpoint);
+                    false
+                });
+            }
+            group.find_timer(|timer| {
+                self.timers.add_timer(timer);
+                false
+            });
+        }
+    }
+
+    fn spin(&mut self, running: &AtomicBool) {
+        std::thread::scope(|threads| {
+            let timers = self.timers.clone();
+            let thread = std::thread::Builder::new().name("timers".to_owned());
+            thread.spawn_scoped(threads, move || timers.run_timers(running)).expect("the system has room for a thread");
+            while running.load(Ordering::Acquire) {
+                let event = self.queue.dequeue();
+                self.execute_event(event);
+            }
+            self.timers.notify_stop();
+        });
+    }
+
+    #[inline(never)]
+    fn spin_all(&mut self) {
+        let _timed = account::scope("ground::topology::executor::events::EventsExecutor::spin_all");
+        loop {
+            self.timers.enqueue_ready_timers(&mut lock(&self.timers.heap));
+            let Some(first) = self.queue.try_dequeue() else { return };
+            self.execute_event(first);
+            while let Some(event) = self.queue.try_dequeue() {
+                self.execute_event(event);
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        let queue = self.queue.clone();
+        Box::new(move || queue.enqueue(Event::Interrupt))
+    }
+}

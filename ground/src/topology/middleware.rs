@@ -1,0 +1,302 @@
+//! The middleware: readers with a history, writers that deliver to them, and how who waits for them is told.
+//!
+//! Whoever waits does so in one of two ways, as in `rmw`: a wait set [attaches](Notice::attach) its signal to everything
+//! it waits for, each time it waits, and looks at all of it when it wakes (`rmw_fastrtps`, `attachCondition`); or a
+//! [listener](Notice::listen) is called at every delivery by the thread that delivers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::loopback::Loopback;
+use super::message::Message;
+use crate::account::{Counter, count};
+
+/// Locks. A callback that panicked has left nothing half done that others hold.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes who waits for a wait set.
+#[derive(Debug, Default)]
+pub struct Signal {
+    mutex: Mutex<()>,
+    condition: Condvar,
+}
+
+impl Signal {
+    fn notify(&self) {
+        // Held while the waiter looks whether anything is ready, so that it cannot miss what comes after.
+        drop(lock(&self.mutex));
+        self.condition.notify_one();
+    }
+
+    /// Waits until `is_ready` or for as long as `timeout` says; `None` is for ever.
+    pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) {
+        let held = lock(&self.mutex);
+        let not_yet = |_: &mut ()| !is_ready();
+        match timeout {
+            Some(timeout) if timeout.is_zero() => {}
+            Some(timeout) => drop(self.condition.wait_timeout_while(held, timeout, not_yet)),
+            None => drop(self.condition.wait_while(held, not_yet)),
+        }
+    }
+}
+
+/// Called at every delivery, by the thread that delivers, with the number of messages.
+pub type Listener = Box<dyn Fn(usize) + Send>;
+
+/// Who is told that something is ready.
+#[derive(Default)]
+pub struct Notice {
+    told: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    wait_set: Option<Arc<Signal>>,
+    listener: Option<Listener>,
+}
+
+impl Notice {
+    /// Tells a wait set from now on.
+    pub fn attach(&self, signal: &Arc<Signal>) {
+        lock(&self.told).wait_set = Some(signal.clone());
+    }
+
+    /// Tells no wait set any more.
+    pub fn detach(&self) {
+        lock(&self.told).wait_set = None;
+    }
+
+    fn listen(&self, listener: Listener) {
+        lock(&self.told).listener = Some(listener);
+    }
+
+    fn give(&self) {
+        let told = lock(&self.told);
+        if let Some(signal) = &told.wait_set {
+            signal.notify();
+        }
+        if let Some(listener) = &told.listener {
+            listener(1);
+        }
+    }
+}
+
+/// How a message is handed over within the process: `msg_pass_by`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassBy {
+    /// `unique_ptr`. A publisher gives its message away; a subscriber gets one of its own, which is a copy unless nobody
+    /// else gets it.
+    UniquePtr,
+    /// `shared_ptr`. A publisher publishes a copy of its message; a subscriber looks at what others look at too.
+    SharedPtr,
+}
+
+/// How many messages a reader keeps that nobody has taken yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// The last so many; older ones are lost.
+    KeepLast(usize),
+    /// All.
+    KeepAll,
+}
+
+/// Where messages of a topic wait to be taken.
+pub struct Reader {
+    history: History,
+    pass_by: PassBy,
+    cache: Mutex<VecDeque<Arc<Message>>>,
+    unread: AtomicUsize,
+    /// Who is told of a delivery.
+    pub notice: Notice,
+}
+
+impl Reader {
+    /// One that is empty.
+    pub fn new(history: History, pass_by: PassBy) -> Arc<Self> {
+        let (cache, unread) = (Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { history, pass_by, cache, unread, notice: Notice::default() })
+    }
+
+    /// Puts a message into the history, in place of the oldest if that is full, and tells who waits.
+    pub fn deliver(&self, message: Arc<Message>) {
+        {
+            let mut cache = lock(&self.cache);
+            let is_full = matches!(self.history, History::KeepLast(depth) if cache.len() >= depth.max(1));
+            if is_full {
+                cache.pop_front();
+            }
+            cache.push_back(message);
+            self.unread.store(cache.len(), Ordering::Release);
+        }
+        self.notice.give();
+    }
+
+    /// Takes the oldest message.
+    pub fn take(&self) -> Option<Arc<Message>> {
+        let mut cache = lock(&self.cache);
+        let message = cache.pop_front();
+        self.unread.store(cache.len(), Ordering::Release);
+        message
+    }
+
+    /// Whether there is anything to take.
+    pub fn has_data(&self) -> bool {
+        self.unread.load(Ordering::Acquire) > 0
+    }
+
+    /// Has `listener` called at every delivery from now on, and at once for what is there already.
+    pub fn listen(&self, listener: Listener) {
+        let unread = self.unread.load(Ordering::Acquire);
+        if unread > 0 {
+            listener(unread);
+        }
+        self.notice.listen(listener);
+    }
+}
+
+/// Something that is ready because it was triggered.
+#[derive(Default)]
+pub struct GuardCondition {
+    triggered: AtomicBool,
+    /// Who is told.
+    pub notice: Notice,
+}
+
+impl GuardCondition {
+    /// Makes it ready.
+    pub fn trigger(&self) {
+        self.triggered.store(true, Ordering::Release);
+        self.notice.give();
+    }
+
+    /// Whether it is ready.
+    pub fn is_triggered(&self) -> bool {
+        self.triggered.load(Ordering::Acquire)
+    }
+
+    /// Whether it was ready, which it is then no more.
+    pub fn consume(&self) -> bool {
+        self.triggered.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// The readers of a topic that were there when its writer was made.
+pub type Readers = Vec<Arc<Reader>>;
+
+/// Writes messages to a topic.
+pub enum Writer {
+    /// Hands them over by pointer: "IPC on".
+    IntraProcess(Readers),
+    /// Sends their bytes through the loopback interface: "IPC off".
+    Loopback(Arc<Loopback>, u32, Reliability),
+}
+
+/// Whether a writer waits for room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reliability {
+    /// Waits for room in the transport, at most 100 ms a datagram (the default `max_blocking_time` of DDS).
+    Reliable,
+    /// Does not wait: what finds no room is lost.
+    BestEffort,
+}
+
+impl Writer {
+    /// Publishes a message.
+    pub fn publish(&self, message: Message, pass_by: PassBy) {
+        count(Counter::MessagesPublished);
+        match self {
+            Writer::IntraProcess(readers) => {
+                let message = if pass_by == PassBy::SharedPtr { message.clone() } else { message };
+                hand_over(readers, message);
+            }
+            Writer::Loopback(transport, topic, reliability) => transport.send(*topic, &message, *reliability),
+        }
+    }
+}
+
+/// Those who share get the same message, of the others each a copy but the last if nobody shares.
+fn hand_over(readers: &[Arc<Reader>], message: Message) {
+    let message = Arc::new(message);
+    let owns = |reader: &&Arc<Reader>| reader.pass_by == PassBy::UniquePtr;
+    let mut copies = readers.iter().filter(owns).count();
+    if copies == readers.len() {
+        copies = copies.saturating_sub(1);
+    }
+    for reader in readers {
+        if owns(&reader) && copies > 0 {
+            copies -= 1;
+            reader.deliver(Arc::new(Message::clone(&message)));
+        } else {
+            reader.deliver(message.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::{Header, Payload};
+    use super::*;
+
+    fn message(number: u64) -> Message {
+        let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 1 };
+        Message { header, payload: Payload::Int64(number as i64) }
+    }
+
+    fn numbers(reader: &Reader) -> Vec<u64> {
+        std::iter::from_fn(|| reader.take()).map(|message| message.header.number).collect()
+    }
+
+    #[test]
+    fn a_history_keeps_the_last_messages_in_their_order() {
+        let [few, all] =
+            [History::KeepLast(3), History::KeepAll].map(|history| Reader::new(history, PassBy::SharedPtr));
+        let writer = Writer::IntraProcess(vec![few.clone(), all.clone()]);
+        (0..5).for_each(|number| writer.publish(message(number), PassBy::UniquePtr));
+        assert!(few.has_data());
+        assert_eq!(numbers(&few), [2, 3, 4]);
+        assert!(!few.has_data());
+        assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn who_asks_for_a_message_of_its_own_shares_it_with_nobody() {
+        let reader = |pass_by| Reader::new(History::KeepAll, pass_by);
+        let handed_over = |pass: &[PassBy]| {
+            let readers: Vec<_> = pass.iter().map(|pass_by| reader(*pass_by)).collect();
+            hand_over(&readers, message(1));
+            let taken: Vec<_> = readers.iter().filter_map(|reader| reader.take()).collect();
+            taken.iter().map(Arc::strong_count).collect::<Vec<_>>()
+        };
+        use PassBy::{SharedPtr, UniquePtr};
+        assert_eq!(handed_over(&[SharedPtr, SharedPtr]), [2, 2]);
+        assert_eq!(handed_over(&[UniquePtr, SharedPtr, UniquePtr, SharedPtr]), [1, 2, 1, 2]);
+        assert_eq!(handed_over(&[UniquePtr, UniquePtr]), [1, 1]);
+        assert_eq!(handed_over(&[UniquePtr]), [1]);
+    }
+
+    #[test]
+    fn a_listener_is_told_of_what_is_there_and_of_each_message_that_comes() {
+        let reader = Reader::new(History::KeepLast(2), PassBy::SharedPtr);
+        (0..3).for_each(|number| reader.deliver(Arc::new(message(number))));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let hears = heard.clone();
+        reader.listen(Box::new(move |messages| lock(&hears).push(messages)));
+        (0..2).for_each(|number| reader.deliver(Arc::new(message(number))));
+        assert_eq!(*lock(&heard), [2, 1, 1]);
+    }
+
+    #[test]
+    fn a_signal_wakes_who_waits_for_it_on_another_thread() {
+        let (guard, signal) = (Arc::new(GuardCondition::default()), Arc::new(Signal::default()));
+        guard.notice.attach(&signal);
+        let trigger = guard.clone();
+        let thread = std::thread::spawn(move || trigger.trigger());
+        signal.wait_until(None, || guard.is_triggered());
+        assert!(guard.consume() && !guard.consume());
+        thread.join().unwrap();
+    }
+}

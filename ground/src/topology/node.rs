@@ -1,0 +1,198 @@
+//! Nodes, their callback groups, and what is in these: timers, subscriptions, services and clients.
+//!
+//! As in rclcpp, a node owns its groups and whoever made an entity owns that; groups and executors know both by weak
+//! pointers, as either may be gone by the time it is to be served.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::clock::Clock;
+use super::message::Message;
+use super::middleware::{GuardCondition, Reader, lock};
+use crate::account::{Counter, count};
+
+/// Something that is called when its time has come.
+pub struct Timer {
+    clock: Arc<Clock>,
+    period_ns: u64,
+    next_ns: AtomicU64,
+    callback: Mutex<Box<dyn FnMut() + Send>>,
+}
+
+impl Timer {
+    /// One that is due after a period for the first time.
+    pub fn new(clock: &Arc<Clock>, period_ns: u64, callback: impl FnMut() + Send + 'static) -> Arc<Self> {
+        let next_ns = AtomicU64::new(clock.now_ns() + period_ns);
+        Arc::new(Self { clock: clock.clone(), period_ns, next_ns, callback: Mutex::new(Box::new(callback)) })
+    }
+
+    /// When it is due next, ns on its clock.
+    pub fn next_ns(&self) -> u64 {
+        self.next_ns.load(Ordering::Acquire)
+    }
+
+    /// Whether it is due.
+    pub fn is_ready(&self) -> bool {
+        self.next_ns() <= self.clock.now_ns()
+    }
+
+    /// How long until it is due, ns. `None` if no waiting would bring that about, as its clock stands still.
+    pub fn time_until_trigger_ns(&self) -> Option<u64> {
+        let until = self.next_ns().saturating_sub(self.clock.now_ns());
+        (until == 0 || self.clock.passes_by_itself()).then_some(until)
+    }
+
+    /// Puts off its time to the next that is still to come: those that were missed are left out, as in `rcl_timer_call`.
+    pub fn call(&self) {
+        let (now, next) = (self.clock.now_ns(), self.next_ns() + self.period_ns);
+        let missed = now.saturating_sub(next).div_ceil(self.period_ns);
+        self.next_ns.store(next + missed * self.period_ns, Ordering::Release);
+    }
+
+    /// Runs its callback.
+    pub fn execute_callback(&self) {
+        (lock(&self.callback))();
+    }
+}
+
+/// What an endpoint is. The order is that in which rclcpp's wait set is looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Takes messages of a topic.
+    Subscription,
+    /// Takes requests.
+    Service,
+    /// Takes responses.
+    Client,
+}
+
+impl Kind {
+    /// All, in order.
+    pub const ALL: [Kind; 3] = [Kind::Subscription, Kind::Service, Kind::Client];
+}
+
+/// Called with each message that is taken.
+pub type Callback = Box<dyn FnMut(Arc<Message>) + Send>;
+
+/// A subscription, a service or a client: messages wait in its reader, and its callback takes them.
+pub struct Endpoint {
+    /// Which of them.
+    pub kind: Kind,
+    /// Where its messages wait.
+    pub reader: Arc<Reader>,
+    callback: Mutex<Callback>,
+}
+
+impl Endpoint {
+    /// Makes one.
+    pub fn new(kind: Kind, reader: Arc<Reader>, callback: Callback) -> Arc<Self> {
+        Arc::new(Self { kind, reader, callback: Mutex::new(callback) })
+    }
+
+    /// Takes one message and runs the callback on it. There may be none: those that did not fit into the history are gone.
+    pub fn execute(&self) {
+        if let Some(message) = self.reader.take() {
+            count(Counter::MessagesTaken);
+            (lock(&self.callback))(message);
+        }
+    }
+}
+
+/// Callbacks of which one may run at a time.
+pub struct CallbackGroup {
+    can_be_taken_from: AtomicBool,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    timers: Vec<Weak<Timer>>,
+    endpoints: [Vec<Weak<Endpoint>>; Kind::ALL.len()],
+}
+
+impl CallbackGroup {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { can_be_taken_from: AtomicBool::new(true), members: Mutex::default() })
+    }
+
+    /// Whether none of its callbacks runs.
+    pub fn can_be_taken_from(&self) -> bool {
+        self.can_be_taken_from.load(Ordering::Acquire)
+    }
+
+    /// Says that one of its callbacks runs.
+    pub fn take(&self) {
+        self.can_be_taken_from.store(false, Ordering::Release);
+    }
+
+    /// Says that none does any more.
+    pub fn give_back(&self) {
+        self.can_be_taken_from.store(true, Ordering::Release);
+    }
+
+    /// The first of its timers that is still there and that `is_it` accepts.
+    pub fn find_timer(&self, mut is_it: impl FnMut(&Arc<Timer>) -> bool) -> Option<Arc<Timer>> {
+        lock(&self.members).timers.iter().filter_map(Weak::upgrade).find(|timer| is_it(timer))
+    }
+
+    /// The first of its endpoints of a kind that is still there and that `is_it` accepts.
+    pub fn find_endpoint(&self, kind: Kind, mut is_it: impl FnMut(&Arc<Endpoint>) -> bool) -> Option<Arc<Endpoint>> {
+        lock(&self.members).endpoints[kind as usize].iter().filter_map(Weak::upgrade).find(|endpoint| is_it(endpoint))
+    }
+}
+
+/// A node: one group of callbacks, and what is in it.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its groups.
+    pub groups: Vec<Arc<CallbackGroup>>,
+    /// Triggered when the node changes; executors wait for it besides all else.
+    pub notify: Arc<GuardCondition>,
+    timers: Mutex<Vec<Arc<Timer>>>,
+    endpoints: Mutex<Vec<Arc<Endpoint>>>,
+}
+
+impl Node {
+    /// A node in which nothing is.
+    pub fn new(name: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            groups: vec![CallbackGroup::new()],
+            notify: Arc::default(),
+            timers: Mutex::default(),
+            endpoints: Mutex::default(),
+        })
+    }
+
+    /// Puts a timer into its group.
+    pub fn add_timer(&self, timer: Arc<Timer>) {
+        lock(&self.groups[0].members).timers.push(Arc::downgrade(&timer));
+        lock(&self.timers).push(timer);
+    }
+
+    /// Puts an endpoint into its group.
+    pub fn add_endpoint(&self, endpoint: Arc<Endpoint>) {
+        lock(&self.groups[0].members).endpoints[endpoint.kind as usize].push(Arc::downgrade(&endpoint));
+        lock(&self.endpoints).push(endpoint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_was_missed_is_not_made_up_for() {
+        let clock = Arc::new(Clock::Simulated(AtomicU64::new(1_000)));
+        let timer = Timer::new(&clock, 10, || {});
+        assert!(!timer.is_ready());
+        assert_eq!((timer.next_ns(), timer.time_until_trigger_ns()), (1_010, None));
+        for (advanced, now, next) in [(10, 1_010, 1_020), (15, 1_025, 1_030), (25, 1_050, 1_050), (1, 1_051, 1_060)] {
+            clock.advance(advanced);
+            assert_eq!((clock.now_ns(), timer.is_ready(), timer.time_until_trigger_ns()), (now, true, Some(0)));
+            timer.call();
+            assert_eq!(timer.next_ns(), next, "at {now}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! [`WaitSet`]: what can be waited for at once, as `rcl_wait_set_t`, and the wait, as `rcl_wait` over `rmw_fastrtps`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::middleware::{GuardCondition, Notice, Signal};
+use super::node::{Endpoint, Kind, Timer};
+use crate::account::{Counter, count};
+
+/// How long a wait may last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until something is ready.
+    Forever,
+    /// Not at all: looks what is ready.
+    None,
+}
+
+/// Entities that are waited for together. After a wait, those that are not ready have become `None`, so that it has to be
+/// filled again before the next.
+#[derive(Default)]
+pub struct WaitSet {
+    /// Timers.
+    pub timers: Vec<Option<Arc<Timer>>>,
+    /// Endpoints by [kind](Kind).
+    pub endpoints: [Vec<Option<Arc<Endpoint>>>; Kind::ALL.len()],
+    /// Guard conditions.
+    pub guards: Vec<Option<Arc<GuardCondition>>>,
+    signal: Arc<Signal>,
+}
+
+impl WaitSet {
+    /// Takes everything out.
+    pub fn clear(&mut self) {
+        self.timers.clear();
+        self.endpoints.iter_mut().for_each(Vec::clear);
+        self.guards.clear();
+    }
+
+    /// Makes room for as many of each.
+    pub fn resize(&mut self, timers: usize, endpoints: [usize; Kind::ALL.len()], guards: usize) {
+        self.timers.reserve(timers);
+        for (room, count) in self.endpoints.iter_mut().zip(endpoints) {
+            room.reserve(count);
+        }
+        self.guards.reserve(guards);
+    }
+
+    /// Waits until anything in it is ready, or as `patience` says.
+    pub fn wait(&mut self, patience: Patience) {
+        count(Counter::WaitSetsBuilt);
+        let timeout = match patience {
+            Patience::None => Some(Duration::ZERO),
+            Patience::Forever => self.time_until_first_timer(),
+        };
+        self.notices().for_each(|notice| notice.attach(&self.signal));
+        self.signal.wait_until(timeout, || self.is_any_ready());
+        self.notices().for_each(Notice::detach);
+        count(Counter::Wakes);
+        self.keep_ready();
+    }
+
+    fn time_until_first_timer(&self) -> Option<Duration> {
+        let first = self.timers.iter().flatten().filter_map(|timer| timer.time_until_trigger_ns()).min();
+        first.map(Duration::from_nanos)
+    }
+
+    fn notices(&self) -> impl Iterator<Item = &Notice> {
+        let readers = self.endpoints.iter().flatten().flatten().map(|endpoint| &endpoint.reader.notice);
+        readers.chain(self.guards.iter().flatten().map(|guard| &guard.notice))
+    }
+
+    fn is_any_ready(&self) -> bool {
+        self.endpoints.iter().flatten().flatten().any(|endpoint| endpoint.reader.has_data())
+            || self.guards.iter().flatten().any(|guard| guard.is_triggered())
+    }
+
+    fn keep_ready(&mut self) {
+        for timer in &mut self.timers {
+            timer.take_if(|timer| !timer.is_ready());
+        }
+        for endpoint in self.endpoints.iter_mut().flatten() {
+            endpoint.take_if(|endpoint| !endpoint.reader.has_data());
+        }
+        for guard in &mut self.guards {
+            guard.take_if(|guard| !guard.consume());
+        }
+    }
+}
