@@ -27,6 +27,7 @@ pub mod ecs;
 pub mod entities;
 pub mod monitor;
 pub mod physics;
+pub mod python;
 pub mod region;
 pub mod runner;
 pub mod sdf;

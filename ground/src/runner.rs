@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, RwLock};
 use std::thread::JoinHandle;
 
+use crate::account;
 use crate::components::{
     Camera, Collision, ForceCommand, Imu, Lidar, Link, LocalPose, Model, Patrol, Recreate, Static, Textured, Visual,
     WorldPose, WorldVelocity,
@@ -44,7 +45,9 @@ impl SimulationRunner {
     }
 
     /// Puts models into the world.
+    #[inline(never)]
     pub fn create_entities(&mut self, models: Vec<sdf::Model>) {
+        let _timed = account::scope("ground::runner::SimulationRunner::create_entities");
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
         for model in models {
             create_model(&mut ecm, &mut self.physics, Arc::new(model));
@@ -117,8 +120,10 @@ impl SimulationRunner {
     }
 
     /// Takes out and makes again the models that were asked for.
+    #[inline(never)]
     fn process_recreate_entities_remove(&mut self) {
         stepscope_marks::scope!("ProcessRecreateEntitiesRemove");
+        let _timed = account::scope("ground::runner::SimulationRunner::process_recreate_entities_remove");
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
         let mut models = Vec::new();
         let visit = |(entity, model, _): (Entity, &Model, &Recreate)| models.push((entity, model.0.clone()));

@@ -14,6 +14,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::account;
+
 /// Where a world's XML comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -100,6 +102,7 @@ pub enum SdfError {
 /// If the source cannot be read, is not XML, or lacks what a world needs.
 #[inline(never)]
 pub fn load_sdf_root(source: &Source) -> Result<Root, SdfError> {
+    let _timed = account::scope("ground::sdf::load_sdf_root");
     let origin = source.to_string();
     let text = read_file(source)?;
     let element = Element::parse(&text, &origin)?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use crate::account;
+use crate::python::{self, PythonError};
 use crate::runner::{Reporters, SimulationRunner};
 use crate::sdf::{Model, Root, SdfError, Source, load_sdf_root};
 use crate::simulation::Simulation;
@@ -56,6 +57,9 @@ pub enum LoadError {
     /// No thread could be started to load with.
     #[error("cannot start a thread to load the world: {0}")]
     Thread(io::Error),
+    /// The world asks for a system written in Python, which cannot be run.
+    #[error("cannot run a system of the world that is written in Python: {0}")]
+    Python(#[from] PythonError),
 }
 
 /// A world that runs.
@@ -81,6 +85,9 @@ impl Server {
     /// # Errors
     /// If the world cannot be read, or the port or the log not be had.
     pub fn load(source: &Source, options: ServerOptions) -> Result<Self, LoadError> {
+        if options.switches.is_slow(Switch::InterpInit) {
+            initialize_interpreter_unasked();
+        }
         let mut root = load_sdf_root(source)?;
         let sensors = sensor_kinds(&root);
         let decoding = Arc::default();
@@ -97,6 +104,7 @@ impl Server {
             Some(models) => models,
             None => load_in_background(source)?,
         };
+        run_python_systems(&models)?;
         runner.create_entities(models);
         Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor, decoding })
     }
@@ -150,6 +158,22 @@ impl Simulation for Server {
         let decoding = self.decoding();
         format!(" decodes={} decode_cpu_s={:.4}", decoding.decodes, decoding.cpu.as_secs_f64())
     }
+}
+
+/// Makes an interpreter ready that the world may not need. A machine without one has lost nothing.
+fn initialize_interpreter_unasked() {
+    if let Err(error) = python::initialize_interpreter() {
+        eprintln!("ground: switch interp-init has no effect: {error}");
+    }
+}
+
+/// Name of the plugin whose `<script>` is run when the world is loaded.
+const PYTHON_SYSTEM: &str = "ground::systems::PythonSystem";
+
+fn run_python_systems(models: &[Model]) -> Result<(), PythonError> {
+    let plugins = models.iter().flat_map(|model| &model.plugins).filter(|plugin| plugin.name == PYTHON_SYSTEM);
+    let mut scripts = plugins.filter_map(|plugin| plugin.element.child("script")?.text());
+    scripts.try_for_each(python::run)
 }
 
 fn load_in_background(source: &Source) -> Result<Vec<Model>, LoadError> {

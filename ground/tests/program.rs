@@ -63,6 +63,31 @@ fn a_world_written_to_a_file_runs_as_the_one_made_in_memory() {
 }
 
 #[test]
+fn a_system_in_python_runs_when_its_world_is_loaded_whether_or_not_the_interpreter_was_ready() {
+    if let Err(error) = ground::python::initialize_interpreter() {
+        println!(
+            "skipped: a_system_in_python_runs_when_its_world_is_loaded_whether_or_not_the_interpreter_was_ready: {error}"
+        );
+        return;
+    }
+    let file = path("python.sdf");
+    let system = |script: &str| {
+        let plugin = format!("<plugin name='ground::systems::PythonSystem'><script>{script}</script></plugin>");
+        format!("<sdf><world name='w'><model name='m'>{plugin}</model></world></sdf>")
+    };
+    for slow in ["", "interp-init"] {
+        std::fs::write(&file, system("import json; assert json.loads('3') == 3")).unwrap();
+        let run = ["run", "--sdf", file.to_str().unwrap(), "--steps", "1", "--slow", slow];
+        let (status, _, err) = output(&run);
+        assert!(status.success() && err.is_empty(), "{err}");
+        std::fs::write(&file, system("assert 3 == 4")).unwrap();
+        let (status, _, err) = output(&run);
+        assert!(!status.success(), "the script ends in an exception");
+        assert!(err.contains("cannot run a system of the world that is written in Python"), "{err}");
+    }
+}
+
+#[test]
 fn signals_end_a_run_with_its_last_line() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let (mut child, mut out) = spawn(&["run", "--n", "10", "--robots", "2"]);
