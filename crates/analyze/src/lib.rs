@@ -29,6 +29,7 @@
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`history`] | how figures went from run to run, where they changed for good, and what else changed there |
 //! | [`threads`] | who used the processors |
+//! | [`proof`] | how right the tool is, of a program whose costs are known |
 //! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
 //! | [`scopes`] | what named scopes take, and whether they run or wait in it |
 //! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
@@ -55,6 +56,7 @@ pub mod metrics;
 pub mod off_cpu;
 pub mod ownership;
 pub mod pattern;
+pub mod proof;
 mod prose;
 pub mod qualified_name;
 pub mod rank;

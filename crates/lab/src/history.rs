@@ -13,15 +13,12 @@
 //! What must hold:
 //!
 //! - A capture is in it once, whichever path it was added by: its [`id`](Entry::id) says when and on which machine it began.
-//! - Writers do not disturb each other: lines are added in one write, by a writer that holds the file's lock, and a line that
-//!   a killed writer left unfinished is ended first.
-//! - What cannot be read, be it damaged or of a newer program, is told with its line number and passed over ([`Damage`]).
+//! - Writers do not disturb each other, and what cannot be read is told with its line number and passed over ([`Damage`]).
 
 mod page;
 
 use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +29,8 @@ use stepscope_model::{CaptureInfo, disk};
 
 pub use self::page::report;
 use crate::checkout::WorkingTree;
+pub use crate::json_lines::Damage;
+use crate::json_lines::JsonLines;
 use crate::lab_file;
 
 /// Name of the folder of a store.
@@ -42,9 +41,6 @@ pub const INDEX: &str = "history.jsonl";
 
 /// Version of a line. Raised when a reader of the old form would misread the new.
 const SCHEMA: u32 = 1;
-
-/// No line of ours is longer.
-const LONGEST_LINE: u64 = 1 << 20;
 
 /// A capture, as the store remembers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,15 +65,6 @@ pub struct Place<'a> {
     pub run: &'a Path,
     /// The working tree that the run was made from, where that is known.
     pub working_tree: Option<&'a WorkingTree>,
-}
-
-/// A line of the index that was passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// Its number, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub reason: String,
 }
 
 /// What a store holds.
@@ -177,27 +164,14 @@ impl Store {
         if entries.is_empty() {
             return Ok(0);
         }
-        let (path, folder) = (self.index(), self.base.join(FOLDER));
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
-        let mut file = File::options().read(true).append(true).create(true).open(&path).map_err(at(&path))?;
-        // Released when the file is closed, however that comes about.
-        file.lock().map_err(at(&path))?;
-        let known = contents(&mut file).map_err(at(&path))?;
-        let mut ids: HashSet<&str> = known.entries.iter().map(|entry| entry.id.as_str()).collect();
+        let path = self.index();
+        let mut lines = JsonLines::open_to_append(&path, SCHEMA).map_err(at(&path))?;
+        let (known, _) = lines.read::<Entry>().map_err(at(&path))?;
+        let mut ids: HashSet<&str> = known.iter().map(|entry| entry.id.as_str()).collect();
         let new: Vec<&Entry> = entries.iter().filter(|entry| ids.insert(&entry.id)).collect();
-        if new.is_empty() {
-            return Ok(0);
+        if !new.is_empty() {
+            lines.append(&new).map_err(at(&path))?;
         }
-        let mut lines = String::new();
-        if !ends_a_line(&mut file).map_err(at(&path))? {
-            lines.push('\n');
-        }
-        for entry in &new {
-            let line = serde_json::to_string(entry).map_err(|error| at(&path)(io::Error::other(error)))?;
-            lines.push_str(&line);
-            lines.push('\n');
-        }
-        file.write_all(lines.as_bytes()).and_then(|()| file.sync_data()).map_err(at(&path))?;
         Ok(new.len())
     }
 
@@ -207,13 +181,11 @@ impl Store {
     /// If the index is there and cannot be read.
     pub fn read(&self) -> Result<Contents, StoreError> {
         let path = self.index();
-        let mut file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::default()),
-            opened => opened.map_err(at(&path))?,
+        let Some(mut lines) = JsonLines::open(&path, SCHEMA).map_err(at(&path))? else {
+            return Ok(Contents::default());
         };
-        // Where locks are not supported (some network file systems) an unfinished line may be seen, and is told as such.
-        let _ = file.lock_shared();
-        let mut found = contents(&mut file).map_err(at(&path))?;
+        let (entries, damaged) = lines.read().map_err(at(&path))?;
+        let mut found = Contents { entries, damaged };
         for entry in &mut found.entries {
             let there = disk::is_capture(&self.base.join(&entry.folder));
             entry.recording.kept = if there { Kept::There } else { Kept::Gone };
@@ -251,70 +223,9 @@ fn revision(tree: &WorkingTree) -> String {
     }
 }
 
-fn ends_a_line(file: &mut File) -> io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
-}
-
-fn contents(file: &mut File) -> io::Result<Contents> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut reader = BufReader::new(file);
-    let (mut found, mut line) = (Contents::default(), Vec::new());
-    for number in 1.. {
-        line.clear();
-        if (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let is_whole = line.last() == Some(&b'\n');
-        if !is_whole && line.len() as u64 == LONGEST_LINE {
-            skip_line(&mut reader)?;
-            found.damaged.push(Damage { line: number, reason: "it is too long to be an entry".to_owned() });
-            continue;
-        }
-        match entry(&line) {
-            Ok(Some(entry)) => found.entries.push(entry),
-            Ok(None) => {}
-            Err(reason) => found.damaged.push(Damage { line: number, reason }),
-        }
-    }
-    Ok(found)
-}
-
-fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffer = reader.fill_buf()?;
-        let (used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (end + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        reader.consume(used);
-        if ended {
-            return Ok(());
-        }
-    }
-}
-
-/// The entry of a line; `None` of an empty one.
-fn entry(line: &[u8]) -> Result<Option<Entry>, String> {
-    if line.trim_ascii().is_empty() {
-        return Ok(None);
-    }
-    let value: serde_json::Value = serde_json::from_slice(line).map_err(|error| format!("damaged: {error}"))?;
-    let schema = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    if schema > u64::from(SCHEMA) {
-        return Err(format!("schema {schema} is newer than this program reads ({SCHEMA}); use a newer stepscope"));
-    }
-    serde_json::from_value(value).map(Some).map_err(|error| format!("damaged: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::{fs, thread};
 
     use stepscope_model::Machine;
 

@@ -45,7 +45,8 @@ impl Demo {
     }
 }
 
-fn simulator() -> Result<PathBuf, Failure> {
+/// The bundled simulator's program.
+pub fn simulator() -> Result<PathBuf, Failure> {
     let ours = std::env::current_exe().map_err(Failure::writing("our own path"))?;
     let beside = ours.parent().unwrap_or(Path::new("/")).join(SIMULATOR);
     if beside.is_file() {

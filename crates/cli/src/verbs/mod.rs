@@ -10,6 +10,7 @@ mod flamegraph;
 pub mod gate;
 pub mod history;
 mod import;
+mod prove;
 pub mod rank;
 mod record;
 mod recover;
@@ -47,6 +48,7 @@ pub enum Verb {
     Import(import::Import),
     Export(export::Export),
     Recover(recover::Recover),
+    Prove(prove::Prove),
 }
 
 impl Verb {
@@ -68,6 +70,7 @@ impl Verb {
             Verb::Import(verb) => verb.run(),
             Verb::Export(verb) => verb.run(),
             Verb::Recover(verb) => verb.run(),
+            Verb::Prove(verb) => verb.run(),
         }
     }
 }

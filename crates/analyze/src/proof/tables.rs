@@ -1,0 +1,371 @@
+//! The scores as tables.
+
+use stepscope_model::{Column, Kind, Table, Value};
+
+use super::score::{Gain, Share, gains, mean, place, shares, silences, slow_share};
+use super::{Build, Case, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
+use crate::columns;
+
+/// The tables `prove_switches`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
+/// score.
+pub fn tables(proof: &Proof) -> Vec<Table> {
+    vec![
+        switches(proof),
+        shares_table(proof),
+        silence_table(proof),
+        counts_table(proof),
+        overhead_table(proof),
+        score_table(proof),
+    ]
+}
+
+fn points(name: &str, doc: &str) -> Column {
+    columns::percent(name, doc)
+}
+
+fn build_column() -> Column {
+    columns::text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
+}
+
+fn switches(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove_switches",
+        "Every switch alone: what was found, and what the fix saves",
+        vec![
+            columns::text("switch", "The switch that makes the pathology.").essential(),
+            build_column(),
+            columns::text("phase", "Where it is seen."),
+            columns::percent("share", "Recorded share of CPU time under the slow way.").essential(),
+            Column::new("place", Kind::Count, "", "Place of the first guilty function in the ranking by cost, the worst of the runs. Missing where it is not ranked.").essential(),
+            points("gain", "What the fix saves of bare runs, in percent: of CPU time, or of wall time where it saves only that.").essential(),
+            points("gain_se", "Its standard error.").detail(),
+            points("predicted", "What the profile says that it saves.").essential(),
+            points("error", "Predicted less true, points.").essential(),
+            points("gain_all", "The same gain where all else is slow."),
+            points("predicted_all", "What the profile of that says."),
+            points("error_all", "Predicted less true, points."),
+            columns::text("downstream", "Why the fix saves something else than what the seam costs, where that is known.").detail(),
+        ],
+    );
+    for case in &proof.cases {
+        let gains = gains(case);
+        let of = |setting: &str| gains.iter().find(|gain| gain.setting == setting);
+        let cell = |setting: &str, value: fn(&Gain) -> f64| Value::from(of(setting).map(value));
+        table.push(vec![
+            case.known.name.as_str().into(),
+            case.build.name.as_str().into(),
+            case.known.phase.to_string().into(),
+            slow_share(case).into(),
+            place(case).map(|place| place as u64).into(),
+            cell("alone", |gain| gain.ablation),
+            cell("alone", |gain| gain.ablation_se),
+            cell("alone", |gain| gain.predicted),
+            cell("alone", Gain::error),
+            cell("all", |gain| gain.ablation),
+            cell("all", |gain| gain.predicted),
+            cell("all", Gain::error),
+            case.known.downstream.as_deref().into(),
+        ]);
+    }
+    table
+}
+
+fn shares_table(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove_shares",
+        "Inclusive shares of CPU time, recorded against timed by the program",
+        vec![
+            columns::text("case", "The switch whose size and options these runs had.").essential(),
+            build_column(),
+            columns::text("setting", "Which switches were slow: that one alone, none, or all.").essential(),
+            columns::text("function", "The function.").essential(),
+            points("truth", "By the threads' own CPU clocks, in runs apart.").essential(),
+            points("recorded", "As recorded.").essential(),
+            points("error", "Recorded less true, points.").essential(),
+            points("tolerance", "The larger of 1.5 points and three standard errors."),
+            columns::flag("holds", "Whether the error is within."),
+            columns::duration("call", "Mean CPU time of a call.").detail(),
+        ],
+    );
+    for case in &proof.cases {
+        for share in shares(case) {
+            table.push(vec![
+                case.known.name.as_str().into(),
+                case.build.name.as_str().into(),
+                share.setting.into(),
+                share.function.as_str().into(),
+                share.truth.into(),
+                share.recorded.into(),
+                share.error().into(),
+                share.tolerance.into(),
+                share.holds().into(),
+                share.call_ns.into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn silence_table(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove_silence",
+        "Slow ways where all is fast",
+        vec![
+            columns::text("of", "What was recorded: a case with all fast, or a control.").essential(),
+            columns::text("function", "A slow way, or what the control names.").essential(),
+            columns::percent("share", "Of CPU time, or of the critical path if that is more.").essential(),
+            columns::flag("holds", "Whether it is silent."),
+        ],
+    );
+    let silences = silences(proof);
+    let looked_at = silences.len();
+    for silence in silences.into_iter().filter(|silence| silence.share > 0.0) {
+        let holds = silence.holds();
+        table.push(vec![silence.of.into(), silence.function.into(), silence.share.into(), holds.into()]);
+    }
+    table.notes.push(format!("{} of {looked_at} pairs looked at have any cost and are listed.", table.rows.len()));
+    table
+}
+
+fn counts_table(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove_counts",
+        "What was counted",
+        vec![
+            columns::text("of", "The run.").essential(),
+            columns::text("what", "What was counted.").essential(),
+            columns::count("program", "", "By the program or the kernel.").essential(),
+            columns::count("recorded", "", "As recorded; missing where that is not recorded.").essential(),
+            columns::count("may_differ", "", "How far apart they may be.").detail(),
+            columns::flag("holds", "Whether they are that close."),
+            columns::text("remark", "Why they may differ, or why there is no count."),
+        ],
+    );
+    for counted in &proof.counts {
+        let holds = counted.recorded.map(|recorded| recorded.abs_diff(counted.program) <= counted.may_differ);
+        table.push(vec![
+            counted.of.as_str().into(),
+            counted.what.as_str().into(),
+            counted.program.into(),
+            counted.recorded.into(),
+            counted.may_differ.into(),
+            holds.into(),
+            counted.remark.as_str().into(),
+        ]);
+    }
+    table
+}
+
+/// What a setting cost recorded, over what it cost bare.
+#[derive(Debug, Clone, Copy)]
+struct Overhead {
+    cpu: f64,
+    wall: f64,
+}
+
+fn overhead(runs: &super::Runs) -> Option<Overhead> {
+    if runs.recorded.is_empty() || runs.bare.is_empty() {
+        return None;
+    }
+    let of = |runs: &[Truth], cost: fn(&Truth) -> f64| mean(&runs.iter().map(cost).collect::<Vec<_>>());
+    let ratio = |cost: fn(&Truth) -> f64| of(&runs.recorded, cost) / of(&runs.bare, cost);
+    Some(Overhead { cpu: ratio(Truth::cpu_per_step), wall: ratio(Truth::wall_per_step) })
+}
+
+fn overhead_table(proof: &Proof) -> Table {
+    let number = |name: &str, doc: &str| columns::number(name, "", doc).essential();
+    let mut table = Table::new(
+        "prove_overhead",
+        "What being recorded costs the program",
+        vec![
+            columns::text("case", "The switch.").essential(),
+            build_column(),
+            columns::text("setting", "Which switches were slow.").essential(),
+            number(
+                "cpu",
+                "CPU time a step, or of loading, recorded over bare. The recorder's own thread is not in it.",
+            ),
+            number("wall", "Wall time, likewise."),
+        ],
+    );
+    for case in &proof.cases {
+        for (setting, runs) in [("alone", &case.alone), ("fast", &case.fast), ("all", &case.all)] {
+            let Some(Overhead { cpu, wall }) = overhead(runs) else { continue };
+            let names = [case.known.name.as_str(), case.build.name.as_str(), setting];
+            table.push(names.into_iter().map(Value::from).chain([cpu.into(), wall.into()]).collect());
+        }
+    }
+    table
+}
+
+/// Something that must hold: of how many, in how many, and of how many it has to.
+struct Requirement {
+    what: String,
+    held: usize,
+    of: usize,
+    needed_percent: f64,
+    worst: Option<f64>,
+    remark: String,
+}
+
+fn score_table(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove",
+        "How right the tool is",
+        vec![
+            columns::text("what", "What must hold.").essential(),
+            build_column().essential(),
+            columns::count("held", "", "In how many cases it held.").essential(),
+            columns::count("of", "", "Of how many.").essential(),
+            columns::percent("percent", "The same in percent.").essential(),
+            columns::percent("needed", "In how many it has to hold.").essential(),
+            columns::flag(
+                "holds",
+                "Whether it does. Builds without names are shown for comparison; nothing is asked of them.",
+            ),
+            columns::number("worst", "", "The largest error in points, the worst place, or the largest share.")
+                .essential(),
+            columns::text("remark", "What did not hold."),
+        ],
+    );
+    for build in builds(proof) {
+        for requirement in requirements(proof, build) {
+            let percent = 100.0 * requirement.held as f64 / requirement.of.max(1) as f64;
+            let judged = requirement.of > 0 && build.shown.is_none();
+            table.push(vec![
+                requirement.what.into(),
+                build.name.as_str().into(),
+                (requirement.held as u64).into(),
+                (requirement.of as u64).into(),
+                (requirement.of > 0).then_some(percent).into(),
+                requirement.needed_percent.into(),
+                judged.then_some(percent >= requirement.needed_percent).into(),
+                requirement.worst.into(),
+                requirement.remark.into(),
+            ]);
+        }
+    }
+    table
+}
+
+fn builds(proof: &Proof) -> Vec<&Build> {
+    let mut builds: Vec<&Build> = Vec::new();
+    for case in &proof.cases {
+        if !builds.contains(&&case.build) {
+            builds.push(&case.build);
+        }
+    }
+    builds
+}
+
+fn requirements(proof: &Proof, build: &Build) -> Vec<Requirement> {
+    let cases: Vec<&Case> = proof.cases.iter().filter(|case| case.build == *build).collect();
+    let mut all = vec![share_requirement(&cases), place_requirement(&cases)];
+    all.extend(["alone", "all"].map(|setting| gain_requirement(&cases, setting)));
+    if build.shown.is_none() {
+        all.extend([silence_requirement(proof), count_requirement(proof)]);
+    }
+    all
+}
+
+/// The largest by size, with its sign.
+fn worst(errors: impl Iterator<Item = f64>) -> Option<f64> {
+    errors.max_by(|a, b| a.abs().total_cmp(&b.abs()))
+}
+
+fn share_requirement(cases: &[&Case]) -> Requirement {
+    let all: Vec<(&str, Share)> =
+        cases.iter().flat_map(|case| shares(case).into_iter().map(|share| (case.known.name.as_str(), share))).collect();
+    let missed = all.iter().filter(|(_, share)| !share.holds());
+    let missed =
+        missed.map(|(case, share)| format!("{case} {}: {} by {:+.1}", share.setting, share.function, share.error()));
+    let missed: Vec<String> = missed.collect();
+    Requirement {
+        what: "shares within max(1.5 points, 3 standard errors)".to_owned(),
+        held: all.len() - missed.len(),
+        of: all.len(),
+        needed_percent: 95.0,
+        worst: worst(all.iter().map(|(_, share)| share.error())),
+        remark: missed.join("; "),
+    }
+}
+
+fn place_requirement(cases: &[&Case]) -> Requirement {
+    let asked: Vec<_> = cases.iter().filter(|case| slow_share(case) >= FIRST_PERCENT).collect();
+    let missed = asked.iter().filter(|case| place(case) != Some(1));
+    let missed: Vec<String> = missed
+        .map(|case| {
+            format!("{}: {}", case.known.name, place(case).map_or("not ranked".to_owned(), |place| place.to_string()))
+        })
+        .collect();
+    Requirement {
+        what: "the guilty function first, where its share is 20 % or more".to_owned(),
+        held: asked.len() - missed.len(),
+        of: asked.len(),
+        needed_percent: 100.0,
+        worst: asked.iter().filter_map(|case| place(case)).max().map(|place| place as f64),
+        remark: missed.join("; "),
+    }
+}
+
+fn gain_requirement(cases: &[&Case], setting: &'static str) -> Requirement {
+    let all: Vec<(&&Case, Gain)> = cases
+        .iter()
+        .flat_map(|case| gains(case).into_iter().filter(|gain| gain.setting == setting).map(move |gain| (case, gain)))
+        .collect();
+    let missed: Vec<String> = all
+        .iter()
+        .filter(|(_, gain)| gain.error().abs() > GAIN_TOLERANCE)
+        .map(|(case, gain)| {
+            let why = case.known.downstream.as_deref().unwrap_or("not explained");
+            format!("{} by {:+.1} ({why})", case.known.name, gain.error())
+        })
+        .collect();
+    let which = if setting == "alone" { "with all else fast" } else { "with all else slow" };
+    Requirement {
+        what: format!("gains within 5 points of ablation, {which}"),
+        held: all.len() - missed.len(),
+        of: all.len(),
+        needed_percent: 80.0,
+        worst: worst(all.iter().map(|(_, gain)| gain.error())),
+        remark: missed.join("; "),
+    }
+}
+
+fn silence_requirement(proof: &Proof) -> Requirement {
+    let all = silences(proof);
+    let loud: Vec<_> = all.iter().filter(|silence| !silence.holds()).collect();
+    Requirement {
+        what: format!("nothing above {SILENT_PERCENT:.0} % where all is fast, and in controls"),
+        held: all.len() - loud.len(),
+        of: all.len(),
+        needed_percent: 100.0,
+        worst: all.iter().map(|silence| silence.share).max_by(f64::total_cmp),
+        remark: loud
+            .iter()
+            .map(|one| format!("{}: {} {:.1} %", one.of, one.function, one.share))
+            .collect::<Vec<_>>()
+            .join("; "),
+    }
+}
+
+fn count_requirement(proof: &Proof) -> Requirement {
+    let known: Vec<_> = proof.counts.iter().filter_map(|counted| Some((counted, counted.recorded?))).collect();
+    let off: Vec<_> =
+        known.iter().filter(|(counted, recorded)| recorded.abs_diff(counted.program) > counted.may_differ).collect();
+    let worst = known.iter().map(|(counted, recorded)| recorded.abs_diff(counted.program)).max();
+    Requirement {
+        what: "counts exact".to_owned(),
+        held: known.len() - off.len(),
+        of: known.len(),
+        needed_percent: 100.0,
+        worst: worst.map(|difference| difference as f64),
+        remark: off
+            .iter()
+            .map(|(counted, recorded)| {
+                format!("{} of {}: {recorded} for {}", counted.what, counted.of, counted.program)
+            })
+            .collect::<Vec<_>>()
+            .join("; "),
+    }
+}

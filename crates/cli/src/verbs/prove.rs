@@ -1,0 +1,159 @@
+//! `stepscope prove`: how right this program is, on a simulator whose costs are known.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use stepscope_analyze::proof;
+use stepscope_lab::execution::Bench;
+use stepscope_lab::proving::{self, BuildKind, Conducted, Entry, Options, Scores};
+use stepscope_lab::recorder::PerfRecorder;
+use stepscope_lab::run::RUNS_FOLDER;
+use stepscope_model::{Table, Value};
+use stepscope_view::{Format, Style, render_all};
+
+use super::run::Teller;
+use crate::failure::Failure;
+use crate::output::{TableArguments, Target};
+use crate::{interrupt, progress};
+
+/// Measure how right this program is: record a simulator whose pathologies are known, and score what was found.
+///
+/// Every switch of the proving ground is run alone, with all others, and with all fast, recorded, timed by the program itself
+/// and left alone, in turns. Scored are shares, the place of the guilty function, what fixes save, counts and overhead.
+/// Exit code 1 if something that must hold does not.
+#[derive(Debug, Args)]
+pub struct Prove {
+    /// The proving ground [default: `ground`, built beside this program].
+    #[arg(value_name = "PROGRAM")]
+    program: Option<PathBuf>,
+    /// Only these switches, of `ground list`; repeatable [default: all].
+    #[arg(long = "switch", value_name = "NAME")]
+    switches: Vec<String>,
+    /// Runs of each setting in each way.
+    #[arg(long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    runs: u32,
+    /// How long each run of the steady phase takes, in seconds.
+    #[arg(long, default_value = "1.5", value_name = "S", value_parser = parse_seconds)]
+    seconds: Duration,
+    /// Builds of the program: how much of a result depends on names.
+    #[arg(long = "build", value_enum, value_name = "BUILD", default_values = ["plain"], value_delimiter = ',')]
+    builds: Vec<BuildArgument>,
+    /// Draw the order of the runs with this seed.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+    /// Only show earlier scores.
+    #[arg(long)]
+    history: bool,
+    /// Folder in which each run makes a folder of its own, named by the time.
+    #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(flatten)]
+    table: TableArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BuildArgument {
+    /// As it is
+    Plain,
+    /// With hashes for names, and no debug information
+    Renamed,
+    /// With no names at all
+    Stripped,
+}
+
+impl From<BuildArgument> for BuildKind {
+    fn from(build: BuildArgument) -> Self {
+        match build {
+            BuildArgument::Plain => BuildKind::Plain,
+            BuildArgument::Renamed => BuildKind::Renamed,
+            BuildArgument::Stripped => BuildKind::Stripped,
+        }
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    if !(0.2..=600.0).contains(&seconds) {
+        return Err("from 0.2 to 600 seconds".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The score, and what it was made of, in the run's folder.
+const PAGE: &str = "prove.json";
+
+impl Prove {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let scores = Scores::of(Path::new("."));
+        if self.history {
+            self.table.print(vec![scores.table().map_err(Failure::writing(&scores.path().display().to_string()))?])?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => super::demo::simulator()?,
+        };
+        let conducted = self.conduct(&program)?;
+        let tables = proof::tables(&conducted.proof);
+        let page = conducted.run.folder().join(PAGE);
+        Target::of(Some(&page)).write(|out| {
+            render_all(&tables, Format::Json, &Style::PLAIN, out).map_err(Failure::writing("the tables"))
+        })?;
+        let score = tables.iter().find(|table| table.name == "prove").expect("the score is one of the tables");
+        if !conducted.interrupted {
+            let entry = Entry::new(score, self.runs, conducted.proof.cases.len());
+            scores.add(&entry).map_err(Failure::writing(&scores.path().display().to_string()))?;
+        }
+        let held = holds(score);
+        self.table.print(tables)?;
+        conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
+        tell_next(&conducted, &page, &scores);
+        Ok(match (conducted.interrupted, held && conducted.missing.is_empty()) {
+            (true, _) => ExitCode::from(interrupt::EXIT_CODE),
+            (false, true) => ExitCode::SUCCESS,
+            (false, false) => ExitCode::FAILURE,
+        })
+    }
+
+    fn conduct(&self, program: &Path) -> Result<Conducted, Failure> {
+        let builds: BTreeSet<BuildKind> = self.builds.iter().copied().map(BuildKind::from).collect();
+        let options = Options {
+            runs: self.runs,
+            duration: self.seconds,
+            switches: self.switches.clone(),
+            builds,
+            seed: self.seed,
+        };
+        if std::io::stderr().is_terminal() {
+            eprintln!(
+                "each switch takes about {:.0} s a build",
+                f64::from(self.runs) * 10.0 * (self.seconds.as_secs_f64() + 0.7)
+            );
+        }
+        let interrupted = interrupt::flag();
+        let mut teller = Teller::new(progress::line());
+        let recorder = PerfRecorder::default();
+        let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
+        let conducted = proving::conduct(program, &self.output, &options, &mut bench)?;
+        teller.finish();
+        Ok(conducted)
+    }
+}
+
+/// Whether everything that is asked for holds.
+fn holds(score: &Table) -> bool {
+    (0..score.rows.len()).all(|row| score.get(row, "holds") != Some(&Value::Bool(false)))
+}
+
+fn tell_next(conducted: &Conducted, page: &Path, scores: &Scores) {
+    let folder = conducted.run.folder().display();
+    eprintln!("\nkept: {} with these tables, and what they were made of beside it", page.display());
+    eprintln!("      {} with this score and all earlier ones: stepscope prove --history", scores.path().display());
+    if let Some(case) = conducted.proof.cases.first() {
+        eprintln!("next: stepscope rank {folder}/{}/alone/01/steady --owned 'ground::*'", case.known.name);
+    }
+}

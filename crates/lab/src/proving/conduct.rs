@@ -1,0 +1,604 @@
+//! Running all cases in all settings and ways.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Profile, Proof, Runs};
+use stepscope_analyze::{Functions, Owned, Ownership, Selection};
+use stepscope_model::{Capture, Phase, disk};
+use stepscope_stats::SplitMix64;
+
+use super::account::Account;
+use super::{BuildKind, Catalogue, Control, ProvingError, Switch, builds};
+use crate::execution::Bench;
+use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
+use crate::outcome::Outcome;
+use crate::run::Run;
+
+/// What to run, and how often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Runs of each setting in each way.
+    pub runs: u32,
+    /// How long a run of the steady phase is to take.
+    pub duration: Duration,
+    /// Names of switches; all of them for none.
+    pub switches: Vec<String>,
+    /// Builds to run.
+    pub builds: BTreeSet<BuildKind>,
+    /// What the orders are drawn with.
+    pub seed: u64,
+}
+
+/// What came of it.
+pub struct Conducted {
+    /// Everything that was measured.
+    pub proof: Proof,
+    /// The recordings.
+    pub run: Run,
+    /// What could not be measured, and why.
+    pub missing: Vec<String>,
+    /// Whether it was interrupted. What was measured until then is whole.
+    pub interrupted: bool,
+}
+
+/// Folder, in that of the run, of what the program said of its runs.
+const ACCOUNTS: &str = "accounts";
+
+/// Wall time of a run that only tells how fast it steps.
+const PILOT: Duration = Duration::from_millis(400);
+
+/// Steps before the steady phase: about so long, s, and not fewer and not more.
+const WARM_S: f64 = 0.3;
+const WARM_STEPS: (f64, f64) = (5.0, 200.0);
+
+/// Steps of a bare run: not fewer.
+const LEAST_STEPS: f64 = 20.0;
+
+/// Steps of a run in which everything is counted: about so long, s, and not fewer and not more.
+const COUNTED_S: f64 = 1.5;
+const COUNTED_STEPS: (f64, f64) = (20.0, 500.0);
+
+/// How long a scenario may take to become ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs everything, into a new run below `runs`.
+///
+/// # Errors
+/// If the program does not answer, or nothing can be written. What fails later is among what is missing.
+pub fn conduct(
+    program: &Path,
+    runs: &Path,
+    options: &Options,
+    bench: &mut Bench<'_>,
+) -> Result<Conducted, ProvingError> {
+    let program =
+        program.canonicalize().map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
+    let catalogue = Catalogue::of(&program)?;
+    let switches = catalogue.select(&options.switches)?;
+    let lab = lab_file(&catalogue, &program, runs)?;
+    let mut run = Run::create(runs, &lab, &[])?;
+    let accounts = run.folder().join(ACCOUNTS);
+    fs::create_dir_all(&accounts).map_err(|source| ProvingError::File { path: accounts.clone(), source })?;
+    let mut missing = Vec::new();
+    let mut subjects = Vec::new();
+    for &kind in &options.builds {
+        match Subject::new(kind, &catalogue, &program, &accounts) {
+            Ok(subject) => subjects.push(subject),
+            Err(error) => missing.push(error.to_string()),
+        }
+    }
+    let plan = Plan::of(&subjects, &switches, &catalogue, options, &lab, &mut run);
+    let mut proving = Proving {
+        options,
+        accounts: &accounts,
+        random: SplitMix64::new(options.seed),
+        run: &mut run,
+        bench,
+        plan,
+        proof: Proof::default(),
+        missing,
+    };
+    let interrupted = matches!(proving.everything(&subjects, &switches, &catalogue), Err(ProvingError::Interrupted));
+    let (proof, missing) = (proving.proof, proving.missing);
+    run.end()?;
+    Ok(Conducted { proof, run, missing, interrupted })
+}
+
+/// The lab file of the run: what whoever opens it later needs to know.
+fn lab_file(catalogue: &Catalogue, program: &Path, runs: &Path) -> Result<LabFile, ProvingError> {
+    // Strings and arrays of strings are written in TOML as they are in JSON.
+    let (owned, command) = (serde_json::json!(catalogue.owned), serde_json::json!([program.display().to_string()]));
+    let text = format!(
+        "[project]\nname = \"proving ground\"\nowned = {{ namespaces = {owned} }}\n\n[scenario.proving]\n\
+         command = {command}\n"
+    );
+    LabFile::parse(&runs.join(FILE_NAME), &text)
+        .map_err(|error| ProvingError::Damaged { path: program.to_owned(), reason: error.to_string() })
+}
+
+/// A build, and whose code is looked at in it.
+struct Subject {
+    program: PathBuf,
+    build: Build,
+    owned: Owned,
+}
+
+impl Subject {
+    fn new(kind: BuildKind, catalogue: &Catalogue, program: &Path, folder: &Path) -> Result<Self, ProvingError> {
+        let (program, build) = builds::make(kind, program, folder)?;
+        // Where names say nothing, all code of the program's file has to count as its own.
+        let file = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let ownership = match kind {
+            BuildKind::Plain => Ownership { namespaces: catalogue.owned.clone(), ..Ownership::default() },
+            _ => Ownership { modules: vec![file], ..Ownership::default() },
+        };
+        let owned = ownership.compile();
+        let owned =
+            owned.map_err(|error| ProvingError::Damaged { path: program.clone(), reason: error.to_string() })?;
+        Ok(Self { program, build, owned })
+    }
+
+    /// A scenario's name of its own: the plain build's is that of the switch.
+    fn scenario(&self, name: &str) -> String {
+        match self.build.shown {
+            None => name.to_owned(),
+            Some(_) => format!("{name}-{}", self.build.name),
+        }
+    }
+}
+
+/// Which switches are slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Alone,
+    Fast,
+    All,
+    AllBut,
+}
+
+impl Setting {
+    const RECORDED: [Setting; 3] = [Setting::Alone, Setting::Fast, Setting::All];
+
+    fn name(self) -> &'static str {
+        match self {
+            Setting::Alone => "alone",
+            Setting::Fast => "fast",
+            Setting::All => "all",
+            Setting::AllBut => "all-but",
+        }
+    }
+
+    fn slow(self, switch: &str) -> String {
+        match self {
+            Setting::Alone => switch.to_owned(),
+            Setting::Fast => String::new(),
+            Setting::All => "all".to_owned(),
+            Setting::AllBut => format!("all,-{switch}"),
+        }
+    }
+}
+
+/// How a run is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Recorded,
+    Timed,
+    Bare,
+}
+
+/// The trials that will be recorded, in the order of running.
+struct Plan(VecDeque<(usize, Trial)>);
+
+impl Plan {
+    fn of(
+        subjects: &[Subject],
+        switches: &[&Switch],
+        catalogue: &Catalogue,
+        options: &Options,
+        lab: &LabFile,
+        run: &mut Run,
+    ) -> Self {
+        let template = &lab.scenarios[0];
+        let mut planned = VecDeque::new();
+        let mut add = |scenario: String, variant: &str, repetition: u32| {
+            let mut scenario = crate::lab_file::Scenario { name: scenario, ..template.clone() };
+            scenario.record.duration = options.duration;
+            scenario.record.warmup = Duration::ZERO;
+            scenario.record.loading_timeout = PATIENCE;
+            let trial = Trial {
+                scenario,
+                variant: Some(variant.to_owned()),
+                repetition: Some(repetition),
+                source: None,
+                checkout: None,
+            };
+            planned.push_back((run.plan(&trial), trial));
+        };
+        for subject in subjects {
+            for switch in switches {
+                for round in 1..=options.runs {
+                    for setting in Setting::RECORDED {
+                        add(subject.scenario(&switch.name), setting.name(), round);
+                    }
+                }
+            }
+            if subject.build.shown.is_some() {
+                continue;
+            }
+            for control in &catalogue.controls {
+                (1..=options.runs).for_each(|round| add(control.name.clone(), "control", round));
+            }
+            worlds(switches).iter().for_each(|switch| add(format!("counts-{}", switch.world), "all", 1));
+        }
+        Self(planned)
+    }
+
+    /// The next trial of this name, which need not be the very next one: the order of settings is drawn.
+    fn take(&mut self, scenario: &str, variant: &str) -> Option<(usize, Trial)> {
+        let is_it =
+            |(_, trial): &(usize, Trial)| trial.scenario.name == scenario && trial.variant.as_deref() == Some(variant);
+        let place = self.0.iter().position(is_it)?;
+        self.0.remove(place)
+    }
+}
+
+/// The first switch of each world.
+fn worlds<'s>(switches: &[&'s Switch]) -> Vec<&'s Switch> {
+    let mut seen = BTreeSet::new();
+    switches.iter().copied().filter(|switch| seen.insert(switch.world.clone())).collect()
+}
+
+/// How many steps the runs of a case have.
+#[derive(Debug, Clone, Copy)]
+struct Steps {
+    warm: u64,
+    /// Of bare runs alone and fast.
+    alone: u64,
+    /// Of bare runs with all, and with all but one.
+    all: u64,
+}
+
+/// What was simulated, by number of steps: one hash each, unless a switch changes more than it should.
+type States = BTreeMap<u64, BTreeSet<String>>;
+
+struct Proving<'a, 'b> {
+    options: &'a Options,
+    accounts: &'a Path,
+    random: SplitMix64,
+    run: &'a mut Run,
+    bench: &'a mut Bench<'b>,
+    plan: Plan,
+    proof: Proof,
+    missing: Vec<String>,
+}
+
+impl Proving<'_, '_> {
+    fn everything(
+        &mut self,
+        subjects: &[Subject],
+        switches: &[&Switch],
+        catalogue: &Catalogue,
+    ) -> Result<(), ProvingError> {
+        for subject in subjects {
+            for switch in switches {
+                let case = self.case(subject, switch);
+                if let Some(case) = self.kept(&switch.name, case)? {
+                    self.proof.cases.push(case);
+                }
+            }
+            if subject.build.shown.is_some() {
+                continue;
+            }
+            for control in &catalogue.controls {
+                let case = self.control(subject, control);
+                if let Some(case) = self.kept(&control.name, case)? {
+                    self.proof.controls.push(case);
+                }
+            }
+            for switch in worlds(switches) {
+                let counts = self.counts(subject, switch, catalogue);
+                let counts = self.kept(&format!("counts of {}", switch.world), counts)?;
+                self.proof.counts.extend(counts.into_iter().flatten());
+            }
+        }
+        Ok(())
+    }
+
+    /// What was measured. What could not be is told at the end, and does not keep the rest from being measured.
+    fn kept<T>(&mut self, name: &str, measured: Result<T, ProvingError>) -> Result<Option<T>, ProvingError> {
+        match measured {
+            Ok(measured) => Ok(Some(measured)),
+            Err(ProvingError::Interrupted) => Err(ProvingError::Interrupted),
+            Err(error) => {
+                self.missing.push(format!("{name}: {error}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn case(&mut self, subject: &Subject, switch: &Switch) -> Result<Case, ProvingError> {
+        let known = switch.known();
+        let steps = self.steps(subject, switch)?;
+        let mut case = Case {
+            known,
+            build: subject.build.clone(),
+            alone: Runs::default(),
+            fast: Runs::default(),
+            all: Runs::default(),
+            all_but: Vec::new(),
+        };
+        let mut states = States::new();
+        for round in 1..=self.options.runs {
+            for (setting, way) in self.round() {
+                self.one(subject, switch, setting, way, round, steps, &mut case, &mut states)?;
+            }
+        }
+        if states.values().any(|states| states.len() > 1) {
+            self.missing.push(format!("{}: what is simulated is not the same in all settings", switch.name));
+        }
+        Ok(case)
+    }
+
+    /// Every setting in every way, in a drawn order.
+    fn round(&mut self) -> Vec<(Setting, Way)> {
+        let ways = [Way::Recorded, Way::Timed, Way::Bare];
+        let mut round: Vec<_> = Setting::RECORDED.iter().flat_map(|&setting| ways.map(|way| (setting, way))).collect();
+        round.push((Setting::AllBut, Way::Bare));
+        for last in (1..round.len()).rev() {
+            round.swap(last, self.random.below(last + 1));
+        }
+        round
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one run is told by all of these")]
+    fn one(
+        &mut self,
+        subject: &Subject,
+        switch: &Switch,
+        setting: Setting,
+        way: Way,
+        round: u32,
+        steps: Steps,
+        case: &mut Case,
+        states: &mut States,
+    ) -> Result<(), ProvingError> {
+        let phase = case.known.phase;
+        let scenario = subject.scenario(&switch.name);
+        let mut arguments = switch.arguments.clone();
+        arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
+        let account = self.accounts.join(format!("{scenario}-{}-{way:?}-{round}.json", setting.name()).to_lowercase());
+        let runs = match setting {
+            Setting::Alone => &mut case.alone,
+            Setting::Fast => &mut case.fast,
+            Setting::All => &mut case.all,
+            Setting::AllBut => {
+                arguments.extend(bare(phase, steps.warm, steps.all));
+                let account = self.account(&subject.program, arguments, &account)?;
+                case.all_but.push(account.truth(phase));
+                states.entry(steps.all).or_default().insert(account.state);
+                return Ok(());
+            }
+        };
+        match way {
+            Way::Bare => {
+                let count = if setting == Setting::All { steps.all } else { steps.alone };
+                arguments.extend(bare(phase, steps.warm, count));
+                let account = self.account(&subject.program, arguments, &account)?;
+                runs.bare.push(account.truth(phase));
+                states.entry(count).or_default().insert(account.state);
+            }
+            Way::Timed => {
+                arguments.extend(timed(phase, steps.warm, self.options.duration));
+                runs.timed.push(self.account(&subject.program, arguments, &account)?.truth(phase));
+            }
+            Way::Recorded => {
+                arguments.extend(recorded(phase, steps.warm));
+                let (capture, account) = self.record(subject, &scenario, setting.name(), phase, arguments, &account)?;
+                runs.profiles.push(profile(&capture, &subject.owned));
+                runs.recorded.push(account.truth(phase));
+            }
+        }
+        Ok(())
+    }
+
+    /// How fast it steps decides how many steps it is measured for.
+    fn steps(&mut self, subject: &Subject, switch: &Switch) -> Result<Steps, ProvingError> {
+        if switch.known().phase == Phase::Loading {
+            return Ok(Steps { warm: 1, alone: 1, all: 1 });
+        }
+        let mut rate = |setting: Setting| self.rate(subject, switch, setting);
+        let (alone, fast, all) = (rate(Setting::Alone)?, rate(Setting::Fast)?, rate(Setting::All)?);
+        let seconds = self.options.duration.as_secs_f64();
+        // Enough that the fast way takes long enough to be measured too, unless the slow way would take for ever.
+        let both = (seconds * alone).max(0.3 * seconds * fast).min(4.0 * seconds * alone);
+        Ok(Steps {
+            warm: (WARM_S * all).clamp(WARM_STEPS.0, WARM_STEPS.1) as u64,
+            alone: both.max(LEAST_STEPS) as u64,
+            all: (seconds * all).max(LEAST_STEPS) as u64,
+        })
+    }
+
+    /// Steps a second.
+    fn rate(&mut self, subject: &Subject, switch: &Switch, setting: Setting) -> Result<f64, ProvingError> {
+        let mut arguments = switch.arguments.clone();
+        arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
+        arguments.extend(["--seconds".to_owned(), PILOT.as_secs_f64().to_string()]);
+        let truth = self.account(&subject.program, arguments, &self.accounts.join("pilot.json"))?.truth(Phase::Steady);
+        Ok(1e9 * truth.steps.max(1.0) / truth.wall_ns)
+    }
+
+    /// Runs the program by itself.
+    fn account(&mut self, program: &Path, arguments: Vec<String>, file: &Path) -> Result<Account, ProvingError> {
+        if self.bench.interrupt.load(Ordering::Relaxed) {
+            return Err(ProvingError::Interrupted);
+        }
+        let mut command = Command::new(program);
+        command.args(&arguments).arg("--account").arg(file).stdin(Stdio::null());
+        let output =
+            command.output().map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
+        // It gets the Ctrl-C too.
+        if self.bench.interrupt.load(Ordering::Relaxed) {
+            return Err(ProvingError::Interrupted);
+        }
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(ProvingError::Failed {
+                program: program.to_owned(),
+                arguments: arguments.join(" "),
+                status: output.status,
+                said: said.trim().lines().last().unwrap_or_default().to_owned(),
+            });
+        }
+        Account::read(file)
+    }
+
+    /// Records the program.
+    fn record(
+        &mut self,
+        subject: &Subject,
+        scenario: &str,
+        variant: &str,
+        phase: Phase,
+        arguments: Vec<String>,
+        file: &Path,
+    ) -> Result<(Capture, Account), ProvingError> {
+        let (index, mut trial) = self.plan.take(scenario, variant).expect("everything that is recorded was planned");
+        let ready = file.with_extension("ready");
+        let account = ["--account", "--ready-file"].into_iter().zip([file, &ready]);
+        let account = account.flat_map(|(option, path)| [option.to_owned(), path.display().to_string()]);
+        let program = [subject.program.display().to_string()];
+        trial.scenario.command = program.into_iter().chain(arguments).chain(account).collect();
+        trial.scenario.record.phases = vec![phase];
+        trial.scenario.ready = Some(Ready::File(ready.clone()));
+        self.run.perform(index, &trial, None, self.bench)?;
+        let _ = fs::remove_file(&ready);
+        match &self.run.trials()[index].result {
+            Outcome::Recorded => {}
+            Outcome::Interrupted => return Err(ProvingError::Interrupted),
+            Outcome::Failed(failure) => {
+                let (trial, outcome) = (trial.label(), failure.reason.clone());
+                return Err(ProvingError::NotRecorded { trial, outcome });
+            }
+            Outcome::NotRun => {
+                return Err(ProvingError::NotRecorded { trial: trial.label(), outcome: "it was not run".to_owned() });
+            }
+        }
+        let capture = disk::read(&self.run.folder().join(trial.folder()).join(phase.to_string()))?;
+        Ok((capture, Account::read(file)?))
+    }
+
+    fn control(&mut self, subject: &Subject, control: &Control) -> Result<ControlCase, ProvingError> {
+        let mut profiles = Vec::new();
+        for round in 1..=self.options.runs {
+            let file = self.accounts.join(format!("{}-{round}.json", control.name));
+            let mut arguments = control.arguments.clone();
+            arguments.extend(recorded(Phase::Steady, WARM_STEPS.0 as u64));
+            let (capture, _) = self.record(subject, &control.name, "control", Phase::Steady, arguments, &file)?;
+            profiles.push(profile(&capture, &subject.owned));
+        }
+        let (name, why, silent) = (control.name.clone(), control.why.clone(), control.silent.clone());
+        Ok(ControlCase { name, why, silent, profiles })
+    }
+
+    /// A run that is recorded from its first instruction until all of its steps are done.
+    fn counts(
+        &mut self,
+        subject: &Subject,
+        switch: &Switch,
+        catalogue: &Catalogue,
+    ) -> Result<Vec<Counted>, ProvingError> {
+        let rate = self.rate(subject, switch, Setting::All)?;
+        let steps = (COUNTED_S * rate).clamp(COUNTED_STEPS.0, COUNTED_STEPS.1) as u64;
+        let name = format!("counts-{}", switch.world);
+        let mut arguments = switch.arguments.clone();
+        arguments.extend(["--slow", "all", "--linger", "--allocations"].map(str::to_owned));
+        for option in ["--steps", "--warm-steps"] {
+            arguments.extend([option.to_owned(), steps.to_string()]);
+        }
+        let file = self.accounts.join(format!("{name}.json"));
+        let (capture, account) = self.record(subject, &name, "all", Phase::Loading, arguments, &file)?;
+        Ok(counted(&switch.world, &capture, &account, catalogue))
+    }
+}
+
+/// What the tool counted of a run, and what the program did.
+fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalogue) -> Vec<Counted> {
+    let whole = &account.whole;
+    let row = |what: &str, program: u64, recorded: Option<u64>, may_differ: u64, remark: &str| Counted {
+        of: world.to_owned(),
+        what: what.to_owned(),
+        program,
+        recorded,
+        may_differ,
+        remark: remark.to_owned(),
+    };
+    let steps = whole.steps().saturating_sub(1);
+    let mut rows = vec![row(
+        "steps",
+        steps,
+        Some(capture.steps.len() as u64),
+        0,
+        "a step is from one mark to the next, so that there is one less than marks",
+    )];
+    for counted in &catalogue.counted_scopes {
+        let Some(program) = whole.counts.get(&counted.counter) else { continue };
+        let recorded = capture.scopes.iter().filter(|scope| *scope.name == *counted.scope).count() as u64;
+        if recorded > 0 {
+            rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
+        }
+    }
+    let switches = whole.voluntary_switches + whole.involuntary_switches;
+    let waits = capture.waits.len() as u64;
+    rows.push(row(
+        "context switches",
+        switches,
+        Some(waits),
+        10 + switches / 100,
+        "the program's account ends some milliseconds before the recording, and begins after it",
+    ));
+    let allocations = whole.counts.get("allocations").copied().unwrap_or(0);
+    rows.push(row("allocations", allocations, None, 0, "not recorded by this version"));
+    for (name, count) in &whole.counts {
+        let of_calls = ["file_opens", "file_writes", "file_reads", "datagrams_sent", "datagrams_received"];
+        if of_calls.contains(&name.as_str()) {
+            rows.push(row(name, *count, None, 0, "system calls are not recorded by this version"));
+        }
+    }
+    rows
+}
+
+fn profile(capture: &Capture, owned: &Owned) -> Profile {
+    let functions = Functions::of(capture, owned);
+    Profile::of(&Selection::all(capture, &functions))
+}
+
+fn bare(phase: Phase, warm: u64, steps: u64) -> Vec<String> {
+    match phase {
+        Phase::Loading => ["--steps", "1"].map(str::to_owned).to_vec(),
+        Phase::Steady => {
+            let (warm, last) = (warm.to_string(), (warm + steps).to_string());
+            ["--warm-steps", &warm, "--steps", &last].map(str::to_owned).to_vec()
+        }
+    }
+}
+
+fn timed(phase: Phase, warm: u64, duration: Duration) -> Vec<String> {
+    let how_long = match phase {
+        Phase::Loading => ["--steps".to_owned(), "1".to_owned()],
+        Phase::Steady => ["--seconds".to_owned(), duration.as_secs_f64().to_string()],
+    };
+    let warm = ["--scopes".to_owned(), "--warm-steps".to_owned(), warm.to_string()];
+    how_long.into_iter().chain(warm).collect()
+}
+
+fn recorded(phase: Phase, warm: u64) -> Vec<String> {
+    match phase {
+        Phase::Loading => ["--steps", "1", "--linger"].map(str::to_owned).to_vec(),
+        Phase::Steady => vec!["--warm-steps".to_owned(), warm.to_string()],
+    }
+}
