@@ -1,0 +1,345 @@
+//! The region's side of its clients: receives what avatars do, and sends what they see.
+//!
+//! Each client has a circuit, a UDP socket of its own. Datagrams are received by one thread that waits for all circuits,
+//! or by a thread for each of them.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::bots::{Bots, Turn};
+use super::packets::{AgentUpdate, UPDATES_A_DATAGRAM, encode_object_updates};
+use super::random::StateHash;
+use super::scene::ObjectUpdate;
+use crate::account::{self, Counter};
+use crate::switches::{Switch, Switches};
+
+/// Longest that a step waits for a datagram which the system may have lost.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often threads that receive look whether they are to end, ms.
+const POLL_MS: i32 = 100;
+
+/// All clients.
+pub struct Clients {
+    circuits: Vec<Arc<UdpSocket>>,
+    inbox: Arc<Inbox>,
+    receivers: Vec<JoinHandle<()>>,
+    bots: Bots,
+    /// What was last told of entities, for everyone to see; the oldest is replaced first.
+    recent: [ObjectUpdate; UPDATES_A_DATAGRAM],
+    oldest: usize,
+    updates_a_datagram: usize,
+    sent_to_each: usize,
+    sequence: u32,
+}
+
+impl Clients {
+    /// Connects so many clients.
+    ///
+    /// # Errors
+    /// If there are too many for the system.
+    pub fn connect(number: u32, switches: &Switches) -> io::Result<Self> {
+        allow_open_files(2 * u64::from(number) + 64)?;
+        let pairs = (0..number).map(|_| circuit()).collect::<io::Result<Vec<_>>>()?;
+        let (circuits, sockets): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let inbox = Arc::new(Inbox::default());
+        let serving = if switches.is_slow(Switch::ThreadPerClient) {
+            circuits.iter().cloned().map(Serving::Client).collect()
+        } else if circuits.is_empty() {
+            Vec::new()
+        } else {
+            vec![Serving::All(EventLoop::new(circuits.clone())?)]
+        };
+        let receivers = serving.into_iter().map(|serving| start(serving, Arc::clone(&inbox)));
+        Ok(Self {
+            receivers: receivers.collect::<io::Result<_>>()?,
+            inbox,
+            bots: Bots::start(sockets)?,
+            circuits,
+            recent: [ObjectUpdate::default(); UPDATES_A_DATAGRAM],
+            oldest: 0,
+            updates_a_datagram: if switches.is_slow(Switch::PerUpdatePacket) { 1 } else { UPDATES_A_DATAGRAM },
+            sent_to_each: 0,
+            sequence: 0,
+        })
+    }
+
+    /// Lets the clients see what they were sent, and say what their avatars do in this step.
+    pub fn begin(&self, step: u64) {
+        if self.circuits.is_empty() {
+            return;
+        }
+        self.inbox.expect(self.circuits.len());
+        self.bots.begin(Turn { step, sent_to_each: self.sent_to_each });
+    }
+
+    /// What each client said that its avatar does, in the order of avatars.
+    #[inline(never)]
+    pub fn receive_agent_updates(&mut self) -> Vec<AgentUpdate> {
+        if self.circuits.is_empty() {
+            return Vec::new();
+        }
+        let _timed = account::scope("ground::region::clients::Clients::receive_agent_updates");
+        let mut updates = self.inbox.take();
+        updates.sort_unstable_by_key(|update| update.agent);
+        updates
+    }
+
+    /// Sends every client what was last told of entities.
+    #[inline(never)]
+    pub fn send_object_updates(&mut self, news: &[ObjectUpdate]) {
+        if self.circuits.is_empty() {
+            return;
+        }
+        let _timed = account::scope("ground::region::clients::Clients::send_object_updates");
+        for update in news.iter().skip(news.len().saturating_sub(UPDATES_A_DATAGRAM)) {
+            self.recent[self.oldest] = *update;
+            self.oldest = (self.oldest + 1) % UPDATES_A_DATAGRAM;
+        }
+        let mut datagram = Vec::new();
+        for circuit in &self.circuits {
+            for updates in self.recent.chunks(self.updates_a_datagram) {
+                encode_object_updates(self.sequence, updates, &mut datagram);
+                send_packet(circuit, &datagram);
+            }
+        }
+        self.sequence += 1;
+        self.sent_to_each = UPDATES_A_DATAGRAM / self.updates_a_datagram;
+        account::count_many(Counter::DatagramsSent, (self.sent_to_each * self.circuits.len()) as u64);
+    }
+
+    /// Takes what clients saw into a hash.
+    pub fn hash(&self, hash: &mut StateHash) {
+        hash.add(self.bots.seen());
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        self.inbox.is_over.store(true, Ordering::Relaxed);
+        for receiver in self.receivers.drain(..) {
+            let _ = receiver.join();
+        }
+    }
+}
+
+/// What is lost on its way to a client is told again in the next step.
+#[inline(never)]
+fn send_packet(circuit: &UdpSocket, datagram: &[u8]) {
+    let _ = circuit.send(datagram);
+}
+
+/// A client's socket at the region and its own.
+fn circuit() -> io::Result<(Arc<UdpSocket>, UdpSocket)> {
+    let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+    let (circuit, socket) = (bind()?, bind()?);
+    circuit.connect(socket.local_addr()?)?;
+    socket.connect(circuit.local_addr()?)?;
+    circuit.set_nonblocking(true)?;
+    Ok((Arc::new(circuit), socket))
+}
+
+/// Raises how many files this process may have open, as far as it may.
+fn allow_open_files(number: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to an rlimit that lives through the call.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if limit.rlim_cur >= number {
+        return Ok(());
+    }
+    limit.rlim_cur = number.min(limit.rlim_max);
+    // SAFETY: as above.
+    if limit.rlim_cur < number || unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
+        let message = format!("so many clients need {number} open files; allow them with `ulimit -Hn`, or give fewer");
+        return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+    }
+    Ok(())
+}
+
+/// What was received and not yet taken.
+#[derive(Default)]
+struct Inbox {
+    received: Mutex<Received>,
+    is_complete: Condvar,
+    is_over: AtomicBool,
+}
+
+#[derive(Default)]
+struct Received {
+    updates: Vec<AgentUpdate>,
+    expected: usize,
+}
+
+impl Inbox {
+    /// So many are to come.
+    fn expect(&self, number: usize) {
+        self.lock().expected = number;
+    }
+
+    #[inline(never)]
+    fn put(&self, updates: &[AgentUpdate]) {
+        let mut received = self.lock();
+        received.updates.extend_from_slice(updates);
+        if received.updates.len() >= received.expected {
+            self.is_complete.notify_one();
+        }
+    }
+
+    /// Waits until all that are expected have come; gives fewer if the system lost some.
+    fn take(&self) -> Vec<AgentUpdate> {
+        let is_waiting = |received: &mut Received| received.updates.len() < received.expected;
+        let waited = self.is_complete.wait_timeout_while(self.lock(), PATIENCE, is_waiting);
+        std::mem::take(&mut waited.expect("nothing panics while it is held").0.updates)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().expect("nothing panics while it is held")
+    }
+}
+
+/// Whom a thread serves.
+enum Serving {
+    Client(Arc<UdpSocket>),
+    All(EventLoop),
+}
+
+fn start(serving: Serving, inbox: Arc<Inbox>) -> io::Result<JoinHandle<()>> {
+    let name = if matches!(serving, Serving::All(_)) { "clients" } else { "client" };
+    let thread = std::thread::Builder::new().name(name.into()).stack_size(128 << 10);
+    thread.spawn(move || serve(&serving, &inbox))
+}
+
+/// Receives until the region ends.
+#[inline(never)]
+fn serve(serving: &Serving, inbox: &Inbox) {
+    while !inbox.is_over.load(Ordering::Relaxed) {
+        match serving {
+            Serving::Client(circuit) => client_loop(circuit, inbox),
+            Serving::All(all) => all.event_loop(inbox),
+        }
+    }
+}
+
+/// Datagrams that a client's thread receives before it looks whether it is to end.
+const PACKETS_A_LOOP: u32 = 8;
+
+/// The thread of one client: polls its circuit, and passes on what comes.
+#[inline(never)]
+fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
+    let _timed = account::scope("ground::region::clients::client_loop");
+    for _ in 0..PACKETS_A_LOOP {
+        let mut polled = libc::pollfd { fd: circuit.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: the pointer is to one pollfd that lives through the call.
+        let ready = unsafe { libc::poll(&mut polled, 1, POLL_MS) };
+        if ready <= 0 {
+            return;
+        }
+        if let Some(update) = receive(circuit) {
+            inbox.put(&[update]);
+        }
+    }
+}
+
+fn receive(circuit: &UdpSocket) -> Option<AgentUpdate> {
+    let mut bytes = [0; AgentUpdate::BYTES + 1];
+    let length = circuit.recv(&mut bytes).ok()?;
+    account::count(Counter::DatagramsReceived);
+    AgentUpdate::decode(&bytes[..length])
+}
+
+/// Waits for all circuits at once.
+struct EventLoop {
+    circuits: Vec<Arc<UdpSocket>>,
+    epoll: OwnedFd,
+}
+
+/// Circuits that are told ready at once, at most.
+const EVENTS: usize = 512;
+
+impl EventLoop {
+    fn new(circuits: Vec<Arc<UdpSocket>>) -> io::Result<Self> {
+        // SAFETY: the call takes no pointers.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: it was opened just now, and nobody else knows it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        for (index, circuit) in (0..).zip(&circuits) {
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: index };
+            // SAFETY: the pointer is to an event that lives through the call.
+            let added =
+                unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, circuit.as_raw_fd(), &mut event) };
+            if added != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Self { circuits, epoll })
+    }
+
+    /// Passes on what comes by all circuits, until it is as much as there are circuits or nothing comes for long.
+    #[inline(never)]
+    fn event_loop(&self, inbox: &Inbox) {
+        let _timed = account::scope("ground::region::clients::EventLoop::event_loop");
+        let mut received = 0;
+        while received < self.circuits.len() {
+            let updates = self.receive_all();
+            if updates.is_empty() {
+                return;
+            }
+            received += updates.len();
+            inbox.put(&updates);
+        }
+    }
+
+    /// Waits until circuits are ready, and receives from each of them.
+    fn receive_all(&self) -> Vec<AgentUpdate> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
+        let room = events.len() as i32;
+        // SAFETY: the pointer is to as many events as are said, which live through the call.
+        let ready = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, POLL_MS) };
+        let ready = &events[..usize::try_from(ready).unwrap_or(0)];
+        let circuits = ready.iter().filter_map(|event| self.circuits.get(event.u64 as usize));
+        circuits.filter_map(|circuit| receive(circuit)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_is_heard_in_every_step_and_sees_the_same_whoever_receives_and_however_it_is_sent() {
+        let seen =
+            [Switches::default(), Switches::only(Switch::ThreadPerClient), Switches::only(Switch::PerUpdatePacket)]
+                .map(|switches| {
+                    let mut clients = Clients::connect(5, &switches).unwrap();
+                    for step in 0..20 {
+                        clients.begin(step);
+                        let updates = clients.receive_agent_updates();
+                        let heard: Vec<_> = updates.iter().map(|update| (update.agent, update.step)).collect();
+                        assert_eq!(heard, [0, 1, 2, 3, 4].map(|agent| (agent, step as u32)));
+                        let news = |id| ObjectUpdate { local_id: id, rotation: step as f32, ..ObjectUpdate::default() };
+                        clients.send_object_updates(&[1, 2, 3].map(news));
+                    }
+                    clients.bots.seen()
+                });
+        assert_ne!(seen[0], 0);
+        assert_eq!(seen, [seen[0]; 3]);
+    }
+
+    #[test]
+    fn a_region_without_clients_waits_for_nobody() {
+        let mut clients = Clients::connect(0, &Switches::only(Switch::ThreadPerClient)).unwrap();
+        clients.begin(0);
+        assert!(clients.receive_agent_updates().is_empty());
+        clients.send_object_updates(&[]);
+    }
+}

@@ -1,0 +1,42 @@
+//! A folder of a run's own among the system's temporary files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Removed with all that is in it, at the latest when it is dropped.
+pub struct TemporaryFolder {
+    path: PathBuf,
+}
+
+impl TemporaryFolder {
+    /// Makes a folder that nobody else uses.
+    ///
+    /// # Errors
+    /// If it cannot be made; the message names it.
+    pub fn new(purpose: &str) -> io::Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("ground-{purpose}-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}; is TMPDIR writable?", path.display()))
+        })?;
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it. What cannot be removed is left to whoever cleans the system's temporary files.
+    pub fn remove(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}

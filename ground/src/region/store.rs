@@ -1,0 +1,223 @@
+//! The region's store: prims, what they hold, and scripts, in an SQLite file.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, Params, Row};
+
+use super::physics::MESHES;
+use super::scene::{InventoryItem, SceneObjectGroup, SceneObjectPart};
+use crate::account::{self, Counter};
+use crate::switches::{Switch, Switches};
+
+/// Different scripts in a region; items refer to them.
+const SCRIPTS: u32 = 8;
+
+/// Prims of a group.
+const PRIMS_A_GROUP: u32 = 4;
+
+/// What a region is to hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Furnishing {
+    /// Number of prims.
+    pub prims: u32,
+    /// How many of them hold a script, evenly spread. The others hold a notecard.
+    pub scripted: u32,
+}
+
+/// An open store.
+pub struct RegionStore {
+    connection: Connection,
+    asks_for_each_prim: bool,
+}
+
+impl RegionStore {
+    /// Makes a store and furnishes it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    #[inline(never)]
+    pub fn create(path: &Path, furnishing: Furnishing, switches: &Switches) -> io::Result<Self> {
+        let _timed = account::scope("ground::region::store::RegionStore::create");
+        let connection = Connection::open(path).map_err(failed)?;
+        let store = Self { connection, asks_for_each_prim: switches.is_slow(Switch::SqlPerPrim) };
+        for statement in SCHEMA {
+            store.execute(statement, ())?;
+        }
+        let Furnishing { prims, scripted } = furnishing;
+        store.execute(FILL_PRIMS, (prims, PRIMS_A_GROUP, MESHES))?;
+        store.execute(FILL_ITEMS, (prims, scripted, SCRIPTS))?;
+        for script in 0..SCRIPTS {
+            let text = include_str!("cycler.lsl").replace("$SPEED", &format!("0.{}", script + 1));
+            store.execute("INSERT INTO scripts VALUES (?1, ?2)", (script, text))?;
+        }
+        store.execute("COMMIT", ())?;
+        Ok(store)
+    }
+
+    /// All groups, their prims empty.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    #[inline(never)]
+    pub fn load_objects(&self) -> io::Result<Vec<SceneObjectGroup>> {
+        let _timed = account::scope("ground::region::store::RegionStore::load_objects");
+        let sql = "SELECT local_id, name, x, y, z, width, depth, height, shape, group_id FROM prims ORDER BY local_id";
+        let mut groups: Vec<(u32, SceneObjectGroup)> = Vec::new();
+        self.query(sql, (), |row| {
+            let (position, size) = ([row.get(2)?, row.get(3)?, row.get(4)?], [row.get(5)?, row.get(6)?, row.get(7)?]);
+            let part = SceneObjectPart::new(row.get(0)?, row.get(1)?, position, size, row.get(8)?);
+            let group = row.get(9)?;
+            match groups.last_mut() {
+                Some((last, open)) if *last == group => open.parts.push(part),
+                _ => groups.push((group, SceneObjectGroup { parts: vec![part] })),
+            }
+            Ok(())
+        })?;
+        Ok(groups.into_iter().map(|(_, group)| group).collect())
+    }
+
+    /// Gives each prim what it holds.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    #[inline(never)]
+    pub fn load_items(&self, groups: &mut [SceneObjectGroup]) -> io::Result<()> {
+        let _timed = account::scope("ground::region::store::RegionStore::load_items");
+        let parts = groups.iter_mut().flat_map(|group| &mut group.parts);
+        if self.asks_for_each_prim {
+            for part in parts {
+                part.inventory = self.items_of(part.local_id)?;
+            }
+            return Ok(());
+        }
+        let mut items = self.all_items()?;
+        parts.for_each(|part| part.inventory = items.remove(&part.local_id).unwrap_or_default());
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn items_of(&self, local_id: u32) -> io::Result<Vec<InventoryItem>> {
+        let mut items = Vec::new();
+        let sql = "SELECT item_id, name, script FROM items WHERE prim = ?1 ORDER BY item_id";
+        self.query(sql, (local_id,), |row| {
+            items.push(InventoryItem { item_id: row.get(0)?, name: row.get(1)?, script: row.get(2)? });
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    fn all_items(&self) -> io::Result<HashMap<u32, Vec<InventoryItem>>> {
+        let mut items: HashMap<u32, Vec<InventoryItem>> = HashMap::new();
+        self.query("SELECT item_id, name, script, prim FROM items ORDER BY item_id", (), |row| {
+            let item = InventoryItem { item_id: row.get(0)?, name: row.get(1)?, script: row.get(2)? };
+            items.entry(row.get(3)?).or_default().push(item);
+            Ok(())
+        })?;
+        Ok(items)
+    }
+
+    /// The texts of all scripts, by number.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn load_scripts(&self) -> io::Result<Vec<Arc<str>>> {
+        let mut scripts = Vec::new();
+        self.query("SELECT text FROM scripts ORDER BY script", (), |row| {
+            scripts.push(row.get::<_, String>(0)?.into());
+            Ok(())
+        })?;
+        Ok(scripts)
+    }
+
+    /// Runs a query, compiled for this once, and hands over its rows.
+    fn query(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> io::Result<()> {
+        account::count(Counter::Queries);
+        let run = || {
+            let mut statement = self.connection.prepare(sql)?;
+            let mut rows = statement.query(parameters)?;
+            while let Some(row) = rows.next()? {
+                take(row)?;
+            }
+            Ok(())
+        };
+        run().map_err(failed)
+    }
+
+    fn execute(&self, sql: &str, parameters: impl Params) -> io::Result<()> {
+        account::count(Counter::Queries);
+        self.connection.execute(sql, parameters).map_err(failed).map(drop)
+    }
+}
+
+/// The store lives as long as the run, so nothing need survive a crash.
+const SCHEMA: [&str; 6] = [
+    "PRAGMA synchronous = OFF",
+    "BEGIN",
+    "CREATE TABLE prims (local_id INTEGER PRIMARY KEY, group_id INTEGER NOT NULL, name TEXT NOT NULL, x REAL, y REAL, \
+     z REAL, width REAL, depth REAL, height REAL, shape INTEGER NOT NULL)",
+    "CREATE TABLE items (item_id INTEGER PRIMARY KEY, prim INTEGER NOT NULL, name TEXT NOT NULL, script INTEGER)",
+    "CREATE INDEX items_by_prim ON items (prim)",
+    "CREATE TABLE scripts (script INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+];
+
+const FILL_PRIMS: &str = "WITH RECURSIVE numbers(i) AS (SELECT 0 WHERE ?1 > 0 UNION ALL SELECT i + 1 FROM numbers WHERE \
+     i + 1 < ?1) INSERT INTO prims SELECT i + 1, i / ?2, 'Prim ' || i, (i * 37) % 256 + 0.5, (i * 101) % 256 + 0.25, \
+     20.0 + i % 7, 0.5 + i % 5 * 0.25, 0.5 + i % 3 * 0.5, 0.5 + i % 4 * 0.25, i % ?3 FROM numbers";
+
+const FILL_ITEMS: &str = "WITH RECURSIVE numbers(i) AS (SELECT 0 WHERE ?1 > 0 UNION ALL SELECT i + 1 FROM numbers WHERE \
+     i + 1 < ?1), kinds AS (SELECT i, i * ?2 / ?1 < (i + 1) * ?2 / ?1 AS is_script FROM numbers) INSERT INTO items \
+     SELECT 1000000 + i, i + 1, CASE WHEN is_script THEN 'Cycler' ELSE 'Notecard ' || i END, CASE WHEN is_script THEN \
+     i % ?3 END FROM kinds";
+
+fn failed(error: rusqlite::Error) -> io::Error {
+    io::Error::other(format!("the region's store: {error}; is there room for temporary files?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::TemporaryFolder;
+    use super::*;
+
+    fn loaded(switches: &Switches) -> Vec<SceneObjectGroup> {
+        let folder = TemporaryFolder::new("store-test").unwrap();
+        let furnishing = Furnishing { prims: 10, scripted: 5 };
+        let store = RegionStore::create(&folder.path().join("region.sqlite"), furnishing, switches).unwrap();
+        let mut groups = store.load_objects().unwrap();
+        store.load_items(&mut groups).unwrap();
+        groups
+    }
+
+    #[test]
+    fn prims_come_in_groups_of_four_and_each_holds_one_item_by_either_way() {
+        for switches in [Switches::default(), Switches::only(Switch::SqlPerPrim)] {
+            let groups = loaded(&switches);
+            let ids: Vec<Vec<_>> =
+                groups.iter().map(|group| group.parts.iter().map(|part| part.local_id).collect()).collect();
+            assert_eq!(ids, [vec![1, 2, 3, 4], vec![5, 6, 7, 8], vec![9, 10]]);
+            let item = |group: usize, part: usize| groups[group].parts[part].inventory.clone();
+            let notecard = InventoryItem { item_id: 1_000_000, name: "Notecard 0".into(), script: None };
+            let script = InventoryItem { item_id: 1_000_009, name: "Cycler".into(), script: Some(1) };
+            assert_eq!((item(0, 0), item(2, 1)), (vec![notecard], vec![script]));
+            let scripted =
+                groups.iter().flat_map(|group| &group.parts).filter(|part| part.inventory[0].script.is_some());
+            assert_eq!(scripted.count(), 5);
+        }
+    }
+
+    #[test]
+    fn an_empty_region_can_be_stored() {
+        let folder = TemporaryFolder::new("store-test").unwrap();
+        let furnishing = Furnishing { prims: 0, scripted: 0 };
+        let store = RegionStore::create(&folder.path().join("r"), furnishing, &Switches::default()).unwrap();
+        assert!(store.load_objects().unwrap().is_empty());
+        assert_eq!(store.load_scripts().unwrap().len(), 8);
+    }
+}
