@@ -214,3 +214,150 @@ fn variance_of_mean(values: &[f64]) -> f64 {
     let (count, mean) = (values.len() as f64, mean(values));
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use stepscope_model::Phase;
+
+    use super::super::{Build, Calls, ControlCase};
+    use super::*;
+
+    /// Of 1 ms in all, over 10 steps of 200 us wall time each.
+    fn profile(inclusive: &[(&str, f64)], ranked: &[&str]) -> Profile {
+        let by_name = |rows: &[(&str, f64)]| rows.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect();
+        Profile {
+            samples: 1_000,
+            total_ns: 1e6,
+            steps: 10.0,
+            step_ns: 200_000.0,
+            inclusive_ns: by_name(inclusive),
+            ranked: ranked.iter().map(|name| (*name).to_owned()).collect(),
+            gain_bound_ns: BTreeMap::new(),
+        }
+    }
+
+    fn truth(cpu_ns: f64, steps: f64, functions: &[(&str, u64, f64)]) -> Truth {
+        let calls =
+            |(name, calls, cpu_ns): &(&str, u64, f64)| ((*name).to_owned(), Calls { calls: *calls, cpu_ns: *cpu_ns });
+        Truth { cpu_ns, wall_ns: 2.0 * cpu_ns, steps, functions: functions.iter().map(calls).collect() }
+    }
+
+    fn known(name: &str, function: &str, seam: Option<&str>) -> Known {
+        Known {
+            name: name.to_owned(),
+            phase: Phase::Steady,
+            function: function.to_owned(),
+            guilty: vec![function.to_owned()],
+            seam: seam.map(str::to_owned),
+            saves: Saves::Cpu,
+            downstream: None,
+        }
+    }
+
+    fn case(known: Known) -> Case {
+        Case {
+            known,
+            build: Build::default(),
+            alone: Runs::default(),
+            fast: Runs::default(),
+            all: Runs::default(),
+            all_but: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_share_may_be_off_by_a_point_and_a_half_or_by_three_standard_errors() {
+        let mut case = case(known("full-scan", "scan", None));
+        case.alone.timed =
+            vec![truth(1e6, 10.0, &[("scan", 10, 700_000.0), ("fine", 1_000, 100_000.0), ("rare", 1, 5_000.0)])];
+        case.alone.profiles = vec![profile(&[("scan", 680_000.0)], &[])];
+        let shares = shares(&case);
+        assert_eq!(shares.len(), 1, "calls of 100 ns are not scored, and neither is half a percent: {shares:?}");
+        let share = &shares[0];
+        assert_eq!((share.truth, share.recorded, share.call_ns), (70.0, 68.0, 70_000.0));
+        // 1,000 samples of 68 %: sqrt(0.68 * 0.32 / 1000) = 1.475 points.
+        assert!((share.tolerance - 3.0 * 1.475).abs() < 0.001, "{share:?}");
+        assert!(share.holds());
+        case.alone.profiles[0].samples = 1_000_000;
+        let strict = super::shares(&case);
+        assert_eq!((strict[0].tolerance, strict[0].holds()), (1.5, false));
+    }
+
+    #[test]
+    fn runs_that_scatter_widen_what_a_share_may_be_off_by() {
+        let mut case = case(known("full-scan", "scan", None));
+        let of = |part: f64| truth(1e6, 10.0, &[("scan", 10, part * 1e6)]);
+        case.alone.timed = vec![of(0.6), of(0.7), of(0.8)];
+        case.alone.profiles = vec![profile(&[("scan", 700_000.0)], &[])];
+        case.alone.profiles[0].samples = u64::MAX;
+        // Standard deviation 10 points, of a mean of three 10 / sqrt(3).
+        assert!((shares(&case)[0].tolerance - 30.0 / 3.0_f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_gain_is_what_the_seam_costs_more_of_all_that_a_step_costs() {
+        let mut case = case(known("pose-map", "rebuild", Some("write")));
+        case.alone.profiles = vec![profile(&[("rebuild", 500_000.0), ("write", 600_000.0)], &[])];
+        case.fast.profiles = vec![profile(&[("write", 100_000.0)], &[])];
+        case.alone.bare = vec![truth(1e6, 10.0, &[]), truth(1e6, 10.0, &[])];
+        case.fast.bare = vec![truth(0.45e6, 10.0, &[])];
+        let gains = gains(&case);
+        assert_eq!(gains.len(), 1, "nothing was run with all slow");
+        assert!((gains[0].predicted - 50.0).abs() < 1e-9 && (gains[0].ablation - 55.0).abs() < 1e-9, "{gains:?}");
+        assert!((gains[0].error() + 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_saves_only_wall_time_is_looked_for_on_the_critical_path() {
+        let mut case = case(Known { saves: Saves::Wall, ..known("imbalance", "scan", None) });
+        let on_path = |ns: f64, step_ns: f64| Profile {
+            gain_bound_ns: BTreeMap::from([("scan".to_owned(), ns)]),
+            step_ns,
+            ..profile(&[("scan", 900_000.0)], &[])
+        };
+        case.alone.profiles = vec![on_path(150_000.0, 200_000.0)];
+        case.fast.profiles = vec![on_path(50_000.0, 100_000.0)];
+        case.alone.bare = vec![Truth { wall_ns: 2e6, ..truth(1e6, 10.0, &[]) }];
+        case.fast.bare = vec![Truth { wall_ns: 1e6, ..truth(1e6, 10.0, &[]) }];
+        assert_eq!((gains(&case)[0].predicted, gains(&case)[0].ablation), (50.0, 50.0));
+    }
+
+    #[test]
+    fn the_place_is_the_worst_of_the_runs_and_none_where_one_does_not_rank_it() {
+        let mut case = case(known("full-scan", "scan", None));
+        case.alone.profiles = vec![profile(&[], &["scan", "step"]), profile(&[], &["step", "draw", "scan"])];
+        assert_eq!(place(&case), Some(3));
+        case.alone.profiles.push(profile(&[], &["step"]));
+        assert_eq!(place(&case), None);
+    }
+
+    #[test]
+    fn a_build_shows_functions_by_the_names_that_it_has() {
+        let mut case = case(known("full-scan", "scan", None));
+        let shown = BTreeMap::from([("scan".to_owned(), vec!["h1".to_owned(), "h2".to_owned()])]);
+        case.build = Build { name: "renamed".to_owned(), shown: Some(shown) };
+        case.alone.profiles = vec![profile(&[("h1", 300_000.0), ("h2", 100_000.0)], &["h2", "h1"])];
+        assert_eq!((slow_share(&case), place(&case)), (40.0, Some(1)));
+        assert_eq!(case.build.names("nobody"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_slow_way_with_a_cost_where_all_is_fast_is_loud_unless_the_fast_way_passes_through_it() {
+        let mut scan = case(known("full-scan", "scan", Some("recreate")));
+        let write = case(known("pose-map", "write", Some("write")));
+        scan.fast.profiles = vec![profile(&[("scan", 60_000.0), ("write", 700_000.0)], &[])];
+        let control = ControlCase {
+            name: "idle".to_owned(),
+            why: String::new(),
+            silent: vec!["poll".to_owned()],
+            profiles: vec![profile(&[("scan", 10_000.0), ("poll", 51_000.0)], &[])],
+        };
+        let proof = Proof { cases: vec![scan, write], controls: vec![control], counts: Vec::new() };
+        let found = silences(&proof);
+        let loud: Vec<_> = found.iter().filter(|one| !one.holds()).map(|one| (&*one.of, &*one.function)).collect();
+        assert_eq!(loud, [("full-scan fast", "scan"), ("idle", "poll")]);
+        assert_eq!(found.len(), 4, "scan in two fast settings, and two in the control: {found:?}");
+    }
+}

@@ -369,3 +369,92 @@ fn count_requirement(proof: &Proof) -> Requirement {
             .join("; "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use stepscope_model::Phase;
+
+    use super::super::{Calls, Counted, Known, Profile, Runs, Saves};
+    use super::*;
+    use crate::columns::read::cells;
+
+    fn scan_case() -> Case {
+        let calls = BTreeMap::from([("scan".to_owned(), Calls { calls: 10, cpu_ns: 700_000.0 })]);
+        let alone = Truth { cpu_ns: 1e6, wall_ns: 1e6, steps: 10.0, functions: calls };
+        let fast = Truth { cpu_ns: 0.3e6, functions: BTreeMap::new(), ..alone.clone() };
+        let profile = |scan: f64, total: f64| Profile {
+            samples: 1_000_000,
+            total_ns: total,
+            steps: 10.0,
+            step_ns: total / 10.0,
+            inclusive_ns: BTreeMap::from([("scan".to_owned(), scan)]),
+            ranked: vec!["scan".to_owned()],
+            gain_bound_ns: BTreeMap::new(),
+        };
+        let recorded = Truth { cpu_ns: 1.1e6, ..alone.clone() };
+        Case {
+            known: Known {
+                name: "full-scan".to_owned(),
+                phase: Phase::Steady,
+                function: "scan".to_owned(),
+                guilty: vec!["scan".to_owned()],
+                seam: None,
+                saves: Saves::Cpu,
+                downstream: None,
+            },
+            build: Build { name: "plain".to_owned(), shown: None },
+            alone: Runs {
+                profiles: vec![profile(710_000.0, 1e6)],
+                recorded: vec![recorded],
+                timed: vec![alone.clone()],
+                bare: vec![alone],
+            },
+            fast: Runs { profiles: vec![profile(0.0, 0.3e6)], bare: vec![fast], ..Runs::default() },
+            all: Runs::default(),
+            all_but: Vec::new(),
+        }
+    }
+
+    fn counted(program: u64, recorded: Option<u64>) -> Counted {
+        let (of, what, remark) = ("shapes".to_owned(), "steps".to_owned(), String::new());
+        Counted { of, what, program, recorded, may_differ: 0, remark }
+    }
+
+    #[test]
+    fn the_score_says_what_held_and_what_did_not() {
+        let proof = Proof {
+            cases: vec![scan_case()],
+            controls: Vec::new(),
+            counts: vec![counted(600, Some(600)), counted(600, Some(599)), counted(9, None)],
+        };
+        let tables = tables(&proof);
+        let score = tables.last().unwrap();
+        assert_eq!(
+            cells(score, &["what", "held", "of", "holds", "worst", "remark"]),
+            [
+                "shares within max(1.5 points, 3 standard errors) | 1 | 1 | true | 1 | ",
+                "the guilty function first, where its share is 20 % or more | 1 | 1 | true | 1 | ",
+                "gains within 5 points of ablation, with all else fast | 1 | 1 | true | 1 | ",
+                "gains within 5 points of ablation, with all else slow | 0 | 0 | - | - | ",
+                "nothing above 5 % where all is fast, and in controls | 1 | 1 | true | 0 | ",
+                "counts exact | 1 | 2 | false | 1 | steps of shapes: 599 for 600",
+            ]
+        );
+        let overhead = tables.iter().find(|table| table.name == "prove_overhead").unwrap();
+        assert_eq!(cells(overhead, &["case", "setting", "cpu"]), ["full-scan | alone | 1.1"]);
+    }
+
+    #[test]
+    fn what_is_far_off_is_named_with_how_far() {
+        let mut case = scan_case();
+        case.alone.profiles[0].inclusive_ns.insert("scan".to_owned(), 500_000.0);
+        case.alone.profiles[0].ranked = vec!["step".to_owned(), "scan".to_owned()];
+        let score = score_table(&Proof { cases: vec![case], ..Proof::default() });
+        let remarks = cells(&score, &["held", "remark"]);
+        assert_eq!(remarks[0], "0 | full-scan alone: scan by -20.0");
+        assert_eq!(remarks[1], "0 | full-scan: 2");
+        assert_eq!(remarks[2], "0 | full-scan by -20.0 (not explained)");
+    }
+}

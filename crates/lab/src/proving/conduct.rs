@@ -83,7 +83,9 @@ pub fn conduct(
     let lab = lab_file(&catalogue, &program, runs)?;
     let mut run = Run::create(runs, &lab, &[])?;
     let accounts = run.folder().join(ACCOUNTS);
-    fs::create_dir_all(&accounts).map_err(|source| ProvingError::File { path: accounts.clone(), source })?;
+    let made = fs::create_dir_all(&accounts).and_then(|()| accounts.canonicalize());
+    // The program is run elsewhere: its paths have to be whole.
+    let accounts = made.map_err(|source| ProvingError::File { path: accounts, source })?;
     let mut missing = Vec::new();
     let mut subjects = Vec::new();
     for &kind in &options.builds {
