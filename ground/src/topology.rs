@@ -8,12 +8,18 @@
 //! does. `ground run --world topology` [ticks](ticked): a step lets all timers of N nodes come due and serves all that follows.
 
 pub mod clock;
+pub mod events_log;
 pub mod executor;
+pub mod latency;
 pub mod loopback;
 pub mod message;
 pub mod middleware;
 pub mod node;
+pub mod resources;
+pub mod schema;
+pub mod system;
 pub mod ticked;
+pub mod tracker;
 pub mod wait_set;
 
 use std::io;

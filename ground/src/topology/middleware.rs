@@ -110,8 +110,7 @@ pub struct Reader {
     pass_by: PassBy,
     cache: Mutex<VecDeque<Arc<Message>>>,
     unread: AtomicUsize,
-    /// Who is told of a delivery.
-    pub notice: Notice,
+    notice: Notice,
 }
 
 impl Reader {
@@ -146,6 +145,16 @@ impl Reader {
     /// Whether there is anything to take.
     pub fn has_data(&self) -> bool {
         self.unread.load(Ordering::Acquire) > 0
+    }
+
+    /// Tells a wait set of deliveries from now on.
+    pub fn attach(&self, signal: &Arc<Signal>) {
+        self.notice.attach(signal);
+    }
+
+    /// Tells no wait set any more.
+    pub fn detach(&self) {
+        self.notice.detach();
     }
 
     /// Has `listener` called at every delivery from now on, and at once for what is there already.

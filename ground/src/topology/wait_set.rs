@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::middleware::{GuardCondition, Notice, Signal};
+use super::middleware::{GuardCondition, Signal};
 use super::node::{Endpoint, Kind, Timer};
 use crate::account::{Counter, count};
 
@@ -53,9 +53,9 @@ impl WaitSet {
             Patience::None => Some(Duration::ZERO),
             Patience::Forever => self.time_until_first_timer(),
         };
-        self.notices().for_each(|notice| notice.attach(&self.signal));
+        self.attach();
         self.signal.wait_until(timeout, || self.is_any_ready());
-        self.notices().for_each(Notice::detach);
+        self.detach();
         count(Counter::Wakes);
         self.keep_ready();
     }
@@ -65,9 +65,22 @@ impl WaitSet {
         first.map(Duration::from_nanos)
     }
 
-    fn notices(&self) -> impl Iterator<Item = &Notice> {
-        let readers = self.endpoints.iter().flatten().flatten().map(|endpoint| &endpoint.reader.notice);
-        readers.chain(self.guards.iter().flatten().map(|guard| &guard.notice))
+    fn attach(&self) {
+        for endpoint in self.endpoints.iter().flatten().flatten() {
+            endpoint.reader.attach(&self.signal);
+        }
+        for guard in self.guards.iter().flatten() {
+            guard.notice.attach(&self.signal);
+        }
+    }
+
+    fn detach(&self) {
+        for endpoint in self.endpoints.iter().flatten().flatten() {
+            endpoint.reader.detach();
+        }
+        for guard in self.guards.iter().flatten() {
+            guard.notice.detach();
+        }
     }
 
     fn is_any_ready(&self) -> bool {

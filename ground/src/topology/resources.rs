@@ -1,0 +1,127 @@
+//! What the process takes: CPU time in the framework's measure and in the study's, and memory.
+
+use std::time::{Duration, Instant};
+
+/// CPU time of the process so far.
+#[derive(Debug, Clone, Copy)]
+struct CpuTime {
+    user: Duration,
+    system: Duration,
+}
+
+impl CpuTime {
+    fn now() -> (Self, u64) {
+        // SAFETY: all-zero bytes are a valid rusage, which is nothing but numbers.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a rusage that lives through the call.
+        let done = unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+        assert_eq!(done, 0, "a process can ask about itself");
+        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1_000);
+        (Self { user: time(usage.ru_utime), system: time(usage.ru_stime) }, usage.ru_maxrss as u64)
+    }
+}
+
+/// What was taken until a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Resources {
+    /// Time since the start.
+    pub elapsed: Duration,
+    /// CPU time of the process, user and system, over elapsed time and the number of processors, in percent: the framework's.
+    pub cpu_percent: f64,
+    /// User CPU time over elapsed time, in percent: the study's.
+    pub user_percent: f64,
+    /// CPU time of the process, user and system.
+    pub cpu: Duration,
+    /// Memory that the allocator has of the system besides mappings, KiB. 0 where the C library does not say, as the next two.
+    pub arena_kb: u64,
+    /// Of that, what is in use, KiB.
+    pub in_use_kb: u64,
+    /// Memory of the allocator that is mapped, KiB.
+    pub mmap_kb: u64,
+    /// Resident memory now, KiB.
+    pub rss_kb: u64,
+    /// Resident memory at most so far, KiB. This is what the framework calls rss.
+    pub peak_rss_kb: u64,
+    /// Address space, KiB.
+    pub vsz_kb: u64,
+}
+
+/// A moment from which resources are counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    at: Instant,
+    cpu: CpuTime,
+    processors: usize,
+}
+
+impl Start {
+    /// Now.
+    pub fn now() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { at: Instant::now(), cpu: CpuTime::now().0, processors }
+    }
+
+    /// What was taken since.
+    pub fn until_now(&self) -> Resources {
+        let (cpu, peak_rss_kb) = CpuTime::now();
+        let elapsed = self.at.elapsed();
+        let (user, system) = (cpu.user.saturating_sub(self.cpu.user), cpu.system.saturating_sub(self.cpu.system));
+        let percent = |part: Duration| 100.0 * part.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        let [arena_kb, in_use_kb, mmap_kb] = allocator_kb();
+        let [vsz_kb, rss_kb] = pages_kb();
+        Resources {
+            elapsed,
+            cpu_percent: percent(user + system) / self.processors as f64,
+            user_percent: percent(user),
+            cpu: user + system,
+            arena_kb,
+            in_use_kb,
+            mmap_kb,
+            rss_kb,
+            peak_rss_kb,
+            vsz_kb,
+        }
+    }
+}
+
+#[cfg(target_env = "gnu")]
+fn allocator_kb() -> [u64; 3] {
+    // SAFETY: it only reads the allocator's own counts, under its locks.
+    let info = unsafe { libc::mallinfo() };
+    // The counts are ints that wrap at 4 GiB.
+    [info.arena, info.uordblks, info.hblkhd].map(|bytes| u64::from(bytes as u32) >> 10)
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn allocator_kb() -> [u64; 3] {
+    [0; 3]
+}
+
+/// Address space and resident memory.
+fn pages_kb() -> [u64; 2] {
+    // SAFETY: it takes a number and returns one.
+    let page_kb = (unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64) >> 10;
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+    [(); 2].map(|()| pages.next().unwrap_or(0) * page_kb)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_falls_when_memory_is_given_back_and_its_peak_does_not() {
+        let start = Start::now();
+        let before = start.until_now();
+        let much = std::hint::black_box(vec![1_u8; 256 << 20]);
+        let with = start.until_now();
+        drop(much);
+        let after = start.until_now();
+        let quarter = (256 << 10) * 3 / 4;
+        assert!(with.rss_kb > before.rss_kb + quarter, "{with:?}");
+        assert!(after.rss_kb + quarter < with.rss_kb, "{after:?}");
+        assert!(after.peak_rss_kb >= with.rss_kb - 4_096, "{after:?}");
+        assert!(after.cpu_percent > 0.0 && after.cpu >= with.cpu);
+    }
+}

@@ -1,0 +1,444 @@
+//! [`System`]: a topology in real time: a thread for each executor, trackers in all callbacks, and what came of it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::clock::{Clock, now_ns};
+use super::events_log::{Code, Event, EventsLog};
+use super::executor::{Executor, ExecutorKind, PerWait, Waker};
+use super::latency::Latencies;
+use super::loopback::Loopback;
+use super::message::{Header, Message, MessageType};
+use super::middleware::{PassBy, Reader, Readers, Reliability, Writer, lock};
+use super::node::{Endpoint, Kind, Node, Timer};
+use super::resources::{Resources, Start};
+use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Qos, Topology};
+use super::tracker::Tracker;
+
+/// How messages get from one node to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ipc {
+    /// Handed over by pointer
+    On,
+    /// As bytes through the loopback interface
+    Off,
+}
+
+/// How a topology is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// What serves its nodes.
+    pub executor: ExecutorKind,
+    /// How messages go.
+    pub ipc: Ipc,
+    /// How much is served for each wait.
+    pub per_wait: PerWait,
+    /// For how long.
+    pub duration: Duration,
+}
+
+/// How often resources are looked at.
+const RESOURCES_PERIOD: Duration = Duration::from_millis(500);
+/// How soon a run ends that is to.
+const LOOK_PERIOD: Duration = Duration::from_millis(100);
+
+/// What a publisher did.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// The node.
+    pub node: String,
+    /// The topic.
+    pub topic: String,
+    /// Bytes of a message.
+    pub size_bytes: usize,
+    /// How often it means to publish.
+    pub period: Duration,
+    /// What calls of publish took.
+    pub durations: Latencies,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What subscriptions received.
+    pub subscriptions: Vec<Tracker>,
+    /// What clients received; latency is from the request to the callback of the response.
+    pub clients: Vec<Tracker>,
+    /// What publishers did.
+    pub publishers: Vec<Published>,
+    /// What happened besides.
+    pub events: Vec<Event>,
+    /// Events that are not among these, as they are too many.
+    pub events_left_out: u64,
+    /// What was taken, at regular times; the last is at the end.
+    pub resources: Vec<Resources>,
+}
+
+type Tracked = Arc<Mutex<Tracker>>;
+
+/// A topology that is ready to run.
+pub struct System {
+    /// They own everything.
+    nodes: Vec<Arc<Node>>,
+    executors: BTreeMap<i64, (String, Box<dyn Executor>)>,
+    subscriptions: Vec<Tracked>,
+    clients: Vec<Tracked>,
+    publishers: Vec<Arc<Mutex<Published>>>,
+    log: Arc<EventsLog>,
+    loopback: Option<Arc<Loopback>>,
+}
+
+/// Where the messages of a topic wait, the requests of a service, the responses to a client.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Channel {
+    Topic(String),
+    Requests(String),
+    Responses { client: u32 },
+}
+
+/// Readers by channel; writers are made when all readers are there.
+struct Domain {
+    channels: BTreeMap<Channel, (u32, Readers)>,
+    loopback: Option<Arc<Loopback>>,
+}
+
+impl Domain {
+    fn reader(&mut self, channel: Channel, qos: Qos, pass_by: PassBy) -> Arc<Reader> {
+        let number = self.channels.len() as u32;
+        let reader = Reader::new(qos.history, pass_by);
+        self.channels.entry(channel).or_insert_with(|| (number, Vec::new())).1.push(reader.clone());
+        reader
+    }
+
+    fn open(&mut self, ipc: Ipc) -> io::Result<()> {
+        if ipc == Ipc::Off {
+            let mut topics = vec![Vec::new(); self.channels.len()];
+            for (number, readers) in self.channels.values() {
+                topics[*number as usize].clone_from(readers);
+            }
+            self.loopback = Some(Loopback::open(topics)?);
+        }
+        Ok(())
+    }
+
+    /// A writer; to a channel that nobody reads it writes all the same.
+    fn writer(&self, channel: &Channel, reliability: Reliability) -> Writer {
+        let found = self.channels.get(channel);
+        match (&self.loopback, found) {
+            (Some(loopback), Some((number, _))) => Writer::Loopback(loopback.clone(), *number, reliability),
+            (Some(loopback), None) => Writer::Loopback(loopback.clone(), u32::MAX, reliability),
+            (None, found) => Writer::IntraProcess(found.map_or_else(Vec::new, |(_, readers)| readers.clone())),
+        }
+    }
+}
+
+/// The readers of a node, in the order of its specification.
+struct NodeReaders {
+    subscriptions: Vec<Arc<Reader>>,
+    servers: Vec<Arc<Reader>>,
+    /// With the client's number.
+    clients: Vec<(u32, Arc<Reader>)>,
+}
+
+impl System {
+    /// Makes its nodes.
+    ///
+    /// # Errors
+    /// If the transport cannot be had.
+    pub fn new(topology: &Topology, run: &Run) -> io::Result<Self> {
+        let mut domain = Domain { channels: BTreeMap::new(), loopback: None };
+        let mut clients = 0;
+        let readers: Vec<_> = topology.nodes.iter().map(|node| node_readers(&mut domain, node, &mut clients)).collect();
+        domain.open(run.ipc)?;
+        let mut building = Building {
+            responses: response_writers(topology, &domain),
+            system: Self {
+                nodes: Vec::new(),
+                executors: BTreeMap::new(),
+                subscriptions: Vec::new(),
+                clients: Vec::new(),
+                publishers: Vec::new(),
+                log: Arc::new(EventsLog::new()),
+                loopback: domain.loopback.clone(),
+            },
+            domain,
+            clock: Arc::new(Clock::Steady),
+            // Clients' numbers are before those of publishers.
+            writers: clients,
+        };
+        for (spec, readers) in topology.nodes.iter().zip(readers) {
+            building.node(spec, readers);
+        }
+        let mut system = building.system;
+        for (spec, node) in topology.nodes.iter().zip(&system.nodes) {
+            let make = || (spec.name.clone(), run.executor.make(run.per_wait));
+            system.executors.entry(spec.executor_id).or_insert_with(make).1.add_node(node);
+        }
+        Ok(system)
+    }
+
+    /// Runs it until it has run for long enough or `interrupted` is set.
+    ///
+    /// # Errors
+    /// If a thread cannot be had.
+    pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> io::Result<Outcome> {
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] PDP completed".to_owned());
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] EDP completed".to_owned());
+        let (start, running) = (Start::now(), AtomicBool::new(true));
+        let executors = std::mem::take(&mut self.executors);
+        let wakers: Vec<Waker> = executors.values().map(|(_, executor)| executor.waker()).collect();
+        let mut resources = Vec::new();
+        std::thread::scope(|threads| {
+            let mut started = Ok(());
+            for (name, mut executor) in executors.into_values() {
+                let running = &running;
+                // The kernel keeps fifteen bytes of a thread's name.
+                let name: String = name.chars().take(15).collect();
+                let thread = std::thread::Builder::new().name(name);
+                let spawned = thread.spawn_scoped(threads, move || executor.spin(running));
+                started = started.and(spawned.map(drop));
+            }
+            if started.is_ok() {
+                resources = watch(&start, duration, interrupted);
+            }
+            running.store(false, Ordering::Release);
+            wakers.iter().for_each(|wake| wake());
+            started
+        })?;
+        if let Some(loopback) = &self.loopback {
+            loopback.close();
+        }
+        Ok(self.outcome(resources))
+    }
+
+    fn outcome(self, resources: Vec<Resources>) -> Outcome {
+        let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock(tracker).clone()).collect();
+        let (events, events_left_out) = self.log.take();
+        Outcome {
+            subscriptions: of(self.subscriptions),
+            clients: of(self.clients),
+            publishers: self.publishers.iter().map(|published| lock(published).clone()).collect(),
+            events,
+            events_left_out,
+            resources,
+        }
+    }
+}
+
+/// Looks at resources until it is time to end.
+fn watch(start: &Start, duration: Duration, interrupted: &AtomicBool) -> Vec<Resources> {
+    let began = Instant::now();
+    let (mut rows, mut next) = (Vec::new(), RESOURCES_PERIOD);
+    loop {
+        let elapsed = began.elapsed();
+        if elapsed >= duration || interrupted.load(Ordering::Relaxed) {
+            rows.push(start.until_now());
+            return rows;
+        }
+        if elapsed >= next {
+            rows.push(start.until_now());
+            next += RESOURCES_PERIOD;
+        }
+        std::thread::sleep(LOOK_PERIOD.min(duration - elapsed).min(next.saturating_sub(elapsed)));
+    }
+}
+
+fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> NodeReaders {
+    let subscriptions = spec.subscribers.iter();
+    let servers = spec.servers.iter();
+    NodeReaders {
+        subscriptions: subscriptions
+            .map(|one| domain.reader(Channel::Topic(one.topic.clone()), one.qos, one.pass_by))
+            .collect(),
+        servers: servers
+            .map(|one| domain.reader(Channel::Requests(one.service.clone()), one.qos, PassBy::SharedPtr))
+            .collect(),
+        clients: (spec.clients.iter())
+            .map(|one| {
+                let client = *clients;
+                *clients += 1;
+                (client, domain.reader(Channel::Responses { client }, one.qos, PassBy::SharedPtr))
+            })
+            .collect(),
+    }
+}
+
+/// What servers answer through: a writer for each client of a service.
+type Responses = HashMap<String, Arc<HashMap<u32, Writer>>>;
+
+fn response_writers(topology: &Topology, domain: &Domain) -> Responses {
+    let mut writers: HashMap<String, HashMap<u32, Writer>> = HashMap::new();
+    for (client, spec) in topology.nodes.iter().flat_map(|node| &node.clients).enumerate() {
+        let client = client as u32;
+        let writer = domain.writer(&Channel::Responses { client }, spec.qos.reliability);
+        writers.entry(spec.service.clone()).or_default().insert(client, writer);
+    }
+    writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect()
+}
+
+/// A system in the making.
+struct Building {
+    system: System,
+    domain: Domain,
+    responses: Responses,
+    clock: Arc<Clock>,
+    writers: u32,
+}
+
+impl Building {
+    fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) {
+        let node = Node::new(&*spec.name);
+        for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
+            let tracker = self.tracker(spec, &one.topic);
+            self.system.subscriptions.push(tracker.clone());
+            let callback = self.tracking_callback(spec, &one.topic, tracker);
+            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
+        }
+        for (one, reader) in spec.servers.iter().zip(readers.servers) {
+            let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
+            let answer = move |request: Arc<Message>| {
+                if let Some(writer) = writers.get(&request.header.writer) {
+                    writer.publish(Message::clone(&request), PassBy::UniquePtr);
+                }
+            };
+            node.add_endpoint(Endpoint::new(Kind::Service, reader, Box::new(answer)));
+        }
+        for (one, (client, reader)) in spec.clients.iter().zip(readers.clients) {
+            let tracker = self.tracker(spec, &one.service);
+            self.system.clients.push(tracker.clone());
+            let callback = self.tracking_callback(spec, &one.service, tracker);
+            node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
+            node.add_timer(self.requesting_timer(spec, one, client));
+        }
+        for one in &spec.publishers {
+            node.add_timer(self.publishing_timer(spec, one));
+        }
+        self.system.nodes.push(node);
+    }
+
+    fn tracker(&self, spec: &NodeSpec, entity: &str) -> Tracked {
+        Arc::new(Mutex::new(Tracker::new(&spec.name, entity)))
+    }
+
+    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked) -> super::node::Callback {
+        let (log, caller) = (self.system.log.clone(), format!("{entity}->{}", spec.name));
+        Box::new(move |message| {
+            let now = now_ns();
+            let arrival = lock(&tracker).scan(&message.header, message.payload.len(), now);
+            log.arrived(&caller, message.header.number, &arrival);
+        })
+    }
+
+    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Arc<Timer> {
+        let channel = Channel::Topic(publisher.topic.clone());
+        let writer = self.domain.writer(&channel, publisher.qos.reliability);
+        let (message, size, pass_by) = (publisher.message, publisher.msg_size, publisher.pass_by);
+        let published = Arc::new(Mutex::new(Published {
+            node: spec.name.clone(),
+            topic: publisher.topic.clone(),
+            size_bytes: message.make(size).len(),
+            period: publisher.period,
+            durations: Latencies::default(),
+        }));
+        self.system.publishers.push(published.clone());
+        let mut sequence = Sequence { writer: self.writers, number: 0, period_ns: publisher.period.as_nanos() as u64 };
+        self.writers += 1;
+        Timer::new(&self.clock, sequence.period_ns, move || {
+            let message = sequence.next(message, size);
+            let stamp_ns = message.header.stamp_ns;
+            writer.publish(message, pass_by);
+            lock(&published).durations.add(now_ns().saturating_sub(stamp_ns));
+        })
+    }
+
+    fn requesting_timer(&self, spec: &NodeSpec, client: &ClientSpec, number: u32) -> Arc<Timer> {
+        let channel = Channel::Requests(client.service.clone());
+        let is_served = self.domain.channels.contains_key(&channel);
+        let writer = self.domain.writer(&channel, client.qos.reliability);
+        let (log, caller) = (self.system.log.clone(), format!("{}->{}", client.service, spec.name));
+        let (service, message) = (client.service.clone(), client.message);
+        let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
+        Timer::new(&self.clock, sequence.period_ns, move || {
+            // The framework waits a second for the service here, and the executor's other callbacks wait with it.
+            if is_served {
+                writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
+            } else {
+                log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
+            }
+        })
+    }
+}
+
+/// Who writes, and how many it wrote.
+struct Sequence {
+    writer: u32,
+    number: u64,
+    period_ns: u64,
+}
+
+impl Sequence {
+    /// The next message; its stamp is the last thing it gets before it is published.
+    fn next(&mut self, message: MessageType, size: usize) -> Message {
+        let payload = message.make(size);
+        let Self { writer, number, period_ns } = *self;
+        self.number += 1;
+        Message { header: Header { writer, number, stamp_ns: now_ns(), period_ns }, payload }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::schema;
+    use super::*;
+
+    fn outcome(topology: &Topology, executor: ExecutorKind, ipc: Ipc) -> Outcome {
+        let duration = Duration::from_millis(300);
+        let run = Run { executor, ipc, per_wait: PerWait::All, duration };
+        System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn subscriptions_and_clients_receive_in_every_way_to_run_a_topology() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies/services.json");
+        let topology = schema::read(&path).unwrap();
+        for executor in [ExecutorKind::Waitset, ExecutorKind::Static, ExecutorKind::Events] {
+            for ipc in [Ipc::On, Ipc::Off] {
+                let outcome = outcome(&topology, executor, ipc);
+                let names: Vec<_> = outcome.clients.iter().map(|one| (&*one.node, &*one.entity)).collect();
+                assert_eq!(names, [("planner", "/plan"), ("operator", "/plan"), ("operator", "/map")]);
+                assert_eq!(outcome.subscriptions.len(), 1);
+                for tracker in outcome.clients.iter().chain(&outcome.subscriptions) {
+                    assert!(tracker.received() > 0, "{executor:?}, {ipc:?}: {tracker:?}");
+                    assert_eq!(tracker.lost(), 0, "{executor:?}, {ipc:?}: {tracker:?}");
+                }
+                assert!(outcome.publishers[0].durations.count() >= outcome.subscriptions[0].received());
+                assert_eq!((outcome.clients[2].size_bytes, outcome.publishers[0].size_bytes), (100, 8));
+                assert!(outcome.resources.last().unwrap().elapsed >= Duration::from_millis(300));
+            }
+        }
+    }
+
+    #[test]
+    fn a_service_that_nobody_serves_is_an_event_and_nobody_waits_for_it() {
+        let text = r#"{"nodes": [{"node_name": "asks",
+            "clients": [{"service_name": "nothing", "srv_type": "stamped10b", "period_ms": 5}],
+            "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}],
+            "subscribers": [{"topic_name": "t", "msg_type": "stamped10b"}]}]}"#;
+        let topology = schema::parse(text.as_bytes(), Path::new("x.json")).unwrap();
+        let outcome = outcome(&topology, ExecutorKind::Waitset, Ipc::On);
+        assert_eq!(outcome.clients[0].received(), 0);
+        assert!(outcome.subscriptions[0].received() > 5);
+        let unavailable = outcome.events.iter().find(|event| event.code == Code::ServiceUnavailable).unwrap();
+        assert_eq!(unavailable.caller, "/nothing->asks");
+        assert_eq!(unavailable.description, "[service] '/nothing' unavailable");
+    }
+}
