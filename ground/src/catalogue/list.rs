@@ -54,9 +54,25 @@ struct Catalogue {
     schema: u32,
     program: &'static str,
     version: &'static str,
+    /// Namespaces of its own code.
+    owned: [&'static str; 1],
+    /// Scopes that are marked as often as a counter counts.
+    counted_scopes: &'static [CountedScope],
     switches: Vec<SwitchEntry>,
     controls: Vec<ControlEntry>,
 }
+
+/// A scope of our marks that is counted too.
+#[derive(Serialize)]
+struct CountedScope {
+    scope: &'static str,
+    counter: &'static str,
+}
+
+const COUNTED_SCOPES: [CountedScope; 2] = [
+    CountedScope { scope: "ProcessRecreateEntitiesRemove", counter: "steps" },
+    CountedScope { scope: "decode_texture", counter: "decodes" },
+];
 
 #[derive(Serialize)]
 struct SwitchEntry {
@@ -84,6 +100,8 @@ pub fn print_json(out: &mut impl Write) -> io::Result<()> {
         schema: 1,
         program: "ground",
         version: env!("CARGO_PKG_VERSION"),
+        owned: ["ground::"],
+        counted_scopes: &COUNTED_SCOPES,
         switches: all().map(entry).collect(),
         controls: controls().map(|control| ControlEntry { control, arguments: control.arguments() }).collect(),
     };

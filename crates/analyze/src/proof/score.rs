@@ -122,7 +122,9 @@ fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> O
 
 /// What the seam costs more than in the fast setting, of all that a step costs. Without a seam, the slow way itself.
 fn predicted(case: &Case, slow: &[Profile]) -> f64 {
-    let names = case.build.names(case.known.seam.as_ref().unwrap_or(&case.known.function));
+    // Where nothing has the seam's name (inlined, and no debug information says so), there is only the slow way.
+    let seam = case.known.seam.as_ref().map(|seam| case.build.names(seam)).filter(|names| !names.is_empty());
+    let names = seam.unwrap_or_else(|| case.build.names(&case.known.function));
     let of =
         |profiles: &[Profile], cost: &dyn Fn(&Profile) -> f64| mean(&profiles.iter().map(cost).collect::<Vec<_>>());
     let (part, whole): (&dyn Fn(&Profile) -> f64, &dyn Fn(&Profile) -> f64) = match case.known.saves {

@@ -65,7 +65,9 @@ pub(super) fn make(kind: BuildKind, program: &Path, folder: &Path) -> Result<(Pa
     } else {
         let file = folder.join("renamed.symbols");
         let mut lines = String::new();
-        for symbol in &symbols {
+        // Static functions of several files may have one name.
+        let names: BTreeMap<&str, &Symbol> = symbols.iter().map(|symbol| (symbol.mangled.as_str(), symbol)).collect();
+        for symbol in names.values() {
             let _ = writeln!(lines, "{} {}", symbol.mangled, symbol.hashed());
         }
         fs::write(&file, lines).map_err(|source| ProvingError::File { path: file.clone(), source })?;

@@ -45,6 +45,8 @@ pub struct Switch {
 pub struct Control {
     /// What it is called.
     pub name: String,
+    /// The world that it is in.
+    pub world: String,
     /// Why one might think otherwise.
     pub why: String,
     /// What must not be found.
@@ -90,6 +92,12 @@ impl Catalogue {
             known: self.switches.iter().map(|switch| switch.name.as_str()).collect::<Vec<_>>().join(", "),
         };
         names.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+    }
+
+    /// The controls of the worlds that these switches are in.
+    pub fn controls_for(&self, switches: &[&Switch]) -> Vec<&Control> {
+        let is_asked = |control: &&Control| switches.iter().any(|switch| switch.world == control.world);
+        self.controls.iter().filter(is_asked).collect()
     }
 }
 

@@ -232,7 +232,7 @@ impl Plan {
             if subject.build.shown.is_some() {
                 continue;
             }
-            for control in &catalogue.controls {
+            for control in catalogue.controls_for(switches) {
                 (1..=options.runs).for_each(|round| add(control.name.clone(), "control", round));
             }
             worlds(switches).iter().for_each(|switch| add(format!("counts-{}", switch.world), "all", 1));
@@ -296,7 +296,7 @@ impl Proving<'_, '_> {
             if subject.build.shown.is_some() {
                 continue;
             }
-            for control in &catalogue.controls {
+            for control in catalogue.controls_for(switches) {
                 let case = self.control(subject, control);
                 if let Some(case) = self.kept(&control.name, case)? {
                     self.proof.controls.push(case);
