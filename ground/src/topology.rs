@@ -15,6 +15,7 @@ pub mod loopback;
 pub mod message;
 pub mod middleware;
 pub mod node;
+pub mod report;
 pub mod resources;
 pub mod schema;
 pub mod system;

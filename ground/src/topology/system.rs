@@ -31,6 +31,36 @@ pub enum Ipc {
     Off,
 }
 
+impl Ipc {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ipc::On => "on",
+            Ipc::Off => "off",
+        }
+    }
+}
+
+/// What messages go over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Middleware {
+    /// The small one that comes with the proving ground
+    Ground,
+    /// Eclipse Cyclone DDS, where the program was built with it
+    Cyclonedds,
+}
+
+impl Middleware {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Middleware::Ground => "ground",
+            Middleware::Cyclonedds => "cyclonedds",
+        }
+    }
+}
+
 /// How a topology is run.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
@@ -38,10 +68,24 @@ pub struct Run {
     pub executor: ExecutorKind,
     /// How messages go.
     pub ipc: Ipc,
+    /// Over what.
+    pub middleware: Middleware,
     /// How much is served for each wait.
     pub per_wait: PerWait,
-    /// For how long.
-    pub duration: Duration,
+}
+
+/// Why a topology cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// Sockets or threads cannot be had.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// There is no such middleware in this build.
+    #[error(
+        "this program was built without Cyclone DDS; install its development files and its IDL compiler (Debian: \
+         cyclonedds-dev and cyclonedds-tools) and build it again"
+    )]
+    NoCycloneDds,
 }
 
 /// How often resources are looked at.
@@ -151,8 +195,11 @@ impl System {
     /// Makes its nodes.
     ///
     /// # Errors
-    /// If the transport cannot be had.
-    pub fn new(topology: &Topology, run: &Run) -> io::Result<Self> {
+    /// If the middleware or its transport cannot be had.
+    pub fn new(topology: &Topology, run: &Run) -> Result<Self, SystemError> {
+        if run.middleware == Middleware::Cyclonedds {
+            return Err(SystemError::NoCycloneDds);
+        }
         let mut domain = Domain { channels: BTreeMap::new(), loopback: None };
         let mut clients = 0;
         let readers: Vec<_> = topology.nodes.iter().map(|node| node_readers(&mut domain, node, &mut clients)).collect();
@@ -184,11 +231,16 @@ impl System {
         Ok(system)
     }
 
+    /// Number of executors, each of which has a thread.
+    pub fn executors(&self) -> usize {
+        self.executors.len()
+    }
+
     /// Runs it until it has run for long enough or `interrupted` is set.
     ///
     /// # Errors
     /// If a thread cannot be had.
-    pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> io::Result<Outcome> {
+    pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> Result<Outcome, SystemError> {
         self.log.add("SYSTEM", Code::Discovery, "[discovery] PDP completed".to_owned());
         self.log.add("SYSTEM", Code::Discovery, "[discovery] EDP completed".to_owned());
         let (start, running) = (Start::now(), AtomicBool::new(true));
@@ -402,7 +454,7 @@ mod tests {
 
     fn outcome(topology: &Topology, executor: ExecutorKind, ipc: Ipc) -> Outcome {
         let duration = Duration::from_millis(300);
-        let run = Run { executor, ipc, per_wait: PerWait::All, duration };
+        let run = Run { executor, ipc, middleware: Middleware::Ground, per_wait: PerWait::All };
         System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
     }
 

@@ -1,6 +1,7 @@
-//! The proving ground's program: `ground run`, `ground world`, `ground list`, `ground echo`.
+//! The proving ground's program: `ground run`, `ground world`, `ground list`, `ground echo`, `ground topology`.
 
 mod run;
+mod topology;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ enum Command {
         #[arg(long, value_enum, default_value = "text")]
         format: ListFormat,
     },
+    /// Run a topology of the ROS 2 performance framework in real time: latency, losses, CPU time and memory
+    Topology(Box<topology::TopologyArgs>),
     /// Subscribe to a simulator that was started with --port, and print what it publishes
     Echo {
         /// The port it publishes at
@@ -94,6 +97,12 @@ enum Failure {
     World { world: String, source: io::Error },
     #[error("world `{0}` is not described by SDF; shapes, sensors and marina are")]
     NoSdf(String),
+    #[error(transparent)]
+    Schema(#[from] ground::topology::schema::SchemaError),
+    #[error("cannot run {path}: {source}")]
+    Topology { path: PathBuf, source: ground::topology::system::SystemError },
+    #[error(transparent)]
+    Report(#[from] ground::topology::report::WriteError),
     #[error("cannot write {path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("cannot watch for signals: {0}")]
@@ -116,6 +125,7 @@ fn main() -> ExitCode {
         Command::List { format: ListFormat::Json } => {
             catalogue::print_json(&mut io::stdout().lock()).map_err(Failure::Write)
         }
+        Command::Topology(args) => topology::run(&args),
         Command::Echo { port } => echo(port),
     };
     match done {

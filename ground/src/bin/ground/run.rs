@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     topology: topology::Options,
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is not a duration"))
 }
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Set by SIGINT and SIGTERM; a second one ends the program at once.
-fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [libc::SIGINT, libc::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())?;
@@ -255,7 +255,7 @@ fn account_text(args: &RunArgs, stepper: &Stepper, [loading, steady, whole]: [&A
 }
 
 /// Prints a line for whoever watches. That nobody does is no reason to stop simulating.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
