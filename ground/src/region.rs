@@ -29,6 +29,7 @@ use crate::switches::Switches;
 use asset_workers::AssetWorkers;
 use clients::Clients;
 use folder::TemporaryFolder;
+use packets::AgentUpdate;
 pub use pathologies::{CONTROLS, PATHOLOGIES};
 use physics::{PhysicsScene, REGION_M};
 use random::{Random, StateHash};
@@ -48,16 +49,20 @@ pub struct Options {
     #[arg(long, value_name = "PRIMS")]
     scripted: Option<u32>,
     /// Avatars, each with a client
-    #[arg(long, value_name = "N", default_value_t = Options::default().clients, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = Options::default().clients)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     clients: u32,
     /// Vertices of each of the eight meshes
-    #[arg(long, value_name = "N", default_value_t = Options::default().vertices, value_parser = clap::value_parser!(u32).range(96..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = Options::default().vertices)]
+    #[arg(value_parser = clap::value_parser!(u32).range(96..=1_000_000))]
     vertices: u32,
     /// States of scripts in the script engine's directory
-    #[arg(long, value_name = "FILES", default_value_t = Options::default().state_files, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "FILES", default_value_t = Options::default().state_files)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     state_files: u32,
     /// Threads that sleep until somebody uploads an asset, which nobody does
-    #[arg(long, value_name = "THREADS", default_value_t = Options::default().asset_workers, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "THREADS", default_value_t = Options::default().asset_workers)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     asset_workers: u32,
 }
 
@@ -126,9 +131,9 @@ impl Simulation for Region {
         self.clients.begin(step);
         let commands = self.scripts.run(step);
         self.scene.apply_changes(&commands.changes);
-        let agents = self.clients.receive_agent_updates();
-        for (presence, agent) in self.scene.presences_mut().zip(&agents) {
-            (presence.heading, presence.speed) = (agent.heading, agent.speed);
+        for AgentUpdate { agent, heading, speed, .. } in self.clients.receive_agent_updates() {
+            let Some(presence) = self.scene.presence_mut(agent) else { continue };
+            (presence.heading, presence.speed) = (heading, speed);
         }
         self.physics.simulate(&commands.changes, self.scene.presences_mut());
         self.news.clear();

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::packets::{AgentUpdate, LARGEST_DATAGRAM, decode_object_updates};
 use super::random::{Random, mixed};
+use crate::account;
 
 /// A turn of all clients.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +23,8 @@ pub struct Turn {
     pub sent_to_each: usize,
 }
 
-/// Longest that a client waits for a datagram which the system may have lost.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest that a client waits for a datagram which the system may have lost; less than the region waits for clients.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The thread that runs all clients until this is dropped.
 pub struct Bots {
@@ -72,6 +73,7 @@ impl Drop for Bots {
 
 #[inline(never)]
 fn take_turn(turn: Turn, sockets: &[UdpSocket], seen: &AtomicU64) {
+    let _timed = account::scope("ground::region::bots::take_turn");
     for (agent, socket) in (0..).zip(sockets) {
         let sum = receive_updates(socket, turn.sent_to_each).wrapping_mul(u64::from(agent) * 2 + 1);
         seen.fetch_add(sum, Ordering::Release);
@@ -98,7 +100,7 @@ fn receive_updates(socket: &UdpSocket, datagrams: usize) -> u64 {
 
 /// What an avatar does: it turns every 16 steps, and walks, runs or stands.
 fn agent_update(agent: u32, step: u64) -> AgentUpdate {
-    let mut random = Random::new(u64::from(agent) << 32 | step / 16);
+    let mut random = Random::new((u64::from(agent) << 32) + step / 16);
     let heading = random.next_unit() as f32 * std::f32::consts::TAU;
     AgentUpdate { agent, step: step as u32, heading, speed: (random.next_bits() % 3) as f32 * 2.0 }
 }

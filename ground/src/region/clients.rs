@@ -78,7 +78,8 @@ impl Clients {
         self.bots.begin(Turn { step, sent_to_each: self.sent_to_each });
     }
 
-    /// What each client said that its avatar does, in the order of avatars.
+    /// What each client said that its avatar does, in the order of avatars, and what came too late for earlier steps
+    /// before it.
     #[inline(never)]
     pub fn receive_agent_updates(&mut self) -> Vec<AgentUpdate> {
         if self.circuits.is_empty() {
@@ -86,7 +87,7 @@ impl Clients {
         }
         let _timed = account::scope("ground::region::clients::Clients::receive_agent_updates");
         let mut updates = self.inbox.take();
-        updates.sort_unstable_by_key(|update| update.agent);
+        updates.sort_unstable_by_key(|update| (update.agent, update.step));
         updates
     }
 
@@ -241,17 +242,21 @@ fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
         if ready <= 0 {
             return;
         }
-        if let Some(update) = receive(circuit) {
+        let mut datagram = [0; ROOM];
+        if let Ok(length) = circuit.recv(&mut datagram)
+            && let Some(update) = received(&datagram[..length])
+        {
             inbox.put(&[update]);
         }
     }
 }
 
-fn receive(circuit: &UdpSocket) -> Option<AgentUpdate> {
-    let mut bytes = [0; AgentUpdate::BYTES + 1];
-    let length = circuit.recv(&mut bytes).ok()?;
+/// Room for an agent update, and for one byte more, which shows that it is something else.
+const ROOM: usize = AgentUpdate::BYTES + 1;
+
+fn received(datagram: &[u8]) -> Option<AgentUpdate> {
     account::count(Counter::DatagramsReceived);
-    AgentUpdate::decode(&bytes[..length])
+    AgentUpdate::decode(datagram)
 }
 
 /// Waits for all circuits at once.
@@ -306,8 +311,14 @@ impl EventLoop {
         // SAFETY: the pointer is to as many events as are said, which live through the call.
         let ready = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, POLL_MS) };
         let ready = &events[..usize::try_from(ready).unwrap_or(0)];
-        let circuits = ready.iter().filter_map(|event| self.circuits.get(event.u64 as usize));
-        circuits.filter_map(|circuit| receive(circuit)).collect()
+        let mut updates = Vec::with_capacity(ready.len());
+        for event in ready {
+            let Some(circuit) = self.circuits.get(event.u64 as usize) else { continue };
+            let mut datagram = [0; ROOM];
+            let Ok(length) = circuit.recv(&mut datagram) else { continue };
+            updates.extend(received(&datagram[..length]));
+        }
+        updates
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,13 +36,8 @@ impl ScriptCompiler {
     /// # Errors
     /// If the directory cannot be read or written.
     pub fn start(directory: &Path, switches: &Switches) -> io::Result<Self> {
-        for region in 0..REGIONS {
-            if switches.is_slow(Switch::DirScan) {
-                delete_old_files(directory, region, Looking::IntoEach)?;
-            } else {
-                delete_old_files(directory, region, Looking::AtNames)?;
-            }
-        }
+        let looking = if switches.is_slow(Switch::DirScan) { Looking::IntoEach } else { Looking::AtNames };
+        (0..REGIONS).try_for_each(|region| delete_old_files(directory, region, looking))?;
         Ok(Self {
             directory: directory.to_owned(),
             region: 0,
@@ -142,11 +137,12 @@ fn prefix(region: u32) -> String {
     format!("region{region}_")
 }
 
+#[inline(never)]
 fn write_file(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     account::count(Counter::FileOpens);
     account::count(Counter::FileWrites);
-    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    File::create(path).and_then(|mut file| file.write_all(&parts.concat())).map_err(named)
+    let written = fs::write(path, parts.concat());
+    written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 /// Makes the directory as an earlier run left it, with the states of so many scripts.
@@ -171,11 +167,13 @@ pub fn leave_directory(directory: &Path, states: u32) -> io::Result<()> {
     for script in 0..states {
         let path = directory.join(format!("{}{script}.state", prefix(script % REGIONS)));
         // A file cannot have links without end: the next one is a file again.
-        let is_linked = model.as_ref().is_some_and(|model| fs::hard_link(model, &path).is_ok());
-        if !is_linked {
-            write_file(&path, &[state.as_bytes()])?;
-            model = Some(path);
+        if let Some(model) = &model
+            && fs::hard_link(model, &path).is_ok()
+        {
+            continue;
         }
+        write_file(&path, &[state.as_bytes()])?;
+        model = Some(path);
     }
     Ok(())
 }

@@ -69,8 +69,12 @@ impl Mesh {
 
     #[inline(never)]
     fn index_of(&self, wanted: &Vertex) -> u32 {
-        let found = self.vertices.iter().position(|vertex| vertex == wanted);
-        found.expect("triangles are made of the mesh's vertices") as u32
+        for (index, vertex) in (0..).zip(&self.vertices) {
+            if vertex == wanted {
+                return index;
+            }
+        }
+        unreachable!("triangles are made of the mesh's vertices")
     }
 }
 

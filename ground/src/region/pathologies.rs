@@ -36,6 +36,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--n", counts: "prims", size: 2_000, smaller: &[250, 500, 1000] },
         function: "ground::region::timers::Timers::set_timer_events",
         guilty: &[
+            "ground::region::timers::Timers::unset_timer_events",
             "ground::region::timers::Timers::set_timer_event",
             "ground::region::timers::Timers::set_timer_events",
         ],
@@ -53,7 +54,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         phase: Phase::Loading,
         world: World::Region,
         options: &["--scripted", "0", "--clients", "0"],
-        axis: Axis { option: "--n", counts: "prims", size: 16_000, smaller: &[2000, 4000, 8000] },
+        axis: Axis { option: "--n", counts: "prims", size: 32_000, smaller: &[4000, 8000, 16_000] },
         function: "ground::region::physics::PhysicsScene::add_prims",
         guilty: &[
             "ground::region::physics::Taints::contains",
@@ -110,7 +111,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         options: &["--clients", "0"],
         axis: Axis { option: "--n", counts: "prims", size: 4_000, smaller: &[1000, 2000] },
         function: "ground::region::compiler::ScriptCompiler::compile_from_lsl",
-        guilty: &["ground::region::compiler::ScriptCompiler::compile_from_lsl"],
+        guilty: &["ground::region::compiler::write_file", "ground::region::compiler::ScriptCompiler::compile_from_lsl"],
         seam: "ground::region::compiler::ScriptCompiler::perform_script_compile",
         slow: "compiles the script of each prim and writes its source and binary, although eight texts are all there are",
         fast: "compiles each text once",

@@ -59,10 +59,8 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_numbers_each_time_and_another_seed_gives_others() {
         let numbers = |seed| {
-            std::array::from_fn::<_, 4, _>(|_| 0).map({
-                let mut random = Random::new(seed);
-                move |_: i32| random.next_bits()
-            })
+            let mut random = Random::new(seed);
+            [(); 4].map(|()| random.next_bits())
         };
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));

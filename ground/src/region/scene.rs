@@ -243,6 +243,11 @@ impl SceneGraph {
         self.entities[self.groups..].iter_mut().filter_map(|entity| entity.as_presence_mut())
     }
 
+    /// The presence of this number.
+    pub fn presence_mut(&mut self, number: u32) -> Option<&mut ScenePresence> {
+        self.entities.get_mut(self.groups + number as usize)?.as_presence_mut()
+    }
+
     /// Does what scripts asked for.
     #[inline(never)]
     pub fn apply_changes(&mut self, changes: &[Change]) {

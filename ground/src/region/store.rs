@@ -64,9 +64,15 @@ impl RegionStore {
     #[inline(never)]
     pub fn load_objects(&self) -> io::Result<Vec<SceneObjectGroup>> {
         let _timed = account::scope("ground::region::store::RegionStore::load_objects");
-        let sql = "SELECT local_id, name, x, y, z, width, depth, height, shape, group_id FROM prims ORDER BY local_id";
+        self.all_groups().map_err(failed)
+    }
+
+    fn all_groups(&self) -> rusqlite::Result<Vec<SceneObjectGroup>> {
+        account::count(Counter::Queries);
+        let mut statement = self.connection.prepare(ALL_PRIMS)?;
+        let mut rows = statement.query(())?;
         let mut groups: Vec<(u32, SceneObjectGroup)> = Vec::new();
-        self.query(sql, (), |row| {
+        while let Some(row) = rows.next()? {
             let (position, size) = ([row.get(2)?, row.get(3)?, row.get(4)?], [row.get(5)?, row.get(6)?, row.get(7)?]);
             let part = SceneObjectPart::new(row.get(0)?, row.get(1)?, position, size, row.get(8)?);
             let group = row.get(9)?;
@@ -74,8 +80,7 @@ impl RegionStore {
                 Some((last, open)) if *last == group => open.parts.push(part),
                 _ => groups.push((group, SceneObjectGroup { parts: vec![part] })),
             }
-            Ok(())
-        })?;
+        }
         Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
@@ -89,33 +94,35 @@ impl RegionStore {
         let parts = groups.iter_mut().flat_map(|group| &mut group.parts);
         if self.asks_for_each_prim {
             for part in parts {
-                part.inventory = self.items_of(part.local_id)?;
+                part.inventory = self.items_of(part.local_id).map_err(failed)?;
             }
             return Ok(());
         }
-        let mut items = self.all_items()?;
+        let mut items = self.all_items().map_err(failed)?;
         parts.for_each(|part| part.inventory = items.remove(&part.local_id).unwrap_or_default());
         Ok(())
     }
 
     #[inline(never)]
-    fn items_of(&self, local_id: u32) -> io::Result<Vec<InventoryItem>> {
+    fn items_of(&self, local_id: u32) -> rusqlite::Result<Vec<InventoryItem>> {
+        account::count(Counter::Queries);
+        let mut statement = self.connection.prepare(ITEMS_OF_PRIM)?;
+        let mut rows = statement.query((local_id,))?;
         let mut items = Vec::new();
-        let sql = "SELECT item_id, name, script FROM items WHERE prim = ?1 ORDER BY item_id";
-        self.query(sql, (local_id,), |row| {
-            items.push(InventoryItem { item_id: row.get(0)?, name: row.get(1)?, script: row.get(2)? });
-            Ok(())
-        })?;
+        while let Some(row) = rows.next()? {
+            items.push(item(row)?);
+        }
         Ok(items)
     }
 
-    fn all_items(&self) -> io::Result<HashMap<u32, Vec<InventoryItem>>> {
+    fn all_items(&self) -> rusqlite::Result<HashMap<u32, Vec<InventoryItem>>> {
+        account::count(Counter::Queries);
+        let mut statement = self.connection.prepare(ALL_ITEMS)?;
+        let mut rows = statement.query(())?;
         let mut items: HashMap<u32, Vec<InventoryItem>> = HashMap::new();
-        self.query("SELECT item_id, name, script, prim FROM items ORDER BY item_id", (), |row| {
-            let item = InventoryItem { item_id: row.get(0)?, name: row.get(1)?, script: row.get(2)? };
-            items.entry(row.get(3)?).or_default().push(item);
-            Ok(())
-        })?;
+        while let Some(row) = rows.next()? {
+            items.entry(row.get(3)?).or_default().push(item(row)?);
+        }
         Ok(items)
     }
 
@@ -124,31 +131,10 @@ impl RegionStore {
     /// # Errors
     /// If the file cannot be read.
     pub fn load_scripts(&self) -> io::Result<Vec<Arc<str>>> {
-        let mut scripts = Vec::new();
-        self.query("SELECT text FROM scripts ORDER BY script", (), |row| {
-            scripts.push(row.get::<_, String>(0)?.into());
-            Ok(())
-        })?;
-        Ok(scripts)
-    }
-
-    /// Runs a query, compiled for this once, and hands over its rows.
-    fn query(
-        &self,
-        sql: &str,
-        parameters: impl Params,
-        mut take: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
-    ) -> io::Result<()> {
         account::count(Counter::Queries);
-        let run = || {
-            let mut statement = self.connection.prepare(sql)?;
-            let mut rows = statement.query(parameters)?;
-            while let Some(row) = rows.next()? {
-                take(row)?;
-            }
-            Ok(())
-        };
-        run().map_err(failed)
+        let mut statement = self.connection.prepare(ALL_SCRIPTS).map_err(failed)?;
+        let texts = statement.query_map((), |row| row.get::<_, String>(0).map(Arc::from)).map_err(failed)?;
+        texts.collect::<rusqlite::Result<_>>().map_err(failed)
     }
 
     fn execute(&self, sql: &str, parameters: impl Params) -> io::Result<()> {
@@ -176,6 +162,16 @@ const FILL_ITEMS: &str = "WITH RECURSIVE numbers(i) AS (SELECT 0 WHERE ?1 > 0 UN
      i + 1 < ?1), kinds AS (SELECT i, i * ?2 / ?1 < (i + 1) * ?2 / ?1 AS is_script FROM numbers) INSERT INTO items \
      SELECT 1000000 + i, i + 1, CASE WHEN is_script THEN 'Cycler' ELSE 'Notecard ' || i END, CASE WHEN is_script THEN \
      i % ?3 END FROM kinds";
+
+const ALL_PRIMS: &str =
+    "SELECT local_id, name, x, y, z, width, depth, height, shape, group_id FROM prims ORDER BY local_id";
+const ITEMS_OF_PRIM: &str = "SELECT item_id, name, script FROM items WHERE prim = ?1 ORDER BY item_id";
+const ALL_ITEMS: &str = "SELECT item_id, name, script, prim FROM items ORDER BY item_id";
+const ALL_SCRIPTS: &str = "SELECT text FROM scripts ORDER BY script";
+
+fn item(row: &Row<'_>) -> rusqlite::Result<InventoryItem> {
+    Ok(InventoryItem { item_id: row.get(0)?, name: row.get(1)?, script: row.get(2)? })
+}
 
 fn failed(error: rusqlite::Error) -> io::Error {
     io::Error::other(format!("the region's store: {error}; is there room for temporary files?"))

@@ -73,6 +73,7 @@ impl Timers {
     }
 
     /// Searched for, it is left out of a new list of the others, as the original did it.
+    #[inline(never)]
     fn unset_timer_events(&mut self, key: TimerKey) {
         if self.searches {
             self.timers = self.timers.iter().filter(|timer| timer.key != key).copied().collect();
