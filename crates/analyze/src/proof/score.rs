@@ -125,13 +125,16 @@ fn predicted(case: &Case, slow: &[Profile]) -> f64 {
     // Where nothing has the seam's name (inlined, and no debug information says so), there is only the slow way.
     let seam = case.known.seam.as_ref().map(|seam| case.build.names(seam)).filter(|names| !names.is_empty());
     let names = seam.unwrap_or_else(|| case.build.names(&case.known.function));
-    let of =
-        |profiles: &[Profile], cost: &dyn Fn(&Profile) -> f64| mean(&profiles.iter().map(cost).collect::<Vec<_>>());
-    let (part, whole): (&dyn Fn(&Profile) -> f64, &dyn Fn(&Profile) -> f64) = match case.known.saves {
-        Saves::Cpu => (&|profile| profile.inclusive_per_step(&names), &|profile| profile.total_per_step()),
-        Saves::Wall => (&|profile| profile.on_path(&names), &|profile| profile.step_ns),
+    let part = |profile: &Profile| match case.known.saves {
+        Saves::Cpu => profile.inclusive_per_step(&names),
+        Saves::Wall => profile.on_path(&names),
     };
-    100.0 * (of(slow, part) - of(&case.fast.profiles, part)) / of(slow, whole)
+    let whole = |profile: &Profile| match case.known.saves {
+        Saves::Cpu => profile.total_per_step(),
+        Saves::Wall => profile.step_ns,
+    };
+    let parts = |profiles: &[Profile]| mean(&profiles.iter().map(part).collect::<Vec<_>>());
+    100.0 * (parts(slow) - parts(&case.fast.profiles)) / mean(&slow.iter().map(whole).collect::<Vec<_>>())
 }
 
 /// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
