@@ -111,6 +111,17 @@ pub fn scope(function: &'static str) -> Scope {
     Scope { function, begun }
 }
 
+/// The same, whether or not [`time_scopes`] was called: for calls of a millisecond and more, on which it does not show.
+#[must_use]
+pub fn scope_of_long_call(function: &'static str) -> Scope {
+    Scope { function, begun: Some(cpu_time(libc::CLOCK_THREAD_CPUTIME_ID)) }
+}
+
+/// What timed calls of a function took so far.
+pub fn timed(function: &str) -> Timed {
+    SCOPES.lock().expect("nothing panics while it is held").get(function).copied().unwrap_or_default()
+}
+
 /// A call that is timed until it is dropped.
 pub struct Scope {
     function: &'static str,

@@ -19,7 +19,7 @@ use crate::{entities, monitor, region, stats, topology};
 pub enum World {
     /// Boxes, cylinders, spheres and capsules standing in a field, around a place where robots patrol.
     Shapes,
-    /// The same, and every robot has a lidar and a camera.
+    /// The same, and every robot has a lidar; with `--cameras`, depth cameras look at the shapes.
     Sensors,
     /// Textured buoys on a circle, and a camera in the middle that turns so fast that every 50th step a further buoy
     /// comes into view.

@@ -73,6 +73,13 @@ pub struct Camera {
     pub field_of_view: f64,
 }
 
+/// The entity is a depth camera on its parent link, along whose x axis it looks.
+#[derive(Debug, Clone, Copy)]
+pub struct DepthCamera {
+    /// The link it is on.
+    pub link: hecs::Entity,
+}
+
 /// The entity is a lidar on its parent link.
 #[derive(Debug, Clone, Copy)]
 pub struct Lidar {

@@ -116,6 +116,11 @@ impl EntityComponentManager {
         self.components.get::<&T>(entity).ok().map(|component| (*component).clone())
     }
 
+    /// Whether an entity has a component.
+    pub fn has<T: Component>(&self, entity: Entity) -> bool {
+        self.components.entity(entity).is_ok_and(|components| components.has::<T>())
+    }
+
     /// Overwrites components that an entity has; does nothing where it lacks one of them.
     pub fn update_components<Q: Query>(&mut self, entity: Entity, update: impl FnOnce(Q::Item<'_>)) {
         if let Ok(item) = self.components.query_one::<Q>(entity).get() {

@@ -11,7 +11,7 @@
 //! use ground::server::{Server, ServerOptions};
 //! use ground::worlds::{Mobility, WorldKind, WorldSpec};
 //!
-//! let world = WorldSpec { kind: WorldKind::Shapes, shapes: 20, robots: 4, mobility: Mobility::Static };
+//! let world = WorldSpec { kind: WorldKind::Shapes, shapes: 20, robots: 4, mobility: Mobility::Static, cameras: 0 };
 //! let mut server = Server::load(&world.into(), ServerOptions::default())?;
 //! for _ in 0..10 {
 //!     server.runner().step();

@@ -231,7 +231,7 @@ mod tests {
     /// Number of bodies that the engine visits in its 700th step of 1 ms, beyond the half second after which it puts still
     /// ones to sleep: of 9 shapes that never move, and 2 robots that were not told to.
     fn visited_when_settled(switches: Switches) -> usize {
-        let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 9, robots: 2, mobility: Mobility::Static };
+        let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 9, robots: 2, mobility: Mobility::Static, cameras: 0 };
         let mut text = String::new();
         write_world(&spec, &mut text).unwrap();
         let world = Root::from_element(Element::parse(&text, "w").unwrap(), "w").unwrap().world;

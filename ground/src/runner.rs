@@ -1,20 +1,20 @@
 //! Steps a world: PreUpdate and Update on the main thread, PostUpdate on a thread a system, a barrier before and after.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, RwLock};
 use std::thread::JoinHandle;
 
 use crate::account;
 use crate::components::{
-    Camera, Collision, ForceCommand, Imu, Lidar, Link, LocalPose, Model, Patrol, Recreate, Static, Textured, Visual,
-    WorldPose, WorldVelocity,
+    Camera, Collision, DepthCamera, ForceCommand, Imu, Lidar, Link, LocalPose, Model, Patrol, Recreate, Static,
+    Textured, Visual, WorldPose, WorldVelocity,
 };
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::physics::Physics;
 use crate::sdf;
 use crate::switches::{Switch, Switches};
-use crate::systems::{PostUpdate, UpdateInfo, patrol};
+use crate::systems::{PostUpdate, Readings, UpdateInfo, patrol};
 
 /// One world and the threads that step it.
 pub struct SimulationRunner {
@@ -25,7 +25,7 @@ pub struct SimulationRunner {
     ecm: Arc<RwLock<EntityComponentManager>>,
     physics: Physics,
     post_update: PostUpdateThreads,
-    imu_readings: Arc<AtomicU64>,
+    readings: Arc<Readings>,
 }
 
 impl SimulationRunner {
@@ -39,7 +39,7 @@ impl SimulationRunner {
             switches: switches.clone(),
             physics: Physics::new(world.max_step_size_s, world.gravity, switches.clone()),
             post_update: PostUpdateThreads::start(reporters.systems, &ecm),
-            imu_readings: reporters.imu_readings,
+            readings: reporters.readings,
             ecm,
         }
     }
@@ -101,8 +101,8 @@ impl SimulationRunner {
         found.len()
     }
 
-    /// A hash of all that was simulated: every link's pose and velocity to the last bit, by model, and the number of
-    /// readings taken. Equal for all switches.
+    /// A hash of all that was simulated: every link's pose and velocity to the last bit, by model, and what sensors
+    /// measured. Equal for all switches.
     pub fn state_hash(&self) -> u64 {
         let ecm = self.ecm.read().expect("threads that panic end the program");
         let mut links = Vec::new();
@@ -115,7 +115,7 @@ impl SimulationRunner {
         });
         links.sort_unstable();
         let mut hasher = DefaultHasher::new();
-        (self.steps, links, self.imu_readings.load(Ordering::Relaxed)).hash(&mut hasher);
+        (self.steps, links, self.readings.count(), self.readings.digest()).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -164,8 +164,8 @@ impl SimulationRunner {
 pub struct Reporters {
     /// Each gets a thread.
     pub systems: Vec<Box<dyn PostUpdate>>,
-    /// Readings taken by measurement units.
-    pub imu_readings: Arc<AtomicU64>,
+    /// What those that are sensors measured.
+    pub readings: Arc<Readings>,
 }
 
 fn create_model(ecm: &mut EntityComponentManager, physics: &mut Physics, model: Arc<sdf::Model>) {
@@ -221,6 +221,7 @@ fn create_link(
         match sensor.kind.as_str() {
             "imu" => ecm.create_entity(&sensor.name, on_link, (Imu { link: entity, interval_s },)),
             "gpu_lidar" => ecm.create_entity(&sensor.name, on_link, (Lidar { link: entity, interval_s },)),
+            "depth_camera" => ecm.create_entity(&sensor.name, on_link, (DepthCamera { link: entity },)),
             "camera" => {
                 let (period_s, field_of_view) = (sensor.turn_period_s.max(model_step_floor()), sensor.horizontal_fov);
                 ecm.create_entity(&sensor.name, on_link, (Camera { link: entity, period_s, field_of_view },))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::account;
 use crate::python::{self, PythonError};
@@ -11,11 +11,14 @@ use crate::runner::{Reporters, SimulationRunner};
 use crate::sdf::{Model, Root, SdfError, Source, load_sdf_root};
 use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
-use crate::systems::camera::{Camera, Decoding};
+use crate::systems::PostUpdate;
+use crate::systems::camera::Camera;
+use crate::systems::depth_camera::DepthCameras;
 use crate::systems::imu::Imu;
 use crate::systems::lidar::Lidars;
 use crate::systems::scene_broadcaster::SceneBroadcaster;
 use crate::systems::state_log::{LogThread, StateLog};
+use crate::textures;
 use crate::transport::Transport;
 use crate::worlds::{WorldSpec, write_world};
 
@@ -67,7 +70,6 @@ pub struct Server {
     runner: SimulationRunner,
     transport: Option<Transport>,
     real_time_factor: f64,
-    decoding: Arc<Mutex<Decoding>>,
 }
 
 impl From<WorldSpec> for Source {
@@ -90,7 +92,6 @@ impl Server {
         }
         let mut root = load_sdf_root(source)?;
         let sensors = sensor_kinds(&root);
-        let decoding = Arc::default();
         let kept = if options.switches.is_slow(Switch::ParseTwice) {
             root.world.clear_models();
             None
@@ -98,7 +99,7 @@ impl Server {
             Some(std::mem::take(&mut root.world.models))
         };
         let transport = options.port.map(listen).transpose()?;
-        let reporters = reporters(&root, &sensors, &options, transport.as_ref(), &decoding)?;
+        let reporters = reporters(&root, &sensors, &options, transport.as_ref())?;
         let mut runner = SimulationRunner::new(&root.world, &options.switches, reporters);
         let models = match kept {
             Some(models) => models,
@@ -106,17 +107,12 @@ impl Server {
         };
         run_python_systems(&models)?;
         runner.create_entities(models);
-        Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor, decoding })
+        Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
     }
 
     /// What steps the world.
     pub fn runner(&mut self) -> &mut SimulationRunner {
         &mut self.runner
-    }
-
-    /// What decoding textures took while stepping.
-    pub fn decoding(&self) -> Decoding {
-        *self.decoding.lock().expect("threads that panic end the program")
     }
 
     /// The port it publishes at.
@@ -155,8 +151,8 @@ impl Simulation for Server {
     }
 
     fn final_words(&self) -> String {
-        let decoding = self.decoding();
-        format!(" decodes={} decode_cpu_s={:.4}", decoding.decodes, decoding.cpu.as_secs_f64())
+        let decoding = textures::decoding();
+        format!(" decodes={} decode_cpu_s={:.4}", decoding.calls, decoding.cpu_ns as f64 * 1e-9)
     }
 }
 
@@ -211,24 +207,28 @@ fn reporters(
     sensors: &BTreeSet<String>,
     options: &ServerOptions,
     transport: Option<&Transport>,
-    decoding: &Arc<Mutex<Decoding>>,
 ) -> Result<Reporters, LoadError> {
-    let imu_readings = Arc::default();
+    let readings = Arc::default();
     let publisher = transport.map(Transport::publisher);
     let mut reporters = Reporters {
         systems: vec![
             Box::new(SceneBroadcaster::new(options.switches.clone(), publisher)),
-            Box::new(Imu::new(root.world.gravity, Arc::clone(&imu_readings))),
+            Box::new(Imu::new(root.world.gravity, Arc::clone(&readings))),
         ],
-        imu_readings,
+        readings,
     };
+    let mut add = |system: Box<dyn PostUpdate>| reporters.systems.push(system);
+    let (switches, readings) = (&options.switches, &reporters.readings);
     if sensors.contains("camera") {
-        reporters.systems.push(Box::new(Camera::new(options.switches.clone(), Arc::clone(decoding))));
+        add(Box::new(Camera::new(switches.clone(), readings.clone())));
     }
     if sensors.contains("gpu_lidar") {
         for worker in 0..LIDAR_WORKERS {
-            reporters.systems.push(Box::new(Lidars::new(worker, LIDAR_WORKERS, options.switches.clone())));
+            add(Box::new(Lidars::new(worker, LIDAR_WORKERS, switches.clone(), readings.clone())));
         }
+    }
+    if sensors.contains("depth_camera") {
+        add(Box::new(DepthCameras::new(switches.clone(), readings.clone())));
     }
     if let Some(path) = &options.log {
         let log = StateLog::create(path, options.log_thread)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zune_jpeg::JpegDecoder;
 
-use crate::account::{self, Counter};
+use crate::account::{self, Counter, Timed};
 
 /// Edge of every texture, in pixels.
 const EDGE: u16 = 512;
@@ -48,10 +48,18 @@ pub fn texture_file(name: &str) -> Arc<[u8]> {
     file.into()
 }
 
+/// Name of [`decode_texture`] in accounts.
+const DECODE_TEXTURE: &str = "ground::textures::decode_texture";
+
+/// What decoding textures took so far.
+pub fn decoding() -> Timed {
+    account::timed(DECODE_TEXTURE)
+}
+
 /// The pixels of a texture file.
 #[inline(never)]
 pub fn decode_texture(file: &[u8]) -> Image {
-    let _timed = account::scope("ground::textures::decode_texture");
+    let _timed = account::scope_of_long_call(DECODE_TEXTURE);
     account::count(Counter::Decodes);
     let mut decoder = JpegDecoder::new(std::io::Cursor::new(file));
     Image { pixels: decoder.decode().expect("texture files are made by this program") }

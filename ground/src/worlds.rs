@@ -9,7 +9,7 @@ use clap::ValueEnum;
 pub enum WorldKind {
     /// Boxes, cylinders, spheres and capsules standing in a field, around a place where robots patrol.
     Shapes,
-    /// The same, and every robot has a lidar.
+    /// The same, and every robot has a lidar; depth cameras look at the shapes.
     Sensors,
     /// Textured buoys on a circle, and a camera in the middle that turns so fast that every 50th step a further buoy
     /// comes into view.
@@ -36,6 +36,8 @@ pub struct WorldSpec {
     pub robots: u32,
     /// Whether the shapes can move.
     pub mobility: Mobility,
+    /// Number of depth cameras, in a world of sensors.
+    pub cameras: u32,
 }
 
 impl WorldSpec {
@@ -106,6 +108,11 @@ pub fn write_world(spec: &WorldSpec, out: &mut impl Write) -> fmt::Result {
     } else {
         for (index, (x, y)) in field.places().enumerate() {
             write_shape(index, x, y, spec.mobility, out)?;
+        }
+    }
+    if spec.kind == WorldKind::Sensors {
+        for index in 0..spec.cameras {
+            write_depth_camera(index, spec.cameras, out)?;
         }
     }
     let sensors = if spec.kind == WorldKind::Sensors { LIDAR } else { "" };
@@ -223,6 +230,25 @@ const LIDAR: &str = "
           <update_rate>50</update_rate>
         </sensor>";
 
+/// A camera in the middle of the robots' place; all of them together look in all directions.
+fn write_depth_camera(index: u32, count: u32, out: &mut impl Write) -> fmt::Result {
+    let angle = std::f64::consts::TAU * f64::from(index) / f64::from(count);
+    write!(
+        out,
+        "\
+    <model name='depth_camera_{index}'>
+      <static>true</static>
+      <pose>0 0 1 0 0 {angle:.6}</pose>
+      <link name='link'>
+        <sensor name='depth' type='depth_camera'>
+          <update_rate>1000</update_rate>
+        </sensor>
+      </link>
+    </model>
+"
+    )
+}
+
 /// Steps between two buoys that come into a camera's view.
 const STEPS_PER_BUOY: f64 = 50.0;
 /// Buoys that it sees at once.
@@ -318,7 +344,8 @@ mod tests {
     use super::*;
     use crate::sdf::{Element, Root};
 
-    const SPEC: WorldSpec = WorldSpec { kind: WorldKind::Shapes, shapes: 50, robots: 10, mobility: Mobility::Static };
+    const SPEC: WorldSpec =
+        WorldSpec { kind: WorldKind::Shapes, shapes: 50, robots: 10, mobility: Mobility::Static, cameras: 0 };
 
     fn text(spec: &WorldSpec) -> String {
         let mut text = String::new();

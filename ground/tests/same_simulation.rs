@@ -12,7 +12,7 @@ fn of_entities() -> impl Iterator<Item = &'static Pathology> {
 }
 
 fn world(shapes: u32, mobility: Mobility) -> Source {
-    WorldSpec { kind: WorldKind::Shapes, shapes, robots: 16, mobility }.into()
+    WorldSpec { kind: WorldKind::Shapes, shapes, robots: 16, mobility, cameras: 0 }.into()
 }
 
 fn load(world: &Source, switches: Switches) -> Server {
@@ -42,30 +42,15 @@ fn every_switch_gives_the_same_static_world_at_every_size() {
 }
 
 #[test]
-fn sensors_and_textures_change_nothing_that_moves() {
-    for (kind, switch) in [(WorldKind::Sensors, Switch::Imbalance), (WorldKind::Marina, Switch::LazyTexture)] {
-        let world = WorldSpec { kind, shapes: 40, robots: 8, mobility: Mobility::Static }.into();
+fn every_switch_gives_what_sensors_and_cameras_see() {
+    for (kind, shapes) in [(WorldKind::Sensors, 10), (WorldKind::Sensors, 40), (WorldKind::Marina, 40)] {
+        let world = WorldSpec { kind, shapes, robots: 8, mobility: Mobility::Static, cameras: 3 }.into();
         let fast = state_after(200, &world, Switches::default());
-        assert_eq!(state_after(200, &world, Switches::only(switch)), fast, "{kind:?}");
+        for switch in [Switch::Derived, Switch::Imbalance, Switch::AllocChurn, Switch::LazyTexture] {
+            assert_eq!(state_after(200, &world, Switches::only(switch)), fast, "{switch:?} in {kind:?} {shapes}");
+        }
+        assert_eq!(state_after(200, &world, Switches::all()), fast, "all in {kind:?} {shapes}");
     }
-}
-
-#[test]
-fn lazy_textures_are_decoded_in_every_fiftieth_step() {
-    let world = WorldSpec { kind: WorldKind::Marina, shapes: 128, robots: 1, mobility: Mobility::Static }.into();
-    let mut server = load(&world, Switches::only(Switch::LazyTexture));
-    let decoded_in: Vec<u64> = (0..1000)
-        .filter(|_| {
-            let before = server.decoding().decodes;
-            server.runner().step();
-            server.decoding().decodes > before
-        })
-        .collect();
-    let apart: Vec<u64> = decoded_in.windows(2).map(|pair| pair[1] - pair[0]).skip(1).collect();
-    assert!(apart.len() >= 18 && apart.iter().all(|steps| (49..=51).contains(steps)), "{decoded_in:?}");
-    let mut server = load(&world, Switches::default());
-    (0..200).for_each(|_| server.runner().step());
-    assert_eq!(server.decoding().decodes, 0, "all were decoded when the world was loaded");
 }
 
 /// Long enough for the shapes to settle and fall asleep, which the fast pose map must not miss.

@@ -1,13 +1,12 @@
 //! A camera that turns on its spot and looks at textured things.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::f64::consts::TAU;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use rapier3d::math::Vector;
 
-use super::{PostUpdate, UpdateInfo};
+use super::{PostUpdate, Readings, UpdateInfo};
 use crate::components::{self, Textured, WorldPose};
 use crate::ecs::EntityComponentManager;
 use crate::switches::{Switch, Switches};
@@ -16,96 +15,68 @@ use crate::textures::{Image, decode_texture, texture_file};
 /// Pixels looked at of each texture in view, each step.
 const SAMPLES: usize = 256;
 
-/// What decoding textures took while stepping.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Decoding {
-    /// Textures decoded.
-    pub decodes: u64,
-    /// CPU time of that.
-    pub cpu: Duration,
-}
-
 /// Sees the world's textured things from a camera's place, each step.
 pub struct Camera {
     switches: Switches,
-    files: BTreeMap<String, Arc<[u8]>>,
     things: Vec<Thing>,
-    /// By the texture's name: decoded once, when the world is loaded.
-    cached: HashMap<String, Image>,
-    /// By thing: decoded when it came into view, dropped when it left it.
-    seen: BTreeMap<usize, Image>,
-    decoding: Arc<Mutex<Decoding>>,
-    brightness: f64,
+    /// Files by name.
+    files: HashMap<String, Arc<[u8]>>,
+    /// Images by the content of their files: decoded once, when the world is loaded.
+    images: HashMap<Arc<[u8]>, Arc<Image>>,
+    readings: Arc<Readings>,
 }
 
 /// Something with a texture, at a place that does not change.
 struct Thing {
     place: Vector,
-    texture: String,
+    file: Arc<[u8]>,
+    /// If it was decoded.
+    image: Option<Arc<Image>>,
 }
 
 impl Camera {
-    /// Tells in `decoding` what it decodes.
-    pub fn new(switches: Switches, decoding: Arc<Mutex<Decoding>>) -> Self {
-        Self {
-            switches,
-            files: BTreeMap::new(),
-            things: Vec::new(),
-            cached: HashMap::new(),
-            seen: BTreeMap::new(),
-            decoding,
-            brightness: 0.0,
-        }
-    }
-
-    /// Mean brightness of what was in view at the last step, 0 to 255.
-    pub fn brightness(&self) -> f64 {
-        self.brightness
+    /// Adds to `readings` how bright what it sees is in the mean, 0 to 255.
+    pub fn new(switches: Switches, readings: Arc<Readings>) -> Self {
+        Self { switches, things: Vec::new(), files: HashMap::new(), images: HashMap::new(), readings }
     }
 
     fn learn_new_things(&mut self, ecm: &EntityComponentManager) {
         for &entity in ecm.newly_created() {
             let Some(Textured { link, texture }) = ecm.component::<Textured>(entity) else { continue };
             let Some(WorldPose(pose)) = ecm.component::<WorldPose>(link) else { continue };
-            self.files.entry(texture.clone()).or_insert_with(|| texture_file(&texture));
-            self.things.push(Thing { place: pose.translation, texture });
-        }
-        if !self.switches.is_slow(Switch::LazyTexture) {
-            for (name, file) in &self.files {
-                self.cached.entry(name.clone()).or_insert_with(|| decode_texture(file));
-            }
+            let file = self.files.entry(texture).or_insert_with_key(|name| texture_file(name)).clone();
+            let image = self.load_image(&file);
+            self.things.push(Thing { place: pose.translation, file, image });
         }
     }
 
+    /// The image of a file, decoded if no file of this content was before; none if that is to be done on first sight.
+    fn load_image(&mut self, file: &Arc<[u8]>) -> Option<Arc<Image>> {
+        if self.switches.is_slow(Switch::LazyTexture) {
+            return None;
+        }
+        let image = self.images.entry(file.clone()).or_insert_with_key(|file| Arc::new(decode_texture(file)));
+        Some(image.clone())
+    }
+
+    #[inline(never)]
     fn look(&mut self, camera: &components::Camera, at: Vector, info: &UpdateInfo) {
         let heading = TAU * (info.sim_time_s / camera.period_s).fract();
         let in_view = |place: Vector| {
             let angle = f64::from((place.y - at.y).atan2(place.x - at.x)) - heading;
-            (angle + TAU / 2.0).rem_euclid(TAU) - TAU / 2.0
+            ((angle + TAU / 2.0).rem_euclid(TAU) - TAU / 2.0).abs() < camera.field_of_view / 2.0
         };
-        let half = camera.field_of_view / 2.0;
-        let visible: Vec<usize> =
-            (0..self.things.len()).filter(|&thing| in_view(self.things[thing].place).abs() < half).collect();
-        let sum: f64 = if self.switches.is_slow(Switch::LazyTexture) {
-            self.seen.retain(|thing, _| visible.binary_search(thing).is_ok());
-            visible.iter().map(|&thing| self.first_sight(thing).brightness(SAMPLES)).sum()
-        } else {
-            visible.iter().map(|&thing| self.cached[&self.things[thing].texture].brightness(SAMPLES)).sum()
-        };
-        self.brightness = sum / visible.len().max(1) as f64;
-    }
-
-    /// The texture of a thing in view, decoded if it just came into it.
-    fn first_sight(&mut self, thing: usize) -> &Image {
-        let (files, decoding, texture) = (&self.files, &self.decoding, &self.things[thing].texture);
-        self.seen.entry(thing).or_insert_with(|| {
-            let before = thread_cpu_time();
-            let image = decode_texture(&files[texture]);
-            let mut decoding = decoding.lock().expect("threads that panic end the program");
-            decoding.decodes += 1;
-            decoding.cpu += thread_cpu_time().saturating_sub(before);
-            image
-        })
+        let (mut sum, mut visible) = (0.0, 0);
+        for thing in &mut self.things {
+            if in_view(thing.place) {
+                let image = thing.image.get_or_insert_with(|| Arc::new(decode_texture(&thing.file)));
+                sum += image.brightness(SAMPLES);
+                visible += 1;
+            } else if self.switches.is_slow(Switch::LazyTexture) {
+                thing.image = None;
+            }
+        }
+        self.readings.add(&[(sum / f64::from(visible.max(1))) as f32]);
     }
 }
 
@@ -122,13 +93,4 @@ impl PostUpdate for Camera {
             self.look(&camera, at, info);
         }
     }
-}
-
-/// CPU time of this thread so far.
-fn thread_cpu_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec that lives through the call.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    assert_eq!(done, 0, "Linux has this clock");
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

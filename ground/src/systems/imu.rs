@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rapier3d::math::Vector;
 
-use super::{PostUpdate, UpdateInfo};
+use super::{PostUpdate, Readings, UpdateInfo};
 use crate::components::{self, WorldPose, WorldVelocity};
 use crate::ecs::{Entity, EntityComponentManager};
 
@@ -23,7 +22,7 @@ pub struct Measurement {
 pub struct Imu {
     gravity: Vector,
     sensors: HashMap<Entity, SensorState>,
-    measured: Arc<AtomicU64>,
+    readings: Arc<Readings>,
 }
 
 struct SensorState {
@@ -34,9 +33,9 @@ struct SensorState {
 }
 
 impl Imu {
-    /// Counts its readings in `measured`.
-    pub fn new(gravity: Vector, measured: Arc<AtomicU64>) -> Self {
-        Self { gravity, sensors: HashMap::new(), measured }
+    /// Adds its measurements to `readings`.
+    pub fn new(gravity: Vector, readings: Arc<Readings>) -> Self {
+        Self { gravity, sensors: HashMap::new(), readings }
     }
 
     /// The last reading of a sensor.
@@ -48,7 +47,6 @@ impl Imu {
 impl PostUpdate for Imu {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
         stepscope_marks::scope!("Imu::PostUpdate");
-        let mut readings = 0;
         ecm.each::<(Entity, &components::Imu)>(|(entity, imu)| {
             let (Some(pose), Some(velocity)) =
                 (ecm.component::<WorldPose>(imu.link), ecm.component::<WorldVelocity>(imu.link))
@@ -68,16 +66,13 @@ impl PostUpdate for Imu {
             let elapsed_s = (info.sim_time_s - state.last_time_s) as f32;
             let acceleration = (velocity.linear - state.last_velocity) / elapsed_s - self.gravity;
             let to_sensor = pose.0.rotation.inverse();
-            state.last = Some(Measurement {
-                linear_acceleration: to_sensor * acceleration,
-                angular_velocity: to_sensor * velocity.angular,
-            });
+            let (linear_acceleration, angular_velocity) = (to_sensor * acceleration, to_sensor * velocity.angular);
+            self.readings.add([linear_acceleration.to_array(), angular_velocity.to_array()].as_flattened());
+            state.last = Some(Measurement { linear_acceleration, angular_velocity });
             state.last_velocity = velocity.linear;
             state.last_time_s = info.sim_time_s;
             state.next_s += imu.interval_s;
-            readings += 1;
         });
-        self.measured.fetch_add(readings, Ordering::Relaxed);
     }
 }
 
@@ -94,13 +89,13 @@ mod tests {
         let velocity = WorldVelocity { linear: Vector::ZERO, angular: Vector::Z };
         let link = ecm.create_entity("link", None, (WorldPose(Pose::IDENTITY), velocity));
         let sensor = ecm.create_entity("imu", Some(link), (components::Imu { link, interval_s: 0.005 },));
-        let measured = Arc::new(AtomicU64::new(0));
-        let mut imu = Imu::new(GRAVITY, measured.clone());
+        let readings = Arc::new(Readings::default());
+        let mut imu = Imu::new(GRAVITY, readings.clone());
         for step in 0..=20 {
             let info = UpdateInfo { step, sim_time_s: (step + 1) as f64 * 0.001, step_s: 0.001 };
             imu.post_update(&info, &ecm);
         }
-        assert_eq!(measured.load(Ordering::Relaxed), 4, "20 ms after the first look, at 200 Hz");
+        assert_eq!(readings.count(), 4, "20 ms after the first look, at 200 Hz");
         let expected = Measurement { linear_acceleration: -GRAVITY, angular_velocity: Vector::Z };
         assert_eq!(imu.last(sensor), Some(expected));
     }

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::f32::consts::TAU;
+use std::sync::Arc;
 
 use rapier3d::math::Vector;
 
-use super::{PostUpdate, UpdateInfo};
+use super::scene_graph::radius;
+use super::{PostUpdate, Readings, UpdateInfo};
+use crate::account;
 use crate::components::{self, Visual, WorldPose};
 use crate::ecs::{Entity, EntityComponentManager};
-use crate::sdf::Geometry;
 use crate::switches::{Switch, Switches};
 
 /// Rays of one scan.
@@ -27,6 +29,7 @@ pub struct Lidars {
     targets: Vec<Target>,
     targets_of: HashMap<Entity, Vec<usize>>,
     ranges: Vec<f32>,
+    readings: Arc<Readings>,
 }
 
 struct Sensor {
@@ -44,8 +47,8 @@ struct Target {
 }
 
 impl Lidars {
-    /// Worker number `worker` of `workers`.
-    pub fn new(worker: usize, workers: usize, switches: Switches) -> Self {
+    /// Worker number `worker` of `workers`, which adds its scans to `readings`.
+    pub fn new(worker: usize, workers: usize, switches: Switches, readings: Arc<Readings>) -> Self {
         Self {
             worker,
             workers,
@@ -55,6 +58,7 @@ impl Lidars {
             targets: Vec::new(),
             targets_of: HashMap::new(),
             ranges: Vec::new(),
+            readings,
         }
     }
 
@@ -98,6 +102,7 @@ impl Lidars {
     /// How far the nearest thing is in each direction from `at`, besides the lidar's own body.
     #[inline(never)]
     fn scan(&mut self, own: Entity, at: Vector) {
+        let _timed = account::scope("ground::systems::lidar::Lidars::scan");
         self.ranges.clear();
         for ray in 0..RAYS {
             let (sin, cos) = (TAU * ray as f32 / RAYS as f32).sin_cos();
@@ -123,17 +128,6 @@ fn distance(from: Vector, direction: Vector, target: &Target) -> Option<f32> {
     Some((along - inside.sqrt()).max(0.0))
 }
 
-/// The radius of the sphere around a shape; a floor has none.
-fn radius(geometry: Geometry) -> Option<f32> {
-    match geometry {
-        Geometry::Box(size) => Some(size.length() / 2.0),
-        Geometry::Sphere { radius } => Some(radius as f32),
-        Geometry::Cylinder { radius, length } => Some(radius.hypot(length / 2.0) as f32),
-        Geometry::Capsule { radius, length } => Some((radius + length / 2.0) as f32),
-        Geometry::Plane { .. } => None,
-    }
-}
-
 impl PostUpdate for Lidars {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
         stepscope_marks::scope!("Lidars::PostUpdate");
@@ -152,6 +146,7 @@ impl PostUpdate for Lidars {
         for link in due {
             let Some(at) = ecm.component::<WorldPose>(link).map(|pose| pose.0.translation) else { continue };
             self.scan(link, at);
+            self.readings.add(&self.ranges);
         }
     }
 }
@@ -178,7 +173,7 @@ mod tests {
             let link = ecm.create_entity("link", None, ());
             let info = UpdateInfo { step: 0, sim_time_s: 0.001, step_s: 0.001 };
             [0, 1, 2].map(|worker| {
-                let mut lidars = Lidars::new(worker, 3, switches.clone());
+                let mut lidars = Lidars::new(worker, 3, switches.clone(), Arc::default());
                 (0..10).for_each(|_| lidars.add_sensor(link, 0.02, &info));
                 lidars.sensors.len()
             })

@@ -123,7 +123,7 @@ mod tests {
     use crate::worlds::{Mobility, WorldKind, WorldSpec, write_world};
 
     fn scene_of(switches: Switches) -> String {
-        let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 7, robots: 3, mobility: Mobility::Static };
+        let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 7, robots: 3, mobility: Mobility::Static, cameras: 0 };
         let mut text = String::new();
         write_world(&spec, &mut text).unwrap();
         let world = Root::from_element(Element::parse(&text, "w").unwrap(), "w").unwrap().world;

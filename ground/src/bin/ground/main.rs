@@ -66,6 +66,9 @@ struct WorldArgs {
     /// Number of robots that never stop moving, in worlds of entities
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     robots: u32,
+    /// Number of depth cameras that look at the shapes, in world `sensors`
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    cameras: u32,
     /// Shapes that never move (the default)
     #[arg(long = "static", conflicts_with = "dynamic")]
     is_static: bool,
@@ -84,7 +87,7 @@ impl WorldArgs {
             World::Region | World::Stats | World::Monitor | World::Topology => return None,
         };
         let mobility = if self.dynamic { Mobility::Dynamic } else { Mobility::Static };
-        Some(WorldSpec { kind, shapes: self.n, robots: self.robots, mobility })
+        Some(WorldSpec { kind, shapes: self.n, robots: self.robots, mobility, cameras: self.cameras })
     }
 }
 

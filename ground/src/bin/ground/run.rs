@@ -24,7 +24,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     world: WorldArgs,
     /// Read the world from this SDF file instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["world", "n", "robots", "is_static", "dynamic"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["world", "n", "robots", "cameras", "is_static", "dynamic"])]
     sdf: Option<PathBuf>,
     /// What is slow: names from `ground list` separated by commas, or `all`; `-NAME` takes one out of all
     #[arg(long, value_name = "NAMES", default_value = "", allow_hyphen_values = true)]

@@ -1,0 +1,182 @@
+//! Cameras that see how far things are.
+
+use std::sync::Arc;
+
+use rapier3d::math::{Pose, Vector};
+
+use super::scene_graph::{SceneGraph, Sphere};
+use super::{PostUpdate, Readings, UpdateInfo};
+use crate::account;
+use crate::components::{self, WorldPose};
+use crate::ecs::EntityComponentManager;
+use crate::switches::{Switch, Switches};
+
+/// Pixels of a row.
+const WIDTH: usize = 160;
+/// Rows.
+const HEIGHT: usize = 120;
+/// Pixels from the middle of an image, of what is 1 m aside at 1 m ahead: 60 degrees are seen at once.
+const FOCAL_LENGTH: f32 = 138.6;
+/// How near a thing must be to be seen, m.
+const RANGE: f32 = 5.0;
+
+/// All depth cameras of the world: each step they make an image each.
+pub struct DepthCameras {
+    switches: Switches,
+    scene: SceneGraph,
+    /// Of the last step, one a camera.
+    frames: Vec<Frame>,
+    /// What the last camera saw.
+    visible: Vec<Sight>,
+    readings: Arc<Readings>,
+}
+
+/// An image: rows, each with buffers of its own, as a message of repeated fields has.
+struct Frame {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    /// Distance ahead of the camera, m; infinite where nothing is.
+    depths: Vec<f32>,
+    /// Number of the thing seen; [`NOTHING`] where nothing is.
+    labels: Vec<u32>,
+}
+
+const NOTHING: u32 = u32::MAX;
+
+/// A thing as a camera sees it.
+struct Sight {
+    label: u32,
+    /// In the camera's frame: x ahead, y to the left, z up.
+    at: Vector,
+    radius: f32,
+}
+
+impl DepthCameras {
+    /// Adds to `readings` what it sees.
+    pub fn new(switches: Switches, readings: Arc<Readings>) -> Self {
+        Self { switches, scene: SceneGraph::default(), frames: Vec::new(), visible: Vec::new(), readings }
+    }
+
+    #[inline(never)]
+    fn render(&mut self, cameras: &[Pose], ecm: &EntityComponentManager) {
+        let _timed = account::scope("ground::systems::depth_camera::DepthCameras::render");
+        self.scene.follow_what_moved(ecm);
+        if !self.switches.is_slow(Switch::Derived) {
+            self.scene.propagate(ecm);
+        }
+        self.prepare_frames(cameras.len());
+        for (number, camera) in cameras.iter().enumerate() {
+            if self.switches.is_slow(Switch::Derived) {
+                self.scene.derived_positions();
+            }
+            find_visible(&self.scene, camera, &mut self.visible);
+            let frame = &mut self.frames[number];
+            self.visible.iter().for_each(|sight| frame.draw(sight));
+            self.readings.add(frame.middle_row());
+        }
+    }
+
+    /// An empty image for each camera.
+    #[inline(never)]
+    fn prepare_frames(&mut self, count: usize) {
+        let _timed = account::scope("ground::systems::depth_camera::DepthCameras::prepare_frames");
+        if self.switches.is_slow(Switch::AllocChurn) {
+            self.frames.clear();
+        }
+        self.frames.truncate(count);
+        self.frames.iter_mut().for_each(Frame::clear);
+        self.frames.resize_with(count, Frame::new);
+    }
+}
+
+/// What is in front of a camera, near enough, and not wholly beside its image.
+#[inline(never)]
+fn find_visible(scene: &SceneGraph, camera: &Pose, visible: &mut Vec<Sight>) {
+    let to_camera = camera.inverse();
+    let aside = WIDTH as f32 / 2.0 / FOCAL_LENGTH;
+    visible.clear();
+    for (label, &Sphere { centre, radius }) in scene.spheres().iter().enumerate() {
+        if (centre - camera.translation).length_squared() > RANGE * RANGE {
+            continue;
+        }
+        let at = to_camera * centre;
+        if at.x > radius && at.y.abs() - radius < at.x * aside {
+            visible.push(Sight { label: label as u32, at, radius });
+        }
+    }
+}
+
+impl Row {
+    fn new() -> Self {
+        Self { depths: vec![f32::INFINITY; WIDTH], labels: vec![NOTHING; WIDTH] }
+    }
+}
+
+impl Frame {
+    fn new() -> Self {
+        Self { rows: std::iter::repeat_with(Row::new).take(HEIGHT).collect() }
+    }
+
+    fn clear(&mut self) {
+        for row in &mut self.rows {
+            row.depths.fill(f32::INFINITY);
+            row.labels.fill(NOTHING);
+        }
+    }
+
+    /// Draws a thing as the square around it, where nothing is nearer.
+    fn draw(&mut self, sight: &Sight) {
+        let pixels = |aside: f32| aside / sight.at.x * FOCAL_LENGTH;
+        let span = |middle: f32, size: usize| {
+            let (middle, half) = (size as f32 / 2.0 - pixels(middle), pixels(sight.radius));
+            // Casts from floating point keep within the bounds of an integer.
+            ((middle - half) as usize).min(size)..((middle + half) as usize).min(size)
+        };
+        for row in &mut self.rows[span(sight.at.z, HEIGHT)] {
+            for column in span(sight.at.y, WIDTH) {
+                if sight.at.x < row.depths[column] {
+                    row.depths[column] = sight.at.x;
+                    row.labels[column] = sight.label;
+                }
+            }
+        }
+    }
+
+    fn middle_row(&self) -> &[f32] {
+        &self.rows[HEIGHT / 2].depths
+    }
+}
+
+impl PostUpdate for DepthCameras {
+    fn post_update(&mut self, _info: &UpdateInfo, ecm: &EntityComponentManager) {
+        stepscope_marks::scope!("DepthCameras::PostUpdate");
+        if !ecm.newly_created().is_empty() {
+            self.scene.learn_new_things(ecm);
+        }
+        let mut cameras = Vec::new();
+        ecm.each::<&components::DepthCamera>(|camera| cameras.extend(ecm.component::<WorldPose>(camera.link)));
+        let cameras: Vec<Pose> = cameras.into_iter().map(|WorldPose(pose)| pose).collect();
+        self.render(&cameras, ecm);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_of_two_things_is_seen_where_both_are() {
+        let mut frame = Frame::new();
+        frame.draw(&Sight { label: 1, at: Vector::new(4.0, 0.0, 0.0), radius: 0.5 });
+        frame.draw(&Sight { label: 2, at: Vector::new(8.0, 0.0, 0.0), radius: 2.0 });
+        let middle = frame.middle_row();
+        // At 4 m, 0.5 m are 17.3 pixels to either side; at 8 m, 2 m are 34.6.
+        let seen = |depth: f32| middle.iter().filter(|pixel| **pixel == depth).count();
+        assert_eq!((seen(4.0), seen(8.0), seen(f32::INFINITY)), (35, 69 - 35, 160 - 69));
+        frame.clear();
+        assert!(frame.rows.iter().flat_map(|row| &row.labels).all(|label| *label == NOTHING));
+        assert_eq!(frame.middle_row(), [f32::INFINITY; WIDTH]);
+    }
+}
