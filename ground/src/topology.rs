@@ -8,6 +8,7 @@
 //! does. `ground run --world topology` [ticks](ticked): a step lets all timers of N nodes come due and serves all that follows.
 
 pub mod clock;
+pub mod cyclonedds;
 pub mod events_log;
 pub mod executor;
 pub mod latency;

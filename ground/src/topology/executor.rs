@@ -22,6 +22,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::node::Node;
+use super::wait_set::WaitSet;
 
 pub use collected::StaticExecutor;
 pub use events::EventsExecutor;
@@ -68,11 +69,11 @@ pub enum PerWait {
 }
 
 impl ExecutorKind {
-    /// Makes one. `per_wait` is nothing to that which does not wait for sets.
-    pub fn make(self, per_wait: PerWait) -> Box<dyn Executor> {
+    /// Makes one. `per_wait` and the wait set are nothing to that which does not wait for sets.
+    pub fn make(self, per_wait: PerWait, wait_set: WaitSet) -> Box<dyn Executor> {
         match self {
-            ExecutorKind::Waitset => Box::new(WaitSetExecutor::new(per_wait)),
-            ExecutorKind::Static => Box::new(StaticExecutor::new(per_wait)),
+            ExecutorKind::Waitset => Box::new(WaitSetExecutor::new(per_wait, wait_set)),
+            ExecutorKind::Static => Box::new(StaticExecutor::new(per_wait, wait_set)),
             ExecutorKind::Events => Box::new(EventsExecutor::new()),
         }
     }

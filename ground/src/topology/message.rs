@@ -25,6 +25,16 @@ impl Payload {
             Payload::Int64(_) => 8,
         }
     }
+
+    /// Appends its elements, little-endian.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Payload::Bytes(bytes) => out.extend_from_slice(bytes),
+            Payload::Float32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
+            Payload::Int32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
+            Payload::Int64(number) => out.extend_from_slice(&number.to_le_bytes()),
+        }
+    }
 }
 
 /// A message type of the framework.
@@ -138,12 +148,7 @@ impl Message {
         out.extend_from_slice(&writer.to_le_bytes());
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&(count as u32).to_le_bytes());
-        match &self.payload {
-            Payload::Bytes(bytes) => out.extend_from_slice(bytes),
-            Payload::Float32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
-            Payload::Int32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
-            Payload::Int64(number) => out.extend_from_slice(&number.to_le_bytes()),
-        }
+        self.payload.write(out);
     }
 
     /// Reads what [`serialize`](Self::serialize) wrote. `None` if that is not what it is.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::cyclonedds::{self, Token};
 use super::loopback::Loopback;
 use super::message::Message;
 use crate::account::{Counter, count};
@@ -19,21 +20,35 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Wakes who waits for a wait set.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Signal {
     mutex: Mutex<()>,
     condition: Condvar,
+    /// What waits instead, if readers are the middleware's.
+    dds: Option<cyclonedds::WaitSet>,
 }
 
 impl Signal {
+    /// One for readers of Cyclone DDS.
+    pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
+        Self { dds: Some(wait_set), ..Self::default() }
+    }
+
     fn notify(&self) {
+        if let Some(dds) = &self.dds {
+            return dds.interrupt();
+        }
         // Held while the waiter looks whether anything is ready, so that it cannot miss what comes after.
         drop(lock(&self.mutex));
         self.condition.notify_one();
     }
 
-    /// Waits until `is_ready` or for as long as `timeout` says; `None` is for ever.
-    pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) {
+    /// Waits until `is_ready` or for as long as `timeout` says; `None` is for ever. Returns which readers of Cyclone DDS are
+    /// ready, in order.
+    pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) -> Vec<Token> {
+        if let Some(dds) = &self.dds {
+            return dds.wait(if is_ready() { Some(Duration::ZERO) } else { timeout });
+        }
         let held = lock(&self.mutex);
         let not_yet = |_: &mut ()| !is_ready();
         match timeout {
@@ -41,11 +56,12 @@ impl Signal {
             Some(timeout) => drop(self.condition.wait_timeout_while(held, timeout, not_yet)),
             None => drop(self.condition.wait_while(held, not_yet)),
         }
+        Vec::new()
     }
 }
 
 /// Called at every delivery, by the thread that delivers, with the number of messages.
-pub type Listener = Box<dyn Fn(usize) + Send>;
+pub type Listener = Box<dyn Fn(usize) + Send + Sync>;
 
 /// Who is told that something is ready.
 #[derive(Default)]
@@ -106,9 +122,19 @@ pub enum History {
 
 /// Where messages of a topic wait to be taken.
 pub struct Reader {
-    history: History,
     pass_by: PassBy,
-    cache: Mutex<VecDeque<Arc<Message>>>,
+    source: Source,
+}
+
+enum Source {
+    Cache(Cache),
+    Dds(cyclonedds::Reader),
+}
+
+/// A history.
+struct Cache {
+    history: History,
+    messages: Mutex<VecDeque<Arc<Message>>>,
     unread: AtomicUsize,
     notice: Notice,
 }
@@ -116,54 +142,92 @@ pub struct Reader {
 impl Reader {
     /// One that is empty.
     pub fn new(history: History, pass_by: PassBy) -> Arc<Self> {
-        let (cache, unread) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Self { history, pass_by, cache, unread, notice: Notice::default() })
+        let (messages, unread) = (Mutex::default(), AtomicUsize::new(0));
+        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default() });
+        Arc::new(Self { pass_by, source })
     }
 
-    /// Puts a message into the history, in place of the oldest if that is full, and tells who waits.
+    /// One of Cyclone DDS.
+    pub fn over(reader: cyclonedds::Reader) -> Arc<Self> {
+        Arc::new(Self { pass_by: PassBy::UniquePtr, source: Source::Dds(reader) })
+    }
+
+    /// Puts a message into the history, in place of the oldest if that is full, and tells who waits. What is Cyclone
+    /// DDS's it delivers itself.
     pub fn deliver(&self, message: Arc<Message>) {
-        {
-            let mut cache = lock(&self.cache);
-            let is_full = matches!(self.history, History::KeepLast(depth) if cache.len() >= depth.max(1));
-            if is_full {
-                cache.pop_front();
-            }
-            cache.push_back(message);
-            self.unread.store(cache.len(), Ordering::Release);
+        if let Source::Cache(cache) = &self.source {
+            cache.put(message);
+            cache.notice.give();
         }
-        self.notice.give();
     }
 
     /// Takes the oldest message.
     pub fn take(&self) -> Option<Arc<Message>> {
-        let mut cache = lock(&self.cache);
-        let message = cache.pop_front();
-        self.unread.store(cache.len(), Ordering::Release);
-        message
+        match &self.source {
+            Source::Cache(cache) => cache.take(),
+            Source::Dds(reader) => reader.take().map(Arc::new),
+        }
     }
 
-    /// Whether there is anything to take.
-    pub fn has_data(&self) -> bool {
-        self.unread.load(Ordering::Acquire) > 0
+    /// Whether a wait found anything to take; `found` are the readers of Cyclone DDS that it found ready.
+    pub fn is_ready(&self, found: &[Token]) -> bool {
+        match &self.source {
+            Source::Cache(cache) => cache.has_data(),
+            Source::Dds(reader) => found.binary_search(&reader.token()).is_ok(),
+        }
     }
 
     /// Tells a wait set of deliveries from now on.
     pub fn attach(&self, signal: &Arc<Signal>) {
-        self.notice.attach(signal);
+        match (&self.source, &signal.dds) {
+            (Source::Cache(cache), _) => cache.notice.attach(signal),
+            (Source::Dds(reader), Some(wait_set)) => reader.attach(wait_set),
+            (Source::Dds(_), None) => {}
+        }
     }
 
-    /// Tells no wait set any more.
+    /// Tells no wait set any more. Those of Cyclone DDS stay attached.
     pub fn detach(&self) {
-        self.notice.detach();
+        if let Source::Cache(cache) = &self.source {
+            cache.notice.detach();
+        }
     }
 
     /// Has `listener` called at every delivery from now on, and at once for what is there already.
     pub fn listen(&self, listener: Listener) {
-        let unread = self.unread.load(Ordering::Acquire);
-        if unread > 0 {
-            listener(unread);
+        match &self.source {
+            Source::Dds(reader) => reader.listen(listener),
+            Source::Cache(cache) => {
+                let unread = cache.unread.load(Ordering::Acquire);
+                if unread > 0 {
+                    listener(unread);
+                }
+                cache.notice.listen(listener);
+            }
         }
-        self.notice.listen(listener);
+    }
+}
+
+impl Cache {
+    fn put(&self, message: Arc<Message>) {
+        let mut messages = lock(&self.messages);
+        let is_full = matches!(self.history, History::KeepLast(depth) if messages.len() >= depth.max(1));
+        if is_full {
+            messages.pop_front();
+        }
+        messages.push_back(message);
+        self.unread.store(messages.len(), Ordering::Release);
+    }
+
+    fn take(&self) -> Option<Arc<Message>> {
+        let mut messages = lock(&self.messages);
+        let message = messages.pop_front();
+        self.unread.store(messages.len(), Ordering::Release);
+        message
+    }
+
+    fn has_data(&self) -> bool {
+        self.unread.load(Ordering::Acquire) > 0
     }
 }
 
@@ -193,6 +257,22 @@ impl GuardCondition {
     }
 }
 
+/// Quality of service, as far as it matters within a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Qos {
+    /// `qos_history` and `qos_depth`.
+    pub history: History,
+    /// `qos_reliability`.
+    pub reliability: Reliability,
+}
+
+impl Default for Qos {
+    /// `rmw_qos_profile_default`.
+    fn default() -> Self {
+        Self { history: History::KeepLast(10), reliability: Reliability::Reliable }
+    }
+}
+
 /// The readers of a topic that were there when its writer was made.
 pub type Readers = Vec<Arc<Reader>>;
 
@@ -202,6 +282,8 @@ pub enum Writer {
     IntraProcess(Readers),
     /// Sends their bytes through the loopback interface: "IPC off".
     Loopback(Arc<Loopback>, u32, Reliability),
+    /// Gives them to Cyclone DDS, which delivers within the process without the network, but by way of their bytes.
+    Dds(cyclonedds::Writer),
 }
 
 /// Whether a writer waits for room.
@@ -223,6 +305,7 @@ impl Writer {
                 hand_over(readers, message);
             }
             Writer::Loopback(transport, topic, reliability) => transport.send(*topic, &message, *reliability),
+            Writer::Dds(writer) => writer.write(&message),
         }
     }
 }
@@ -265,9 +348,9 @@ mod tests {
             [History::KeepLast(3), History::KeepAll].map(|history| Reader::new(history, PassBy::SharedPtr));
         let writer = Writer::IntraProcess(vec![few.clone(), all.clone()]);
         (0..5).for_each(|number| writer.publish(message(number), PassBy::UniquePtr));
-        assert!(few.has_data());
+        assert!(few.is_ready(&[]));
         assert_eq!(numbers(&few), [2, 3, 4]);
-        assert!(!few.has_data());
+        assert!(!few.is_ready(&[]));
         assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::message::{MAX_PAYLOAD_BYTES, MessageType};
-use super::middleware::{History, PassBy, Reliability};
+use super::middleware::{History, PassBy, Qos, Reliability};
 
 /// A topology.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,22 +98,6 @@ pub struct ServerSpec {
     pub message: MessageType,
     /// How.
     pub qos: Qos,
-}
-
-/// Quality of service, as far as it matters within a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Qos {
-    /// `qos_history` and `qos_depth`.
-    pub history: History,
-    /// `qos_reliability`.
-    pub reliability: Reliability,
-}
-
-impl Default for Qos {
-    /// `rmw_qos_profile_default`.
-    fn default() -> Self {
-        Self { history: History::KeepLast(10), reliability: Reliability::Reliable }
-    }
 }
 
 /// Why a topology cannot be used.

@@ -1,5 +1,6 @@
 //! [`System`]: a topology in real time: a thread for each executor, trackers in all callbacks, and what came of it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +11,18 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::clock::{Clock, now_ns};
+use super::cyclonedds::{DdsError, Participant};
 use super::events_log::{Code, Event, EventsLog};
 use super::executor::{Executor, ExecutorKind, PerWait, Waker};
 use super::latency::Latencies;
 use super::loopback::Loopback;
 use super::message::{Header, Message, MessageType};
-use super::middleware::{PassBy, Reader, Readers, Reliability, Writer, lock};
+use super::middleware::{PassBy, Qos, Reader, Readers, Reliability, Writer, lock};
 use super::node::{Endpoint, Kind, Node, Timer};
 use super::resources::{Resources, Start};
-use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Qos, Topology};
+use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
 use super::tracker::Tracker;
+use super::wait_set::WaitSet;
 
 /// How messages get from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -80,12 +83,12 @@ pub enum SystemError {
     /// Sockets or threads cannot be had.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There is no such middleware in this build.
-    #[error(
-        "this program was built without Cyclone DDS; install its development files and its IDL compiler (Debian: \
-         cyclonedds-dev and cyclonedds-tools) and build it again"
-    )]
-    NoCycloneDds,
+    /// Cyclone DDS cannot be used.
+    #[error(transparent)]
+    Dds(#[from] DdsError),
+    /// It was to hand messages over by pointer.
+    #[error("messages go by way of their bytes in Cyclone DDS; leave out --ipc, or say --ipc off")]
+    DdsByPointer,
 }
 
 /// How often resources are looked at.
@@ -147,38 +150,88 @@ enum Channel {
     Responses { client: u32 },
 }
 
+impl Channel {
+    /// What Cyclone DDS knows it by.
+    fn name(&self) -> String {
+        match self {
+            Channel::Topic(topic) => topic.clone(),
+            Channel::Requests(service) => format!("{service}Request"),
+            Channel::Responses { client } => format!("/client_{client}Reply"),
+        }
+    }
+}
+
 /// Readers by channel; writers are made when all readers are there.
 struct Domain {
     channels: BTreeMap<Channel, (u32, Readers)>,
-    loopback: Option<Arc<Loopback>>,
+    transport: Transport,
+}
+
+enum Transport {
+    Pointers,
+    Loopback(Arc<Loopback>),
+    Dds(Arc<Participant>),
 }
 
 impl Domain {
-    fn reader(&mut self, channel: Channel, qos: Qos, pass_by: PassBy) -> Arc<Reader> {
-        let number = self.channels.len() as u32;
-        let reader = Reader::new(qos.history, pass_by);
-        self.channels.entry(channel).or_insert_with(|| (number, Vec::new())).1.push(reader.clone());
-        reader
+    fn join(run: &Run) -> Result<Self, SystemError> {
+        let transport = match (run.middleware, run.ipc) {
+            (Middleware::Ground, _) => Transport::Pointers,
+            (Middleware::Cyclonedds, Ipc::Off) => Transport::Dds(Participant::new()?),
+            (Middleware::Cyclonedds, Ipc::On) => return Err(SystemError::DdsByPointer),
+        };
+        Ok(Self { channels: BTreeMap::new(), transport })
     }
 
+    fn reader(&mut self, channel: Channel, qos: Qos, pass_by: PassBy) -> Result<Arc<Reader>, SystemError> {
+        let number = self.channels.len() as u32;
+        let reader = match &self.transport {
+            Transport::Dds(participant) => Reader::over(participant.reader(&channel.name(), qos)?),
+            _ => Reader::new(qos.history, pass_by),
+        };
+        self.channels.entry(channel).or_insert_with(|| (number, Vec::new())).1.push(reader.clone());
+        Ok(reader)
+    }
+
+    /// Opens what readers have to be there for.
     fn open(&mut self, ipc: Ipc) -> io::Result<()> {
-        if ipc == Ipc::Off {
+        if ipc == Ipc::Off && matches!(self.transport, Transport::Pointers) {
             let mut topics = vec![Vec::new(); self.channels.len()];
             for (number, readers) in self.channels.values() {
                 topics[*number as usize].clone_from(readers);
             }
-            self.loopback = Some(Loopback::open(topics)?);
+            self.transport = Transport::Loopback(Loopback::open(topics)?);
         }
         Ok(())
     }
 
     /// A writer; to a channel that nobody reads it writes all the same.
-    fn writer(&self, channel: &Channel, reliability: Reliability) -> Writer {
+    fn writer(&self, channel: &Channel, reliability: Reliability) -> Result<Writer, SystemError> {
         let found = self.channels.get(channel);
-        match (&self.loopback, found) {
-            (Some(loopback), Some((number, _))) => Writer::Loopback(loopback.clone(), *number, reliability),
-            (Some(loopback), None) => Writer::Loopback(loopback.clone(), u32::MAX, reliability),
-            (None, found) => Writer::IntraProcess(found.map_or_else(Vec::new, |(_, readers)| readers.clone())),
+        Ok(match &self.transport {
+            Transport::Loopback(loopback) => {
+                let number = found.map_or(u32::MAX, |(number, _)| *number);
+                Writer::Loopback(loopback.clone(), number, reliability)
+            }
+            Transport::Dds(participant) => {
+                let readers = found.map_or(0, |(_, readers)| readers.len());
+                Writer::Dds(participant.writer(&channel.name(), reliability, readers)?)
+            }
+            Transport::Pointers => Writer::IntraProcess(found.map_or_else(Vec::new, |(_, readers)| readers.clone())),
+        })
+    }
+
+    fn wait_set(&self) -> Result<WaitSet, SystemError> {
+        Ok(match &self.transport {
+            Transport::Dds(participant) => WaitSet::over(participant.wait_set()?),
+            _ => WaitSet::default(),
+        })
+    }
+
+    fn loopback(&self) -> Option<Arc<Loopback>> {
+        match &self.transport {
+            Transport::Loopback(loopback) => Some(loopback.clone()),
+            _ => None,
         }
     }
 }
@@ -197,15 +250,14 @@ impl System {
     /// # Errors
     /// If the middleware or its transport cannot be had.
     pub fn new(topology: &Topology, run: &Run) -> Result<Self, SystemError> {
-        if run.middleware == Middleware::Cyclonedds {
-            return Err(SystemError::NoCycloneDds);
-        }
-        let mut domain = Domain { channels: BTreeMap::new(), loopback: None };
+        let mut domain = Domain::join(run)?;
         let mut clients = 0;
-        let readers: Vec<_> = topology.nodes.iter().map(|node| node_readers(&mut domain, node, &mut clients)).collect();
+        let specs = topology.nodes.iter();
+        let readers: Vec<_> =
+            specs.map(|node| node_readers(&mut domain, node, &mut clients)).collect::<Result<_, _>>()?;
         domain.open(run.ipc)?;
         let mut building = Building {
-            responses: response_writers(topology, &domain),
+            responses: response_writers(topology, &domain)?,
             system: Self {
                 nodes: Vec::new(),
                 executors: BTreeMap::new(),
@@ -213,7 +265,7 @@ impl System {
                 clients: Vec::new(),
                 publishers: Vec::new(),
                 log: Arc::new(EventsLog::new()),
-                loopback: domain.loopback.clone(),
+                loopback: domain.loopback(),
             },
             domain,
             clock: Arc::new(Clock::Steady),
@@ -221,12 +273,16 @@ impl System {
             writers: clients,
         };
         for (spec, readers) in topology.nodes.iter().zip(readers) {
-            building.node(spec, readers);
+            building.node(spec, readers)?;
         }
-        let mut system = building.system;
+        let Building { mut system, domain, .. } = building;
         for (spec, node) in topology.nodes.iter().zip(&system.nodes) {
-            let make = || (spec.name.clone(), run.executor.make(run.per_wait));
-            system.executors.entry(spec.executor_id).or_insert_with(make).1.add_node(node);
+            if let Entry::Vacant(place) = system.executors.entry(spec.executor_id) {
+                place.insert((spec.name.clone(), run.executor.make(run.per_wait, domain.wait_set()?)));
+            }
+            if let Some((_, executor)) = system.executors.get_mut(&spec.executor_id) {
+                executor.add_node(node);
+            }
         }
         Ok(system)
     }
@@ -302,37 +358,33 @@ fn watch(start: &Start, duration: Duration, interrupted: &AtomicBool) -> Vec<Res
     }
 }
 
-fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> NodeReaders {
-    let subscriptions = spec.subscribers.iter();
-    let servers = spec.servers.iter();
-    NodeReaders {
-        subscriptions: subscriptions
-            .map(|one| domain.reader(Channel::Topic(one.topic.clone()), one.qos, one.pass_by))
-            .collect(),
-        servers: servers
-            .map(|one| domain.reader(Channel::Requests(one.service.clone()), one.qos, PassBy::SharedPtr))
-            .collect(),
-        clients: (spec.clients.iter())
-            .map(|one| {
-                let client = *clients;
-                *clients += 1;
-                (client, domain.reader(Channel::Responses { client }, one.qos, PassBy::SharedPtr))
-            })
-            .collect(),
+fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> Result<NodeReaders, SystemError> {
+    let mut readers = NodeReaders { subscriptions: Vec::new(), servers: Vec::new(), clients: Vec::new() };
+    for one in &spec.subscribers {
+        readers.subscriptions.push(domain.reader(Channel::Topic(one.topic.clone()), one.qos, one.pass_by)?);
     }
+    for one in &spec.servers {
+        readers.servers.push(domain.reader(Channel::Requests(one.service.clone()), one.qos, PassBy::SharedPtr)?);
+    }
+    for one in &spec.clients {
+        let client = *clients;
+        *clients += 1;
+        readers.clients.push((client, domain.reader(Channel::Responses { client }, one.qos, PassBy::SharedPtr)?));
+    }
+    Ok(readers)
 }
 
 /// What servers answer through: a writer for each client of a service.
 type Responses = HashMap<String, Arc<HashMap<u32, Writer>>>;
 
-fn response_writers(topology: &Topology, domain: &Domain) -> Responses {
+fn response_writers(topology: &Topology, domain: &Domain) -> Result<Responses, SystemError> {
     let mut writers: HashMap<String, HashMap<u32, Writer>> = HashMap::new();
     for (client, spec) in topology.nodes.iter().flat_map(|node| &node.clients).enumerate() {
         let client = client as u32;
-        let writer = domain.writer(&Channel::Responses { client }, spec.qos.reliability);
+        let writer = domain.writer(&Channel::Responses { client }, spec.qos.reliability)?;
         writers.entry(spec.service.clone()).or_default().insert(client, writer);
     }
-    writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect()
+    Ok(writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect())
 }
 
 /// A system in the making.
@@ -345,7 +397,7 @@ struct Building {
 }
 
 impl Building {
-    fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) {
+    fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) -> Result<(), SystemError> {
         let node = Node::new(&*spec.name);
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
             let tracker = self.tracker(spec, &one.topic);
@@ -367,12 +419,13 @@ impl Building {
             self.system.clients.push(tracker.clone());
             let callback = self.tracking_callback(spec, &one.service, tracker);
             node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
-            node.add_timer(self.requesting_timer(spec, one, client));
+            node.add_timer(self.requesting_timer(spec, one, client)?);
         }
         for one in &spec.publishers {
-            node.add_timer(self.publishing_timer(spec, one));
+            node.add_timer(self.publishing_timer(spec, one)?);
         }
         self.system.nodes.push(node);
+        Ok(())
     }
 
     fn tracker(&self, spec: &NodeSpec, entity: &str) -> Tracked {
@@ -388,9 +441,9 @@ impl Building {
         })
     }
 
-    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Arc<Timer> {
+    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Topic(publisher.topic.clone());
-        let writer = self.domain.writer(&channel, publisher.qos.reliability);
+        let writer = self.domain.writer(&channel, publisher.qos.reliability)?;
         let (message, size, pass_by) = (publisher.message, publisher.msg_size, publisher.pass_by);
         let published = Arc::new(Mutex::new(Published {
             node: spec.name.clone(),
@@ -402,29 +455,29 @@ impl Building {
         self.system.publishers.push(published.clone());
         let mut sequence = Sequence { writer: self.writers, number: 0, period_ns: publisher.period.as_nanos() as u64 };
         self.writers += 1;
-        Timer::new(&self.clock, sequence.period_ns, move || {
+        Ok(Timer::new(&self.clock, sequence.period_ns, move || {
             let message = sequence.next(message, size);
             let stamp_ns = message.header.stamp_ns;
             writer.publish(message, pass_by);
             lock(&published).durations.add(now_ns().saturating_sub(stamp_ns));
-        })
+        }))
     }
 
-    fn requesting_timer(&self, spec: &NodeSpec, client: &ClientSpec, number: u32) -> Arc<Timer> {
+    fn requesting_timer(&self, spec: &NodeSpec, client: &ClientSpec, number: u32) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Requests(client.service.clone());
         let is_served = self.domain.channels.contains_key(&channel);
-        let writer = self.domain.writer(&channel, client.qos.reliability);
+        let writer = self.domain.writer(&channel, client.qos.reliability)?;
         let (log, caller) = (self.system.log.clone(), format!("{}->{}", client.service, spec.name));
         let (service, message) = (client.service.clone(), client.message);
         let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
-        Timer::new(&self.clock, sequence.period_ns, move || {
+        Ok(Timer::new(&self.clock, sequence.period_ns, move || {
             // The framework waits a second for the service here, and the executor's other callbacks wait with it.
             if is_served {
                 writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
             } else {
                 log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
             }
-        })
+        }))
     }
 }
 
@@ -452,10 +505,22 @@ mod tests {
     use super::super::schema;
     use super::*;
 
-    fn outcome(topology: &Topology, executor: ExecutorKind, ipc: Ipc) -> Outcome {
+    fn outcome(topology: &Topology, executor: ExecutorKind, middleware: Middleware, ipc: Ipc) -> Outcome {
         let duration = Duration::from_millis(300);
-        let run = Run { executor, ipc, middleware: Middleware::Ground, per_wait: PerWait::All };
+        let run = Run { executor, ipc, middleware, per_wait: PerWait::All };
         System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// All ways for messages to go that this build has.
+    fn ways() -> Vec<(Middleware, Ipc)> {
+        let mut ways = vec![(Middleware::Ground, Ipc::On), (Middleware::Ground, Ipc::Off)];
+        match cfg!(cyclonedds) {
+            true => ways.push((Middleware::Cyclonedds, Ipc::Off)),
+            false => println!(
+                "skipped: subscriptions_and_clients_receive_in_every_way_to_run_a_topology: cyclonedds: not installed"
+            ),
+        }
+        ways
     }
 
     #[test]
@@ -463,14 +528,14 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies/services.json");
         let topology = schema::read(&path).unwrap();
         for executor in [ExecutorKind::Waitset, ExecutorKind::Static, ExecutorKind::Events] {
-            for ipc in [Ipc::On, Ipc::Off] {
-                let outcome = outcome(&topology, executor, ipc);
+            for (middleware, ipc) in ways() {
+                let outcome = outcome(&topology, executor, middleware, ipc);
                 let names: Vec<_> = outcome.clients.iter().map(|one| (&*one.node, &*one.entity)).collect();
                 assert_eq!(names, [("planner", "/plan"), ("operator", "/plan"), ("operator", "/map")]);
                 assert_eq!(outcome.subscriptions.len(), 1);
                 for tracker in outcome.clients.iter().chain(&outcome.subscriptions) {
-                    assert!(tracker.received() > 0, "{executor:?}, {ipc:?}: {tracker:?}");
-                    assert_eq!(tracker.lost(), 0, "{executor:?}, {ipc:?}: {tracker:?}");
+                    assert!(tracker.received() > 0, "{executor:?}, {middleware:?}, {ipc:?}: {tracker:?}");
+                    assert_eq!(tracker.lost(), 0, "{executor:?}, {middleware:?}, {ipc:?}: {tracker:?}");
                 }
                 assert!(outcome.publishers[0].durations.count() >= outcome.subscriptions[0].received());
                 assert_eq!((outcome.clients[2].size_bytes, outcome.publishers[0].size_bytes), (100, 8));
@@ -486,7 +551,7 @@ mod tests {
             "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}],
             "subscribers": [{"topic_name": "t", "msg_type": "stamped10b"}]}]}"#;
         let topology = schema::parse(text.as_bytes(), Path::new("x.json")).unwrap();
-        let outcome = outcome(&topology, ExecutorKind::Waitset, Ipc::On);
+        let outcome = outcome(&topology, ExecutorKind::Waitset, Middleware::Ground, Ipc::On);
         assert_eq!(outcome.clients[0].received(), 0);
         assert!(outcome.subscriptions[0].received() > 5);
         let unavailable = outcome.events.iter().find(|event| event.code == Code::ServiceUnavailable).unwrap();

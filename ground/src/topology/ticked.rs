@@ -9,6 +9,7 @@ use super::loopback::IdleThreads;
 use super::message::{Header, Message, Payload};
 use super::middleware::{History, PassBy, Reader, Readers, Writer, lock};
 use super::node::{Endpoint, Kind, Node, Timer};
+use super::wait_set::WaitSet;
 use crate::account;
 use crate::simulation::Simulation;
 
@@ -74,7 +75,7 @@ impl Ticked {
         for ((index, node), readers) in nodes.iter().enumerate().zip(topics) {
             node.add_timer(publisher(&clock, index as u32, readers));
         }
-        let mut executor = executor.make(per_wait);
+        let mut executor = executor.make(per_wait, WaitSet::default());
         nodes.iter().for_each(|node| executor.add_node(node));
         Self { clock, executor, nodes, taken, _idle: idle }
     }

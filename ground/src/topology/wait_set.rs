@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cyclonedds::{self, Token};
 use super::middleware::{GuardCondition, Signal};
 use super::node::{Endpoint, Kind, Timer};
 use crate::account::{Counter, count};
@@ -30,6 +31,11 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
+    /// One that waits by way of Cyclone DDS.
+    pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
+        Self { signal: Arc::new(Signal::over(wait_set)), ..Self::default() }
+    }
+
     /// Takes everything out.
     pub fn clear(&mut self) {
         self.timers.clear();
@@ -54,10 +60,10 @@ impl WaitSet {
             Patience::Forever => self.time_until_first_timer(),
         };
         self.attach();
-        self.signal.wait_until(timeout, || self.is_any_ready());
+        let found = self.signal.wait_until(timeout, || self.is_any_ready());
         self.detach();
         count(Counter::Wakes);
-        self.keep_ready();
+        self.keep_ready(&found);
     }
 
     fn time_until_first_timer(&self) -> Option<Duration> {
@@ -84,16 +90,16 @@ impl WaitSet {
     }
 
     fn is_any_ready(&self) -> bool {
-        self.endpoints.iter().flatten().flatten().any(|endpoint| endpoint.reader.has_data())
+        self.endpoints.iter().flatten().flatten().any(|endpoint| endpoint.reader.is_ready(&[]))
             || self.guards.iter().flatten().any(|guard| guard.is_triggered())
     }
 
-    fn keep_ready(&mut self) {
+    fn keep_ready(&mut self, found: &[Token]) {
         for timer in &mut self.timers {
             timer.take_if(|timer| !timer.is_ready());
         }
         for endpoint in self.endpoints.iter_mut().flatten() {
-            endpoint.take_if(|endpoint| !endpoint.reader.has_data());
+            endpoint.take_if(|endpoint| !endpoint.reader.is_ready(found));
         }
         for guard in &mut self.guards {
             guard.take_if(|guard| !guard.consume());

@@ -22,9 +22,9 @@ pub(crate) struct TopologyArgs {
     /// What serves its nodes: one of these for each executor_id
     #[arg(long, value_enum, default_value = "events")]
     executor: ExecutorKind,
-    /// How messages get from one node to another
-    #[arg(long, value_enum, default_value = "on")]
-    ipc: Ipc,
+    /// How messages get from one node to another [default: on, and off over Cyclone DDS]
+    #[arg(long, value_enum)]
+    ipc: Option<Ipc>,
     /// Over what they get there
     #[arg(long, value_enum, default_value = "ground")]
     middleware: Middleware,
@@ -65,7 +65,9 @@ pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::Signals)?;
     let topology = schema::read(&args.file)?;
     let per_wait = if args.slow.is_slow(Switch::OnePerWait) { PerWait::One } else { PerWait::All };
-    let run = Run { executor: args.executor, ipc: args.ipc, middleware: args.middleware, per_wait };
+    let default_ipc = if args.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
+    let ipc = args.ipc.unwrap_or(default_ipc);
+    let run = Run { executor: args.executor, ipc, middleware: args.middleware, per_wait };
     let failed = |source| Failure::Topology { path: args.file.clone(), source };
     let system = System::new(&topology, &run).map_err(failed)?;
     let conditions = Conditions {

@@ -65,7 +65,7 @@ fn busy() -> Bench {
 
 fn served_by(executor: ExecutorKind, per_wait: PerWait) -> Vec<&'static str> {
     let bench = busy();
-    let mut executor = executor.make(per_wait);
+    let mut executor = executor.make(per_wait, WaitSet::default());
     executor.add_node(&bench.node);
     executor.spin_all();
     bench.served()
@@ -123,7 +123,7 @@ fn events_of_messages_that_did_not_fit_into_the_history_serve_nothing() {
 fn a_node_that_is_gone_is_no_longer_served() {
     for kind in [ExecutorKind::Waitset, ExecutorKind::Events] {
         let (bench, gone) = (busy(), busy());
-        let mut executor = kind.make(PerWait::All);
+        let mut executor = kind.make(PerWait::All, WaitSet::default());
         executor.add_node(&gone.node);
         executor.add_node(&bench.node);
         let served = gone.served.clone();
@@ -149,7 +149,7 @@ fn every_executor_waits_for_timers_and_for_messages_and_ends_when_it_is_woken() 
             let _ = served.send("message");
         });
         node.add_endpoint(Endpoint::new(Kind::Subscription, reader.clone(), callback));
-        let mut executor = kind.make(PerWait::All);
+        let mut executor = kind.make(PerWait::All, WaitSet::default());
         executor.add_node(&node);
         let (running, wake) = (AtomicBool::new(true), executor.waker());
         std::thread::scope(|threads| {

@@ -49,9 +49,8 @@ enum Executable {
 
 impl WaitSetExecutor {
     /// One without nodes.
-    pub fn new(per_wait: PerWait) -> Self {
-        let (handles, wait_set) = (Handles::default(), WaitSet::default());
-        Self { nodes: Vec::new(), handles, wait_set, interrupt: Arc::default(), per_wait }
+    pub fn new(per_wait: PerWait, wait_set: WaitSet) -> Self {
+        Self { nodes: Vec::new(), handles: Handles::default(), wait_set, interrupt: Arc::default(), per_wait }
     }
 
     /// Builds the wait set and waits.

@@ -1,0 +1,40 @@
+//! [Eclipse Cyclone DDS](https://cyclonedds.io) in the place of the small middleware: a participant, its readers and writers,
+//! its wait sets and listeners. There where the program was built with it; otherwise none of it can be made.
+
+#[cfg(not(cyclonedds))]
+mod absent;
+#[cfg(cyclonedds)]
+mod present;
+
+#[cfg(not(cyclonedds))]
+pub use absent::{Participant, Reader, WaitSet, Writer};
+#[cfg(cyclonedds)]
+pub use present::{Participant, Reader, WaitSet, Writer};
+
+/// Why it cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DdsError {
+    /// It is not in this build.
+    #[error(
+        "this program was built without Cyclone DDS; install its development files and its IDL compiler (Debian: \
+         cyclonedds-dev and cyclonedds-tools) and build it again"
+    )]
+    NotBuilt,
+    /// Its library cannot be loaded.
+    #[error("cannot load Cyclone DDS: {0}; is its library (Debian: libcycloneddsc0) installed?")]
+    Load(String),
+    /// It refused something.
+    #[error("Cyclone DDS: cannot {what}: {why}")]
+    Refused {
+        /// What it was asked for.
+        what: &'static str,
+        /// What it says.
+        why: String,
+    },
+    /// Writers did not find all readers.
+    #[error("Cyclone DDS: readers and writers did not find each other in {0} s")]
+    NotMatched(u64),
+}
+
+/// Names a reader in what a [`WaitSet`] found ready.
+pub type Token = isize;
