@@ -54,3 +54,83 @@ fn idle_transport_threads_change_nothing() {
     assert_eq!(counts["messages_taken"], 400);
     assert_eq!(counts["datagrams_received"], Value::Null);
 }
+
+/// A file of a topology of two nodes that talk every 5 ms.
+fn pair() -> PathBuf {
+    let file = path("pair.json");
+    let text = r#"{"nodes": [
+        {"node_name": "talker", "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}]},
+        {"node_name": "listener", "executor_id": 1, "subscribers": [{"topic_name": "t", "msg_type": "stamped10b"}]}
+    ]}"#;
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+#[test]
+fn a_topology_is_reported_as_json_with_its_account_and_in_the_files_of_the_framework() {
+    let (topology, folder, account) = (pair(), path("out"), path("account"));
+    let [file, out, counted] = [&topology, &folder, &account].map(|path| path.to_str().unwrap());
+    for executor in ["waitset", "static", "events"] {
+        let run = ["topology", file, "--executor", executor, "--seconds", "0.3", "--format", "json"];
+        let (done, json, err) = output(&[&run[..], &["--out", out, "--account", counted]].concat());
+        assert!(done, "{err}");
+        let report: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(report["conditions"]["executor"], executor);
+        assert_eq!((&report["conditions"]["nodes"], &report["conditions"]["executors"]), (&2.into(), &2.into()));
+        let subscription = &report["subscriptions"][0];
+        assert_eq!((&subscription["node"], &subscription["topic"]), (&"listener".into(), &"/t".into()));
+        let received = subscription["received"].as_u64().unwrap();
+        assert!(received > 0 && subscription["latency"]["mean_us"].as_f64().unwrap() > 0.0, "{json}");
+        let account: Value = serde_json::from_str(&std::fs::read_to_string(&account).unwrap()).unwrap();
+        assert_eq!(account["run"]["counts"]["messages_taken"], received);
+        let head = |name: &str| {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            let line = text.lines().find(|line| line.contains('_')).unwrap().to_owned();
+            line.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(head("latency_all.txt"), "node topic size_b");
+        assert_eq!(head("latency_total.txt"), "received_msgs mean_us late_msgs");
+        assert_eq!(head("resources.txt"), "time_ms cpu_perc arena_KB");
+        assert_eq!(head("events.txt"), "Time_ms Caller Code");
+    }
+}
+
+/// Whether a process handles SIGINT by now, by its mask in `/proc`.
+fn catches_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs until it is interrupted");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says so");
+    u64::from_str_radix(mask.trim(), 16).expect("a mask is hexadecimal") >> (libc::SIGINT - 1) & 1 == 1
+}
+
+#[test]
+fn an_interrupt_ends_a_topology_with_its_report() {
+    let topology = pair();
+    let run = ["topology", topology.to_str().unwrap(), "--seconds", "1000"];
+    let child = Command::new(GROUND).args(run).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    while !catches_interrupts(child.id()) {
+        std::thread::yield_now();
+    }
+    // SAFETY: the child was started here and not yet waited for, so the id is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("listener") && text.contains("RSS"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_run_is_answered_with_what_to_do() {
+    let (done, _, err) = output(&["topology", "no/such.json"]);
+    assert!(!done);
+    assert!(
+        err.contains("cannot read the topology no/such.json") && err.contains("ground topology FILE.json"),
+        "{err}"
+    );
+    let topology = pair();
+    let run = ["topology", topology.to_str().unwrap(), "--middleware", "cyclonedds", "--ipc", "on"];
+    let (done, _, err) = output(&run);
+    assert!(!done);
+    assert!(err.contains("leave out --ipc, or say --ipc off"), "{err}");
+    let (done, _, err) = output(&[&run[..4], &["--seconds", "0.1"]].concat());
+    assert!(done || err.contains("install its development files"), "{err}");
+}

@@ -17,7 +17,7 @@ pub enum Payload {
 
 impl Payload {
     /// Bytes that it holds.
-    pub fn len(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         match self {
             Payload::Bytes(bytes) => bytes.len(),
             Payload::Float32(numbers) => 4 * numbers.len(),
@@ -141,7 +141,7 @@ impl Message {
             Payload::Int64(_) => (3, 1),
         };
         out.clear();
-        out.reserve(HEADER_BYTES + self.payload.len());
+        out.reserve(HEADER_BYTES + self.payload.size_bytes());
         out.extend_from_slice(&number.to_le_bytes());
         out.extend_from_slice(&stamp_ns.to_le_bytes());
         out.extend_from_slice(&period_ns.to_le_bytes());
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_type_is_as_large_as_its_name_says() {
-        let size = |name: &str| name.parse::<MessageType>().map(|found| found.make(25_000).len());
+        let size = |name: &str| name.parse::<MessageType>().map(|found| found.make(25_000).size_bytes());
         for (name, bytes) in [
             ("stamped10b", 10),
             ("stamped600kb", 600 << 10),
@@ -213,7 +213,7 @@ mod tests {
         for payload in payloads {
             let message = Message { header, payload };
             message.serialize(&mut bytes);
-            assert_eq!(bytes.len(), HEADER_BYTES + message.payload.len());
+            assert_eq!(bytes.len(), HEADER_BYTES + message.payload.size_bytes());
             assert_eq!(Message::deserialize(&bytes), Some(message));
             for end in 0..bytes.len() {
                 assert_eq!(Message::deserialize(&bytes[..end]), None, "cut off after {end} bytes");

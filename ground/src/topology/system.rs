@@ -436,7 +436,7 @@ impl Building {
         let (log, caller) = (self.system.log.clone(), format!("{entity}->{}", spec.name));
         Box::new(move |message| {
             let now = now_ns();
-            let arrival = lock(&tracker).scan(&message.header, message.payload.len(), now);
+            let arrival = lock(&tracker).scan(&message.header, message.payload.size_bytes(), now);
             log.arrived(&caller, message.header.number, &arrival);
         })
     }
@@ -448,7 +448,7 @@ impl Building {
         let published = Arc::new(Mutex::new(Published {
             node: spec.name.clone(),
             topic: publisher.topic.clone(),
-            size_bytes: message.make(size).len(),
+            size_bytes: message.make(size).size_bytes(),
             period: publisher.period,
             durations: Latencies::default(),
         }));
