@@ -49,3 +49,16 @@ fn wait_for_uploads(mut work: UnixStream) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_wait_until_nobody_can_upload_any_more() {
+        let mut workers = AssetWorkers::start(3).unwrap();
+        assert!(workers.threads.iter().all(|thread| !thread.is_finished()));
+        workers.uploads.clear();
+        workers.threads.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}

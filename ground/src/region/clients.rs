@@ -47,7 +47,6 @@ impl Clients {
         allow_open_files(2 * u64::from(number) + 64)?;
         let pairs = (0..number).map(|_| circuit()).collect::<io::Result<Vec<_>>>()?;
         let (circuits, sockets): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        let inbox = Arc::new(Inbox::default());
         let serving = if switches.is_slow(Switch::ThreadPerClient) {
             circuits.iter().cloned().map(Serving::Client).collect()
         } else if circuits.is_empty() {
@@ -55,10 +54,9 @@ impl Clients {
         } else {
             vec![Serving::All(EventLoop::new(circuits.clone())?)]
         };
-        let receivers = serving.into_iter().map(|serving| start(serving, Arc::clone(&inbox)));
-        Ok(Self {
-            receivers: receivers.collect::<io::Result<_>>()?,
-            inbox,
+        let mut clients = Self {
+            receivers: Vec::new(),
+            inbox: Arc::default(),
             bots: Bots::start(sockets)?,
             circuits,
             recent: [ObjectUpdate::default(); UPDATES_A_DATAGRAM],
@@ -66,7 +64,11 @@ impl Clients {
             updates_a_datagram: if switches.is_slow(Switch::PerUpdatePacket) { 1 } else { UPDATES_A_DATAGRAM },
             sent_to_each: 0,
             sequence: 0,
-        })
+        };
+        for serving in serving {
+            clients.receivers.push(start(serving, Arc::clone(&clients.inbox))?);
+        }
+        Ok(clients)
     }
 
     /// Lets the clients see what they were sent, and say what their avatars do in this step.
@@ -158,7 +160,8 @@ fn allow_open_files(number: u64) -> io::Result<()> {
     limit.rlim_cur = number.min(limit.rlim_max);
     // SAFETY: as above.
     if limit.rlim_cur < number || unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
-        let message = format!("so many clients need {number} open files; allow them with `ulimit -Hn`, or give fewer");
+        let message =
+            format!("so many clients need {number} open files; raise the limit with `ulimit -n`, or give fewer");
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
     Ok(())

@@ -221,6 +221,6 @@ mod tests {
         let folder = TemporaryFolder::new("compiler-test").unwrap();
         let mut compiler = ScriptCompiler::start(folder.path(), &Switches::only(Switch::Recompile)).unwrap();
         let error = compiler.perform_script_compile(&"default {\n".into(), 77).unwrap_err();
-        assert_eq!(error.to_string(), "script 77: line 1 of the script: a name is to be here, not End");
+        assert_eq!(error.to_string(), "script 77: line 1 of the script: a name is to be here, not the end");
     }
 }

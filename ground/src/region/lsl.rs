@@ -16,6 +16,7 @@
 //! code as it goes.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::vm::{Event, Function, Op, Program};
 
@@ -45,6 +46,17 @@ enum Token<'a> {
     Number(f64),
     Symbol(&'a str),
     End,
+}
+
+/// As in messages.
+impl fmt::Display for Token<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Token::Name(text) | Token::Symbol(text) => write!(out, "`{text}`"),
+            Token::Number(number) => write!(out, "`{number}`"),
+            Token::End => out.write_str("the end"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +149,7 @@ impl<'a> Compiler<'a> {
         }
         match self.next() {
             Token::End => Ok(()),
-            other => Err(self.problem(format!("a script ends after its state, and here is {other:?}"))),
+            other => Err(self.problem(format!("a script ends after its state; {other} is too much"))),
         }
     }
 
@@ -276,7 +288,7 @@ impl<'a> Compiler<'a> {
                 self.operand()?;
                 self.emit(Op::Subtract)?;
             }
-            other => return Err(self.problem(format!("a value is to be here, not {other:?}"))),
+            other => return Err(self.problem(format!("a value is to be here, not {other}"))),
         }
         self.depth -= 1;
         Ok(())
@@ -379,21 +391,21 @@ impl<'a> Compiler<'a> {
     fn expect(&mut self, symbol: &str) -> Compiled {
         match self.takes(symbol) {
             true => Ok(()),
-            false => Err(self.problem(format!("`{symbol}` is to be here, not {:?}", self.peek()))),
+            false => Err(self.problem(format!("`{symbol}` is to be here, not {}", self.peek()))),
         }
     }
 
     fn expect_name(&mut self, wanted: &str) -> Compiled {
         match self.next() {
             Token::Name(name) if name == wanted => Ok(()),
-            other => Err(self.problem(format!("`{wanted}` is to be here, not {other:?}"))),
+            other => Err(self.problem(format!("`{wanted}` is to be here, not {other}"))),
         }
     }
 
     fn name(&mut self) -> Compiled<&'a str> {
         match self.next() {
             Token::Name(name) => Ok(name),
-            other => Err(self.problem(format!("a name is to be here, not {other:?}"))),
+            other => Err(self.problem(format!("a name is to be here, not {other}"))),
         }
     }
 
@@ -506,15 +518,12 @@ mod tests {
             "line 1 of the script: `touch` is no event; state_entry and timer are"
         );
         assert_eq!(problem("default { timer() { llDie(); } }"), "line 1 of the script: there is no function `llDie`");
-        assert_eq!(
-            problem("default { timer() { llSetRot(1;"),
-            "line 1 of the script: `)` is to be here, not Symbol(\";\")"
-        );
+        assert_eq!(problem("default { timer() { llSetRot(1;"), "line 1 of the script: `)` is to be here, not `;`");
         assert_eq!(problem("default { § }"), "line 1 of the script: `§ }` begins with nothing known");
         assert!(
             problem(&format!("float a = {}1;", "(".repeat(101)))
                 .ends_with("nested deeper than 100; use variables for the parts")
         );
-        assert!(problem("").ends_with("`default` is to be here, not End"));
+        assert!(problem("").ends_with("`default` is to be here, not the end"));
     }
 }

@@ -154,7 +154,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         slow: "updates every part of the scene in each step, although few have anything to tell",
         fast: "updates those that registered",
         saves: Saves::Cpu,
-        downstream: "",
+        downstream: "walking the whole scene drives what the rest of the step needs out of the caches",
         expected: Expected { share_percent: 0.0, gain_percent: 0.0, growth_slow: 0.0, growth_fast: 0.0 },
     },
     Pathology {
