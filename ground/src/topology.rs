@@ -7,6 +7,14 @@
 //! `ground topology` [runs](system) a topology in real time, and reports latency, losses and resources as the framework
 //! does. `ground run --world topology` [ticks](ticked): a step lets all timers of N nodes come due and serves all that follows.
 
+/// Locks a mutex. A callback that panicked has left nothing half done that others see. No function, so that profiles give
+/// what it costs to whoever locks.
+macro_rules! lock {
+    ($mutex:expr) => {
+        $mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+}
+
 pub mod clock;
 pub mod cyclonedds;
 pub mod events_log;
@@ -74,6 +82,8 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::topology::executor::collected::StaticExecutor::refresh_wait_set",
             "ground::topology::executor::collected::StaticExecutor::spin_all",
             "ground::topology::wait_set::WaitSet::wait",
+            "ground::topology::middleware::Notice::attach",
+            "ground::topology::middleware::Notice::detach",
         ],
         seam: "ground::topology::ticked::Ticked::serve",
         slow: "waits again after each callback, however many a wait found ready",

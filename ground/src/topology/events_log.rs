@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use super::middleware::lock;
 use super::tracker::{Arrival, Lateness};
 
 /// What kind of event, by the framework's codes.
@@ -52,7 +51,7 @@ impl EventsLog {
 
     /// Adds one.
     pub fn add(&self, caller: &str, code: Code, description: String) {
-        let mut rows = lock(&self.rows);
+        let mut rows = lock!(self.rows);
         if rows.0.len() < MOST {
             let at = self.start.elapsed();
             rows.0.push(Event { at, caller: caller.to_owned(), code, description });
@@ -81,7 +80,7 @@ impl EventsLog {
 
     /// All of them, and the number of those that are not among them.
     pub fn take(&self) -> (Vec<Event>, u64) {
-        std::mem::take(&mut *lock(&self.rows))
+        std::mem::take(&mut *lock!(self.rows))
     }
 }
 

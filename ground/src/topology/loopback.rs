@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::message::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Message};
-use super::middleware::{Readers, Reliability, lock};
+use super::middleware::{Readers, Reliability};
 use crate::account::{Counter, count};
 
 /// Bytes of a message in one datagram. Larger messages take several.
@@ -41,7 +41,7 @@ struct Window {
 
 impl Window {
     fn enter(&self, bytes: usize, reliability: Reliability) {
-        let mut under_way = lock(&self.bytes);
+        let mut under_way = lock!(self.bytes);
         if reliability == Reliability::Reliable {
             let is_full = |under_way: &mut usize| *under_way > 0 && *under_way + bytes > WINDOW_BYTES;
             let (held, waited) =
@@ -56,7 +56,7 @@ impl Window {
     }
 
     fn leave(&self, bytes: usize) {
-        let mut under_way = lock(&self.bytes);
+        let mut under_way = lock!(self.bytes);
         *under_way = under_way.saturating_sub(bytes);
         drop(under_way);
         self.room.notify_all();
@@ -114,7 +114,7 @@ impl Loopback {
     pub fn close(&self) {
         self.is_closing.store(true, Ordering::Release);
         let _ = self.socket.send(&[]);
-        if let Some(thread) = lock(&self.receiver).take() {
+        if let Some(thread) = lock!(self.receiver).take() {
             let _ = thread.join();
         }
     }

@@ -6,18 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::cyclonedds::{self, Token};
 use super::loopback::Loopback;
 use super::message::Message;
 use crate::account::{Counter, count};
-
-/// Locks. A callback that panicked has left nothing half done that others hold.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Wakes who waits for a wait set.
 #[derive(Default)]
@@ -39,7 +34,7 @@ impl Signal {
             return dds.interrupt();
         }
         // Held while the waiter looks whether anything is ready, so that it cannot miss what comes after.
-        drop(lock(&self.mutex));
+        drop(lock!(self.mutex));
         self.condition.notify_one();
     }
 
@@ -49,7 +44,7 @@ impl Signal {
         if let Some(dds) = &self.dds {
             return dds.wait(if is_ready() { Some(Duration::ZERO) } else { timeout });
         }
-        let held = lock(&self.mutex);
+        let held = lock!(self.mutex);
         let not_yet = |_: &mut ()| !is_ready();
         match timeout {
             Some(timeout) if timeout.is_zero() => {}
@@ -78,20 +73,20 @@ struct Told {
 impl Notice {
     /// Tells a wait set from now on.
     pub fn attach(&self, signal: &Arc<Signal>) {
-        lock(&self.told).wait_set = Some(signal.clone());
+        lock!(self.told).wait_set = Some(signal.clone());
     }
 
     /// Tells no wait set any more.
     pub fn detach(&self) {
-        lock(&self.told).wait_set = None;
+        lock!(self.told).wait_set = None;
     }
 
     fn listen(&self, listener: Listener) {
-        lock(&self.told).listener = Some(listener);
+        lock!(self.told).listener = Some(listener);
     }
 
     fn give(&self) {
-        let told = lock(&self.told);
+        let told = lock!(self.told);
         if let Some(signal) = &told.wait_set {
             signal.notify();
         }
@@ -210,7 +205,7 @@ impl Reader {
 
 impl Cache {
     fn put(&self, message: Arc<Message>) {
-        let mut messages = lock(&self.messages);
+        let mut messages = lock!(self.messages);
         let is_full = matches!(self.history, History::KeepLast(depth) if messages.len() >= depth.max(1));
         if is_full {
             messages.pop_front();
@@ -220,7 +215,7 @@ impl Cache {
     }
 
     fn take(&self) -> Option<Arc<Message>> {
-        let mut messages = lock(&self.messages);
+        let mut messages = lock!(self.messages);
         let message = messages.pop_front();
         self.unread.store(messages.len(), Ordering::Release);
         message
@@ -376,9 +371,9 @@ mod tests {
         (0..3).for_each(|number| reader.deliver(Arc::new(message(number))));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = heard.clone();
-        reader.listen(Box::new(move |messages| lock(&hears).push(messages)));
+        reader.listen(Box::new(move |messages| lock!(hears).push(messages)));
         (0..2).for_each(|number| reader.deliver(Arc::new(message(number))));
-        assert_eq!(*lock(&heard), [2, 1, 1]);
+        assert_eq!(*lock!(heard), [2, 1, 1]);
     }
 
     #[test]

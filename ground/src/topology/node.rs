@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::clock::Clock;
 use super::message::Message;
-use super::middleware::{GuardCondition, Reader, lock};
+use super::middleware::{GuardCondition, Reader};
 use crate::account::{Counter, count};
 
 /// Something that is called when its time has come.
@@ -51,7 +51,7 @@ impl Timer {
 
     /// Runs its callback.
     pub fn execute_callback(&self) {
-        (lock(&self.callback))();
+        (lock!(self.callback))();
     }
 }
 
@@ -93,7 +93,7 @@ impl Endpoint {
     pub fn execute(&self) {
         if let Some(message) = self.reader.take() {
             count(Counter::MessagesTaken);
-            (lock(&self.callback))(message);
+            (lock!(self.callback))(message);
         }
     }
 }
@@ -132,12 +132,12 @@ impl CallbackGroup {
 
     /// The first of its timers that is still there and that `is_it` accepts.
     pub fn find_timer(&self, mut is_it: impl FnMut(&Arc<Timer>) -> bool) -> Option<Arc<Timer>> {
-        lock(&self.members).timers.iter().filter_map(Weak::upgrade).find(|timer| is_it(timer))
+        lock!(self.members).timers.iter().filter_map(Weak::upgrade).find(|timer| is_it(timer))
     }
 
     /// The first of its endpoints of a kind that is still there and that `is_it` accepts.
     pub fn find_endpoint(&self, kind: Kind, mut is_it: impl FnMut(&Arc<Endpoint>) -> bool) -> Option<Arc<Endpoint>> {
-        lock(&self.members).endpoints[kind as usize].iter().filter_map(Weak::upgrade).find(|endpoint| is_it(endpoint))
+        lock!(self.members).endpoints[kind as usize].iter().filter_map(Weak::upgrade).find(|endpoint| is_it(endpoint))
     }
 }
 
@@ -167,14 +167,14 @@ impl Node {
 
     /// Puts a timer into its group.
     pub fn add_timer(&self, timer: Arc<Timer>) {
-        lock(&self.groups[0].members).timers.push(Arc::downgrade(&timer));
-        lock(&self.timers).push(timer);
+        lock!(self.groups[0].members).timers.push(Arc::downgrade(&timer));
+        lock!(self.timers).push(timer);
     }
 
     /// Puts an endpoint into its group.
     pub fn add_endpoint(&self, endpoint: Arc<Endpoint>) {
-        lock(&self.groups[0].members).endpoints[endpoint.kind as usize].push(Arc::downgrade(&endpoint));
-        lock(&self.endpoints).push(endpoint);
+        lock!(self.groups[0].members).endpoints[endpoint.kind as usize].push(Arc::downgrade(&endpoint));
+        lock!(self.endpoints).push(endpoint);
     }
 }
 

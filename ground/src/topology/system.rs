@@ -17,7 +17,7 @@ use super::executor::{Executor, ExecutorKind, PerWait, Waker};
 use super::latency::Latencies;
 use super::loopback::Loopback;
 use super::message::{Header, Message, MessageType};
-use super::middleware::{PassBy, Qos, Reader, Readers, Reliability, Writer, lock};
+use super::middleware::{PassBy, Qos, Reader, Readers, Reliability, Writer};
 use super::node::{Endpoint, Kind, Node, Timer};
 use super::resources::{Resources, Start};
 use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
@@ -327,12 +327,12 @@ impl System {
     }
 
     fn outcome(self, resources: Vec<Resources>) -> Outcome {
-        let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock(tracker).clone()).collect();
+        let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock!(tracker).clone()).collect();
         let (events, events_left_out) = self.log.take();
         Outcome {
             subscriptions: of(self.subscriptions),
             clients: of(self.clients),
-            publishers: self.publishers.iter().map(|published| lock(published).clone()).collect(),
+            publishers: self.publishers.iter().map(|published| lock!(published).clone()).collect(),
             events,
             events_left_out,
             resources,
@@ -436,7 +436,7 @@ impl Building {
         let (log, caller) = (self.system.log.clone(), format!("{entity}->{}", spec.name));
         Box::new(move |message| {
             let now = now_ns();
-            let arrival = lock(&tracker).scan(&message.header, message.payload.size_bytes(), now);
+            let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
             log.arrived(&caller, message.header.number, &arrival);
         })
     }
@@ -459,7 +459,7 @@ impl Building {
             let message = sequence.next(message, size);
             let stamp_ns = message.header.stamp_ns;
             writer.publish(message, pass_by);
-            lock(&published).durations.add(now_ns().saturating_sub(stamp_ns));
+            lock!(published).durations.add(now_ns().saturating_sub(stamp_ns));
         }))
     }
 

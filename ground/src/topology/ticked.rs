@@ -7,7 +7,7 @@ use super::clock::Clock;
 use super::executor::{Executor, ExecutorKind, PerWait};
 use super::loopback::IdleThreads;
 use super::message::{Header, Message, Payload};
-use super::middleware::{History, PassBy, Reader, Readers, Writer, lock};
+use super::middleware::{History, PassBy, Reader, Readers, Writer};
 use super::node::{Endpoint, Kind, Node, Timer};
 use super::wait_set::WaitSet;
 use crate::account;
@@ -92,7 +92,7 @@ fn subscription() -> (Arc<Endpoint>, Arc<Mutex<Fold>>) {
     let fold = Arc::new(Mutex::new(Fold::default()));
     let folds = fold.clone();
     let reader = Reader::new(History::KeepLast(10), PassBy::SharedPtr);
-    let callback = Box::new(move |message: Arc<Message>| lock(&folds).add(&message));
+    let callback = Box::new(move |message: Arc<Message>| lock!(folds).add(&message));
     (Endpoint::new(Kind::Subscription, reader, callback), fold)
 }
 
@@ -124,12 +124,12 @@ impl Simulation for Ticked {
     }
 
     fn state_hash(&self) -> u64 {
-        let folds = self.taken.iter().map(|fold| *lock(fold));
+        let folds = self.taken.iter().map(|fold| *lock!(fold));
         folds.fold(self.clock.now_ns(), |hash, fold| mix(hash ^ fold.hash.wrapping_add(fold.messages)))
     }
 
     fn final_words(&self) -> String {
-        let taken: u64 = self.taken.iter().map(|fold| lock(fold).messages).sum();
+        let taken: u64 = self.taken.iter().map(|fold| lock!(fold).messages).sum();
         format!(" taken={taken}")
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     fn each_message_is_taken_by_both_its_subscribers_in_the_step_that_published_it() {
         for executor in [ExecutorKind::Waitset, ExecutorKind::Static, ExecutorKind::Events] {
             let ticked = after(5, 12, executor, PerWait::All);
-            assert!(ticked.taken.iter().all(|fold| lock(fold).messages == 5), "{executor:?}");
+            assert!(ticked.taken.iter().all(|fold| lock!(fold).messages == 5), "{executor:?}");
             assert_eq!(ticked.taken.len(), 24);
         }
     }

@@ -12,7 +12,7 @@ use libloading::Library;
 
 use super::{DdsError, Token};
 use crate::topology::message::{Header, Message, Payload};
-use crate::topology::middleware::{History, Listener, Qos, Reliability, lock};
+use crate::topology::middleware::{History, Listener, Qos, Reliability};
 
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cyclonedds_shim.so"));
 
@@ -160,7 +160,7 @@ impl Participant {
     }
 
     fn topic(&self, name: &str) -> Result<Entity, DdsError> {
-        let mut topics = lock(&self.topics);
+        let mut topics = lock!(self.topics);
         if let Some(topic) = topics.get(name) {
             return Ok(*topic);
         }
@@ -238,7 +238,7 @@ impl Reader {
 
     /// Has `listener` called at every delivery from now on, on the thread that delivers.
     pub fn listen(&self, listener: Listener) {
-        let mut kept = lock(&self.listener);
+        let mut kept = lock!(self.listener);
         let listener = kept.insert(Box::new(listener));
         let context = std::ptr::from_mut::<Listener>(listener).cast();
         // SAFETY: the listener stays in its box for as long as the reader is there.

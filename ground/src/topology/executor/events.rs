@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::{Executor, Waker};
 use crate::account::{self, Counter, count};
-use crate::topology::middleware::lock;
 use crate::topology::node::{Endpoint, Kind, Node, Timer};
 
 /// Something that became ready. Entities are known by their number: they may be gone when it is their turn.
@@ -28,17 +27,17 @@ struct EventsQueue {
 
 impl EventsQueue {
     fn enqueue(&self, event: Event) {
-        lock(&self.events).push_back(event);
+        lock!(self.events).push_back(event);
         self.condition.notify_one();
     }
 
     fn try_dequeue(&self) -> Option<Event> {
-        lock(&self.events).pop_front()
+        lock!(self.events).pop_front()
     }
 
     /// Waits for an event.
     fn dequeue(&self) -> Event {
-        let mut events = lock(&self.events);
+        let mut events = lock!(self.events);
         let mut has_waited = false;
         loop {
             if let Some(event) = events.pop_front() {
@@ -69,7 +68,7 @@ struct TimersHeap {
 
 impl TimersManager {
     fn add_timer(&self, timer: &Arc<Timer>) {
-        let mut heap = lock(&self.heap);
+        let mut heap = lock!(self.heap);
         let number = heap.timers.len();
         heap.timers.push(Arc::downgrade(timer));
         heap.due.push(Reverse((timer.next_ns(), number)));
@@ -77,7 +76,7 @@ impl TimersManager {
     }
 
     fn execute_ready_timer(&self, number: usize) {
-        let timer = lock(&self.heap).timers.get(number).and_then(Weak::upgrade);
+        let timer = lock!(self.heap).timers.get(number).and_then(Weak::upgrade);
         if let Some(timer) = timer {
             timer.execute_callback();
         }
@@ -85,7 +84,7 @@ impl TimersManager {
 
     /// Runs on a thread of its own for as long as `running` is set.
     fn run_timers(&self, running: &AtomicBool) {
-        let mut heap = lock(&self.heap);
+        let mut heap = lock!(self.heap);
         while running.load(Ordering::Acquire) {
             let until = self.enqueue_ready_timers(&mut heap);
             // One that goes by simulated time does not become ready by waiting.
@@ -117,7 +116,7 @@ impl TimersManager {
 
     fn notify_stop(&self) {
         // The thread looks whether it is to run while it holds this.
-        drop(lock(&self.heap));
+        drop(lock!(self.heap));
         self.condition.notify_one();
     }
 }
@@ -200,7 +199,7 @@ impl Executor for EventsExecutor {
     fn spin_all(&mut self) {
         let _timed = account::scope("ground::topology::executor::events::EventsExecutor::spin_all");
         loop {
-            self.timers.enqueue_ready_timers(&mut lock(&self.timers.heap));
+            self.timers.enqueue_ready_timers(&mut lock!(self.timers.heap));
             let Some(first) = self.queue.try_dequeue() else { return };
             self.execute_event(first);
             while let Some(event) = self.queue.try_dequeue() {

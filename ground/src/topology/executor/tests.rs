@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::*;
 use crate::topology::clock::Clock;
 use crate::topology::message::{Header, Message, Payload};
-use crate::topology::middleware::{History, PassBy, Reader, lock};
+use crate::topology::middleware::{History, PassBy, Reader};
 use crate::topology::node::{Endpoint, Kind, Timer};
 
 /// What was served, and how many waits there were before it.
@@ -27,18 +27,18 @@ impl Bench {
 
     fn endpoint(&self, kind: Kind, name: &'static str) -> Arc<Reader> {
         let (reader, served) = (Reader::new(History::KeepLast(10), PassBy::SharedPtr), self.served.clone());
-        let callback = Box::new(move |_: Arc<Message>| lock(&served).push(name));
+        let callback = Box::new(move |_: Arc<Message>| lock!(served).push(name));
         self.node.add_endpoint(Endpoint::new(kind, reader.clone(), callback));
         reader
     }
 
     fn timer(&self, period_ns: u64, name: &'static str) {
         let served = self.served.clone();
-        self.node.add_timer(Timer::new(&self.clock, period_ns, move || lock(&served).push(name)));
+        self.node.add_timer(Timer::new(&self.clock, period_ns, move || lock!(served).push(name)));
     }
 
     fn served(&self) -> Vec<&'static str> {
-        std::mem::take(&mut lock(&self.served))
+        std::mem::take(&mut lock!(self.served))
     }
 }
 
@@ -129,7 +129,7 @@ fn a_node_that_is_gone_is_no_longer_served() {
         let served = gone.served.clone();
         drop(gone);
         executor.spin_all();
-        assert_eq!((bench.served().len(), lock(&served).len()), (6, 0), "{kind:?}");
+        assert_eq!((bench.served().len(), lock!(served).len()), (6, 0), "{kind:?}");
     }
 }
 
