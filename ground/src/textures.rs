@@ -59,6 +59,7 @@ pub fn decoding() -> Timed {
 /// The pixels of a texture file.
 #[inline(never)]
 pub fn decode_texture(file: &[u8]) -> Image {
+    stepscope_marks::scope!("decode_texture");
     let _timed = account::scope_of_long_call(DECODE_TEXTURE);
     account::count(Counter::Decodes);
     let mut decoder = JpegDecoder::new(std::io::Cursor::new(file));

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Control, Pathology, Saves, all, controls};
+use super::{Control, Pathology, Saves, World, all, controls};
 
 /// Writes it to be read.
 ///
@@ -65,13 +65,18 @@ struct Catalogue {
 /// A scope of our marks that is counted too.
 #[derive(Serialize)]
 struct CountedScope {
+    world: World,
     scope: &'static str,
     counter: &'static str,
 }
 
-const COUNTED_SCOPES: [CountedScope; 2] = [
-    CountedScope { scope: "ProcessRecreateEntitiesRemove", counter: "steps" },
-    CountedScope { scope: "decode_texture", counter: "decodes" },
+const COUNTED_SCOPES: [CountedScope; 6] = [
+    CountedScope { world: World::Shapes, scope: "ProcessRecreateEntitiesRemove", counter: "steps" },
+    CountedScope { world: World::Shapes, scope: "Physics::Update", counter: "steps" },
+    CountedScope { world: World::Shapes, scope: "SceneBroadcaster::PostUpdate", counter: "steps" },
+    CountedScope { world: World::Sensors, scope: "DepthCameras::PostUpdate", counter: "steps" },
+    CountedScope { world: World::Marina, scope: "Camera::PostUpdate", counter: "steps" },
+    CountedScope { world: World::Marina, scope: "decode_texture", counter: "decodes" },
 ];
 
 #[derive(Serialize)]

@@ -58,6 +58,8 @@ pub struct Control {
 /// A scope that is marked as often as a counter counts.
 #[derive(Debug, Clone, Deserialize)]
 pub struct CountedScope {
+    /// The world.
+    pub world: String,
     /// The scope's name.
     pub scope: String,
     /// The counter's name in accounts.

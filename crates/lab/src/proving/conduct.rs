@@ -547,12 +547,10 @@ fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalo
         0,
         "a step is from one mark to the next, so that there is one less than marks",
     )];
-    for counted in &catalogue.counted_scopes {
+    for counted in catalogue.counted_scopes.iter().filter(|counted| counted.world == world) {
         let Some(program) = whole.counts.get(&counted.counter) else { continue };
         let recorded = capture.scopes.iter().filter(|scope| *scope.name == *counted.scope).count() as u64;
-        if recorded > 0 {
-            rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
-        }
+        rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
     }
     let switches = whole.voluntary_switches + whole.involuntary_switches;
     let waits = capture.waits.len() as u64;
