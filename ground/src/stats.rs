@@ -1,29 +1,281 @@
-//! Writers of records, and the attributes that these are made of.
+//! Writers of records, as in a simulator of networks: devices send packets from queues, and what they did is recorded.
+//!
+//! A step: packets come into the queues of all devices, those that a queue does not take are counted, each device sends as
+//! many as it may at once, and some devices are recorded.
 
+mod attributes;
+mod pathologies;
+mod queue_disc;
+mod record_files;
+
+use std::fmt::Write;
 use std::io;
 
 use clap::Args;
 
-use crate::catalogue::{Control, Pathology};
+use crate::account;
+use crate::region::folder::TemporaryFolder;
+use crate::region::random::{Random, StateHash};
 use crate::simulation::Simulation;
-use crate::switches::Switches;
+use crate::switches::{Switch, Switches};
+use attributes::{AttributeValue, REGULAR_WIFI_MAC};
+pub use pathologies::{CONTROLS, PATHOLOGIES};
+use queue_disc::{LookUp, Packet, QueueDisc, Reason, count_drops};
+use record_files::{Openness, RecordFiles};
 
-/// What can be slow.
-pub const PATHOLOGIES: &[Pathology] = &[];
-
-/// What must stay silent.
-pub const CONTROLS: &[Control] = &[];
+/// Simulated time of a step, s.
+const STEP_S: f64 = 0.001;
+/// After how many steps files begin again: a run may go on for ever.
+const STEPS_PER_FILE: u64 = 20_000;
 
 /// Options of this world alone.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Options of world `stats`")]
-pub struct Options {}
+pub struct Options {
+    /// Records written each step
+    #[arg(long, default_value_t = 20)]
+    records: u32,
+}
 
-/// Makes the world.
+/// Makes the world: so many devices.
 ///
 /// # Errors
-/// If what it needs of the system cannot be had.
-pub fn load(_size: u32, _options: &Options, _switches: &Switches) -> io::Result<Box<dyn Simulation>> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this world is not built yet"))
+/// If its files cannot be made.
+pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
+    Ok(Box::new(Network::new(size, options, switches)?))
+}
+
+/// A device that sends from a queue.
+struct Device {
+    random: Random,
+    max_packets: u64,
+    max_ampdu_size: u64,
+    data_rate: f64,
+    guard_interval_s: f64,
+    sent_packets: u64,
+    sent_bytes: u64,
+    airtime_s: f64,
+    /// Of the channel at the last sending, dB.
+    sinr_db: f64,
+}
+
+/// What a device may send at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Limits {
+    bytes: u64,
+    packets: u64,
+    seconds: f64,
+}
+
+impl Device {
+    fn new(number: u32) -> Self {
+        Self {
+            random: Random::new(u64::from(number)),
+            max_packets: 8 + u64::from(number % 5),
+            max_ampdu_size: 400 + 100 * u64::from(number % 11),
+            data_rate: 5e6 * f64::from(1 + number % 8),
+            guard_interval_s: 0.8e-6,
+            sent_packets: 0,
+            sent_bytes: 0,
+            airtime_s: 0.0,
+            sinr_db: 0.0,
+        }
+    }
+
+    /// What it may send at once, by the attributes that say so.
+    fn limits(&self) -> Limits {
+        let number = |name| match REGULAR_WIFI_MAC.get_attribute(self, name) {
+            Some(AttributeValue::Uinteger(number)) => number,
+            _ => 0,
+        };
+        let real = |name| match REGULAR_WIFI_MAC.get_attribute(self, name) {
+            Some(AttributeValue::DataRate(value) | AttributeValue::Time(value)) => value,
+            _ => 0.0,
+        };
+        let bytes = number("BE_MaxAmpduSize");
+        let seconds = bytes as f64 * 8.0 / real("DataRate").max(1.0) + real("GuardInterval");
+        Limits { bytes, packets: number("MaxPackets"), seconds }
+    }
+}
+
+struct Network {
+    devices: Vec<Device>,
+    queues: Vec<QueueDisc>,
+    /// Of each device.
+    limits: Vec<Limits>,
+    /// Of this step: the queue, and why.
+    dropped: Vec<(usize, Reason)>,
+    records: Vec<String>,
+    files: RecordFiles,
+    folder: TemporaryFolder,
+    switches: Switches,
+    recorded: StateHash,
+}
+
+impl Network {
+    fn new(size: u32, options: &Options, switches: &Switches) -> io::Result<Self> {
+        let devices: Vec<_> = (0..size).map(Device::new).collect();
+        let folder = TemporaryFolder::new("stats")?;
+        let openness = if switches.is_slow(Switch::Reopen) { Openness::Reopened } else { Openness::KeptOpen };
+        Ok(Self {
+            queues: devices.iter().map(|_| QueueDisc::default()).collect(),
+            limits: devices.iter().map(Device::limits).collect(),
+            devices,
+            dropped: Vec::new(),
+            records: vec![String::new(); options.records as usize],
+            files: RecordFiles::create(folder.path(), openness)?,
+            folder,
+            switches: switches.clone(),
+            recorded: StateHash::default(),
+        })
+    }
+
+    /// Lets packets come in.
+    #[inline(never)]
+    fn enqueue(&mut self, step: u64) {
+        let _timed = account::scope("ground::stats::Network::enqueue");
+        self.dropped.clear();
+        for (number, device) in self.devices.iter_mut().enumerate() {
+            let bits = device.random.next_bits();
+            for packet in 0..bits % 4 {
+                let packet = Packet { size: 64 + (bits >> (8 + 11 * packet)) as u32 % 1400, arrived: step };
+                let limit = self.limits[number].packets as usize;
+                if let Err(reason) = self.queues[number].enqueue(packet, limit) {
+                    self.dropped.push((number, reason));
+                }
+            }
+        }
+    }
+
+    /// Looks up what each device may send at once, unless that is done once and for all.
+    #[inline(never)]
+    fn resolve_limits(&mut self) {
+        let _timed = account::scope("ground::stats::Network::resolve_limits");
+        if self.switches.is_slow(Switch::AttrLookup) {
+            self.limits.clear();
+            self.limits.extend(self.devices.iter().map(Device::limits));
+        }
+    }
+
+    /// Lets each device send as many packets at once as it may and the channel takes.
+    #[inline(never)]
+    fn transmit(&mut self) {
+        let _timed = account::scope("ground::stats::Network::transmit");
+        for ((device, queue), limits) in self.devices.iter_mut().zip(&mut self.queues).zip(&self.limits) {
+            let fading = device.random.next_unit().max(1e-9).ln() * 3.0;
+            device.sinr_db = 22.0 + fading;
+            device.airtime_s += limits.seconds;
+            let taken = (limits.bytes as f64 * (1.0 + device.sinr_db / 40.0)).max(0.0) as u64;
+            let mut bytes = 0;
+            while let Some(packet) = queue.packets.front()
+                && (bytes == 0 || bytes + u64::from(packet.size) <= taken)
+            {
+                bytes += u64::from(packet.size);
+                device.sent_packets += 1;
+                queue.packets.pop_front();
+            }
+            device.sent_bytes += bytes;
+        }
+    }
+
+    /// Makes the records of this step, of one device after the other.
+    fn record(&mut self, step: u64) {
+        if self.devices.is_empty() {
+            return;
+        }
+        let first = step * self.records.len() as u64;
+        for (number, record) in self.records.iter_mut().enumerate() {
+            let cell = (first + number as u64) % self.devices.len() as u64;
+            let (device, queue) = (&self.devices[cell as usize], &self.queues[cell as usize]);
+            record.clear();
+            let time_s = step as f64 * STEP_S;
+            let (waiting, packets, sinr) = (queue.packets.len(), device.sent_packets, device.sinr_db);
+            let bytes = device.sent_bytes;
+            writeln!(record, "{time_s:.3}\t{cell}\t{waiting}\t{packets}\t{bytes}\t{sinr:.4}")
+                .expect("a String takes all");
+            record.bytes().for_each(|byte| self.recorded.add(u64::from(byte)));
+        }
+    }
+}
+
+impl Simulation for Network {
+    fn name(&self) -> String {
+        format!("stats_{}", self.devices.len())
+    }
+
+    fn step(&mut self, step: u64) {
+        self.enqueue(step);
+        let look_up = if self.switches.is_slow(Switch::StringTemp) { LookUp::ByString } else { LookUp::Borrowed };
+        count_drops(&mut self.queues, &self.dropped, look_up);
+        self.resolve_limits();
+        self.transmit();
+        self.record(step);
+        let begun = if step % STEPS_PER_FILE == 0 { self.files.begin_again() } else { Ok(()) };
+        begun.and_then(|()| self.files.write_stats(&self.records)).expect("the temporary folder can be written");
+    }
+
+    fn step_s(&self) -> f64 {
+        STEP_S
+    }
+
+    fn state_hash(&self) -> u64 {
+        let mut hash = self.recorded;
+        for (device, queue) in self.devices.iter().zip(&self.queues) {
+            hash.add(device.sent_bytes);
+            hash.add(device.sinr_db.to_bits());
+            hash.add(device.airtime_s.to_bits());
+            queue.packets.iter().for_each(|packet| hash.add(u64::from(packet.size)));
+            queue.dropped().for_each(|(reason, count)| hash.add(count ^ (reason.len() as u64) << 32));
+        }
+        hash.get()
+    }
+
+    fn close(&mut self) {
+        if let Err(error) = self.files.complete() {
+            eprintln!("ground: records were lost: {error}");
+        }
+        self.folder.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state_after(steps: u64, size: u32, switches: &Switches) -> u64 {
+        let mut world = load(size, &Options { records: 7 }, switches).unwrap();
+        (0..steps).for_each(|step| world.step(step));
+        world.close();
+        world.state_hash()
+    }
+
+    #[test]
+    fn every_switch_gives_the_same_records_and_queues_at_every_size() {
+        for size in [0, 1, 30, 400] {
+            let fast = state_after(60, size, &Switches::default());
+            for pathology in PATHOLOGIES {
+                let slow = state_after(60, size, &Switches::only(pathology.switch));
+                assert_eq!(slow, fast, "{} with {size} devices", pathology.name);
+            }
+            assert_eq!(state_after(60, size, &Switches::all()), fast, "all with {size} devices");
+        }
+        assert_ne!(state_after(59, 30, &Switches::default()), state_after(60, 30, &Switches::default()));
+    }
+
+    #[test]
+    fn packets_are_dropped_for_each_reason() {
+        let mut network = Network::new(50, &Options { records: 1 }, &Switches::default()).unwrap();
+        (0..200).for_each(|step| network.step(step));
+        let mut reasons: Vec<_> = network.queues.iter().flat_map(|queue| queue.dropped().map(|drop| drop.0)).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        assert_eq!(reasons, [queue_disc::LIMIT_EXCEEDED, queue_disc::OVER_TARGET, queue_disc::UNCLASSIFIED]);
+    }
+
+    #[test]
+    fn limits_come_from_attributes() {
+        let device = Device::new(0);
+        assert_eq!(device.limits(), Limits { bytes: 400, packets: 8, seconds: 400.0 * 8.0 / 5e6 + 0.8e-6 });
+    }
 }

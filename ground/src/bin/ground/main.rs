@@ -60,7 +60,7 @@ struct WorldArgs {
     /// The world
     #[arg(long, value_enum, default_value = "shapes")]
     world: World,
-    /// Its size: number of shapes, buoys, prims, records, processes or nodes
+    /// Its size: number of shapes, buoys, prims, devices, processes or nodes
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     n: u32,
     /// Number of robots that never stop moving, in worlds of entities
