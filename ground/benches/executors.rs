@@ -31,11 +31,16 @@ const TOLERANCE: f64 = 0.05;
 const WAYS: [(&str, &[&str]); 3] =
     [("ipc on", &["--ipc", "on"]), ("ipc off", &["--ipc", "off"]), ("cyclonedds", &["--middleware", "cyclonedds"])];
 
-/// What a run is judged by: a name, and where its report has it.
-const MEASURES: [(&str, fn(&Value) -> f64); 3] = [
-    ("latency, mean", |report| number(&report["total"]["latency"]["mean_us"])),
-    ("latency, median", |report| number(&report["total"]["latency"]["p50_us"])),
-    ("CPU a message", |report| 1e6 * number(&report["resources"]["cpu_s"]) / published(report)),
+/// What a run is judged by.
+struct Measure {
+    name: &'static str,
+    of: fn(&Value) -> f64,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure { name: "latency, mean", of: |report| number(&report["total"]["latency"]["mean_us"]) },
+    Measure { name: "latency, median", of: |report| number(&report["total"]["latency"]["p50_us"]) },
+    Measure { name: "CPU a message", of: |report| 1e6 * number(&report["resources"]["cpu_s"]) / published(report) },
 ];
 
 fn number(value: &Value) -> f64 {
@@ -72,8 +77,8 @@ fn main() {
         for index in &order {
             let case = &mut cases[*index];
             let report = report(case, &seconds);
-            for (runs, (_, measure)) in case.runs.iter_mut().zip(MEASURES) {
-                runs.push(measure(&report));
+            for (runs, measure) in case.runs.iter_mut().zip(MEASURES) {
+                runs.push((measure.of)(&report));
             }
         }
         eprintln!("round {} of {rounds}", round + 1);
@@ -119,7 +124,7 @@ fn report(case: &Case, seconds: &str) -> Value {
 
 fn data(cases: &[Case]) -> String {
     let mut text = "topology\tway\texecutor\trun".to_owned();
-    MEASURES.iter().for_each(|(name, _)| text.push_str(&format!("\t{name} [us]")));
+    MEASURES.iter().for_each(|measure| text.push_str(&format!("\t{} [us]", measure.name)));
     text.push('\n');
     for case in cases {
         for run in 0..case.runs[0].len() {
@@ -133,8 +138,8 @@ fn data(cases: &[Case]) -> String {
 }
 
 fn print(cases: &[Case]) {
-    for (index, (name, _)) in MEASURES.iter().enumerate() {
-        println!("\n{name}, us: mean of the runs");
+    for (index, measure) in MEASURES.iter().enumerate() {
+        println!("\n{}, us: mean of the runs", measure.name);
         println!(
             "{:<12} {:<11} {:>8} {:>8} {:>8}   ratios with 95 % intervals",
             "topology", "way", "waitset", "static", "events"

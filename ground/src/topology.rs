@@ -108,7 +108,7 @@ pub const CONTROLS: &[Control] = &[Control {
 #[group(skip)]
 #[command(next_help_heading = "Options of world `topology`")]
 pub struct Options {
-    /// What serves the nodes, unless `--slow wait-set` does it [default: events]
+    /// What serves the nodes [default: events, or waitset with --slow wait-set]
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
     /// Threads of a transport that nothing comes over, which sleep in poll
@@ -121,11 +121,8 @@ pub struct Options {
 /// # Errors
 /// If what it needs of the system cannot be had.
 pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
-    let executor = match switches.is_slow(Switch::WaitSet) {
-        true => ExecutorKind::Waitset,
-        false => options.executor.unwrap_or(ExecutorKind::Events),
-    };
-    let per_wait = if switches.is_slow(Switch::OnePerWait) { PerWait::One } else { PerWait::All };
+    let executor = options.executor.unwrap_or_else(|| ExecutorKind::of(switches));
+    let per_wait = PerWait::of(switches);
     let idle = IdleThreads::start(options.transport_threads)?;
     Ok(Box::new(Ticked::new(size, executor, per_wait, idle)))
 }

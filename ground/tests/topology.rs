@@ -46,6 +46,8 @@ fn all_that_a_wait_found_ready_is_served_before_there_is_another() {
     // One for each callback, one that finds nothing.
     assert_eq!(built("static-one", &["--executor", "static", "--slow", "one-per-wait"]), 10 * 61);
     assert_eq!(built("all", &["--slow", "all"]), 10 * 61);
+    // Who says which executor means that one.
+    assert_eq!(built("all-but", &["--executor", "static", "--slow", "all,-one-per-wait"]), 10 * 3);
 }
 
 #[test]

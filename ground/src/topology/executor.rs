@@ -23,6 +23,7 @@ use serde::Serialize;
 
 use super::node::Node;
 use super::wait_set::WaitSet;
+use crate::switches::{Switch, Switches};
 
 pub use collected::StaticExecutor;
 pub use events::EventsExecutor;
@@ -68,7 +69,19 @@ pub enum PerWait {
     One,
 }
 
+impl PerWait {
+    /// What the switches ask for.
+    pub fn of(switches: &Switches) -> Self {
+        if switches.is_slow(Switch::OnePerWait) { PerWait::One } else { PerWait::All }
+    }
+}
+
 impl ExecutorKind {
+    /// What the switches ask for, where nobody says which.
+    pub fn of(switches: &Switches) -> Self {
+        if switches.is_slow(Switch::WaitSet) { ExecutorKind::Waitset } else { ExecutorKind::Events }
+    }
+
     /// Makes one. `per_wait` and the wait set are nothing to that which does not wait for sets.
     pub fn make(self, per_wait: PerWait, wait_set: WaitSet) -> Box<dyn Executor> {
         match self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ground::account::{Account, Moment};
-use ground::switches::{Switch, Switches};
+use ground::switches::Switches;
 use ground::topology::executor::{ExecutorKind, PerWait};
 use ground::topology::report::{self, Conditions};
 use ground::topology::schema;
@@ -19,9 +19,9 @@ use crate::run::{parse_seconds, say, stop_flag};
 pub(crate) struct TopologyArgs {
     /// The topology, as JSON of the ROS 2 performance framework
     file: PathBuf,
-    /// What serves its nodes: one of these for each executor_id
-    #[arg(long, value_enum, default_value = "events")]
-    executor: ExecutorKind,
+    /// What serves its nodes, one for each executor_id [default: events, or waitset with --slow wait-set]
+    #[arg(long, value_enum)]
+    executor: Option<ExecutorKind>,
     /// How messages get from one node to another [default: on, and off over Cyclone DDS]
     #[arg(long, value_enum)]
     ipc: Option<Ipc>,
@@ -31,7 +31,7 @@ pub(crate) struct TopologyArgs {
     /// Run for this long
     #[arg(long, value_name = "S", value_parser = parse_seconds, default_value = "5")]
     seconds: Duration,
-    /// What is slow: `one-per-wait`, or none
+    /// What is slow: names from `ground list`, of which `wait-set` and `one-per-wait` matter here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
     /// Write latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
@@ -61,24 +61,37 @@ struct AccountFile<'a> {
     run: &'a Account,
 }
 
+impl TopologyArgs {
+    fn run(&self) -> Run {
+        let default_ipc = if self.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
+        Run {
+            executor: self.executor.unwrap_or_else(|| ExecutorKind::of(&self.slow)),
+            ipc: self.ipc.unwrap_or(default_ipc),
+            middleware: self.middleware,
+            per_wait: PerWait::of(&self.slow),
+        }
+    }
+
+    fn conditions(&self, run: &Run, nodes: usize, executors: usize) -> Conditions {
+        Conditions {
+            topology: self.file.display().to_string(),
+            nodes,
+            executors,
+            executor: run.executor.name(),
+            ipc: run.ipc.name(),
+            middleware: run.middleware.name(),
+            slow: self.slow.to_string(),
+        }
+    }
+}
+
 pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::Signals)?;
     let topology = schema::read(&args.file)?;
-    let per_wait = if args.slow.is_slow(Switch::OnePerWait) { PerWait::One } else { PerWait::All };
-    let default_ipc = if args.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
-    let ipc = args.ipc.unwrap_or(default_ipc);
-    let run = Run { executor: args.executor, ipc, middleware: args.middleware, per_wait };
+    let run = args.run();
     let failed = |source| Failure::Topology { path: args.file.clone(), source };
     let system = System::new(&topology, &run).map_err(failed)?;
-    let conditions = Conditions {
-        topology: args.file.display().to_string(),
-        nodes: topology.nodes.len(),
-        executors: system.executors(),
-        executor: run.executor.name(),
-        ipc: run.ipc.name(),
-        middleware: run.middleware.name(),
-        slow: args.slow.to_string(),
-    };
+    let conditions = args.conditions(&run, topology.nodes.len(), system.executors());
     let began = Moment::now();
     let outcome = system.spin(args.seconds, &stop).map_err(failed)?;
     let account = Moment::now().since(&began);
