@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stepscope_model::Value;
 
 use crate::hotspots::Hotspots;
+use crate::qualified_name::own_name;
 use crate::select::Selection;
 use crate::steps::Loops;
 use crate::{critical_path, rank};
@@ -29,20 +30,28 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads it off a recording. With [`Phase::Loading`](stepscope_model::Phase::Loading) steps are not looked at.
+    /// Reads it off a recording: of its steps, or of all of it where it is one of
+    /// [loading](stepscope_model::Phase::Loading). Functions go by their [own names](own_name).
     pub fn of(selection: &Selection<'_>) -> Self {
+        let stepped = selection.capture().info.phase != Some(stepscope_model::Phase::Loading);
+        let loops = Loops::of(selection).filter(|_| stepped);
+        let span = loops.as_ref().map(|loops| loops.main().span.clone());
+        let inside = span.map(|span| selection.within(span));
+        Self::within(inside.as_ref().unwrap_or(selection), loops.as_ref())
+    }
+
+    fn within(selection: &Selection<'_>, loops: Option<&Loops>) -> Self {
         let hotspots = Hotspots::of(selection);
         let functions = selection.functions();
         let mut inclusive_ns = BTreeMap::new();
         for cost in &hotspots.costs {
             if let Some(id) = cost.function {
-                *inclusive_ns.entry(functions.get(id).name.to_string()).or_insert(0.0) += cost.inclusive.weight as f64;
+                let name = own_name(&functions.get(id).name).into_owned();
+                *inclusive_ns.entry(name).or_insert(0.0) += cost.inclusive.weight as f64;
             }
         }
-        let stepped = selection.capture().info.phase != Some(stepscope_model::Phase::Loading);
-        let loops = Loops::of(selection).filter(|_| stepped);
-        let mean = loops.as_ref().and_then(|loops| loops.main().times.mean());
-        let path = if stepped {
+        let mean = loops.and_then(|loops| loops.main().times.mean());
+        let path = if loops.is_some() {
             critical_path::tables(selection).into_iter().find(|table| table.name == "critical_path")
         } else {
             None
@@ -51,19 +60,19 @@ impl Profile {
         for row in 0..path.as_ref().map_or(0, |table| table.rows.len()) {
             let cell = |column| path.as_ref().and_then(|table| table.get(row, column));
             if let (Some(Value::Text(name)), Some(Value::Float(ns))) = (cell("function"), cell("gain_bound")) {
-                gain_bound_ns.insert(name.clone(), *ns);
+                gain_bound_ns.insert(own_name(name).into_owned(), *ns);
             }
         }
         let order = rank::table(std::slice::from_ref(selection), &rank::Options::default());
         let ranked = (0..order.rows.len()).filter_map(|row| match order.get(row, "function") {
-            Some(Value::Text(name)) => Some(name.clone()),
+            Some(Value::Text(name)) => Some(own_name(name).into_owned()),
             _ => None,
         });
         let wall = || selection.wall_ns().map(|ns| ns as f64);
         Self {
             samples: hotspots.total.count,
             total_ns: hotspots.total.weight as f64,
-            steps: loops.as_ref().map_or(1.0, |loops| loops.main().count() as f64),
+            steps: loops.map_or(1.0, |loops| loops.main().count() as f64),
             step_ns: mean.or_else(wall).unwrap_or(0.0),
             inclusive_ns,
             ranked: ranked.collect(),

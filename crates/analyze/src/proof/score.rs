@@ -57,7 +57,8 @@ fn shares_of(case: &Case, setting: &'static str, runs: &Runs) -> Vec<Share> {
         let names = case.build.names(function);
         let recorded: Vec<f64> = runs.profiles.iter().map(|profile| profile.share_percent(&names)).collect();
         let samples: u64 = runs.profiles.iter().map(|profile| profile.samples).sum();
-        let part = mean(&recorded) / 100.0;
+        // Of so many samples, were the truth the truth: none at all is no sign of certainty.
+        let part = (mean(&truths) / 100.0).clamp(0.0, 1.0);
         let drawn = 1e4 * part * (1.0 - part) / samples.max(1) as f64;
         let scatter = variance_of_mean(&recorded).max(drawn) + variance_of_mean(&truths);
         Share {
@@ -282,8 +283,8 @@ mod tests {
         assert_eq!(shares.len(), 1, "calls of 100 ns are not scored, and neither is half a percent: {shares:?}");
         let share = &shares[0];
         assert_eq!((share.truth, share.recorded, share.call_ns), (70.0, 68.0, 70_000.0));
-        // 1,000 samples of 68 %: sqrt(0.68 * 0.32 / 1000) = 1.475 points.
-        assert!((share.tolerance - 3.0 * 1.475).abs() < 0.001, "{share:?}");
+        // 1,000 samples of 70 %: sqrt(0.7 * 0.3 / 1000) = 1.449 points.
+        assert!((share.tolerance - 3.0 * 1.449).abs() < 0.001, "{share:?}");
         assert!(share.holds());
         case.alone.profiles[0].samples = 1_000_000;
         let strict = super::shares(&case);

@@ -209,7 +209,6 @@ impl Plan {
         let mut planned = VecDeque::new();
         let mut add = |scenario: String, variant: &str, repetition: u32| {
             let mut scenario = crate::lab_file::Scenario { name: scenario, ..template.clone() };
-            scenario.record.duration = options.duration;
             scenario.record.warmup = Duration::ZERO;
             scenario.record.loading_timeout = PATIENCE;
             let trial = Trial {
@@ -259,10 +258,32 @@ fn worlds<'s>(switches: &[&'s Switch]) -> Vec<&'s Switch> {
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     warm: u64,
-    /// Of bare runs alone and fast.
+    /// Alone and fast.
     alone: u64,
-    /// Of bare runs with all, and with all but one.
+    /// With all, and with all but one.
     all: u64,
+    /// Steps a second: alone, fast and with all.
+    rates: [f64; 3],
+}
+
+impl Steps {
+    fn of(&self, setting: Setting) -> u64 {
+        match setting {
+            Setting::Alone | Setting::Fast => self.alone,
+            Setting::All | Setting::AllBut => self.all,
+        }
+    }
+
+    /// How long a recording has to be, so that all steps are in it even where the machine is slower than it was.
+    fn duration(&self, setting: Setting) -> Duration {
+        let [alone, fast, all] = self.rates;
+        let rate = match setting {
+            Setting::Alone => alone,
+            Setting::Fast => fast,
+            Setting::All | Setting::AllBut => all,
+        };
+        Duration::from_secs_f64(1.3 * self.of(setting) as f64 / rate + 0.3)
+    }
 }
 
 /// What was simulated, by number of steps: one hash each, unless a switch changes more than it should.
@@ -337,7 +358,7 @@ impl Proving<'_, '_> {
         let mut states = States::new();
         for round in 1..=self.options.runs {
             for (setting, way) in self.round() {
-                self.one(subject, switch, setting, way, round, steps, &mut case, &mut states)?;
+                self.one((subject, switch), (setting, way), round, steps, &mut case, &mut states)?;
             }
         }
         if states.values().any(|states| states.len() > 1) {
@@ -357,71 +378,78 @@ impl Proving<'_, '_> {
         round
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one run is told by all of these")]
+    /// One run of a case: what came of it is added to the case, and what was simulated to `states`.
     fn one(
         &mut self,
-        subject: &Subject,
-        switch: &Switch,
-        setting: Setting,
-        way: Way,
+        (subject, switch): (&Subject, &Switch),
+        (setting, way): (Setting, Way),
         round: u32,
         steps: Steps,
         case: &mut Case,
         states: &mut States,
     ) -> Result<(), ProvingError> {
         let phase = case.known.phase;
+        let count = steps.of(setting);
         let scenario = subject.scenario(&switch.name);
         let mut arguments = switch.arguments.clone();
         arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
-        let account = self.accounts.join(format!("{scenario}-{}-{way:?}-{round}.json", setting.name()).to_lowercase());
+        for (option, steps) in [("--warm-steps", steps.warm), ("--steps", steps.warm + count)] {
+            // Loading ends with the first step, and nothing follows.
+            let steps = if phase == Phase::Loading { 1 } else { steps };
+            arguments.extend([option.to_owned(), steps.to_string()]);
+        }
+        let file = self.accounts.join(format!("{scenario}-{}-{way:?}-{round}.json", setting.name()).to_lowercase());
+        let mut profiled = None;
+        let account = match way {
+            Way::Bare => self.account(&subject.program, arguments, &file)?,
+            Way::Timed => {
+                arguments.push("--scopes".to_owned());
+                self.account(&subject.program, arguments, &file)?
+            }
+            Way::Recorded => {
+                arguments.push("--linger".to_owned());
+                let name = [scenario.as_str(), setting.name()];
+                let (capture, account) =
+                    self.record(subject, name, (phase, steps.duration(setting)), arguments, &file)?;
+                profiled = Some(profile(&capture, &subject.owned));
+                account
+            }
+        };
+        states.entry(count).or_default().insert(account.state.clone());
+        let truth = account.truth(phase);
         let runs = match setting {
             Setting::Alone => &mut case.alone,
             Setting::Fast => &mut case.fast,
             Setting::All => &mut case.all,
             Setting::AllBut => {
-                arguments.extend(bare(phase, steps.warm, steps.all));
-                let account = self.account(&subject.program, arguments, &account)?;
-                case.all_but.push(account.truth(phase));
-                states.entry(steps.all).or_default().insert(account.state);
+                case.all_but.push(truth);
                 return Ok(());
             }
         };
         match way {
-            Way::Bare => {
-                let count = if setting == Setting::All { steps.all } else { steps.alone };
-                arguments.extend(bare(phase, steps.warm, count));
-                let account = self.account(&subject.program, arguments, &account)?;
-                runs.bare.push(account.truth(phase));
-                states.entry(count).or_default().insert(account.state);
-            }
-            Way::Timed => {
-                arguments.extend(timed(phase, steps.warm, self.options.duration));
-                runs.timed.push(self.account(&subject.program, arguments, &account)?.truth(phase));
-            }
-            Way::Recorded => {
-                arguments.extend(recorded(phase, steps.warm));
-                let (capture, account) = self.record(subject, &scenario, setting.name(), phase, arguments, &account)?;
-                runs.profiles.push(profile(&capture, &subject.owned));
-                runs.recorded.push(account.truth(phase));
-            }
+            Way::Bare => runs.bare.push(truth),
+            Way::Timed => runs.timed.push(truth),
+            Way::Recorded => runs.recorded.push(truth),
         }
+        runs.profiles.extend(profiled);
         Ok(())
     }
 
     /// How fast it steps decides how many steps it is measured for.
     fn steps(&mut self, subject: &Subject, switch: &Switch) -> Result<Steps, ProvingError> {
         if switch.known().phase == Phase::Loading {
-            return Ok(Steps { warm: 1, alone: 1, all: 1 });
+            return Ok(Steps { warm: 1, alone: 1, all: 1, rates: [1.0; 3] });
         }
         let mut rate = |setting: Setting| self.rate(subject, switch, setting);
         let (alone, fast, all) = (rate(Setting::Alone)?, rate(Setting::Fast)?, rate(Setting::All)?);
         let seconds = self.options.duration.as_secs_f64();
         // Enough that the fast way takes long enough to be measured too, unless the slow way would take for ever.
-        let both = (seconds * alone).max(0.3 * seconds * fast).min(4.0 * seconds * alone);
+        let both = (seconds * alone).max(0.4 * seconds * fast).min(4.0 * seconds * alone).max(LEAST_STEPS);
         Ok(Steps {
             warm: (WARM_S * all).clamp(WARM_STEPS.0, WARM_STEPS.1) as u64,
-            alone: both.max(LEAST_STEPS) as u64,
-            all: (seconds * all).max(LEAST_STEPS) as u64,
+            alone: both as u64,
+            all: both.min(4.0 * seconds * all).max(LEAST_STEPS) as u64,
+            rates: [alone, fast, all],
         })
     }
 
@@ -463,9 +491,8 @@ impl Proving<'_, '_> {
     fn record(
         &mut self,
         subject: &Subject,
-        scenario: &str,
-        variant: &str,
-        phase: Phase,
+        [scenario, variant]: [&str; 2],
+        (phase, duration): (Phase, Duration),
         arguments: Vec<String>,
         file: &Path,
     ) -> Result<(Capture, Account), ProvingError> {
@@ -476,6 +503,7 @@ impl Proving<'_, '_> {
         let program = [subject.program.display().to_string()];
         trial.scenario.command = program.into_iter().chain(arguments).chain(account).collect();
         trial.scenario.record.phases = vec![phase];
+        trial.scenario.record.duration = duration;
         trial.scenario.ready = Some(Ready::File(ready.clone()));
         self.run.perform(index, &trial, None, self.bench)?;
         let _ = fs::remove_file(&ready);
@@ -499,8 +527,9 @@ impl Proving<'_, '_> {
         for round in 1..=self.options.runs {
             let file = self.accounts.join(format!("{}-{round}.json", control.name));
             let mut arguments = control.arguments.clone();
-            arguments.extend(recorded(Phase::Steady, WARM_STEPS.0 as u64));
-            let (capture, _) = self.record(subject, &control.name, "control", Phase::Steady, arguments, &file)?;
+            arguments.extend(["--warm-steps".to_owned(), WARM_STEPS.0.to_string()]);
+            let (name, what) = ([control.name.as_str(), "control"], (Phase::Steady, self.options.duration));
+            let (capture, _) = self.record(subject, name, what, arguments, &file)?;
             profiles.push(profile(&capture, &subject.owned));
         }
         let (name, why, silent) = (control.name.clone(), control.why.clone(), control.silent.clone());
@@ -523,7 +552,8 @@ impl Proving<'_, '_> {
             arguments.extend([option.to_owned(), steps.to_string()]);
         }
         let file = self.accounts.join(format!("{name}.json"));
-        let (capture, account) = self.record(subject, &name, "all", Phase::Loading, arguments, &file)?;
+        let what = (Phase::Loading, self.options.duration);
+        let (capture, account) = self.record(subject, [&name, "all"], what, arguments, &file)?;
         Ok(counted(&switch.world, &capture, &account, catalogue))
     }
 }
@@ -575,30 +605,4 @@ fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalo
 fn profile(capture: &Capture, owned: &Owned) -> Profile {
     let functions = Functions::of(capture, owned);
     Profile::of(&Selection::all(capture, &functions))
-}
-
-fn bare(phase: Phase, warm: u64, steps: u64) -> Vec<String> {
-    match phase {
-        Phase::Loading => ["--steps", "1"].map(str::to_owned).to_vec(),
-        Phase::Steady => {
-            let (warm, last) = (warm.to_string(), (warm + steps).to_string());
-            ["--warm-steps", &warm, "--steps", &last].map(str::to_owned).to_vec()
-        }
-    }
-}
-
-fn timed(phase: Phase, warm: u64, duration: Duration) -> Vec<String> {
-    let how_long = match phase {
-        Phase::Loading => ["--steps".to_owned(), "1".to_owned()],
-        Phase::Steady => ["--seconds".to_owned(), duration.as_secs_f64().to_string()],
-    };
-    let warm = ["--scopes".to_owned(), "--warm-steps".to_owned(), warm.to_string()];
-    how_long.into_iter().chain(warm).collect()
-}
-
-fn recorded(phase: Phase, warm: u64) -> Vec<String> {
-    match phase {
-        Phase::Loading => ["--steps", "1", "--linger"].map(str::to_owned).to_vec(),
-        Phase::Steady => vec!["--warm-steps".to_owned(), warm.to_string()],
-    }
 }

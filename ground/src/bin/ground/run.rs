@@ -133,15 +133,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let ended = Moment::now();
     let (steady, whole) = (ended.since(&began), ended.since(&started));
+    while args.linger && !stop.load(Ordering::Relaxed) {
+        // Ends early at a signal.
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
     if let Some(path) = &args.account {
         let text = account_text(args, &stepper, [&loading, &steady, &whole]);
         std::fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })?;
     }
     say(&final_line(&stepper, &args.slow, &loading, &steady, session.first_step));
-    while args.linger && !stop.load(Ordering::Relaxed) {
-        // Ends early at a signal.
-        std::thread::park_timeout(Duration::from_millis(50));
-    }
     stepper.close();
     // What dropping a world would take belongs to no phase.
     std::process::exit(0)
