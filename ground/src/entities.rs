@@ -88,7 +88,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--n", counts: "shapes", size: 20_000, smaller: &[5000] },
         function: "ground::server::download_assets",
         guilty: &["ground::server::download_assets"],
-        seam: "",
+        seam: "ground::server::Server::load",
         slow: "parses the world for its shell, then again for its models",
         fast: "keeps the models of the first parse",
         saves: Saves::Cpu,
@@ -103,9 +103,15 @@ pub const PATHOLOGIES: &[Pathology] = &[
         world: World::Shapes,
         options: &[],
         axis: Axis { option: "--n", counts: "shapes", size: 20_000, smaller: &[5000] },
-        function: "ground::systems::scene_broadcaster::sdf_model_serializer",
-        guilty: &["ground::systems::scene_broadcaster::sdf_model_serializer"],
-        seam: "",
+        function: "ground::systems::scene_broadcaster::SceneBroadcaster::add_new_entities",
+        guilty: &[
+            "ground::systems::scene_broadcaster::SceneBroadcaster::add_new_entities",
+            "ground::systems::scene_broadcaster::sdf_model_serializer",
+            "ground::sdf::element::Element::to_string",
+            "ground::sdf::element::Element::print_value",
+            "ground::sdf::element::push_escaped",
+        ],
+        seam: "ground::systems::scene_broadcaster::SceneBroadcaster::add_new_entities",
         slow: "writes every model's element tree as text on the first step",
         fast: "writes a model's text when somebody asks for it",
         saves: Saves::Cpu,
@@ -122,7 +128,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--n", counts: "shapes", size: 500, smaller: &[100] },
         function: "ground::python::initialize_interpreter",
         guilty: &["ground::python::initialize_interpreter"],
-        seam: "",
+        seam: "ground::server::Server::load",
         slow: "makes a Python interpreter ready at start",
         fast: "makes it ready when a world has a system written in Python",
         saves: Saves::Cpu,
@@ -197,7 +203,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--n", counts: "buoys", size: 128, smaller: &[32, 64] },
         function: "ground::textures::decode_texture",
         guilty: &["ground::textures::decode_texture"],
-        seam: "",
+        seam: "ground::systems::camera::Camera::look",
         slow: "decodes a texture when a camera first sees what it is on: every 50th step",
         fast: "decodes textures when the world is loaded, files of the same content once",
         saves: Saves::Cpu,
@@ -207,4 +213,33 @@ pub const PATHOLOGIES: &[Pathology] = &[
 ];
 
 /// What must stay silent.
-pub const CONTROLS: &[Control] = &[];
+pub const CONTROLS: &[Control] = &[
+    Control {
+        name: "moving-bodies",
+        world: World::Shapes,
+        options: &["--n", "300", "--robots", "400", "--dynamic"],
+        why: "the engine is busy with bodies that move and meet: that is its work",
+        silent: &[],
+    },
+    Control {
+        name: "transport-idle",
+        world: World::Shapes,
+        options: &["--n", "1000", "--port", "0"],
+        why: "a thread is asleep in poll, where it waits for subscribers that never come",
+        silent: &["ground::transport::accept_loop", "ground::systems::scene_broadcaster::SceneBroadcaster::publish"],
+    },
+    Control {
+        name: "workers-balanced",
+        world: World::Sensors,
+        options: &["--n", "1000", "--cameras", "6"],
+        why: "six threads look at the world after each step and wait for each other: they have an even share of the work",
+        silent: &[],
+    },
+    Control {
+        name: "textures-cached",
+        world: World::Marina,
+        options: &["--n", "128", "--robots", "10"],
+        why: "a camera sees further textures all the time, decoded once when the world was loaded",
+        silent: &["ground::textures::decode_texture"],
+    },
+];

@@ -1,29 +1,155 @@
-//! A monitor of processes and their connections.
+//! A monitor of processes and their connections, as a launcher of robot software has one.
+//!
+//! A step is a tick: every process is looked at, its connections are counted, and a line of each is written to a table.
 
-use std::io;
+mod connections;
+mod pathologies;
+mod processes;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 use clap::Args;
 
-use crate::catalogue::{Control, Pathology};
+use crate::account;
+use crate::region::folder::TemporaryFolder;
+use crate::region::random::StateHash;
 use crate::simulation::Simulation;
-use crate::switches::Switches;
+use crate::switches::{Switch, Switches};
+use connections::{Connections, Sockets, count_connections};
+pub use pathologies::{CONTROLS, PATHOLOGIES};
+use processes::{ProcStat, Processes, parse_proc_stat};
 
-/// What can be slow.
-pub const PATHOLOGIES: &[Pathology] = &[];
-
-/// What must stay silent.
-pub const CONTROLS: &[Control] = &[];
+/// Time between ticks, s.
+const STEP_S: f64 = 2.0;
 
 /// Options of this world alone.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Options of world `monitor`")]
-pub struct Options {}
+pub struct Options {
+    /// TCP sockets held open, and as many UDP sockets
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=400))]
+    sockets: u16,
+}
 
-/// Makes the world.
+/// Makes the world: so many processes.
 ///
 /// # Errors
-/// If what it needs of the system cannot be had.
-pub fn load(_size: u32, _options: &Options, _switches: &Switches) -> io::Result<Box<dyn Simulation>> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this world is not built yet"))
+/// If they cannot be started, or there are no sockets to be had.
+pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
+    Ok(Box::new(Monitor::start(size, options, switches)?))
+}
+
+struct Monitor {
+    processes: Processes,
+    sockets: Sockets,
+    table: BufWriter<File>,
+    folder: TemporaryFolder,
+    switches: Switches,
+    seen: StateHash,
+}
+
+impl Monitor {
+    fn start(size: u32, options: &Options, switches: &Switches) -> io::Result<Self> {
+        let folder = TemporaryFolder::new("monitor")?;
+        Ok(Self {
+            sockets: Sockets::open(usize::from(options.sockets))?,
+            processes: Processes::start(size)?,
+            table: BufWriter::new(File::create(folder.path().join("processes.csv"))?),
+            folder,
+            switches: switches.clone(),
+            seen: StateHash::default(),
+        })
+    }
+
+    /// Looks at every process once.
+    fn tick(&mut self, step: u64) -> io::Result<()> {
+        let pids: Vec<u32> = self.processes.pids().collect();
+        let stats = refresh_processes(&pids)?;
+        let connections = self.connections(&pids)?;
+        for ((pid, stat), connections) in pids.iter().zip(&stats).zip(&connections) {
+            connections.iter().for_each(|count| self.seen.add(*count as u64));
+            self.seen.add(u64::from(stat.threads) << 1 | u64::from(stat.parent == std::process::id()));
+            write_csv(&mut self.table, step, *pid, stat, connections)?;
+        }
+        Ok(())
+    }
+
+    /// The connections that each process sees. They share a network namespace, as whatever one launcher starts on a machine,
+    /// so one of them tells for all.
+    #[inline(never)]
+    fn connections(&self, pids: &[u32]) -> io::Result<Vec<Connections>> {
+        let _timed = account::scope("ground::monitor::Monitor::connections");
+        if self.switches.is_slow(Switch::ProcPerPid) {
+            return pids.iter().map(|pid| count_connections(*pid, &self.sockets)).collect();
+        }
+        let Some(first) = pids.first() else { return Ok(Vec::new()) };
+        let connections = count_connections(*first, &self.sockets)?;
+        Ok(vec![connections; pids.len()])
+    }
+}
+
+#[inline(never)]
+fn refresh_processes(pids: &[u32]) -> io::Result<Vec<ProcStat>> {
+    let _timed = account::scope("ground::monitor::refresh_processes");
+    pids.iter().map(|pid| parse_proc_stat(*pid)).collect()
+}
+
+fn write_csv(
+    out: &mut impl Write,
+    step: u64,
+    pid: u32,
+    stat: &ProcStat,
+    [tcp, tcp6, udp, udp6]: &Connections,
+) -> io::Result<()> {
+    let ProcStat { command, cpu_ticks, threads, .. } = stat;
+    writeln!(out, "{step},{pid},{command},{cpu_ticks},{threads},{tcp},{tcp6},{udp},{udp6}")
+}
+
+impl Simulation for Monitor {
+    fn name(&self) -> String {
+        format!("monitor_{}", self.processes.pids().count())
+    }
+
+    fn step(&mut self, step: u64) {
+        self.tick(step).expect("the processes are there until the end, and the temporary folder can be written");
+    }
+
+    fn step_s(&self) -> f64 {
+        STEP_S
+    }
+
+    fn state_hash(&self) -> u64 {
+        self.seen.get()
+    }
+
+    fn close(&mut self) {
+        if let Err(error) = self.table.flush() {
+            eprintln!("ground: the table of processes is not whole: {error}");
+        }
+        self.processes.end();
+        self.folder.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state_after(steps: u64, size: u32, switches: &Switches) -> u64 {
+        let mut world = load(size, &Options { sockets: 5 }, switches).unwrap();
+        (0..steps).for_each(|step| world.step(step));
+        world.close();
+        world.state_hash()
+    }
+
+    #[test]
+    fn every_process_is_seen_with_the_same_connections_however_they_are_counted() {
+        for size in [0, 1, 6] {
+            let fast = state_after(3, size, &Switches::default());
+            assert_eq!(state_after(3, size, &Switches::only(Switch::ProcPerPid)), fast, "{size} processes");
+        }
+        assert_ne!(state_after(1, 2, &Switches::default()), state_after(1, 3, &Switches::default()));
+    }
 }

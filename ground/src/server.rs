@@ -86,7 +86,9 @@ impl Server {
     ///
     /// # Errors
     /// If the world cannot be read, or the port or the log not be had.
+    #[inline(never)]
     pub fn load(source: &Source, options: ServerOptions) -> Result<Self, LoadError> {
+        let _timed = account::scope("ground::server::Server::load");
         if options.switches.is_slow(Switch::InterpInit) {
             initialize_interpreter_unasked();
         }

@@ -113,6 +113,7 @@ fn sent(mut stream: TcpStream, message: &str) -> Option<TcpStream> {
     Some(stream)
 }
 
+#[inline(never)]
 fn accept_loop(listener: &TcpListener, woken: &UnixStream, publisher: &Publisher) {
     while wait_readable([listener.as_raw_fd(), woken.as_raw_fd()]) == Some([true, false]) {
         if let Ok((stream, _)) = listener.accept() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{PostUpdate, UpdateInfo};
+use crate::account;
 use crate::components::{Model, WorldPose};
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::Element;
@@ -60,7 +61,9 @@ impl SceneBroadcaster {
         self.scene.values().map(SceneModel::text).collect()
     }
 
+    #[inline(never)]
     fn add_new_entities(&mut self, ecm: &EntityComponentManager) {
+        let _timed = account::scope("ground::systems::scene_broadcaster::SceneBroadcaster::add_new_entities");
         for &entity in ecm.newly_created() {
             if let Some(Model(model)) = ecm.component::<Model>(entity) {
                 self.add_entity_to_message(entity, &model.element);
@@ -78,6 +81,7 @@ impl SceneBroadcaster {
         self.scene.insert(entity, model);
     }
 
+    #[inline(never)]
     fn publish(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
         let Some(publisher) = &self.publisher else { return };
         if publisher.has_newcomers() {
