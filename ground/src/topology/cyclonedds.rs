@@ -32,7 +32,10 @@ pub enum DdsError {
         why: String,
     },
     /// Writers did not find all readers.
-    #[error("Cyclone DDS: readers and writers did not find each other in {0} s")]
+    #[error(
+        "Cyclone DDS: readers and writers did not find each other in {0} s; does a reliable subscriber expect to hear a \
+         best_effort publisher?"
+    )]
     NotMatched(u64),
 }
 

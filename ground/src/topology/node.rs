@@ -20,8 +20,9 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// One that is due after a period for the first time.
+    /// One that is due after a period for the first time. No period is shorter than a nanosecond.
     pub fn new(clock: &Arc<Clock>, period_ns: u64, callback: impl FnMut() + Send + 'static) -> Arc<Self> {
+        let period_ns = period_ns.max(1);
         let next_ns = AtomicU64::new(clock.now_ns() + period_ns);
         Arc::new(Self { clock: clock.clone(), period_ns, next_ns, callback: Mutex::new(Box::new(callback)) })
     }

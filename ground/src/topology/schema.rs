@@ -135,6 +135,8 @@ pub enum SchemaError {
 
 /// What a file can ask for at most.
 const MAX_NODES: usize = 10_000;
+/// Publishers, subscriptions, clients and servers of all nodes with their copies.
+const MAX_ENTITIES: usize = 1_000_000;
 /// The shortest period: 100 kHz.
 const MIN_PERIOD: Duration = Duration::from_micros(10);
 /// The longest period: a day.
@@ -185,12 +187,21 @@ fn topology(json: &Value) -> Parsed<Topology> {
     if listed.is_empty() {
         return Err(root.mistake("nodes", "there are none; a topology has at least one"));
     }
-    let mut nodes = Vec::new();
+    let (mut nodes, mut entities) = (Vec::new(), 0);
     for (index, json) in listed.iter().enumerate() {
-        let name = json.get("node_name").and_then(Value::as_str).map_or_else(String::new, |name| format!(" ({name})"));
-        nodes.extend(copies(&Fields::of(json, format!("nodes[{index}]{name}"))?)?);
-        if nodes.len() > MAX_NODES {
-            return Err(root.mistake("nodes", format!("there are more than {MAX_NODES} nodes with all copies")));
+        let name = json
+            .get("node_name")
+            .and_then(Value::as_str)
+            .map_or_else(String::new, |name| format!(" ({})", name.escape_debug()));
+        let fields = Fields::of(json, format!("nodes[{index}]{name}"))?;
+        let suffixes = suffixes(&fields)?;
+        entities += suffixes.len() * entities_of(json);
+        if nodes.len() + suffixes.len() > MAX_NODES || entities > MAX_ENTITIES {
+            let most = format!("{MAX_NODES} nodes or {MAX_ENTITIES} publishers, subscribers, clients and servers");
+            return Err(root.mistake("nodes", format!("there are more than {most} with all copies")));
+        }
+        for suffix in &suffixes {
+            nodes.push(node(&fields, suffix)?);
         }
     }
     match mismatch(&nodes) {
@@ -218,16 +229,21 @@ fn mismatch(nodes: &[NodeSpec]) -> Option<String> {
     None
 }
 
-/// The node, once or as many times as `number` says.
-fn copies(fields: &Fields<'_>) -> Parsed<Vec<NodeSpec>> {
-    let known =
-        ["node_name", "node_namespace", "executor_id", "number", "publishers", "subscribers", "clients", "servers"];
-    fields.expect_only(&known)?;
-    let Some(number) = fields.optional("number", integer)? else { return Ok(vec![node(fields, "")?]) };
-    if !(1..=MAX_NODES as i64).contains(&number) {
-        return Err(fields.mistake("number", format!("{number} is not between 1 and {MAX_NODES}")));
+const LISTS: [&str; 4] = ["publishers", "subscribers", "clients", "servers"];
+
+/// What comes after the node's name: numbers, where `number` wants copies of it.
+fn suffixes(fields: &Fields<'_>) -> Parsed<Vec<String>> {
+    fields.expect_only(&[&["node_name", "node_namespace", "executor_id", "number"][..], &LISTS].concat())?;
+    let Some(number) = fields.optional("number", integer)? else { return Ok(vec![String::new()]) };
+    match (1..=MAX_NODES as i64).contains(&number) {
+        true => Ok((1..=number).map(|copy| format!("_{copy}")).collect()),
+        false => Err(fields.mistake("number", format!("{number} is not between 1 and {MAX_NODES}"))),
     }
-    (1..=number).map(|copy| node(fields, &format!("_{copy}"))).collect()
+}
+
+/// How many entities a node has.
+fn entities_of(node: &Value) -> usize {
+    LISTS.iter().filter_map(|list| node.get(list).and_then(Value::as_array)).map(Vec::len).sum()
 }
 
 fn node(fields: &Fields<'_>, suffix: &str) -> Parsed<NodeSpec> {
@@ -406,9 +422,10 @@ impl<'a> Fields<'a> {
 
     fn text(&self, name: &str) -> Parsed<String> {
         let text = self.optional(name, string)?.ok_or_else(|| self.mistake(name, "it is missing; give it a name"))?;
-        match text.is_empty() {
-            true => Err(self.mistake(name, "it is empty; give it a name")),
-            false => Ok(text),
+        match &text {
+            text if text.is_empty() => Err(self.mistake(name, "it is empty; give it a name")),
+            text if text.contains(char::is_control) => Err(self.mistake(name, "there is a control character in it")),
+            _ => Ok(text),
         }
     }
 
@@ -499,6 +516,10 @@ mod tests {
             (parsed(r#"{"nodes": []}"#), "x.json: the topology.nodes: there are none; a topology has at least one"),
             (parsed(r#"{"nodes": [7]}"#), "x.json: nodes[0]: this is another number, not an object"),
             (parsed(r#"{"nodes": [{}]}"#), "x.json: nodes[0].node_name: it is missing; give it a name"),
+            (
+                parsed(r#"{"nodes": [{"node_name": "a\u0000"}]}"#),
+                "x.json: nodes[0] (a\\0).node_name: there is a control character in it",
+            ),
             (node_with(r#""number": 0"#), "x.json: nodes[0] (n).number: 0 is not between 1 and 10000"),
             (
                 publisher(r#""msg_type": "stamped10b""#),
@@ -545,7 +566,10 @@ mod tests {
     fn a_file_cannot_ask_for_more_nodes_than_there_may_be() {
         let many = r#"{"node_name": "n", "number": 9000}"#;
         let error = parsed(&format!(r#"{{"nodes": [{many}, {many}]}}"#)).unwrap_err();
-        assert!(error.ends_with("there are more than 10000 nodes with all copies"), "{error}");
+        assert!(error.contains("there are more than 10000 nodes or 1000000 publishers"), "{error}");
+        let servers = vec![r#"{"service_name": "s", "srv_type": "stamped10b"}"#; 101].join(", ");
+        let error = node_with(&format!(r#""number": 10000, "servers": [{servers}]"#)).unwrap_err();
+        assert!(error.contains("there are more than 10000 nodes or 1000000 publishers"), "{error}");
     }
 
     #[test]
