@@ -211,7 +211,7 @@ impl Simulation for Network {
         self.resolve_limits();
         self.transmit();
         self.record(step);
-        let begun = if step % STEPS_PER_FILE == 0 { self.files.begin_again() } else { Ok(()) };
+        let begun = if step.is_multiple_of(STEPS_PER_FILE) { self.files.begin_again() } else { Ok(()) };
         begun.and_then(|()| self.files.write_stats(&self.records)).expect("the temporary folder can be written");
     }
 

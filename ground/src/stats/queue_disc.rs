@@ -35,7 +35,7 @@ pub struct QueueDisc {
 impl QueueDisc {
     /// Takes a packet, or says why not.
     pub fn enqueue(&mut self, packet: Packet, limit: usize) -> Result<(), Reason> {
-        if packet.size % 31 == 0 {
+        if packet.size.is_multiple_of(31) {
             return Err(UNCLASSIFIED);
         }
         if self.packets.len() >= limit {
