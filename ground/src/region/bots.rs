@@ -1,18 +1,18 @@
 //! The clients of avatars, as other machines would run them: one thread for all.
 //!
-//! In each turn every client takes what the region sent it in the last one, and sends what its avatar does.
+//! In each turn every client takes what the region sent it in the last one, and sends what its avatar does. A region's
+//! heartbeat is long compared with that, so that all have spoken when the region listens.
 
 use std::io;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::packets::{AgentUpdate, LARGEST_DATAGRAM, decode_object_updates};
 use super::random::{Random, mixed};
-use crate::account;
 
 /// A turn of all clients.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The thread that runs all clients until this is dropped.
 pub struct Bots {
     turns: Option<Sender<Turn>>,
+    turns_over: Receiver<()>,
     seen: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,9 +44,16 @@ impl Bots {
         let (turns, to_take) = mpsc::channel();
         let seen = Arc::new(AtomicU64::new(0));
         let sum = Arc::clone(&seen);
-        let run = move || to_take.into_iter().for_each(|turn| take_turn(turn, &sockets, &sum));
+        let (over, turns_over) = mpsc::channel();
+        let run = move || {
+            for turn in to_take {
+                take_turn(turn, &sockets, &sum);
+                // Nobody waits any more only if the region is at its end.
+                let _ = over.send(());
+            }
+        };
         let thread = std::thread::Builder::new().name("bots".into()).spawn(run)?;
-        Ok(Self { turns: Some(turns), seen, thread: Some(thread) })
+        Ok(Self { turns: Some(turns), turns_over, seen, thread: Some(thread) })
     }
 
     /// Lets the clients take a turn.
@@ -54,6 +62,11 @@ impl Bots {
             // Nobody takes turns any more only if the thread panicked, which joining it will tell.
             let _ = turns.send(turn);
         }
+    }
+
+    /// Waits until all clients have taken their turn, or those that have lost a datagram hold it up for long.
+    pub fn wait_for_turn(&self) {
+        let _ = self.turns_over.recv_timeout(4 * PATIENCE);
     }
 
     /// A hash of all that the clients saw before their last turn.
@@ -73,7 +86,6 @@ impl Drop for Bots {
 
 #[inline(never)]
 fn take_turn(turn: Turn, sockets: &[UdpSocket], seen: &AtomicU64) {
-    let _timed = account::scope("ground::region::bots::take_turn");
     for (agent, socket) in (0..).zip(sockets) {
         let sum = receive_updates(socket, turn.sent_to_each).wrapping_mul(u64::from(agent) * 2 + 1);
         seen.fetch_add(sum, Ordering::Release);

@@ -1,7 +1,7 @@
 //! The region's side of its clients: receives what avatars do, and sends what they see.
 //!
-//! Each client has a circuit, a UDP socket of its own. Datagrams are received by one thread that waits for all circuits,
-//! or by a thread for each of them.
+//! Each client has a circuit, a UDP socket of its own. Datagrams are received by the step itself, which waits for all
+//! circuits at once, or by a thread for each of them.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -21,14 +21,13 @@ use crate::switches::{Switch, Switches};
 /// Longest that a step waits for a datagram which the system may have lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often threads that receive look whether they are to end, ms.
+/// Longest that is waited for circuits at a time, ms. So often, threads look whether they are to end.
 const POLL_MS: i32 = 100;
 
 /// All clients.
 pub struct Clients {
     circuits: Vec<Arc<UdpSocket>>,
-    inbox: Arc<Inbox>,
-    receivers: Vec<JoinHandle<()>>,
+    receiving: Receiving,
     bots: Bots,
     /// What was last told of entities, for everyone to see; the oldest is replaced first.
     recent: [ObjectUpdate; UPDATES_A_DATAGRAM],
@@ -47,16 +46,13 @@ impl Clients {
         allow_open_files(2 * u64::from(number) + 64)?;
         let pairs = (0..number).map(|_| circuit()).collect::<io::Result<Vec<_>>>()?;
         let (circuits, sockets): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        let serving = if switches.is_slow(Switch::ThreadPerClient) {
-            circuits.iter().cloned().map(Serving::Client).collect()
-        } else if circuits.is_empty() {
-            Vec::new()
+        let receiving = if switches.is_slow(Switch::ThreadPerClient) {
+            Receiving::ByThreads(ClientThreads::start(&circuits)?)
         } else {
-            vec![Serving::All(EventLoop::new(circuits.clone())?)]
+            Receiving::ByLoop(EventLoop::new(circuits.clone())?)
         };
-        let mut clients = Self {
-            receivers: Vec::new(),
-            inbox: Arc::default(),
+        Ok(Self {
+            receiving,
             bots: Bots::start(sockets)?,
             circuits,
             recent: [ObjectUpdate::default(); UPDATES_A_DATAGRAM],
@@ -64,11 +60,7 @@ impl Clients {
             updates_a_datagram: if switches.is_slow(Switch::PerUpdatePacket) { 1 } else { UPDATES_A_DATAGRAM },
             sent_to_each: 0,
             sequence: 0,
-        };
-        for serving in serving {
-            clients.receivers.push(start(serving, Arc::clone(&clients.inbox))?);
-        }
-        Ok(clients)
+        })
     }
 
     /// Lets the clients see what they were sent, and say what their avatars do in this step.
@@ -76,7 +68,9 @@ impl Clients {
         if self.circuits.is_empty() {
             return;
         }
-        self.inbox.expect(self.circuits.len());
+        if let Receiving::ByThreads(threads) = &self.receiving {
+            threads.inbox.expect(self.circuits.len());
+        }
         self.bots.begin(Turn { step, sent_to_each: self.sent_to_each });
     }
 
@@ -88,7 +82,11 @@ impl Clients {
             return Vec::new();
         }
         let _timed = account::scope("ground::region::clients::Clients::receive_agent_updates");
-        let mut updates = self.inbox.take();
+        self.bots.wait_for_turn();
+        let mut updates = match &self.receiving {
+            Receiving::ByThreads(threads) => threads.inbox.take(),
+            Receiving::ByLoop(all) => all.event_loop(),
+        };
         updates.sort_unstable_by_key(|update| (update.agent, update.step));
         updates
     }
@@ -119,15 +117,6 @@ impl Clients {
     /// Takes what clients saw into a hash.
     pub fn hash(&self, hash: &mut StateHash) {
         hash.add(self.bots.seen());
-    }
-}
-
-impl Drop for Clients {
-    fn drop(&mut self) {
-        self.inbox.is_over.store(true, Ordering::Relaxed);
-        for receiver in self.receivers.drain(..) {
-            let _ = receiver.join();
-        }
     }
 }
 
@@ -188,9 +177,9 @@ impl Inbox {
     }
 
     #[inline(never)]
-    fn put(&self, updates: &[AgentUpdate]) {
+    fn put(&self, update: AgentUpdate) {
         let mut received = self.lock();
-        received.updates.extend_from_slice(updates);
+        received.updates.push(update);
         if received.updates.len() >= received.expected {
             self.is_complete.notify_one();
         }
@@ -208,25 +197,39 @@ impl Inbox {
     }
 }
 
-/// Whom a thread serves.
-enum Serving {
-    Client(Arc<UdpSocket>),
-    All(EventLoop),
+/// Who receives.
+enum Receiving {
+    ByThreads(ClientThreads),
+    ByLoop(EventLoop),
 }
 
-fn start(serving: Serving, inbox: Arc<Inbox>) -> io::Result<JoinHandle<()>> {
-    let name = if matches!(serving, Serving::All(_)) { "clients" } else { "client" };
-    let thread = std::thread::Builder::new().name(name.into()).stack_size(128 << 10);
-    thread.spawn(move || serve(&serving, &inbox))
+/// A thread for each client, until this is dropped.
+struct ClientThreads {
+    inbox: Arc<Inbox>,
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// Receives until the region ends.
-#[inline(never)]
-fn serve(serving: &Serving, inbox: &Inbox) {
-    while !inbox.is_over.load(Ordering::Relaxed) {
-        match serving {
-            Serving::Client(circuit) => client_loop(circuit, inbox),
-            Serving::All(all) => all.event_loop(inbox),
+impl ClientThreads {
+    fn start(circuits: &[Arc<UdpSocket>]) -> io::Result<Self> {
+        let mut started = Self { inbox: Arc::default(), threads: Vec::new() };
+        for circuit in circuits {
+            let (circuit, inbox) = (Arc::clone(circuit), Arc::clone(&started.inbox));
+            let thread = std::thread::Builder::new().name("client".into()).stack_size(128 << 10);
+            started.threads.push(thread.spawn(move || {
+                while !inbox.is_over.load(Ordering::Relaxed) {
+                    client_loop(&circuit, &inbox);
+                }
+            })?);
+        }
+        Ok(started)
+    }
+}
+
+impl Drop for ClientThreads {
+    fn drop(&mut self) {
+        self.inbox.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
         }
     }
 }
@@ -249,7 +252,7 @@ fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
         if let Ok(length) = circuit.recv(&mut datagram)
             && let Some(update) = received(&datagram[..length])
         {
-            inbox.put(&[update]);
+            inbox.put(update);
         }
     }
 }
@@ -292,36 +295,34 @@ impl EventLoop {
         Ok(Self { circuits, epoll })
     }
 
-    /// Passes on what comes by all circuits, until it is as much as there are circuits or nothing comes for long.
+    /// Receives until it is as much as there are circuits, or nothing comes for long.
     #[inline(never)]
-    fn event_loop(&self, inbox: &Inbox) {
+    fn event_loop(&self) -> Vec<AgentUpdate> {
         let _timed = account::scope("ground::region::clients::EventLoop::event_loop");
-        let mut received = 0;
-        while received < self.circuits.len() {
-            let updates = self.receive_all();
-            if updates.is_empty() {
-                return;
+        let mut updates = Vec::with_capacity(self.circuits.len());
+        while updates.len() < self.circuits.len() {
+            let before = updates.len();
+            self.receive_ready(&mut updates);
+            if updates.len() == before {
+                break;
             }
-            received += updates.len();
-            inbox.put(&updates);
         }
+        updates
     }
 
     /// Waits until circuits are ready, and receives from each of them.
-    fn receive_all(&self) -> Vec<AgentUpdate> {
+    fn receive_ready(&self, updates: &mut Vec<AgentUpdate>) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         let room = events.len() as i32;
         // SAFETY: the pointer is to as many events as are said, which live through the call.
         let ready = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, POLL_MS) };
         let ready = &events[..usize::try_from(ready).unwrap_or(0)];
-        let mut updates = Vec::with_capacity(ready.len());
         for event in ready {
             let Some(circuit) = self.circuits.get(event.u64 as usize) else { continue };
             let mut datagram = [0; ROOM];
             let Ok(length) = circuit.recv(&mut datagram) else { continue };
             updates.extend(received(&datagram[..length]));
         }
-        updates
     }
 }
 

@@ -16,7 +16,7 @@ use crate::switches::{Switch, Switches};
 const REGIONS: u32 = 4;
 
 /// Sources and binaries that each region's engine left when it was last run.
-const OLD_SCRIPTS: u32 = 8;
+const OLD_SCRIPTS: u32 = 2;
 
 const SOURCE_MARK: &[u8] = b"// LSL source\n";
 const BINARY_MARK: &[u8] = b"LSLB";
@@ -196,10 +196,10 @@ mod tests {
             let folder = TemporaryFolder::new("compiler-test").unwrap();
             let directory = folder.path().join("scripts");
             leave_directory(&directory, 6).unwrap();
-            assert_eq!(names(&directory).len(), 4 * 8 * 2 + 6);
+            assert_eq!(names(&directory).len(), 4 * 2 * 2 + 6);
             (1..REGIONS).for_each(|region| delete_old_files(&directory, region, looking).unwrap());
             let rest = names(&directory);
-            assert_eq!(rest.len(), 8 * 2 + 6);
+            assert_eq!(rest.len(), 2 * 2 + 6);
             assert!(rest.iter().all(|name| name.starts_with("region0_") || name.ends_with(".state")), "{rest:?}");
         }
     }
