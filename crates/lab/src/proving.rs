@@ -6,7 +6,8 @@
 //! - `PROGRAM list --format json` prints its [`Catalogue`];
 //! - `PROGRAM ARGUMENTS --slow NAMES` runs a scenario of that, with `all` and `-NAME` among the names;
 //! - `--warm-steps K` steps before it is ready, when it makes the file `--ready-file`; then it runs until it gets SIGTERM,
-//!   or until it did `--steps` in all, or for `--seconds`; with `--linger` it then waits for SIGTERM;
+//!   or until it did `--steps` in all, or for `--seconds`; with `--linger` it then waits for SIGTERM, and with `--pause S` it is
+//!   idle for so long before its steady phase;
 //! - `--account FILE` makes it write an [`Account`](account) when it did its steps, with `--scopes` of the functions too.
 //!
 //! Runs of a case are interleaved in a drawn order, all settings and ways in each round, so that what else happens on the

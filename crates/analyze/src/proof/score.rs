@@ -79,8 +79,10 @@ fn shares_of(case: &Case, setting: &'static str, runs: &Runs) -> Vec<Share> {
 pub struct Gain {
     /// `alone` or `all`: what else is slow.
     pub setting: &'static str,
-    /// What the profile says.
+    /// What the profile says that the seam saves.
     pub predicted: f64,
+    /// What the profiles with and without say that a whole step saves; alone only, as there is none of all but one.
+    pub compared: Option<f64>,
     /// What leaving it out saves, of bare runs.
     pub ablation: f64,
     /// Standard error of that.
@@ -88,9 +90,19 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Points that the profile is off by.
+    /// Points that the seam's gain is off by.
     pub fn error(&self) -> f64 {
         self.predicted - self.ablation
+    }
+
+    /// Points that the whole step's gain is off by.
+    pub fn compared_error(&self) -> Option<f64> {
+        Some(self.compared? - self.ablation)
+    }
+
+    /// Points that the profiles say are saved outside of the seam: what a fix does downstream.
+    pub fn outside(&self) -> Option<f64> {
+        Some(self.compared? - self.predicted)
     }
 }
 
@@ -116,6 +128,8 @@ fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> O
     Some(Gain {
         setting,
         predicted: predicted(case, &slow.profiles),
+        compared: (setting == "alone")
+            .then(|| 100.0 * (1.0 - whole(case, &case.fast.profiles) / whole(case, &slow.profiles))),
         ablation: 100.0 * (1.0 - ratio),
         ablation_se: 100.0 * ratio * relative.sqrt(),
     })
@@ -130,12 +144,17 @@ fn predicted(case: &Case, slow: &[Profile]) -> f64 {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
-    let whole = |profile: &Profile| match case.known.saves {
+    let parts = |profiles: &[Profile]| mean(&profiles.iter().map(part).collect::<Vec<_>>());
+    100.0 * (parts(slow) - parts(&case.fast.profiles)) / whole(case, slow)
+}
+
+/// All that a step costs, by these profiles.
+fn whole(case: &Case, profiles: &[Profile]) -> f64 {
+    let cost = |profile: &Profile| match case.known.saves {
         Saves::Cpu => profile.total_per_step(),
         Saves::Wall => profile.step_ns,
     };
-    let parts = |profiles: &[Profile]| mean(&profiles.iter().map(part).collect::<Vec<_>>());
-    100.0 * (parts(slow) - parts(&case.fast.profiles)) / mean(&slow.iter().map(whole).collect::<Vec<_>>())
+    mean(&profiles.iter().map(cost).collect::<Vec<_>>())
 }
 
 /// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
@@ -313,6 +332,7 @@ mod tests {
         assert_eq!(gains.len(), 1, "nothing was run with all slow");
         assert!((gains[0].predicted - 50.0).abs() < 1e-9 && (gains[0].ablation - 55.0).abs() < 1e-9, "{gains:?}");
         assert!((gains[0].error() + 5.0).abs() < 1e-9);
+        assert_eq!((gains[0].compared, gains[0].outside()), (Some(0.0), Some(-50.0)), "both profiles have 1 ms in all");
     }
 
     #[test]

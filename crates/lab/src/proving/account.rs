@@ -15,6 +15,8 @@ use super::ProvingError;
 pub(super) struct Account {
     /// Hash of all that was simulated.
     pub state: String,
+    /// Steps that were done.
+    pub steps: u64,
     loading: Part,
     steady: Part,
     /// From the start to the end.

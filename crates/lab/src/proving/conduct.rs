@@ -63,6 +63,9 @@ const LEAST_STEPS: f64 = 20.0;
 const COUNTED_S: f64 = 1.5;
 const COUNTED_STEPS: (f64, f64) = (20.0, 500.0);
 
+/// How long the program waits for the recording of its steady phase to begin.
+const PAUSE: Duration = Duration::from_millis(400);
+
 /// How long a scenario may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -282,7 +285,7 @@ impl Steps {
             Setting::Fast => fast,
             Setting::All | Setting::AllBut => all,
         };
-        Duration::from_secs_f64(1.3 * self.of(setting) as f64 / rate + 0.3)
+        PAUSE + Duration::from_secs_f64(1.3 * self.of(setting) as f64 / rate + 0.2)
     }
 }
 
@@ -407,7 +410,7 @@ impl Proving<'_, '_> {
                 self.account(&subject.program, arguments, &file)?
             }
             Way::Recorded => {
-                arguments.push("--linger".to_owned());
+                arguments.extend(["--linger".to_owned(), "--pause".to_owned(), PAUSE.as_secs_f64().to_string()]);
                 let name = [scenario.as_str(), setting.name()];
                 let (capture, account) =
                     self.record(subject, name, (phase, steps.duration(setting)), arguments, &file)?;
@@ -415,7 +418,7 @@ impl Proving<'_, '_> {
                 account
             }
         };
-        states.entry(count).or_default().insert(account.state.clone());
+        states.entry(account.steps).or_default().insert(account.state.clone());
         let truth = account.truth(phase);
         let runs = match setting {
             Setting::Alone => &mut case.alone,

@@ -41,6 +41,9 @@ pub(crate) struct RunArgs {
     /// Be ready, and begin the steady phase, after this many steps
     #[arg(long, value_name = "STEPS", default_value_t = 1)]
     warm_steps: u64,
+    /// Stay idle for so long after being ready, before the steady phase: whoever waits for that can take its time
+    #[arg(long, value_name = "S", value_parser = parse_seconds, default_value = "0")]
+    pause: Duration,
     /// Make this file when ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
@@ -124,6 +127,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     say(&ready_line(&stepper, &loading));
 
+    std::thread::sleep(args.pause);
     let began = Moment::now();
     let mut session = Session { first_step: stepper.steps(), began: Instant::now(), last_status: Instant::now() };
     while !stop.load(Ordering::Relaxed) && !session.is_over(args, &stepper) {
