@@ -87,6 +87,43 @@ fn a_system_in_python_runs_when_its_world_is_loaded_whether_or_not_the_interpret
     }
 }
 
+/// What a world did in steps 3000 to 3100, or 3 to 5 of a monitor, exactly.
+fn counted(world: &str, more: &[&str], slow: &str) -> impl Fn(&str) -> u64 {
+    let file = path(&format!("{world}-{slow}.json"));
+    let (warm, last) = if world == "monitor" { ("3", "5") } else { ("3000", "3100") };
+    let run = ["run", "--world", world, "--warm-steps", warm, "--steps", last, "--slow", slow, "--allocations"];
+    let (status, _, err) = output(&[&run, more, &["--account", file.to_str().unwrap()]].concat());
+    assert!(status.success(), "{err}");
+    let account: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    move |name| account["steady"]["counts"][name].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_record_that_is_written_slowly_opens_its_file_and_writes_it_once() {
+    let slow = counted("stats", &["--n", "40", "--records", "20"], "reopen");
+    assert_eq!((slow("file_opens"), slow("file_writes")), (20 * 100, 20 * 100));
+    let fast = counted("stats", &["--n", "40", "--records", "20"], "");
+    assert_eq!(fast("file_opens"), 0);
+    assert!(fast("file_writes") < 100, "{}", fast("file_writes"));
+}
+
+#[test]
+fn a_string_made_for_a_look_up_is_one_allocation() {
+    let slow = counted("stats", &["--n", "40"], "string-temp");
+    let fast = counted("stats", &["--n", "40"], "");
+    assert!(slow("look_ups") > 1000, "{}", slow("look_ups"));
+    assert_eq!(slow("look_ups"), fast("look_ups"));
+    assert_eq!(slow("allocations") - fast("allocations"), slow("look_ups"));
+}
+
+#[test]
+fn a_tick_of_the_monitor_opens_a_file_a_process_and_four_tables_or_four_for_each() {
+    let slow = counted("monitor", &["--n", "3"], "proc-per-pid");
+    assert_eq!(slow("file_opens"), 2 * (3 + 3 * 4));
+    let fast = counted("monitor", &["--n", "3"], "");
+    assert_eq!(fast("file_opens"), 2 * (3 + 4));
+}
+
 #[test]
 fn signals_end_a_run_with_its_last_line() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
