@@ -54,7 +54,6 @@ impl WaitSet {
 
     /// Waits until anything in it is ready, or as `patience` says.
     pub fn wait(&mut self, patience: Patience) {
-        count(Counter::WaitSetsBuilt);
         let timeout = match patience {
             Patience::None => Some(Duration::ZERO),
             Patience::Forever => self.time_until_first_timer(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Executor, PerWait, Waker};
-use crate::account;
+use crate::account::{self, Counter, count};
 use crate::topology::middleware::GuardCondition;
 use crate::topology::node::{Endpoint, Kind, Node, Timer};
 use crate::topology::wait_set::{Patience, WaitSet};
@@ -36,7 +36,6 @@ impl StaticExecutor {
 
     #[inline(never)]
     fn refresh_wait_set(&mut self, patience: Patience) {
-        let _timed = account::scope("ground::topology::executor::collected::StaticExecutor::refresh_wait_set");
         self.wait_set.clear();
         self.wait_set.timers.extend(self.timers.iter().cloned().map(Some));
         for (places, endpoints) in self.wait_set.endpoints.iter_mut().zip(&self.endpoints) {
@@ -44,6 +43,7 @@ impl StaticExecutor {
         }
         self.wait_set.guards.extend(self.guards.iter().cloned().map(Some));
         self.wait_set.wait(patience);
+        count(Counter::WaitSetsBuilt);
     }
 
     /// Serves what the wait found ready, subscriptions first, then timers, services and clients; returns how many.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::{Executor, PerWait, Waker};
-use crate::account;
+use crate::account::{self, Counter, count};
 use crate::topology::middleware::GuardCondition;
 use crate::topology::node::{CallbackGroup, Endpoint, Kind, Node, Timer};
 use crate::topology::wait_set::{Patience, WaitSet};
@@ -64,7 +64,6 @@ impl WaitSetExecutor {
 
     #[inline(never)]
     fn rebuild(&mut self) {
-        let _timed = account::scope("ground::topology::executor::wait_set::WaitSetExecutor::rebuild");
         self.handles.clear();
         self.collect_entities();
         self.wait_set.clear();
@@ -72,6 +71,7 @@ impl WaitSetExecutor {
         let counts = [0, 1, 2].map(|kind: usize| endpoints[kind].len());
         self.wait_set.resize(timers.len(), counts, self.nodes.len() + 1);
         self.add_handles_to_wait_set();
+        count(Counter::WaitSetsBuilt);
     }
 
     /// Asks every group of every node for what is in it.
