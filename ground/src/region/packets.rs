@@ -27,6 +27,11 @@ impl AgentUpdate {
         bytes
     }
 
+    /// The datagram by which the region tells that it has arrived.
+    pub fn acknowledgement(&self) -> [u8; 4] {
+        self.step.to_le_bytes()
+    }
+
     /// From a datagram; `None` if it is something else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
@@ -99,6 +104,8 @@ mod tests {
     fn datagrams_that_are_something_else_hold_nothing() {
         assert_eq!(AgentUpdate::decode(&[0; 15]), None);
         assert_eq!(decode_object_updates(&[1, 2, 3]).count(), 0);
+        let agent = AgentUpdate { agent: 7, step: 70_000, heading: 0.0, speed: 0.0 };
+        assert_eq!(decode_object_updates(&agent.acknowledgement()).count(), 0);
         assert_eq!(decode_object_updates(&[0; HEAD_BYTES + 33]).count(), 1);
     }
 }
