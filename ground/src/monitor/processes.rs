@@ -1,6 +1,7 @@
 //! Processes that are watched: real ones, which wait for input that never comes.
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use super::connections::read_file;
@@ -18,7 +19,8 @@ impl Processes {
     pub fn start(count: u32) -> io::Result<Self> {
         let mut processes = Self { children: Vec::new() };
         for _ in 0..count {
-            let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+            // In groups of their own: what ends this program by its group lets it look at them to its end.
+            let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn();
             let child = child.map_err(|error| io::Error::new(error.kind(), format!("cannot start `cat`: {error}")))?;
             processes.children.push(child);
         }
