@@ -77,9 +77,9 @@ pub const PATHOLOGIES: &[Pathology] = &[
         world: World::Topology,
         options: &["--executor", "static"],
         axis: Axis { option: "--n", counts: "nodes", size: 160, smaller: &[20, 40, 80] },
-        function: "ground::topology::executor::collected::StaticExecutor::spin_all",
+        function: "ground::topology::executor::collected::StaticExecutor::spin_one_per_wait",
         guilty: &[
-            "ground::topology::executor::collected::StaticExecutor::spin_all",
+            "ground::topology::executor::collected::StaticExecutor::spin_one_per_wait",
             "ground::topology::executor::collected::StaticExecutor::refresh_wait_set",
             "ground::topology::wait_set::WaitSet::wait",
             "ground::topology::middleware::Notice::attach",

@@ -46,6 +46,22 @@ impl StaticExecutor {
         count(Counter::WaitSetsBuilt);
     }
 
+    fn spin_until_nothing_is_ready(&mut self) {
+        loop {
+            self.refresh_wait_set(Patience::None);
+            if self.execute_ready_executables() == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The planted defect: as many waits as callbacks.
+    #[inline(never)]
+    fn spin_one_per_wait(&mut self) {
+        let _timed = account::scope("ground::topology::executor::collected::StaticExecutor::spin_one_per_wait");
+        self.spin_until_nothing_is_ready();
+    }
+
     /// Serves what the wait found ready, subscriptions first, then timers, services and clients; returns how many.
     #[inline(never)]
     fn execute_ready_executables(&mut self) -> usize {
@@ -99,11 +115,9 @@ impl Executor for StaticExecutor {
     #[inline(never)]
     fn spin_all(&mut self) {
         let _timed = account::scope("ground::topology::executor::collected::StaticExecutor::spin_all");
-        loop {
-            self.refresh_wait_set(Patience::None);
-            if self.execute_ready_executables() == 0 {
-                return;
-            }
+        match self.per_wait {
+            PerWait::All => self.spin_until_nothing_is_ready(),
+            PerWait::One => self.spin_one_per_wait(),
         }
     }
 
