@@ -56,8 +56,9 @@ const PILOT: Duration = Duration::from_millis(400);
 const WARM_S: f64 = 0.3;
 const WARM_STEPS: (f64, f64) = (5.0, 200.0);
 
-/// Steps of a bare run: not fewer.
+/// Steps of a run: not fewer, and not more than take so many times the duration that is asked for.
 const LEAST_STEPS: f64 = 20.0;
+const MOST_TIMES: f64 = 2.0;
 
 /// Steps of a run in which everything is counted: about so long, s, and not fewer and not more.
 const COUNTED_S: f64 = 1.5;
@@ -261,8 +262,10 @@ fn worlds<'s>(switches: &[&'s Switch]) -> Vec<&'s Switch> {
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     warm: u64,
-    /// Alone and fast.
+    /// Alone.
     alone: u64,
+    /// Fast: as many as alone, and more where these would be over before they can be measured.
+    fast: u64,
     /// With all, and with all but one.
     all: u64,
     /// Steps a second: alone, fast and with all.
@@ -272,7 +275,8 @@ struct Steps {
 impl Steps {
     fn of(&self, setting: Setting) -> u64 {
         match setting {
-            Setting::Alone | Setting::Fast => self.alone,
+            Setting::Alone => self.alone,
+            Setting::Fast => self.fast,
             Setting::All | Setting::AllBut => self.all,
         }
     }
@@ -441,17 +445,18 @@ impl Proving<'_, '_> {
     /// How fast it steps decides how many steps it is measured for.
     fn steps(&mut self, subject: &Subject, switch: &Switch) -> Result<Steps, ProvingError> {
         if switch.known().phase == Phase::Loading {
-            return Ok(Steps { warm: 1, alone: 1, all: 1, rates: [1.0; 3] });
+            return Ok(Steps { warm: 1, alone: 1, fast: 1, all: 1, rates: [1.0; 3] });
         }
         let mut rate = |setting: Setting| self.rate(subject, switch, setting);
         let (alone, fast, all) = (rate(Setting::Alone)?, rate(Setting::Fast)?, rate(Setting::All)?);
         let seconds = self.options.duration.as_secs_f64();
         // Enough that the fast way takes long enough to be measured too, unless the slow way would take for ever.
-        let both = (seconds * alone).max(0.4 * seconds * fast).min(4.0 * seconds * alone).max(LEAST_STEPS);
+        let both = (seconds * alone).max(0.4 * seconds * fast).min(MOST_TIMES * seconds * alone).max(LEAST_STEPS);
         Ok(Steps {
             warm: (WARM_S * all).clamp(WARM_STEPS.0, WARM_STEPS.1) as u64,
             alone: both as u64,
-            all: both.min(4.0 * seconds * all).max(LEAST_STEPS) as u64,
+            fast: both.max(0.4 * seconds * fast) as u64,
+            all: both.min(MOST_TIMES * seconds * all).max(LEAST_STEPS) as u64,
             rates: [alone, fast, all],
         })
     }
