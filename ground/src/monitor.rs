@@ -12,8 +12,8 @@ use std::io::{self, BufWriter, Write};
 use clap::Args;
 
 use crate::account;
-use crate::region::folder::TemporaryFolder;
-use crate::region::random::StateHash;
+use crate::folder::TemporaryFolder;
+use crate::random::StateHash;
 use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use connections::{Connections, Sockets, count_connections};

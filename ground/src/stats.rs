@@ -14,8 +14,8 @@ use std::io;
 use clap::Args;
 
 use crate::account;
-use crate::region::folder::TemporaryFolder;
-use crate::region::random::{Random, StateHash};
+use crate::folder::TemporaryFolder;
+use crate::random::{Random, StateHash};
 use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use attributes::{AttributeValue, REGULAR_WIFI_MAC};

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::packets::{AgentUpdate, LARGEST_DATAGRAM, decode_object_updates};
-use super::random::{Random, mixed};
+use crate::random::{Random, mixed};
 
 /// A turn of all clients.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use super::bots::{Bots, Turn};
 use super::packets::{AgentUpdate, UPDATES_A_DATAGRAM, encode_object_updates};
-use super::random::StateHash;
 use super::scene::ObjectUpdate;
 use crate::account::{self, Counter};
+use crate::random::StateHash;
 use crate::switches::{Switch, Switches};
 
 /// Longest that a step waits for a datagram which the system may have lost.

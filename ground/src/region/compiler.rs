@@ -180,8 +180,8 @@ pub fn leave_directory(directory: &Path, states: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::TemporaryFolder;
     use super::*;
+    use crate::folder::TemporaryFolder;
 
     fn names(directory: &Path) -> Vec<String> {
         let mut names: Vec<_> =

@@ -109,7 +109,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         phase: Phase::Loading,
         world: World::Region,
         options: &["--clients", "0"],
-        axis: Axis { option: "--n", counts: "prims", size: 4_000, smaller: &[1000, 2000] },
+        axis: Axis { option: "--n", counts: "prims", size: 8_000, smaller: &[2000, 4000] },
         function: "ground::region::compiler::ScriptCompiler::compile_from_lsl",
         guilty: &["ground::region::compiler::write_file", "ground::region::compiler::ScriptCompiler::compile_from_lsl"],
         seam: "ground::region::compiler::ScriptCompiler::perform_script_compile",

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::STEP_S;
 use super::mesh::{Mesh, VertexSearch, volume};
-use super::random::StateHash;
 use super::scene::{Appearance, Change, SceneObjectPart, ScenePresence};
 use crate::account;
+use crate::random::StateHash;
 use crate::switches::{Switch, Switches};
 
 /// Different meshes in a region.

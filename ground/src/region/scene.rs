@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::random::StateHash;
 use crate::account;
+use crate::random::StateHash;
 use crate::switches::{Switch, Switches};
 
 /// What a part holds besides its shape.

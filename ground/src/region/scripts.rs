@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compiler::ScriptCompiler;
-use super::random::{Random, StateHash};
 use super::scene::{Appearance, Change, SceneObjectPart};
 use super::timers::{TimerKey, TimerRequest, Timers};
 use super::vm::{Api, Event, Function, Program};
 use crate::account;
+use crate::random::{Random, StateHash};
 use crate::switches::Switches;
 
 /// What scripts asked for in a step, in order. Done after all events of the step, as the original's asynchronous commands.

@@ -179,8 +179,8 @@ fn failed(error: rusqlite::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::TemporaryFolder;
     use super::*;
+    use crate::folder::TemporaryFolder;
 
     fn loaded(switches: &Switches) -> Vec<SceneObjectGroup> {
         let folder = TemporaryFolder::new("store-test").unwrap();

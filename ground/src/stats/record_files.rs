@@ -105,7 +105,7 @@ impl Write for CountedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::folder::TemporaryFolder;
+    use crate::folder::TemporaryFolder;
 
     #[test]
     fn files_hold_the_same_however_long_they_are_open() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Profile, Proof, Runs};
 use stepscope_analyze::{Functions, Owned, Ownership, Selection};
-use stepscope_model::{Capture, Phase, disk};
+use stepscope_model::{Capture, Phase, ThreadId, disk};
 use stepscope_stats::SplitMix64;
 
 use super::account::Account;
@@ -591,7 +591,10 @@ fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalo
         rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
     }
     let switches = whole.voluntary_switches + whole.involuntary_switches;
-    let waits = capture.waits.len() as u64;
+    // Of the program alone: what it started has context switches of its own.
+    let process = |thread: ThreadId| capture.threads[thread.index()].process;
+    let own = capture.steps.first().and_then(|step| process(step.thread));
+    let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).count() as u64;
     rows.push(row(
         "context switches",
         switches,
