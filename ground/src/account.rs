@@ -260,12 +260,18 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
 }
 
 fn context_switches() -> ContextSwitches {
+    let usage = usage();
+    ContextSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 }
+}
+
+/// What the kernel says that this process used so far.
+pub(crate) fn usage() -> libc::rusage {
     // SAFETY: all-zero bytes are a valid rusage, which is nothing but numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a rusage that lives through the call.
     let done = unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
     assert_eq!(done, 0, "a process can ask about itself");
-    ContextSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 }
+    usage
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl ChangeSearch {
                 return None;
             }
             let reaches = shuffled.iter_mut().fold(false, |reaches, points| {
-                shuffle(points, random);
+                random.shuffle(points);
                 reaches || best_place(points, least).is_some_and(|(_, found)| found >= energy * (1.0 - TIE))
             });
             reached += i32::from(reaches);
@@ -169,13 +169,6 @@ impl Segment {
         }
         let (place, energy) = best_place(&points, least)?;
         Some(Self { start, points, place, energy })
-    }
-}
-
-/// Fisher and Yates.
-fn shuffle(points: &mut [Point], random: &mut SplitMix64) {
-    for place in (1..points.len()).rev() {
-        points.swap(place, random.below(place + 1));
     }
 }
 

@@ -33,6 +33,13 @@ impl SplitMix64 {
         assert!(limit > 0, "there is no number below 0");
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
+
+    /// Puts these into an order that is drawn, each equally likely (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for place in (1..items.len()).rev() {
+            items.swap(place, self.below(place + 1));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::account;
+
 /// CPU time of the process so far.
 #[derive(Debug, Clone, Copy)]
 struct CpuTime {
@@ -11,11 +13,7 @@ struct CpuTime {
 
 impl CpuTime {
     fn now() -> (Self, u64) {
-        // SAFETY: all-zero bytes are a valid rusage, which is nothing but numbers.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a rusage that lives through the call.
-        let done = unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
-        assert_eq!(done, 0, "a process can ask about itself");
+        let usage = account::usage();
         let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1_000);
         (Self { user: time(usage.ru_utime), system: time(usage.ru_stime) }, usage.ru_maxrss as u64)
     }

@@ -262,34 +262,34 @@ fn worlds<'s>(switches: &[&'s Switch]) -> Vec<&'s Switch> {
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     warm: u64,
-    /// Alone.
-    alone: u64,
-    /// Fast: as many as alone, and more where these would be over before they can be measured.
-    fast: u64,
+    alone: Pace,
+    /// As many as alone, and more where these would be over before they can be measured.
+    fast: Pace,
     /// With all, and with all but one.
-    all: u64,
-    /// Steps a second: alone, fast and with all.
-    rates: [f64; 3],
+    all: Pace,
 }
 
 impl Steps {
-    fn of(&self, setting: Setting) -> u64 {
+    fn of(&self, setting: Setting) -> Pace {
         match setting {
             Setting::Alone => self.alone,
             Setting::Fast => self.fast,
             Setting::All | Setting::AllBut => self.all,
         }
     }
+}
 
+/// How many steps a setting is measured for, and how fast it steps.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    count: u64,
+    per_second: f64,
+}
+
+impl Pace {
     /// How long a recording has to be, so that all steps are in it even where the machine is slower than it was.
-    fn duration(&self, setting: Setting) -> Duration {
-        let [alone, fast, all] = self.rates;
-        let rate = match setting {
-            Setting::Alone => alone,
-            Setting::Fast => fast,
-            Setting::All | Setting::AllBut => all,
-        };
-        PAUSE + Duration::from_secs_f64(1.3 * self.of(setting) as f64 / rate + 0.2)
+    fn duration(&self) -> Duration {
+        PAUSE + Duration::from_secs_f64(1.3 * self.count as f64 / self.per_second + 0.2)
     }
 }
 
@@ -379,9 +379,7 @@ impl Proving<'_, '_> {
         let ways = [Way::Recorded, Way::Timed, Way::Bare];
         let mut round: Vec<_> = Setting::RECORDED.iter().flat_map(|&setting| ways.map(|way| (setting, way))).collect();
         round.push((Setting::AllBut, Way::Bare));
-        for last in (1..round.len()).rev() {
-            round.swap(last, self.random.below(last + 1));
-        }
+        self.random.shuffle(&mut round);
         round
     }
 
@@ -396,11 +394,11 @@ impl Proving<'_, '_> {
         states: &mut States,
     ) -> Result<(), ProvingError> {
         let phase = case.known.phase;
-        let count = steps.of(setting);
+        let pace = steps.of(setting);
         let scenario = subject.scenario(&switch.name);
         let mut arguments = switch.arguments.clone();
         arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
-        for (option, steps) in [("--warm-steps", steps.warm), ("--steps", steps.warm + count)] {
+        for (option, steps) in [("--warm-steps", steps.warm), ("--steps", steps.warm + pace.count)] {
             // Loading ends with the first step, and nothing follows.
             let steps = if phase == Phase::Loading { 1 } else { steps };
             arguments.extend([option.to_owned(), steps.to_string()]);
@@ -416,8 +414,7 @@ impl Proving<'_, '_> {
             Way::Recorded => {
                 arguments.extend(["--linger".to_owned(), "--pause".to_owned(), PAUSE.as_secs_f64().to_string()]);
                 let name = [scenario.as_str(), setting.name()];
-                let (capture, account) =
-                    self.record(subject, name, (phase, steps.duration(setting)), arguments, &file)?;
+                let (capture, account) = self.record(subject, name, (phase, pace.duration()), arguments, &file)?;
                 profiled = Some(profile(&capture, &subject.owned));
                 account
             }
@@ -445,19 +442,20 @@ impl Proving<'_, '_> {
     /// How fast it steps decides how many steps it is measured for.
     fn steps(&mut self, subject: &Subject, switch: &Switch) -> Result<Steps, ProvingError> {
         if switch.known().phase == Phase::Loading {
-            return Ok(Steps { warm: 1, alone: 1, fast: 1, all: 1, rates: [1.0; 3] });
+            let once = Pace { count: 1, per_second: 1.0 };
+            return Ok(Steps { warm: 1, alone: once, fast: once, all: once });
         }
         let mut rate = |setting: Setting| self.rate(subject, switch, setting);
         let (alone, fast, all) = (rate(Setting::Alone)?, rate(Setting::Fast)?, rate(Setting::All)?);
         let seconds = self.options.duration.as_secs_f64();
         // Enough that the fast way takes long enough to be measured too, unless the slow way would take for ever.
         let both = (seconds * alone).max(0.4 * seconds * fast).min(MOST_TIMES * seconds * alone).max(LEAST_STEPS);
+        let pace = |count: f64, per_second| Pace { count: count as u64, per_second };
         Ok(Steps {
             warm: (WARM_S * all).clamp(WARM_STEPS.0, WARM_STEPS.1) as u64,
-            alone: both as u64,
-            fast: both.max(0.4 * seconds * fast) as u64,
-            all: both.min(MOST_TIMES * seconds * all).max(LEAST_STEPS) as u64,
-            rates: [alone, fast, all],
+            alone: pace(both, alone),
+            fast: pace(both.max(0.4 * seconds * fast), fast),
+            all: pace(both.min(MOST_TIMES * seconds * all).max(LEAST_STEPS), all),
         })
     }
 
