@@ -17,6 +17,8 @@ const COARSE_NS: u64 = 80_000_000;
 struct Counted {
     at: Instant,
     ticks_ns: u64,
+    /// All of the machine's, also where this process may not use them all.
+    processors: u64,
 }
 
 impl Counted {
@@ -24,14 +26,14 @@ impl Counted {
         let stat = std::fs::read_to_string("/proc/stat").unwrap();
         let fields = stat.lines().next().unwrap().split_ascii_whitespace().skip(1).take(8);
         let ticks: u64 = fields.map(|field| field.parse::<u64>().unwrap()).sum();
-        Self { at: Instant::now(), ticks_ns: ticks * 1_000_000_000 / proc::ticks_per_second() }
+        let processors = stat.lines().skip(1).filter(|line| line.starts_with("cpu")).count() as u64;
+        Self { at: Instant::now(), ticks_ns: ticks * 1_000_000_000 / proc::ticks_per_second(), processors }
     }
 
     /// The time of all processors since then, and how much of it no tick counted.
     fn capacity_and_lost(&self) -> (u64, u64) {
         let now = Self::now();
-        let processors = std::thread::available_parallelism().unwrap().get() as u64;
-        let capacity = now.at.duration_since(self.at).as_nanos() as u64 * processors;
+        let capacity = now.at.duration_since(self.at).as_nanos() as u64 * now.processors;
         (capacity, capacity.saturating_sub(now.ticks_ns - self.ticks_ns))
     }
 }
