@@ -26,7 +26,7 @@ use std::process::ExitStatus;
 
 pub use builds::BuildKind;
 pub use catalogue::{Catalogue, Control, Switch};
-pub use conduct::{Conducted, Options, conduct};
+pub use conduct::{Conducted, Options, RUNS_A_ROUND, conduct};
 pub use scores::{Entry, Held, SCORES, Scores};
 
 use crate::run::RunError;

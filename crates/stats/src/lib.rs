@@ -36,6 +36,7 @@
 //! | [`change_points`] | where in a series of runs a number changed for good |
 //! | [`bootstrap`] | how well a difference of two sets of steps is known, resampling blocks of consecutive ones |
 //! | [`bca`] | intervals from resampled numbers, corrected for bias and skew |
+//! | [`median`] | the middle of a few values, and its standard error |
 //! | [`trend`] | the slope of a series, whatever a few outliers do |
 //! | [`interval`] | a number with a confidence interval |
 //! | [`student`] | Student's t distribution, with the normal one as its limit |
@@ -50,6 +51,7 @@ pub mod discrete;
 pub mod distribution;
 pub mod hierarchical;
 pub mod interval;
+pub mod median;
 pub mod multiple;
 pub mod permutation;
 pub mod power;
@@ -62,6 +64,7 @@ pub use change_points::ChangeSearch;
 pub use distribution::Distribution;
 pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;
+pub use median::{median, standard_error_of_median};
 pub use multiple::benjamini_hochberg;
 pub use permutation::Permutations;
 pub use random::SplitMix64;

@@ -12,6 +12,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::interval::Estimate;
+use crate::median::of_sorted;
 
 /// A series has at most so many points after it was cut into blocks.
 pub const BLOCKS: usize = 200;
@@ -42,13 +43,7 @@ pub fn theil_sen(points: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     let last = slopes.len() - 1;
     let low = ((of - spread) / 2.0).floor().max(0.0) as usize;
     let high = ((of + spread) / 2.0).ceil() as usize;
-    Some(Estimate { value: median(&slopes), low: slopes[low.min(last)], high: slopes[high.min(last)] })
-}
-
-/// The middle of ordered values; of an even number the mean of the two in the middle.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+    Some(Estimate { value: of_sorted(&slopes), low: slopes[low.min(last)], high: slopes[high.min(last)] })
 }
 
 fn in_blocks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
@@ -61,7 +56,7 @@ fn in_blocks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
         values.sort_unstable_by(f64::total_cmp);
         let position = points.iter().map(|(position, _)| position).sum::<f64>() / points.len() as f64;
-        (position, median(&values))
+        (position, of_sorted(&values))
     };
     (0..BLOCKS).map(block).collect()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use stepscope_stats::{median, standard_error_of_median};
+
 use super::{
     COARSE_NS, Case, Known, LEAST_SHARE_PERCENT, Profile, Proof, Runs, SHARE_TOLERANCE, SILENT_PERCENT, Saves, Truth,
 };
@@ -123,15 +125,15 @@ fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> O
     };
     let costs = |runs: &[Truth]| runs.iter().map(cost).collect::<Vec<f64>>();
     let (with, without) = (costs(&slow.bare), costs(without));
-    let ratio = mean(&without) / mean(&with);
-    let relative = variance_of_mean(&with) / mean(&with).powi(2) + variance_of_mean(&without) / mean(&without).powi(2);
+    let ratio = typical(&without) / typical(&with);
+    let relative = |costs: &[f64]| standard_error_of_median(costs).unwrap_or(0.0) / typical(costs);
     Some(Gain {
         setting,
         predicted: predicted(case, &slow.profiles),
         compared: (setting == "alone")
             .then(|| 100.0 * (1.0 - whole(case, &case.fast.profiles) / whole(case, &slow.profiles))),
         ablation: 100.0 * (1.0 - ratio),
-        ablation_se: 100.0 * ratio * relative.sqrt(),
+        ablation_se: 100.0 * ratio * relative(&with).hypot(relative(&without)),
     })
 }
 
@@ -144,7 +146,7 @@ fn predicted(case: &Case, slow: &[Profile]) -> f64 {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
-    let parts = |profiles: &[Profile]| mean(&profiles.iter().map(part).collect::<Vec<_>>());
+    let parts = |profiles: &[Profile]| typical(&profiles.iter().map(part).collect::<Vec<_>>());
     100.0 * (parts(slow) - parts(&case.fast.profiles)) / whole(case, slow)
 }
 
@@ -154,7 +156,7 @@ fn whole(case: &Case, profiles: &[Profile]) -> f64 {
         Saves::Cpu => profile.total_per_step(),
         Saves::Wall => profile.step_ns,
     };
-    mean(&profiles.iter().map(cost).collect::<Vec<_>>())
+    typical(&profiles.iter().map(cost).collect::<Vec<_>>())
 }
 
 /// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
@@ -225,6 +227,11 @@ fn has_own_slow_way(known: &Known) -> bool {
 
 fn share_in(profiles: &[Profile], names: &[&str]) -> f64 {
     mean(&profiles.iter().map(|profile| profile.share_percent(names)).collect::<Vec<_>>())
+}
+
+/// The median: a run that something else disturbed only ever costs more.
+pub(super) fn typical(values: &[f64]) -> f64 {
+    median(values).unwrap_or(0.0)
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -2,7 +2,7 @@
 
 use stepscope_model::{Column, Kind, Table, Value};
 
-use super::score::{Gain, Share, gains, mean, place, shares, silences, slow_share};
+use super::score::{Gain, Share, gains, place, shares, silences, slow_share, typical};
 use super::{Build, Case, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
 use crate::columns;
 
@@ -173,7 +173,7 @@ fn overhead(runs: &super::Runs) -> Option<Overhead> {
     if runs.recorded.is_empty() || runs.bare.is_empty() {
         return None;
     }
-    let of = |runs: &[Truth], cost: fn(&Truth) -> f64| mean(&runs.iter().map(cost).collect::<Vec<_>>());
+    let of = |runs: &[Truth], cost: fn(&Truth) -> f64| typical(&runs.iter().map(cost).collect::<Vec<_>>());
     let ratio = |cost: fn(&Truth) -> f64| of(&runs.recorded, cost) / of(&runs.bare, cost);
     Some(Overhead { cpu: ratio(Truth::cpu_per_step), wall: ratio(Truth::wall_per_step) })
 }

@@ -33,7 +33,7 @@ pub struct Prove {
     /// Only these switches, of `ground list`; repeatable [default: all].
     #[arg(long = "switch", value_name = "NAME")]
     switches: Vec<String>,
-    /// Runs of each setting in each way.
+    /// Rounds: recorded runs of each setting, and timed ones; three times as many are left alone.
     #[arg(long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// How long each run of the steady phase takes, in seconds.
@@ -131,7 +131,7 @@ impl Prove {
         if std::io::stderr().is_terminal() {
             eprintln!(
                 "each switch takes about {:.0} s a build",
-                f64::from(self.runs) * 10.0 * (self.seconds.as_secs_f64() + 0.7)
+                f64::from(self.runs * proving::RUNS_A_ROUND) * (self.seconds.as_secs_f64() + 0.7)
             );
         }
         let interrupted = interrupt::flag();

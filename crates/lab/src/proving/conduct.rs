@@ -19,10 +19,13 @@ use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
+/// Runs of a switch in a round: three settings in all ways, and bare ones of all but it.
+pub const RUNS_A_ROUND: u32 = 3 * (2 + BARE_EACH_ROUND) + BARE_EACH_ROUND;
+
 /// What to run, and how often.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Runs of each setting in each way.
+    /// Rounds: recorded runs of each setting, and timed ones; three times as many are bare.
     pub runs: u32,
     /// How long a run of the steady phase is to take.
     pub duration: Duration,
@@ -45,6 +48,10 @@ pub struct Conducted {
     /// Whether it was interrupted. What was measured until then is whole.
     pub interrupted: bool,
 }
+
+/// Bare runs of a setting in a round. They take little, and what they tell, the difference of two settings, is what runs
+/// scatter most in.
+const BARE_EACH_ROUND: u32 = 3;
 
 /// Folder, in that of the run, of what the program said of its runs.
 const ACCOUNTS: &str = "accounts";
@@ -194,7 +201,19 @@ impl Setting {
 enum Way {
     Recorded,
     Timed,
-    Bare,
+    /// The how many-th of its round.
+    Bare(u32),
+}
+
+impl Way {
+    /// In names of files.
+    fn name(self) -> String {
+        match self {
+            Way::Recorded => "recorded".to_owned(),
+            Way::Timed => "timed".to_owned(),
+            Way::Bare(index) => format!("bare-{index}"),
+        }
+    }
 }
 
 /// The trials that will be recorded, in the order of running.
@@ -376,9 +395,11 @@ impl Proving<'_, '_> {
 
     /// Every setting in every way, in a drawn order.
     fn round(&mut self) -> Vec<(Setting, Way)> {
-        let ways = [Way::Recorded, Way::Timed, Way::Bare];
-        let mut round: Vec<_> = Setting::RECORDED.iter().flat_map(|&setting| ways.map(|way| (setting, way))).collect();
-        round.push((Setting::AllBut, Way::Bare));
+        let bare = (1..=BARE_EACH_ROUND).map(Way::Bare);
+        let ways: Vec<Way> = [Way::Recorded, Way::Timed].into_iter().chain(bare.clone()).collect();
+        let mut round: Vec<_> =
+            Setting::RECORDED.iter().flat_map(|&setting| ways.iter().map(move |&way| (setting, way))).collect();
+        round.extend(bare.map(|way| (Setting::AllBut, way)));
         self.random.shuffle(&mut round);
         round
     }
@@ -403,10 +424,10 @@ impl Proving<'_, '_> {
             let steps = if phase == Phase::Loading { 1 } else { steps };
             arguments.extend([option.to_owned(), steps.to_string()]);
         }
-        let file = self.accounts.join(format!("{scenario}-{}-{way:?}-{round}.json", setting.name()).to_lowercase());
+        let file = self.accounts.join(format!("{scenario}-{}-{}-{round}.json", setting.name(), way.name()));
         let mut profiled = None;
         let account = match way {
-            Way::Bare => self.account(&subject.program, arguments, &file)?,
+            Way::Bare(_) => self.account(&subject.program, arguments, &file)?,
             Way::Timed => {
                 arguments.push("--scopes".to_owned());
                 self.account(&subject.program, arguments, &file)?
@@ -431,7 +452,7 @@ impl Proving<'_, '_> {
             }
         };
         match way {
-            Way::Bare => runs.bare.push(truth),
+            Way::Bare(_) => runs.bare.push(truth),
             Way::Timed => runs.timed.push(truth),
             Way::Recorded => runs.recorded.push(truth),
         }
