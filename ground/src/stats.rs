@@ -20,7 +20,7 @@ use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use attributes::{AttributeValue, REGULAR_WIFI_MAC};
 pub use pathologies::{CONTROLS, PATHOLOGIES};
-use queue_disc::{LookUp, Packet, QueueDisc, Reason, count_drops};
+use queue_disc::{Drop, LookUp, Packet, QueueDisc, count_drops};
 use record_files::{Openness, RecordFiles};
 
 /// Simulated time of a step, s.
@@ -104,8 +104,8 @@ struct Network {
     queues: Vec<QueueDisc>,
     /// Of each device.
     limits: Vec<Limits>,
-    /// Of this step: the queue, and why.
-    dropped: Vec<(usize, Reason)>,
+    /// Of this step.
+    dropped: Vec<Drop>,
     records: Vec<String>,
     files: RecordFiles,
     folder: TemporaryFolder,
@@ -142,7 +142,7 @@ impl Network {
                 let packet = Packet { size: 64 + (bits >> (8 + 11 * packet)) as u32 % 1400, arrived: step };
                 let limit = self.limits[number].packets as usize;
                 if let Err(reason) = self.queues[number].enqueue(packet, limit) {
-                    self.dropped.push((number, reason));
+                    self.dropped.push(Drop { queue: number, reason, size: packet.size });
                 }
             }
         }
@@ -226,7 +226,10 @@ impl Simulation for Network {
             hash.add(device.sinr_db.to_bits());
             hash.add(device.airtime_s.to_bits());
             queue.packets.iter().for_each(|packet| hash.add(u64::from(packet.size)));
-            queue.dropped().for_each(|(reason, count)| hash.add(count ^ (reason.len() as u64) << 32));
+            for (reason, packets, bytes) in queue.dropped() {
+                hash.add(packets ^ (reason.len() as u64) << 32);
+                hash.add(bytes);
+            }
         }
         hash.get()
     }

@@ -40,7 +40,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::stats::queue_disc::QueueDisc::drop_before_enqueue_by_string",
         ],
         seam: "ground::stats::queue_disc::count_drops",
-        slow: "makes a string of the reason why a packet was dropped, to count it in a map",
+        slow: "makes a string of the reason why a packet was dropped, for each of two maps that count by it",
         fast: "looks the reason up as it is",
         saves: Saves::Cpu,
         downstream: "",

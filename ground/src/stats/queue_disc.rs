@@ -28,8 +28,21 @@ pub const OVER_TARGET: Reason = "Target exceeded drop";
 pub struct QueueDisc {
     /// Packets, the first come first.
     pub packets: VecDeque<Packet>,
-    /// How many were dropped, by reason.
-    dropped: BTreeMap<String, u64>,
+    /// How many were dropped before they came in, by reason.
+    dropped_packets: BTreeMap<String, u64>,
+    /// Their bytes.
+    dropped_bytes: BTreeMap<String, u64>,
+}
+
+/// A packet that a queue did not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drop {
+    /// Number of the queue.
+    pub queue: usize,
+    /// Why.
+    pub reason: Reason,
+    /// Bytes of the packet.
+    pub size: u32,
 }
 
 impl QueueDisc {
@@ -48,26 +61,34 @@ impl QueueDisc {
         Ok(())
     }
 
-    /// Counts a packet that was dropped, with a string made to look the reason up.
+    /// Counts a packet that was dropped, with a string made to look the reason up, in each of the maps.
     #[inline(never)]
-    pub fn drop_before_enqueue_by_string(&mut self, reason: Reason) {
-        *self.dropped.entry(String::from(reason)).or_default() += 1;
+    pub fn drop_before_enqueue_by_string(&mut self, reason: Reason, size: u32) {
+        *self.dropped_packets.entry(String::from(reason)).or_default() += 1;
+        *self.dropped_bytes.entry(String::from(reason)).or_default() += u64::from(size);
     }
 
     /// Counts a packet that was dropped.
     #[inline(never)]
-    pub fn drop_before_enqueue(&mut self, reason: Reason) {
-        match self.dropped.get_mut(reason) {
-            Some(count) => *count += 1,
-            None => self.drop_before_enqueue_by_string(reason),
+    pub fn drop_before_enqueue(&mut self, reason: Reason, size: u32) {
+        match (self.dropped_packets.get_mut(reason), self.dropped_bytes.get_mut(reason)) {
+            (Some(packets), Some(bytes)) => {
+                *packets += 1;
+                *bytes += u64::from(size);
+            }
+            _ => self.drop_before_enqueue_by_string(reason, size),
         }
     }
 
-    /// How many were dropped, by reason.
-    pub fn dropped(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.dropped.iter().map(|(reason, count)| (reason.as_str(), *count))
+    /// How many were dropped and how many bytes these had, by reason.
+    pub fn dropped(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        let both = self.dropped_packets.iter().zip(self.dropped_bytes.values());
+        both.map(|((reason, packets), bytes)| (reason.as_str(), *packets, *bytes))
     }
 }
+
+/// Maps in which the reason of a drop is looked up.
+const MAPS: u64 = 2;
 
 /// How reasons are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,15 +99,15 @@ pub enum LookUp {
     Borrowed,
 }
 
-/// Counts the packets that were dropped, each by its queue's number and the reason.
+/// Counts the packets that were dropped, each in its queue and by the reason: their number, and their bytes.
 #[inline(never)]
-pub fn count_drops(queues: &mut [QueueDisc], dropped: &[(usize, Reason)], look_up: LookUp) {
+pub fn count_drops(queues: &mut [QueueDisc], dropped: &[Drop], look_up: LookUp) {
     let _timed = account::scope("ground::stats::queue_disc::count_drops");
-    account::count_many(Counter::LookUps, dropped.len() as u64);
-    for &(queue, reason) in dropped {
+    account::count_many(Counter::LookUps, MAPS * dropped.len() as u64);
+    for &Drop { queue, reason, size } in dropped {
         match look_up {
-            LookUp::ByString => queues[queue].drop_before_enqueue_by_string(reason),
-            LookUp::Borrowed => queues[queue].drop_before_enqueue(reason),
+            LookUp::ByString => queues[queue].drop_before_enqueue_by_string(reason, size),
+            LookUp::Borrowed => queues[queue].drop_before_enqueue(reason, size),
         }
     }
 }
@@ -99,10 +120,16 @@ mod tests {
     fn drops_are_counted_by_reason_however_it_is_looked_up() {
         for look_up in [LookUp::ByString, LookUp::Borrowed] {
             let mut queues = [QueueDisc::default(), QueueDisc::default()];
-            let dropped = [(0, UNCLASSIFIED), (1, LIMIT_EXCEEDED), (0, UNCLASSIFIED), (0, LIMIT_EXCEEDED)];
+            let drop = |queue, reason, size| Drop { queue, reason, size };
+            let dropped = [
+                drop(0, UNCLASSIFIED, 62),
+                drop(1, LIMIT_EXCEEDED, 70),
+                drop(0, UNCLASSIFIED, 93),
+                drop(0, LIMIT_EXCEEDED, 64),
+            ];
             count_drops(&mut queues, &dropped, look_up);
-            assert_eq!(queues[0].dropped().collect::<Vec<_>>(), [(LIMIT_EXCEEDED, 1), (UNCLASSIFIED, 2)]);
-            assert_eq!(queues[1].dropped().collect::<Vec<_>>(), [(LIMIT_EXCEEDED, 1)]);
+            assert_eq!(queues[0].dropped().collect::<Vec<_>>(), [(LIMIT_EXCEEDED, 1, 64), (UNCLASSIFIED, 2, 155)]);
+            assert_eq!(queues[1].dropped().collect::<Vec<_>>(), [(LIMIT_EXCEEDED, 1, 70)]);
         }
     }
 
