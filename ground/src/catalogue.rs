@@ -120,9 +120,9 @@ pub struct Pathology {
     /// Functions that a ranking of the user's own code may put first for it: `function` and its parts, and the nearest
     /// owned caller where the slow way is in others' code.
     pub guilty: &'static [&'static str],
-    /// The function that holds both ways, slow and fast: what it costs less is what the fix of this code saves. Empty
-    /// where there is none.
-    pub seam: &'static str,
+    /// The functions that hold both ways, slow and fast: what they cost less is what the fix of this code saves. None of them
+    /// calls another. None at all where nothing holds both; the slow way itself is then all there is.
+    pub seam: &'static [&'static str],
     /// What the slow way does.
     pub slow: &'static str,
     /// What the fast way does.

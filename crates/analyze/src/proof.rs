@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use stepscope_model::Phase;
 
 pub use profile::Profile;
-pub use score::{Gain, Share, gains, shares, silences};
+pub use score::{Compared, Gain, Share, gains, shares, silences};
 pub use tables::tables;
 
 /// Calls that take less are not scored: timing them costs too large a part of what they take.
@@ -76,8 +76,8 @@ pub struct Known {
     pub function: String,
     /// What a ranking may put first for it.
     pub guilty: Vec<String>,
-    /// What both ways pass through, if anything does.
-    pub seam: Option<String>,
+    /// What both ways pass through, if anything does; none of these functions calls another.
+    pub seam: Vec<String>,
     /// What the fix saves.
     pub saves: Saves,
     /// Why the real gain is not that of the seam, where that is known.

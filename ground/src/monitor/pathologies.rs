@@ -19,7 +19,7 @@ pub const PATHOLOGIES: &[Pathology] = &[Pathology {
         "ground::monitor::connections::count_connections_in_file",
         "ground::monitor::connections::read_file",
     ],
-    seam: "ground::monitor::Monitor::connections",
+    seam: &["ground::monitor::Monitor::connections"],
     slow: "reads four tables of connections for each process, which are the same for all",
     fast: "reads them once a tick",
     saves: Saves::Cpu,

@@ -172,6 +172,7 @@ impl Root {
 
 impl World {
     /// Takes the models out and leaves the shell.
+    #[inline(never)]
     pub fn clear_models(&mut self) {
         self.models.clear();
     }

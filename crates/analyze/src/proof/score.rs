@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use stepscope_stats::{median, standard_error_of_median};
 
 use super::{
-    COARSE_NS, Case, Known, LEAST_SHARE_PERCENT, Profile, Proof, Runs, SHARE_TOLERANCE, SILENT_PERCENT, Saves, Truth,
+    COARSE_NS, Case, GAIN_TOLERANCE, Known, LEAST_SHARE_PERCENT, Profile, Proof, Runs, SHARE_TOLERANCE, SILENT_PERCENT,
+    Saves, Truth,
 };
 
 /// A function's share, recorded and true.
@@ -83,12 +84,23 @@ pub struct Gain {
     pub setting: &'static str,
     /// What the profile says that the seam saves.
     pub predicted: f64,
+    /// What the program's own clocks say that it saves; where they time all of it, and alone only.
+    pub timed: Option<f64>,
     /// What the profiles with and without say that a whole step saves; alone only, as there is none of all but one.
-    pub compared: Option<f64>,
+    pub compared: Option<Compared>,
     /// What leaving it out saves, of bare runs.
     pub ablation: f64,
     /// Standard error of that.
     pub ablation_se: f64,
+}
+
+/// What two recordings say that a fix saves of a whole step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compared {
+    /// Percent.
+    pub saved: f64,
+    /// How far off it may be, points: both sides of what it is compared with scatter.
+    pub tolerance: f64,
 }
 
 impl Gain {
@@ -99,12 +111,12 @@ impl Gain {
 
     /// Points that the whole step's gain is off by.
     pub fn compared_error(&self) -> Option<f64> {
-        Some(self.compared? - self.ablation)
+        Some(self.compared?.saved - self.ablation)
     }
 
     /// Points that the profiles say are saved outside of the seam: what a fix does downstream.
     pub fn outside(&self) -> Option<f64> {
-        Some(self.compared? - self.predicted)
+        Some(self.compared?.saved - self.predicted)
     }
 }
 
@@ -124,39 +136,71 @@ fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> O
         Saves::Wall => Truth::wall_per_step,
     };
     let costs = |runs: &[Truth]| runs.iter().map(cost).collect::<Vec<f64>>();
-    let (with, without) = (costs(&slow.bare), costs(without));
-    let ratio = typical(&without) / typical(&with);
-    let relative = |costs: &[f64]| standard_error_of_median(costs).unwrap_or(0.0) / typical(costs);
+    let (ablation, ablation_se) = saved(&costs(&slow.bare), &costs(without));
+    let compared =
+        |(saved, se): (f64, f64)| Compared { saved, tolerance: GAIN_TOLERANCE.max(3.0 * se.hypot(ablation_se)) };
+    let alone = (setting == "alone").then_some(case);
     Some(Gain {
         setting,
         predicted: predicted(case, &slow.profiles),
-        compared: (setting == "alone")
-            .then(|| 100.0 * (1.0 - whole(case, &case.fast.profiles) / whole(case, &slow.profiles))),
-        ablation: 100.0 * (1.0 - ratio),
-        ablation_se: 100.0 * ratio * relative(&with).hypot(relative(&without)),
+        timed: alone.and_then(timed),
+        compared: alone.map(|case| compared(saved(&wholes(case, &slow.profiles), &wholes(case, &case.fast.profiles)))),
+        ablation,
+        ablation_se,
     })
+}
+
+/// What runs without cost less than runs with, in percent of these, and its standard error.
+fn saved(with: &[f64], without: &[f64]) -> (f64, f64) {
+    let ratio = typical(without) / typical(with);
+    let relative = |costs: &[f64]| standard_error_of_median(costs).unwrap_or(0.0) / typical(costs);
+    (100.0 * (1.0 - ratio), 100.0 * ratio * relative(with).hypot(relative(without)))
 }
 
 /// What the seam costs more than in the fast setting, of all that a step costs. Without a seam, the slow way itself.
 fn predicted(case: &Case, slow: &[Profile]) -> f64 {
+    let shown: Vec<&str> = seam(&case.known).into_iter().flat_map(|function| case.build.names(function)).collect();
     // Where nothing has the seam's name (inlined, and no debug information says so), there is only the slow way.
-    let seam = case.known.seam.as_ref().map(|seam| case.build.names(seam)).filter(|names| !names.is_empty());
-    let names = seam.unwrap_or_else(|| case.build.names(&case.known.function));
+    let names = if shown.is_empty() { case.build.names(&case.known.function) } else { shown };
     let part = |profile: &Profile| match case.known.saves {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
     let parts = |profiles: &[Profile]| typical(&profiles.iter().map(part).collect::<Vec<_>>());
-    100.0 * (parts(slow) - parts(&case.fast.profiles)) / whole(case, slow)
+    100.0 * (parts(slow) - parts(&case.fast.profiles)) / typical(&wholes(case, slow))
 }
 
-/// All that a step costs, by these profiles.
-fn whole(case: &Case, profiles: &[Profile]) -> f64 {
+/// The functions whose cost is what the fix saves.
+fn seam(known: &Known) -> Vec<&str> {
+    match known.seam.as_slice() {
+        [] => vec![&known.function],
+        seam => seam.iter().map(String::as_str).collect(),
+    }
+}
+
+/// The same by the program's clocks, in its timed runs; `None` if they do not time all of the seam.
+fn timed(case: &Case) -> Option<f64> {
+    let seam = seam(&case.known);
+    let is_timed = |function: &&str| case.alone.timed.iter().all(|truth| truth.functions.contains_key(*function));
+    if case.known.saves == Saves::Wall || case.fast.timed.is_empty() || !seam.iter().all(is_timed) {
+        return None;
+    }
+    let of_seam = |truth: &Truth| {
+        let calls = seam.iter().filter_map(|function| truth.functions.get(*function));
+        calls.map(|calls| calls.cpu_ns).sum::<f64>() / truth.steps
+    };
+    let typical = |runs: &[Truth], cost: &dyn Fn(&Truth) -> f64| typical(&runs.iter().map(cost).collect::<Vec<_>>());
+    let saved = typical(&case.alone.timed, &of_seam) - typical(&case.fast.timed, &of_seam);
+    Some(100.0 * saved / typical(&case.alone.timed, &Truth::cpu_per_step))
+}
+
+/// All that a step costs, by each of these profiles.
+fn wholes(case: &Case, profiles: &[Profile]) -> Vec<f64> {
     let cost = |profile: &Profile| match case.known.saves {
         Saves::Cpu => profile.total_per_step(),
         Saves::Wall => profile.step_ns,
     };
-    typical(&profiles.iter().map(cost).collect::<Vec<_>>())
+    profiles.iter().map(cost).collect()
 }
 
 /// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
@@ -222,7 +266,7 @@ pub fn silences(proof: &Proof) -> Vec<Silence> {
 
 /// Whether the slow way is a function that the fast way does not pass through.
 fn has_own_slow_way(known: &Known) -> bool {
-    known.saves == Saves::Cpu && known.seam.as_ref() != Some(&known.function)
+    known.saves == Saves::Cpu && !known.seam.contains(&known.function)
 }
 
 fn share_in(profiles: &[Profile], names: &[&str]) -> f64 {
@@ -282,7 +326,7 @@ mod tests {
             phase: Phase::Steady,
             function: function.to_owned(),
             guilty: vec![function.to_owned()],
-            seam: seam.map(str::to_owned),
+            seam: seam.map(str::to_owned).into_iter().collect(),
             saves: Saves::Cpu,
             downstream: None,
         }
@@ -339,7 +383,39 @@ mod tests {
         assert_eq!(gains.len(), 1, "nothing was run with all slow");
         assert!((gains[0].predicted - 50.0).abs() < 1e-9 && (gains[0].ablation - 55.0).abs() < 1e-9, "{gains:?}");
         assert!((gains[0].error() + 5.0).abs() < 1e-9);
-        assert_eq!((gains[0].compared, gains[0].outside()), (Some(0.0), Some(-50.0)), "both profiles have 1 ms in all");
+        assert_eq!(
+            (gains[0].compared.unwrap().saved, gains[0].outside()),
+            (0.0, Some(-50.0)),
+            "both profiles have 1 ms in all"
+        );
+        assert_eq!(gains[0].timed, None, "nothing was timed");
+    }
+
+    #[test]
+    fn the_programs_clocks_say_what_all_parts_of_the_seam_save() {
+        let mut case =
+            case(Known { seam: vec!["parse".to_owned(), "clear".to_owned()], ..known("parse-twice", "parse", None) });
+        case.alone.profiles = vec![profile(&[("parse", 300_000.0), ("clear", 200_000.0)], &[])];
+        case.fast.profiles = vec![profile(&[], &[])];
+        case.alone.bare = vec![truth(1e6, 10.0, &[])];
+        case.fast.bare = vec![truth(0.4e6, 10.0, &[])];
+        let timed = |functions: &[(&str, u64, f64)]| vec![truth(1e6, 10.0, functions)];
+        case.alone.timed = timed(&[("parse", 10, 320_000.0), ("clear", 10, 220_000.0)]);
+        case.fast.timed = timed(&[("parse", 1, 20_000.0)]);
+        let gain = gains(&case)[0];
+        assert!((gain.predicted - 50.0).abs() < 1e-9 && (gain.timed.unwrap() - 52.0).abs() < 1e-9, "{gain:?}");
+        case.alone.timed = timed(&[("parse", 10, 320_000.0)]);
+        assert_eq!(gains(&case)[0].timed, None, "a part of the seam has no clock");
+    }
+
+    #[test]
+    fn one_disturbed_run_of_several_does_not_change_a_gain() {
+        let mut case = case(known("full-scan", "scan", None));
+        case.alone.profiles = vec![profile(&[("scan", 700_000.0)], &[])];
+        case.fast.profiles = vec![profile(&[], &[])];
+        case.alone.bare = vec![truth(1e6, 10.0, &[]), truth(9e6, 10.0, &[]), truth(1e6, 10.0, &[])];
+        case.fast.bare = vec![truth(0.25e6, 10.0, &[])];
+        assert_eq!(gains(&case)[0].ablation, 75.0);
     }
 
     #[test]

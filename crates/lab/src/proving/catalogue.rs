@@ -33,7 +33,7 @@ pub struct Switch {
     phase: Phase,
     function: String,
     guilty: Vec<String>,
-    seam: String,
+    seam: Vec<String>,
     saves: String,
     downstream: String,
     /// What runs it at its size, without `--slow`.
@@ -112,7 +112,7 @@ impl Switch {
             phase: self.phase,
             function: self.function.clone(),
             guilty: self.guilty.clone(),
-            seam: given(&self.seam),
+            seam: self.seam.clone(),
             saves: if self.saves == "wall" { Saves::Wall } else { Saves::Cpu },
             downstream: given(&self.downstream),
         }
