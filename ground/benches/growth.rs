@@ -27,7 +27,8 @@ fn main() {
         let sizes: Vec<u32> = pathology.axis.smaller.iter().copied().chain([pathology.axis.size]).collect();
         let costs: Vec<Costs> = sizes.iter().map(|size| Costs::measure(pathology, *size)).collect();
         let slope = |cost: fn(&Costs) -> f64| {
-            let points: Vec<_> = sizes.iter().zip(&costs).map(|(size, at)| (f64::from(*size).ln(), cost(at).ln())).collect();
+            let points: Vec<_> =
+                sizes.iter().zip(&costs).map(|(size, at)| (f64::from(*size).ln(), cost(at).ln())).collect();
             slope(&points)
         };
         let whole = costs.last().expect("a switch has a size");

@@ -59,7 +59,12 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::physics::Physics::set_position",
             "ground::physics::Physics::world_forward_step",
         ],
-        seam: &["ground::physics::Physics::update_engine_data"],
+        seam: &[
+            "ground::physics::Physics::update_engine_data",
+            // What the engine does with what it is handed.
+            "rapier3d::pipeline::user_changes::handle_user_changes_to_rigid_bodies",
+            "rapier3d::pipeline::physics_pipeline::quarantine::Quarantine::detect_user_changes",
+        ],
         slow: "hands the engine the pose of every link each step",
         fast: "hands it the poses that others than the engine gave: those of new links",
         saves: Saves::Cpu,
@@ -177,7 +182,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         phase: Phase::Steady,
         world: World::Sensors,
         options: &["--robots", "0", "--n", "5"],
-        axis: Axis { option: "--cameras", counts: "cameras", size: 24, smaller: &[6, 12] },
+        axis: Axis { option: "--cameras", counts: "cameras", size: 64, smaller: &[16, 32] },
         function: "ground::systems::depth_camera::DepthCameras::prepare_frames",
         guilty: &[
             "ground::systems::depth_camera::DepthCameras::prepare_frames",
@@ -214,7 +219,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         study: "marina",
         phase: Phase::Steady,
         world: World::Marina,
-        options: &["--robots", "10"],
+        options: &["--robots", "0"],
         axis: Axis { option: "--n", counts: "buoys", size: 128, smaller: &[32, 64] },
         function: "ground::textures::decode_texture",
         guilty: &["ground::textures::decode_texture"],

@@ -95,6 +95,7 @@ fn take_turn(turn: Turn, sockets: &[UdpSocket], seen: &AtomicU64) {
 }
 
 /// A sum over all updates in so many datagrams, whatever their order and however they are dealt out to datagrams.
+#[inline(never)]
 fn receive_updates(socket: &UdpSocket, datagrams: usize) -> u64 {
     let mut bytes = [0; LARGEST_DATAGRAM];
     let mut sum = 0_u64;
