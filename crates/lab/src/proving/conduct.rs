@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Profile, Proof, Runs};
+use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Profile, Proof, Runs, gains};
 use stepscope_analyze::{Functions, Owned, Ownership, Selection};
 use stepscope_model::{Capture, Phase, ThreadId, disk};
 use stepscope_stats::SplitMix64;
@@ -19,8 +19,8 @@ use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Runs of a switch in a round: three settings in all ways, and bare ones of all but it.
-pub const RUNS_A_ROUND: u32 = 3 * (2 + BARE_EACH_ROUND) + BARE_EACH_ROUND;
+/// Runs of a switch in a round, at least and at most: three settings in all ways, and bare ones of all but it.
+pub const RUNS_A_ROUND: [u32; 2] = [3 * 2 + 4 * BARE_EACH_ROUND, 3 * 2 + 4 * MOST_BARE_A_ROUND];
 
 /// What to run, and how often.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,12 @@ pub struct Conducted {
 /// Bare runs of a setting in a round. They take little, and what they tell, the difference of two settings, is what runs
 /// scatter most in.
 const BARE_EACH_ROUND: u32 = 3;
+
+/// Further bare runs follow, in turns, until what a fix saves is known with this standard error, points...
+const SETTLED_POINTS: f64 = 1.5;
+
+/// ...or a setting had so many in a round on average.
+const MOST_BARE_A_ROUND: u32 = 10;
 
 /// Folder, in that of the run, of what the program said of its runs.
 const ACCOUNTS: &str = "accounts";
@@ -387,6 +393,10 @@ impl Proving<'_, '_> {
                 self.one((subject, switch), (setting, way), round, steps, &mut case, &mut states)?;
             }
         }
+        // Of builds without names nothing is asked.
+        if subject.build.shown.is_none() {
+            self.settle((subject, switch), steps, &mut case, &mut states)?;
+        }
         if states.values().any(|states| states.len() > 1) {
             self.missing.push(format!("{}: what is simulated is not the same in all settings", switch.name));
         }
@@ -402,6 +412,32 @@ impl Proving<'_, '_> {
         round.extend(bare.map(|way| (Setting::AllBut, way)));
         self.random.shuffle(&mut round);
         round
+    }
+
+    /// Bare runs of both sides of each gain, until it is known well enough.
+    fn settle(
+        &mut self,
+        of: (&Subject, &Switch),
+        steps: Steps,
+        case: &mut Case,
+        states: &mut States,
+    ) -> Result<(), ProvingError> {
+        let most = MOST_BARE_A_ROUND * self.options.runs;
+        for sides in [[Setting::Alone, Setting::Fast], [Setting::All, Setting::AllBut]] {
+            let is_open = |case: &Case| {
+                gains(case).iter().any(|gain| gain.setting == sides[0].name() && gain.ablation_se > SETTLED_POINTS)
+            };
+            let mut index = BARE_EACH_ROUND * self.options.runs;
+            while index < most && is_open(case) {
+                index += 1;
+                let mut sides = sides;
+                self.random.shuffle(&mut sides);
+                for setting in sides {
+                    self.one(of, (setting, Way::Bare(index)), self.options.runs, steps, case, states)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// One run of a case: what came of it is added to the case, and what was simulated to `states`.
