@@ -17,9 +17,10 @@
 //!   many samples.
 //! - **Rank**: the place of the first guilty function in the tool's own [ranking](crate::rank) by cost; of several runs, the
 //!   worst place.
-//! - **Gain**: what the profile says that the fix saves, against what it saves. The profile's: what the *seam*, the function
-//!   that both ways pass through, costs more a step than in the fast setting, of all that a step costs. The truth: bare
-//!   runs with and without (ablation). Where the fix saves wall time and no CPU time, the same along the
+//! - **Gain**: what the profile says that the fix saves, against what it saves. The profile's: what the *seam*, the
+//!   functions that both ways pass through, costs more a step than in the fast setting, of all that a step costs. The truth:
+//!   bare runs with and without (ablation). The program's own clocks say of timed runs what the seam saves, so that what is
+//!   saved elsewhere is told apart from an error. Where the fix saves wall time and no CPU time, the same along the
 //!   [critical path](crate::critical_path).
 //! - **Silence**: in fast settings and in controls, no slow way of any switch may have
 //!   [`SILENT_PERCENT`] of the CPU time.

@@ -152,6 +152,7 @@ fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> O
 
 /// What runs without cost less than runs with, in percent of these, and its standard error.
 fn saved(with: &[f64], without: &[f64]) -> (f64, f64) {
+    let typical = |costs: &[f64]| typical(costs.iter().copied());
     let ratio = typical(without) / typical(with);
     let relative = |costs: &[f64]| standard_error_of_median(costs).unwrap_or(0.0) / typical(costs);
     (100.0 * (1.0 - ratio), 100.0 * ratio * relative(with).hypot(relative(without)))
@@ -166,8 +167,8 @@ fn predicted(case: &Case, slow: &[Profile]) -> f64 {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
-    let parts = |profiles: &[Profile]| typical(&profiles.iter().map(part).collect::<Vec<_>>());
-    100.0 * (parts(slow) - parts(&case.fast.profiles)) / typical(&wholes(case, slow))
+    let parts = |profiles: &[Profile]| typical(profiles.iter().map(part));
+    100.0 * (parts(slow) - parts(&case.fast.profiles)) / typical(wholes(case, slow))
 }
 
 /// The functions whose cost is what the fix saves.
@@ -189,9 +190,9 @@ fn timed(case: &Case) -> Option<f64> {
         let calls = seam.iter().filter_map(|function| truth.functions.get(*function));
         calls.map(|calls| calls.cpu_ns).sum::<f64>() / truth.steps
     };
-    let typical = |runs: &[Truth], cost: &dyn Fn(&Truth) -> f64| typical(&runs.iter().map(cost).collect::<Vec<_>>());
-    let saved = typical(&case.alone.timed, &of_seam) - typical(&case.fast.timed, &of_seam);
-    Some(100.0 * saved / typical(&case.alone.timed, &Truth::cpu_per_step))
+    let (slow, fast) = (&case.alone.timed, &case.fast.timed);
+    let saved = typical(slow.iter().map(of_seam)) - typical(fast.iter().map(of_seam));
+    Some(100.0 * saved / typical(slow.iter().map(Truth::cpu_per_step)))
 }
 
 /// All that a step costs, by each of these profiles.
@@ -274,8 +275,8 @@ fn share_in(profiles: &[Profile], names: &[&str]) -> f64 {
 }
 
 /// The median: a run that something else disturbed only ever costs more.
-pub(super) fn typical(values: &[f64]) -> f64 {
-    median(values).unwrap_or(0.0)
+pub(super) fn typical(values: impl IntoIterator<Item = f64>) -> f64 {
+    median(&values.into_iter().collect::<Vec<_>>()).unwrap_or(0.0)
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {

@@ -179,7 +179,7 @@ fn overhead(runs: &super::Runs) -> Option<Overhead> {
     if runs.recorded.is_empty() || runs.bare.is_empty() {
         return None;
     }
-    let of = |runs: &[Truth], cost: fn(&Truth) -> f64| typical(&runs.iter().map(cost).collect::<Vec<_>>());
+    let of = |runs: &[Truth], cost: fn(&Truth) -> f64| typical(runs.iter().map(cost));
     let ratio = |cost: fn(&Truth) -> f64| of(&runs.recorded, cost) / of(&runs.bare, cost);
     Some(Overhead { cpu: ratio(Truth::cpu_per_step), wall: ratio(Truth::wall_per_step) })
 }
