@@ -2,6 +2,7 @@
 //!
 //! They are those of the process's network namespace: the same for all processes that share one.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -11,13 +12,19 @@ use crate::account::{self, Counter};
 /// Names of the tables.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 
+/// How often a table is read that does not show all that is there.
+const READS: usize = 100;
+
 /// Sockets that are there to be counted: others on the machine come and go.
 pub struct Sockets {
     _tcp: Vec<TcpListener>,
     _udp: Vec<UdpSocket>,
-    /// As the tables have them, `0100007F:1F90`, in order.
-    addresses: Vec<String>,
+    /// By table: local addresses as it has them, `0100007F:1F90`.
+    addresses: [Addresses; TABLES.len()],
 }
+
+/// Local addresses as the tables have them.
+type Addresses = BTreeSet<String>;
 
 impl Sockets {
     /// Opens so many of each kind at free ports of the loopback interface.
@@ -28,17 +35,16 @@ impl Sockets {
         let anywhere = (Ipv4Addr::LOCALHOST, 0);
         let tcp = (0..of_each).map(|_| TcpListener::bind(anywhere)).collect::<io::Result<Vec<_>>>()?;
         let udp = (0..of_each).map(|_| UdpSocket::bind(anywhere)).collect::<io::Result<Vec<_>>>()?;
-        let bound = tcp.iter().map(TcpListener::local_addr).chain(udp.iter().map(UdpSocket::local_addr));
-        let mut addresses = bound.map(|address| Ok(address_in_table(address?))).collect::<io::Result<Vec<_>>>()?;
-        addresses.sort_unstable();
-        Ok(Self { _tcp: tcp, _udp: udp, addresses })
+        let of_tcp = tcp.iter().map(|socket| socket.local_addr().map(address_in_table)).collect::<io::Result<_>>()?;
+        let of_udp = udp.iter().map(|socket| socket.local_addr().map(address_in_table)).collect::<io::Result<_>>()?;
+        Ok(Self { _tcp: tcp, _udp: udp, addresses: [of_tcp, Addresses::new(), of_udp, Addresses::new()] })
     }
+}
 
-    /// How many of a table's rows are of these sockets: the second column is the local address.
-    fn rows_of(&self, table: &str) -> usize {
-        let local = table.lines().skip(1).filter_map(|row| row.split_ascii_whitespace().nth(1));
-        local.filter(|address| self.addresses.binary_search_by(|own| own.as_str().cmp(address)).is_ok()).count()
-    }
+/// How many of these addresses are in a table: its second column is the local one.
+fn addresses_in(table: &str, addresses: &Addresses) -> usize {
+    let local = table.lines().skip(1).filter_map(|row| row.split_ascii_whitespace().nth(1));
+    local.filter(|address| addresses.contains(*address)).collect::<BTreeSet<_>>().len()
 }
 
 /// Addresses of version 4 are a number in the machine's byte order there; the ports are not.
@@ -59,16 +65,25 @@ pub type Connections = [usize; TABLES.len()];
 /// If its tables cannot be read: there is no such process.
 pub fn count_connections(pid: u32, sockets: &Sockets) -> io::Result<Connections> {
     let mut connections = Connections::default();
-    for (table, count) in TABLES.iter().zip(&mut connections) {
-        *count = count_connections_in_file(&format!("/proc/{pid}/net/{table}"), sockets)?;
+    for ((table, addresses), count) in TABLES.iter().zip(&sockets.addresses).zip(&mut connections) {
+        *count = count_connections_in_file(&format!("/proc/{pid}/net/{table}"), addresses)?;
     }
     Ok(connections)
 }
 
+/// The kernel gives a table a page at a time and goes on by the number of the row, so rows are there twice or not at all
+/// where other programs opened or closed sockets meanwhile: then it is read again.
 #[inline(never)]
-fn count_connections_in_file(path: &str, sockets: &Sockets) -> io::Result<usize> {
+fn count_connections_in_file(path: &str, addresses: &Addresses) -> io::Result<usize> {
     let _timed = account::scope("ground::monitor::connections::count_connections_in_file");
-    Ok(sockets.rows_of(&read_file(path)?))
+    let mut count = 0;
+    for _ in 0..READS {
+        count = addresses_in(&read_file(path)?, addresses);
+        if count == addresses.len() {
+            break;
+        }
+    }
+    Ok(count)
 }
 
 /// The text of a file of the kernel's.
@@ -91,6 +106,8 @@ pub fn read_file(path: &str) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -103,10 +120,25 @@ mod tests {
     }
 
     #[test]
+    fn sockets_are_found_though_others_come_and_go_while_tables_are_read() {
+        let (sockets, ended) = (Sockets::open(3).unwrap(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    drop(Sockets::open(60));
+                }
+            });
+            let seen = [0; 300].map(|_| count_connections(std::process::id(), &sockets).ok());
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(seen, [Some([3, 0, 3, 0]); 300]);
+        });
+    }
+
+    #[test]
     fn a_row_is_known_by_its_local_address_and_not_by_its_remote_one() {
-        let addresses = vec!["0100007F:1F90".to_owned()];
-        let sockets = Sockets { _tcp: Vec::new(), _udp: Vec::new(), addresses };
+        let addresses = Addresses::from(["0100007F:1F90".to_owned()]);
         let table = "  sl  local_address rem_address\n   0: 0100007F:1F90 00000000:0000 0A\n   1: 0100007F:C000 0100007F:1F90 01\n";
-        assert_eq!(sockets.rows_of(table), 1);
+        assert_eq!(addresses_in(table, &addresses), 1);
+        assert_eq!(addresses_in(&table.repeat(2), &addresses), 1);
     }
 }
