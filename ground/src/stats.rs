@@ -25,6 +25,8 @@ use record_files::{Openness, RecordFiles};
 
 /// Simulated time of a step, s.
 const STEP_S: f64 = 0.001;
+/// Airtime of the frame with which a device keeps others from sending meanwhile, s.
+const CTS_TO_SELF_S: f64 = 60e-6;
 /// After how many steps files begin again: a run may go on for ever.
 const STEPS_PER_FILE: u64 = 20_000;
 
@@ -83,7 +85,7 @@ impl Device {
         }
     }
 
-    /// What it may send at once, by the attributes that say so.
+    /// What it may send at once, by the attributes that say so: frames are put together only with priorities (QoS).
     fn limits(&self) -> Limits {
         let number = |name| match REGULAR_WIFI_MAC.get_attribute(self, name) {
             Some(AttributeValue::Uinteger(number)) => number,
@@ -93,8 +95,10 @@ impl Device {
             Some(AttributeValue::DataRate(value) | AttributeValue::Time(value)) => value,
             _ => 0.0,
         };
-        let bytes = number("BE_MaxAmpduSize");
-        let seconds = bytes as f64 * 8.0 / real("DataRate").max(1.0) + real("GuardInterval");
+        let has = |name| number(name) != 0;
+        let bytes = if has("QosSupported") { number("BE_MaxAmpduSize") } else { 0 };
+        let protection_s = if has("CtsToSelfSupported") { CTS_TO_SELF_S } else { 0.0 };
+        let seconds = bytes as f64 * 8.0 / real("DataRate").max(1.0) + real("GuardInterval") + protection_s;
         Limits { bytes, packets: number("MaxPackets"), seconds }
     }
 }
