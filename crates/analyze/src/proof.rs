@@ -1,11 +1,12 @@
 //! How right the tool itself is: what it recorded of a program whose costs are known, against what is known.
 //!
 //! The bundled proving ground has pathologies that can be switched on, and accounts for what it did: by exact counts, and by
-//! its threads' own CPU clocks. A *case* is one switch in one phase, run in three *settings*, each several times:
+//! its threads' own CPU clocks. A *case* is one switch in one phase, run in four *settings*, each several times:
 //!
 //! - `alone`: this switch slow, all others fast;
 //! - `fast`: all fast;
-//! - `all`: all slow, and all but this one.
+//! - `all`: all slow;
+//! - `all-but`: all slow but this one.
 //!
 //! and in three ways: *recorded*; *timed*, by the program itself around coarse calls, in runs apart, since clocks cost time; and
 //! *bare*, with nothing but a clock at its begin and its end.
@@ -18,8 +19,8 @@
 //! - **Rank**: the place of the first guilty function in the tool's own [ranking](crate::rank) by cost; of several runs, the
 //!   worst place.
 //! - **Gain**: what the profile says that the fix saves, against what it saves. The profile's: what the *seam*, the
-//!   functions that both ways pass through, costs more a step than in the fast setting, of all that a step costs. The truth:
-//!   bare runs with and without (ablation). The program's own clocks say of timed runs what the seam saves, so that what is
+//!   functions that both ways pass through, costs more a step than with the fix, of all that a step costs: alone against fast,
+//!   and all against all but one. The truth: bare runs of the same (ablation). The program's own clocks say of timed runs what the seam saves, so that what is
 //!   saved elsewhere is told apart from an error. Where the fix saves wall time and no CPU time, the same along the
 //!   [critical path](crate::critical_path).
 //! - **Silence**: in fast settings and in controls, no slow way of any switch may have
@@ -162,8 +163,15 @@ pub struct Case {
     pub fast: Runs,
     /// All slow.
     pub all: Runs,
-    /// All slow but this one; bare.
-    pub all_but: Vec<Truth>,
+    /// All slow but this one.
+    pub all_but: Runs,
+}
+
+impl Case {
+    /// The settings by name.
+    fn settings(&self) -> [(&'static str, &Runs); 4] {
+        [("alone", &self.alone), ("fast", &self.fast), ("all", &self.all), ("all-but", &self.all_but)]
+    }
 }
 
 /// Something that must stay silent.

@@ -12,7 +12,7 @@ use super::{
 /// A function's share, recorded and true.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
-    /// `alone`, `fast` or `all`.
+    /// `alone`, `fast`, `all` or `all-but`.
     pub setting: &'static str,
     /// The function, as the sources name it.
     pub function: String,
@@ -40,8 +40,7 @@ impl Share {
 
 /// The shares of a case that are scored.
 pub fn shares(case: &Case) -> Vec<Share> {
-    let settings = [("alone", &case.alone), ("fast", &case.fast), ("all", &case.all)];
-    settings.into_iter().flat_map(|(setting, runs)| shares_of(case, setting, runs)).collect()
+    case.settings().into_iter().flat_map(|(setting, runs)| shares_of(case, setting, runs)).collect()
 }
 
 fn shares_of(case: &Case, setting: &'static str, runs: &Runs) -> Vec<Share> {
@@ -84,10 +83,10 @@ pub struct Gain {
     pub setting: &'static str,
     /// What the profile says that the seam saves.
     pub predicted: f64,
-    /// What the program's own clocks say that it saves; where they time all of it, and alone only.
+    /// What the program's own clocks say that it saves, where they time all of it.
     pub timed: Option<f64>,
-    /// What the profiles with and without say that a whole step saves; alone only, as there is none of all but one.
-    pub compared: Option<Compared>,
+    /// What the profiles with and without say that a whole step saves.
+    pub compared: Compared,
     /// What leaving it out saves, of bare runs.
     pub ablation: f64,
     /// Standard error of that.
@@ -110,41 +109,45 @@ impl Gain {
     }
 
     /// Points that the whole step's gain is off by.
-    pub fn compared_error(&self) -> Option<f64> {
-        Some(self.compared?.saved - self.ablation)
+    pub fn compared_error(&self) -> f64 {
+        self.compared.saved - self.ablation
+    }
+
+    /// Points that the seam's gain is off by from what the program's clocks say of it.
+    pub fn timed_error(&self) -> Option<f64> {
+        Some(self.predicted - self.timed?)
     }
 
     /// Points that the profiles say are saved outside of the seam: what a fix does downstream.
-    pub fn outside(&self) -> Option<f64> {
-        Some(self.compared?.saved - self.predicted)
+    pub fn outside(&self) -> f64 {
+        self.compared.saved - self.predicted
     }
 }
 
 /// The gains of a case. Empty where it has no bare runs.
 pub fn gains(case: &Case) -> Vec<Gain> {
-    let alone = gain(case, "alone", &case.alone, &case.fast.bare);
+    let alone = gain(case, "alone", &case.alone, &case.fast);
     alone.into_iter().chain(gain(case, "all", &case.all, &case.all_but)).collect()
 }
 
-fn gain(case: &Case, setting: &'static str, slow: &Runs, without: &[Truth]) -> Option<Gain> {
-    let recorded = [&slow.profiles, &case.fast.profiles];
-    if slow.bare.is_empty() || without.is_empty() || recorded.iter().any(|profiles| profiles.is_empty()) {
+/// What the case's fix saves of `slow`, where `fixed` is the same with the fix.
+fn gain(case: &Case, setting: &'static str, slow: &Runs, fixed: &Runs) -> Option<Gain> {
+    if [slow, fixed].iter().any(|runs| runs.bare.is_empty() || runs.profiles.is_empty()) {
         return None;
     }
     let cost = match case.known.saves {
         Saves::Cpu => Truth::cpu_per_step,
         Saves::Wall => Truth::wall_per_step,
     };
-    let costs = |runs: &[Truth]| runs.iter().map(cost).collect::<Vec<f64>>();
-    let (ablation, ablation_se) = saved(&costs(&slow.bare), &costs(without));
-    let compared =
-        |(saved, se): (f64, f64)| Compared { saved, tolerance: GAIN_TOLERANCE.max(3.0 * se.hypot(ablation_se)) };
-    let alone = (setting == "alone").then_some(case);
+    let costs = |runs: &Runs| runs.bare.iter().map(cost).collect::<Vec<f64>>();
+    let (ablation, ablation_se) = saved(&costs(slow), &costs(fixed));
+    let (compared, compared_se) = saved(&wholes(case, slow), &wholes(case, fixed));
+    let tolerance = GAIN_TOLERANCE.max(3.0 * compared_se.hypot(ablation_se));
     Some(Gain {
         setting,
-        predicted: predicted(case, &slow.profiles),
-        timed: alone.and_then(timed),
-        compared: alone.map(|case| compared(saved(&wholes(case, &slow.profiles), &wholes(case, &case.fast.profiles)))),
+        predicted: predicted(case, slow, fixed),
+        timed: timed(case, slow, fixed),
+        compared: Compared { saved: compared, tolerance },
         ablation,
         ablation_se,
     })
@@ -158,8 +161,8 @@ fn saved(with: &[f64], without: &[f64]) -> (f64, f64) {
     (100.0 * (1.0 - ratio), 100.0 * ratio * relative(with).hypot(relative(without)))
 }
 
-/// What the seam costs more than in the fast setting, of all that a step costs. Without a seam, the slow way itself.
-fn predicted(case: &Case, slow: &[Profile]) -> f64 {
+/// What the seam costs more than with the fix, of all that a step costs. Without a seam, the slow way itself.
+fn predicted(case: &Case, slow: &Runs, fixed: &Runs) -> f64 {
     let shown: Vec<&str> = seam(&case.known).into_iter().flat_map(|function| case.build.names(function)).collect();
     // Where nothing has the seam's name (inlined, and no debug information says so), there is only the slow way.
     let names = if shown.is_empty() { case.build.names(&case.known.function) } else { shown };
@@ -167,8 +170,8 @@ fn predicted(case: &Case, slow: &[Profile]) -> f64 {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
-    let parts = |profiles: &[Profile]| typical(profiles.iter().map(part));
-    100.0 * (parts(slow) - parts(&case.fast.profiles)) / typical(wholes(case, slow))
+    let parts = |runs: &Runs| typical(runs.profiles.iter().map(part));
+    100.0 * (parts(slow) - parts(fixed)) / typical(wholes(case, slow))
 }
 
 /// The functions whose cost is what the fix saves.
@@ -180,28 +183,27 @@ fn seam(known: &Known) -> Vec<&str> {
 }
 
 /// The same by the program's clocks, in its timed runs; `None` if they do not time all of the seam.
-fn timed(case: &Case) -> Option<f64> {
+fn timed(case: &Case, slow: &Runs, fixed: &Runs) -> Option<f64> {
     let seam = seam(&case.known);
-    let is_timed = |function: &&str| case.alone.timed.iter().all(|truth| truth.functions.contains_key(*function));
-    if case.known.saves == Saves::Wall || case.fast.timed.is_empty() || !seam.iter().all(is_timed) {
+    let is_timed = |function: &&str| slow.timed.iter().all(|truth| truth.functions.contains_key(*function));
+    if case.known.saves == Saves::Wall || fixed.timed.is_empty() || !seam.iter().all(is_timed) {
         return None;
     }
     let of_seam = |truth: &Truth| {
         let calls = seam.iter().filter_map(|function| truth.functions.get(*function));
         calls.map(|calls| calls.cpu_ns).sum::<f64>() / truth.steps
     };
-    let (slow, fast) = (&case.alone.timed, &case.fast.timed);
-    let saved = typical(slow.iter().map(of_seam)) - typical(fast.iter().map(of_seam));
-    Some(100.0 * saved / typical(slow.iter().map(Truth::cpu_per_step)))
+    let saved = typical(slow.timed.iter().map(of_seam)) - typical(fixed.timed.iter().map(of_seam));
+    Some(100.0 * saved / typical(slow.timed.iter().map(Truth::cpu_per_step)))
 }
 
-/// All that a step costs, by each of these profiles.
-fn wholes(case: &Case, profiles: &[Profile]) -> Vec<f64> {
+/// All that a step costs, by each of the profiles.
+fn wholes(case: &Case, runs: &Runs) -> Vec<f64> {
     let cost = |profile: &Profile| match case.known.saves {
         Saves::Cpu => profile.total_per_step(),
         Saves::Wall => profile.step_ns,
     };
-    profiles.iter().map(cost).collect()
+    runs.profiles.iter().map(cost).collect()
 }
 
 /// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
@@ -340,7 +342,7 @@ mod tests {
             alone: Runs::default(),
             fast: Runs::default(),
             all: Runs::default(),
-            all_but: Vec::new(),
+            all_but: Runs::default(),
         }
     }
 
@@ -384,12 +386,24 @@ mod tests {
         assert_eq!(gains.len(), 1, "nothing was run with all slow");
         assert!((gains[0].predicted - 50.0).abs() < 1e-9 && (gains[0].ablation - 55.0).abs() < 1e-9, "{gains:?}");
         assert!((gains[0].error() + 5.0).abs() < 1e-9);
-        assert_eq!(
-            (gains[0].compared.unwrap().saved, gains[0].outside()),
-            (0.0, Some(-50.0)),
-            "both profiles have 1 ms in all"
-        );
+        assert_eq!((gains[0].compared.saved, gains[0].outside()), (0.0, -50.0), "both profiles have 1 ms in all");
         assert_eq!(gains[0].timed, None, "nothing was timed");
+    }
+
+    #[test]
+    fn a_gain_among_others_is_against_all_others_slow_and_not_against_all_fast() {
+        let mut case = case(known("string-temp", "count", None));
+        let runs = |count: f64, bare: f64| Runs {
+            profiles: vec![profile(&[("count", count)], &[])],
+            bare: vec![truth(bare, 10.0, &[])],
+            ..Runs::default()
+        };
+        // What else is slow makes the fast way dearer.
+        (case.alone, case.fast) = (runs(500_000.0, 1e6), runs(100_000.0, 0.6e6));
+        (case.all, case.all_but) = (runs(600_000.0, 1e6), runs(300_000.0, 0.7e6));
+        let gains: Vec<_> =
+            gains(&case).iter().map(|gain| (gain.setting, gain.predicted.round(), gain.ablation.round())).collect();
+        assert_eq!(gains, [("alone", 40.0, 40.0), ("all", 30.0, 30.0)]);
     }
 
     #[test]

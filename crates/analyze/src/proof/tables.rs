@@ -2,15 +2,16 @@
 
 use stepscope_model::{Column, Kind, Table, Value};
 
-use super::score::{Compared, Gain, Share, gains, place, shares, silences, slow_share, typical};
+use super::score::{Gain, Share, gains, place, shares, silences, slow_share, typical};
 use super::{Build, Case, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
 use crate::columns;
 
-/// The tables `prove_switches`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
+/// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
 /// score.
 pub fn tables(proof: &Proof) -> Vec<Table> {
     vec![
         switches(proof),
+        gains_table(proof),
         shares_table(proof),
         silence_table(proof),
         counts_table(proof),
@@ -38,18 +39,11 @@ fn switches(proof: &Proof) -> Table {
             columns::percent("share", "Recorded share of CPU time under the slow way.").essential(),
             Column::new("place", Kind::Count, "", "Place of the first guilty function in the ranking by cost, the worst of the runs. Missing where it is not ranked.").essential(),
             points("gain", "What the fix saves of bare runs, in percent: of CPU time, or of wall time where it saves only that.").essential(),
-            points("gain_se", "Its standard error.").detail(),
-            points("predicted", "What the profile credits to the seam: the functions that both ways pass through.").essential(),
-            points("timed", "What the program's own clocks say of the seam, in timed runs; missing where they do not time all of it."),
+            points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential(),
             points("error", "Predicted less true, points.").essential(),
-            points("compared", "What the profiles with and without the fix say of a whole step.").essential(),
-            points("compared_error", "Compared less true, points."),
-            points("compared_tolerance", "The larger of 5 points and three standard errors of both.").detail(),
-            points("outside", "Compared less predicted: what the fix changes outside of the seam, downstream."),
-            points("gain_all", "The same gain where all else is slow."),
-            points("gain_all_se", "Its standard error.").detail(),
-            points("predicted_all", "What the profile of that says."),
-            points("error_all", "Predicted less true, points."),
+            points("gain_all", "What the fix saves where all else is slow.").essential(),
+            points("predicted_all", "What the profiles credit to the seam there."),
+            points("error_all", "Predicted less true, points.").essential(),
             columns::text("downstream", "Why the fix saves something else than what the seam costs, where that is known.").detail(),
         ],
     );
@@ -64,20 +58,55 @@ fn switches(proof: &Proof) -> Table {
             slow_share(case).into(),
             place(case).map(|place| place as u64).into(),
             cell("alone", |gain| gain.ablation),
-            cell("alone", |gain| gain.ablation_se),
             cell("alone", |gain| gain.predicted),
-            Value::from(of("alone").and_then(|gain| gain.timed)),
             cell("alone", Gain::error),
-            Value::from(of("alone").and_then(|gain| gain.compared).map(|compared| compared.saved)),
-            Value::from(of("alone").and_then(Gain::compared_error)),
-            Value::from(of("alone").and_then(|gain| gain.compared).map(|compared| compared.tolerance)),
-            Value::from(of("alone").and_then(Gain::outside)),
             cell("all", |gain| gain.ablation),
-            cell("all", |gain| gain.ablation_se),
             cell("all", |gain| gain.predicted),
             cell("all", Gain::error),
             case.known.downstream.as_deref().into(),
         ]);
+    }
+    table
+}
+
+fn gains_table(proof: &Proof) -> Table {
+    let mut table = Table::new(
+        "prove_gains",
+        "What fixes save: by the profiles, by the program's own clocks, and in truth",
+        vec![
+            columns::text("switch", "The switch that makes the pathology.").essential(),
+            build_column(),
+            columns::text("setting", "What was slow before: this switch alone, or all.").essential(),
+            points("gain", "What the fix saves of bare runs (ablation), in percent: of CPU time, or of wall time where it saves only that.").essential(),
+            points("gain_se", "Its standard error."),
+            points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential(),
+            points("error", "Predicted less true, points.").essential(),
+            points("timed", "What the program's own clocks say of the seam, in timed runs; missing where they do not time all of it."),
+            points("timed_error", "Predicted less that, points."),
+            points("compared", "What the profiles with and without the fix say of a whole step.").essential(),
+            points("compared_error", "Compared less true, points."),
+            points("compared_tolerance", "The larger of 5 points and three standard errors of both.").detail(),
+            points("outside", "Compared less predicted: what the fix changes outside of the seam, downstream."),
+        ],
+    );
+    for case in &proof.cases {
+        for gain in gains(case) {
+            table.push(vec![
+                case.known.name.as_str().into(),
+                case.build.name.as_str().into(),
+                gain.setting.into(),
+                gain.ablation.into(),
+                gain.ablation_se.into(),
+                gain.predicted.into(),
+                gain.error().into(),
+                gain.timed.into(),
+                gain.timed_error().into(),
+                gain.compared.saved.into(),
+                gain.compared_error().into(),
+                gain.compared.tolerance.into(),
+                gain.outside().into(),
+            ]);
+        }
     }
     table
 }
@@ -89,7 +118,8 @@ fn shares_table(proof: &Proof) -> Table {
         vec![
             columns::text("case", "The switch whose size and options these runs had.").essential(),
             build_column(),
-            columns::text("setting", "Which switches were slow: that one alone, none, or all.").essential(),
+            columns::text("setting", "Which switches were slow: that one alone, none, all, or all but that one.")
+                .essential(),
             columns::text("function", "The function.").essential(),
             points("truth", "By the threads' own CPU clocks, in runs apart.").essential(),
             points("recorded", "As recorded.").essential(),
@@ -201,7 +231,7 @@ fn overhead_table(proof: &Proof) -> Table {
         ],
     );
     for case in &proof.cases {
-        for (setting, runs) in [("alone", &case.alone), ("fast", &case.fast), ("all", &case.all)] {
+        for (setting, runs) in case.settings() {
             let Some(Overhead { cpu, wall }) = overhead(runs) else { continue };
             let names = [case.known.name.as_str(), case.build.name.as_str(), setting];
             table.push(names.into_iter().map(Value::from).chain([cpu.into(), wall.into()]).collect());
@@ -322,11 +352,19 @@ fn place_requirement(cases: &[&Case]) -> Requirement {
     }
 }
 
+/// All gains, with whose they are.
+fn all_gains<'c>(cases: &'c [&Case]) -> Vec<(&'c Case, Gain)> {
+    cases.iter().flat_map(|case| gains(case).into_iter().map(move |gain| (*case, gain))).collect()
+}
+
+/// A gain's name in remarks.
+fn named(case: &Case, gain: &Gain) -> String {
+    if gain.setting == "alone" { case.known.name.clone() } else { format!("{} among all", case.known.name) }
+}
+
 fn gain_requirement(cases: &[&Case], setting: &'static str) -> Requirement {
-    let all: Vec<(&&Case, Gain)> = cases
-        .iter()
-        .flat_map(|case| gains(case).into_iter().filter(|gain| gain.setting == setting).map(move |gain| (case, gain)))
-        .collect();
+    let mut all = all_gains(cases);
+    all.retain(|(_, gain)| gain.setting == setting);
     let missed: Vec<String> = all
         .iter()
         .filter(|(_, gain)| gain.error().abs() > GAIN_TOLERANCE)
@@ -344,11 +382,8 @@ fn gain_requirement(cases: &[&Case], setting: &'static str) -> Requirement {
 }
 
 fn timed_requirement(cases: &[&Case]) -> Requirement {
-    let error = |case: &&Case| {
-        let gain = gains(case).into_iter().find(|gain| gain.setting == "alone")?;
-        Some((case.known.name.clone(), gain.predicted - gain.timed?))
-    };
-    let all: Vec<(String, f64)> = cases.iter().filter_map(error).collect();
+    let error = |(case, gain): (&Case, Gain)| Some((named(case, &gain), gain.timed_error()?));
+    let all: Vec<(String, f64)> = all_gains(cases).into_iter().filter_map(error).collect();
     let missed = all.iter().filter(|(_, error)| error.abs() > GAIN_TOLERANCE);
     let missed: Vec<String> = missed.map(|(name, error)| format!("{name} by {error:+.1}")).collect();
     Requirement {
@@ -365,29 +400,23 @@ fn timed_requirement(cases: &[&Case]) -> Requirement {
 fn explanation(case: &Case, gain: &Gain) -> String {
     let right = gain.timed.filter(|timed| (gain.predicted - timed).abs() <= GAIN_TOLERANCE);
     let right = right.map(|timed| format!("{timed:.1} of {:.1} are the seam's by the program's clocks", gain.ablation));
-    let measured = gain.outside().filter(|_| gain.compared_error().is_some_and(|error| error.abs() <= GAIN_TOLERANCE));
-    let measured = measured.map(|points| format!("{points:+.1} outside of the seam by the profiles"));
+    let measured = (gain.compared_error().abs() <= GAIN_TOLERANCE)
+        .then(|| format!("{:+.1} outside of the seam by the profiles", gain.outside()));
     let parts: Vec<String> = right.into_iter().chain(measured).chain(case.known.downstream.clone()).collect();
     if parts.is_empty() { "not explained".to_owned() } else { parts.join(": ") }
 }
 
 fn compared_requirement(cases: &[&Case]) -> Requirement {
-    let all: Vec<(&&Case, Compared, f64)> = cases
-        .iter()
-        .flat_map(|case| gains(case).into_iter().map(move |gain| (case, gain)))
-        .filter_map(|(case, gain)| Some((case, gain.compared?, gain.compared_error()?)))
-        .collect();
-    let missed: Vec<String> = all
-        .iter()
-        .filter(|(_, compared, error)| error.abs() > compared.tolerance)
-        .map(|(case, _, error)| format!("{} by {error:+.1}", case.known.name))
-        .collect();
+    let all = all_gains(cases);
+    let missed = all.iter().filter(|(_, gain)| gain.compared_error().abs() > gain.compared.tolerance);
+    let missed: Vec<String> =
+        missed.map(|(case, gain)| format!("{} by {:+.1}", named(case, gain), gain.compared_error())).collect();
     Requirement {
         what: "gains as compared within max(5 points, 3 standard errors) of ablation".to_owned(),
         held: all.len() - missed.len(),
         of: all.len(),
         needed_percent: 80.0,
-        worst: worst(all.iter().map(|(_, _, error)| *error)),
+        worst: worst(all.iter().map(|(_, gain)| gain.compared_error())),
         remark: missed.join("; "),
     }
 }
@@ -473,7 +502,7 @@ mod tests {
             },
             fast: Runs { profiles: vec![profile(0.0, 0.3e6)], bare: vec![fast], ..Runs::default() },
             all: Runs::default(),
-            all_but: Vec::new(),
+            all_but: Runs::default(),
         }
     }
 

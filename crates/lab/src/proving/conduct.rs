@@ -19,8 +19,8 @@ use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Runs of a switch in a round, at least and at most: three settings in all ways, and bare ones of all but it.
-pub const RUNS_A_ROUND: [u32; 2] = [3 * 2 + 4 * BARE_EACH_ROUND, 3 * 2 + 4 * MOST_BARE_A_ROUND];
+/// Runs of a switch in a round, at least and at most: four settings, recorded, timed and so many times bare.
+pub const RUNS_A_ROUND: [u32; 2] = [4 * (2 + BARE_EACH_ROUND), 4 * (2 + MOST_BARE_A_ROUND)];
 
 /// What to run, and how often.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,7 +181,7 @@ enum Setting {
 }
 
 impl Setting {
-    const RECORDED: [Setting; 3] = [Setting::Alone, Setting::Fast, Setting::All];
+    const EACH: [Setting; 4] = [Setting::Alone, Setting::Fast, Setting::All, Setting::AllBut];
 
     fn name(self) -> &'static str {
         match self {
@@ -252,7 +252,7 @@ impl Plan {
         for subject in subjects {
             for switch in switches {
                 for round in 1..=options.runs {
-                    for setting in Setting::RECORDED {
+                    for setting in Setting::EACH {
                         add(subject.scenario(&switch.name), setting.name(), round);
                     }
                 }
@@ -385,7 +385,7 @@ impl Proving<'_, '_> {
             alone: Runs::default(),
             fast: Runs::default(),
             all: Runs::default(),
-            all_but: Vec::new(),
+            all_but: Runs::default(),
         };
         let mut states = States::new();
         for round in 1..=self.options.runs {
@@ -406,10 +406,9 @@ impl Proving<'_, '_> {
     /// Every setting in every way, in a drawn order.
     fn round(&mut self) -> Vec<(Setting, Way)> {
         let bare = (1..=BARE_EACH_ROUND).map(Way::Bare);
-        let ways: Vec<Way> = [Way::Recorded, Way::Timed].into_iter().chain(bare.clone()).collect();
+        let ways: Vec<Way> = [Way::Recorded, Way::Timed].into_iter().chain(bare).collect();
         let mut round: Vec<_> =
-            Setting::RECORDED.iter().flat_map(|&setting| ways.iter().map(move |&way| (setting, way))).collect();
-        round.extend(bare.map(|way| (Setting::AllBut, way)));
+            Setting::EACH.iter().flat_map(|&setting| ways.iter().map(move |&way| (setting, way))).collect();
         self.random.shuffle(&mut round);
         round
     }
@@ -482,10 +481,7 @@ impl Proving<'_, '_> {
             Setting::Alone => &mut case.alone,
             Setting::Fast => &mut case.fast,
             Setting::All => &mut case.all,
-            Setting::AllBut => {
-                case.all_but.push(truth);
-                return Ok(());
-            }
+            Setting::AllBut => &mut case.all_but,
         };
         match way {
             Way::Bare(_) => runs.bare.push(truth),
