@@ -104,9 +104,7 @@ pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
             continue;
         }
         let run = Run::open(source)?;
-        for folder in run.captures() {
-            loaded.captures.push(disk::read(&folder)?);
-        }
+        loaded.captures.extend(of_run(&run)?);
         for folder in run.unfinished() {
             eprintln!("note: {} is unfinished; `stepscope recover` brings it back", folder.display());
         }
@@ -116,4 +114,22 @@ pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
         }
     }
     Ok(loaded)
+}
+
+/// The captures of a run that can be read. What cannot be is told and left out, unless that is all there is.
+fn of_run(run: &Run) -> Result<Vec<Capture>, Failure> {
+    let (mut captures, mut damaged) = (Vec::new(), Vec::new());
+    for folder in run.captures() {
+        match disk::read(&folder) {
+            Ok(capture) => captures.push(capture),
+            Err(error) => damaged.push(error),
+        }
+    }
+    if captures.is_empty()
+        && let Some(error) = damaged.pop()
+    {
+        return Err(error.into());
+    }
+    damaged.iter().for_each(|error| eprintln!("note: {error}; this capture is left out"));
+    Ok(captures)
 }

@@ -199,6 +199,16 @@ fn a_lab_file_is_run_whole_though_one_scenario_fails() {
     let ranked =
         json(&stepscope(folder.path(), &["rank", "stepscope-runs/latest", "--by", "score", "--format", "json"]));
     assert!(ranked["rows"].as_array().unwrap().iter().all(|row| row["score"].is_number()));
+
+    // What is good of a run is shown though some of it is damaged.
+    let damage = |scenario: &str| fs::write(latest.join(scenario).join("base/steady/capture.json"), "{").unwrap();
+    damage("static");
+    let of_the_rest = stepscope(folder.path(), &["rank", "stepscope-runs/latest", "--format", "json"]);
+    let said = text(&of_the_rest.stderr);
+    assert!(said.contains("static/base/steady") && said.contains("left out"), "{said}");
+    assert_eq!(json(&of_the_rest)["rows"][0]["scenarios"], 1);
+    damage("dynamic");
+    assert_eq!(stepscope(folder.path(), &["rank", "stepscope-runs/latest"]).status.code(), Some(1));
 }
 
 #[test]

@@ -172,7 +172,11 @@ impl Listener for Teller {
 
 impl Teller {
     fn tell_outcome(&self, outcome: &Outcome) {
-        let Outcome::Failed(failure) = outcome else { return };
+        let failure = match outcome {
+            Outcome::Failed(failure) => failure,
+            Outcome::Interrupted => return self.say("      interrupted; what was recorded so far is kept"),
+            Outcome::Recorded | Outcome::NotRun => return,
+        };
         self.say(&format!("      {}", outcome.summary()));
         if !failure.last_lines.is_empty() {
             self.say("      its last output:");
