@@ -162,7 +162,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         study: "Gazebo, 4.7",
         phase: Phase::Steady,
         world: World::Sensors,
-        options: &["--robots", "0", "--cameras", "6"],
+        options: &["--robots", "0", "--cameras", "12"],
         axis: Axis { option: "--n", counts: "shapes", size: 8_000, smaller: &[1000, 2000, 4000] },
         function: "ground::systems::scene_graph::SceneGraph::derived_positions",
         guilty: &[

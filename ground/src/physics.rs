@@ -68,11 +68,13 @@ impl Physics {
         self.maybe_moved.push(id);
     }
 
-    /// Whether a static link is in the broad phase as if it moved. Floors never are, and what robots roll on is thereby
-    /// the same body in both ways: a contact with a kinematic body differs from one with a fixed body in the last bits.
+    /// Whether a static link is in the broad phase as if it moved. What has no collisions is in no broad phase. Floors never
+    /// are, and what robots roll on is thereby the same body in both ways: a contact with a kinematic body differs from one
+    /// with a fixed body in the last bits.
     fn sweeps_static(&self, link: &sdf::Link) -> bool {
         let is_floor = |collision: &sdf::Collision| matches!(collision.geometry, Geometry::Plane { .. });
-        self.switches.is_slow(Switch::StaticKinematic) && !link.collisions.iter().any(is_floor)
+        let has_place = !link.collisions.is_empty() && !link.collisions.iter().any(is_floor);
+        self.switches.is_slow(Switch::StaticKinematic) && has_place
     }
 
     /// Takes a link's body out. Entities that are no links are ignored.

@@ -7,7 +7,7 @@ use zune_jpeg::JpegDecoder;
 use crate::account::{self, Counter, Timed};
 
 /// Edge of every texture, in pixels.
-const EDGE: u16 = 512;
+const EDGE: u16 = 1024;
 
 /// An image's pixels, 3 bytes each, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_texture_is_decoded_to_its_pixels() {
         let image = decode_texture(&texture_file("buoy_0.jpg"));
-        assert_eq!(image.pixels.len(), 512 * 512 * 3);
+        assert_eq!(image.pixels.len(), usize::from(EDGE) * usize::from(EDGE) * 3);
         let brightness = image.brightness(1000);
         assert!((64.0..192.0).contains(&brightness), "{brightness}");
     }

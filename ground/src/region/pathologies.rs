@@ -171,7 +171,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         slow: "has a thread for each client, which polls its circuit",
         fast: "receives in the step itself, waiting for all circuits at once",
         saves: Saves::Cpu,
-        downstream: "waking a thread for each datagram is paid by who sends it, too",
+        downstream: "waking a thread for each datagram is paid by who sends it, too, and so is recording that it was woken",
         expected: Expected { share_percent: 47.0, gain_percent: 46.0, growth_slow: 1.1, growth_fast: 1.3 },
     },
     Pathology {
