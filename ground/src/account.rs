@@ -37,6 +37,8 @@ pub enum Counter {
     FileWrites,
     /// `read` calls on files.
     FileReads,
+    /// Tables of the kernel's that changed while they were read, and were read again.
+    TablesReadAgain,
     /// Entries of directories looked at.
     DirectoryEntries,
     /// Look-ups by name.
@@ -52,7 +54,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    const ALL: [(Counter, &'static str); 15] = [
+    const ALL: [(Counter, &'static str); 16] = [
         (Counter::Steps, "steps"),
         (Counter::Decodes, "decodes"),
         (Counter::Queries, "queries"),
@@ -62,6 +64,7 @@ impl Counter {
         (Counter::FileOpens, "file_opens"),
         (Counter::FileWrites, "file_writes"),
         (Counter::FileReads, "file_reads"),
+        (Counter::TablesReadAgain, "tables_read_again"),
         (Counter::DirectoryEntries, "directory_entries"),
         (Counter::LookUps, "look_ups"),
         (Counter::MessagesPublished, "messages_published"),

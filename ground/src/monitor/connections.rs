@@ -76,12 +76,13 @@ pub fn count_connections(pid: u32, sockets: &Sockets) -> io::Result<Connections>
 #[inline(never)]
 fn count_connections_in_file(path: &str, addresses: &Addresses) -> io::Result<usize> {
     let _timed = account::scope("ground::monitor::connections::count_connections_in_file");
-    let mut count = 0;
-    for _ in 0..READS {
-        count = addresses_in(&read_file(path)?, addresses);
+    let mut count = addresses_in(&read_file(path)?, addresses);
+    for _ in 1..READS {
         if count == addresses.len() {
             break;
         }
+        account::count(Counter::TablesReadAgain);
+        count = addresses_in(&read_file(path)?, addresses);
     }
     Ok(count)
 }
