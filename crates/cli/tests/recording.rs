@@ -213,7 +213,7 @@ fn a_lab_file_is_run_whole_though_one_scenario_fails() {
     let said = text(&of_the_rest.stderr);
     assert!(said.contains("static/base/steady") && said.contains("left out"), "{said}");
     assert_eq!(json(&of_the_rest)["rows"][0]["scenarios"], 1);
-    damage("dynamic");
+    ["dynamic", "dies"].into_iter().for_each(damage);
     assert_eq!(stepscope(folder.path(), &["rank", "stepscope-runs/latest"]).status.code(), Some(1));
 }
 
