@@ -23,9 +23,10 @@ use serde::{Deserialize, Serialize};
 use stepscope_model::{CaptureInfo, Machine};
 use stepscope_record::conditions::Reading;
 use stepscope_record::machine;
+use stepscope_stats::median;
 
 /// Others may have so much of the machine, in percent, for it to be calm.
-const CALM_PERCENT: f64 = 5.0;
+pub const CALM_PERCENT: f64 = 5.0;
 
 /// How long the machine is watched at a time.
 const LOOK: Duration = Duration::from_millis(200);
@@ -163,6 +164,12 @@ impl Calm {
     }
 }
 
+/// What others had of the machine in the median of trials, in percent, where that is more than a calm machine has.
+pub fn busy_percent<'t>(trials: impl IntoIterator<Item = &'t During>) -> Option<f64> {
+    let shares: Vec<f64> = trials.into_iter().filter_map(|during| during.others_percent).collect();
+    median(&shares).filter(|share| *share > CALM_PERCENT)
+}
+
 /// The machine now, and what others had of it since shortly before.
 fn look() -> (Reading, Option<f64>) {
     let (first, begun) = (Reading::now(), Instant::now());
@@ -200,6 +207,18 @@ mod tests {
         let shares: Vec<Option<f64>> = shares.iter().copied().map(Some).collect();
         let found = disturbed(&shares);
         found.iter().enumerate().filter(|(_, why)| why.is_some()).map(|(index, _)| index).collect()
+    }
+
+    #[test]
+    fn a_machine_is_busy_if_others_have_much_of_it_most_of_the_time() {
+        let busy = |shares: &[Option<f64>]| {
+            let trials: Vec<During> =
+                shares.iter().map(|share| During { others_percent: *share, ..During::default() }).collect();
+            busy_percent(&trials)
+        };
+        assert_eq!(busy(&[Some(50.0), Some(48.0), None, Some(0.5)]), Some(48.0));
+        assert_eq!(busy(&[Some(1.0), Some(60.0), Some(0.5)]), None);
+        assert_eq!(busy(&[None]), None);
     }
 
     #[test]

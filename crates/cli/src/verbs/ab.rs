@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use stepscope_lab::ab::{self, Disturbed, Options, Plan};
+use stepscope_lab::conditions::busy_percent;
 use stepscope_lab::event::{Event, Listener};
 use stepscope_lab::execution::Bench;
 use stepscope_lab::lab_file::{FILE_NAME, LabFile};
@@ -25,9 +26,6 @@ use crate::{interrupt, progress};
 
 /// How long a trial waits for others to leave the machine alone.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Others' share of the machine, in percent, from which it is worth a word.
-const BUSY_PERCENT: f64 = 5.0;
 
 /// Fewer runs than these cannot show a change, however large: an exact permutation test of 3 against 3 has a smallest
 /// p of 0.1.
@@ -169,11 +167,9 @@ fn tell_plan(plan: &Plan) {
 /// What the machine did meanwhile that may have changed the results.
 fn tell_conditions(info: &RunInfo) {
     let compared = || info.trials.iter().filter(|trial| trial.set_aside.is_none());
-    let mut shares: Vec<f64> = compared().filter_map(|trial| trial.during.others_percent).collect();
-    shares.sort_by(f64::total_cmp);
-    if let Some(&median) = shares.get(shares.len() / 2).filter(|median| **median > BUSY_PERCENT) {
+    if let Some(share) = busy_percent(compared().map(|trial| &trial.during)) {
         eprintln!(
-            "note: others had {median:.0} % of the processors in the median of the runs (drivers are among the others): \
+            "note: others had {share:.0} % of the processors in the median of the runs (drivers are among the others): \
              a calmer machine would tell smaller changes"
         );
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::proof;
+use stepscope_lab::conditions::{CALM_PERCENT, Calm, busy_percent};
 use stepscope_lab::execution::Bench;
 use stepscope_lab::proving::{self, BuildKind, Conducted, Entry, Options, Scores};
 use stepscope_lab::recorder::PerfRecorder;
@@ -112,6 +113,10 @@ impl Prove {
         let held = holds(score);
         self.table.print(tables)?;
         conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
+        let trials = conducted.run.info().into_iter().flat_map(|info| &info.trials);
+        if let Some(share) = busy_percent(trials.map(|trial| &trial.during)) {
+            eprintln!("note: others had {share:.0} % of the processors meanwhile; a calmer machine may score better");
+        }
         tell_next(&conducted, &page, &scores);
         Ok(match (conducted.interrupted, held && conducted.missing.is_empty()) {
             (true, _) => ExitCode::from(interrupt::EXIT_CODE),
@@ -135,6 +140,12 @@ impl Prove {
             eprintln!("each switch takes {least:.1} to {most:.1} minutes a build, as steadily as this machine works");
         }
         let interrupted = interrupt::flag();
+        let now = Calm::new(Duration::ZERO).before(&interrupted, |_, _| {}).others_percent;
+        if let Some(share) = now.filter(|share| *share > CALM_PERCENT) {
+            eprintln!(
+                "note: others have {share:.0} % of the processors now; what is measured beside them is less right"
+            );
+        }
         let mut teller = Teller::new(progress::line());
         let recorder = PerfRecorder::default();
         let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
