@@ -20,8 +20,8 @@
 //!   worst place.
 //! - **Gain**: what the profile says that the fix saves, against what it saves. The profile's: what the *seam*, the
 //!   functions that both ways pass through, costs more a step than with the fix, of all that a step costs: alone against fast,
-//!   and all against all but one. The truth: bare runs of the same (ablation). The program's own clocks say of timed runs what the seam saves, so that what is
-//!   saved elsewhere is told apart from an error. Where the fix saves wall time and no CPU time, the same along the
+//!   and all against all but one. The truth: bare runs of the same (ablation). The program's own clocks say of timed runs
+//!   what the seam saves, so that what is saved elsewhere is told apart from an error. Where the fix saves wall time and no CPU time, the same along the
 //!   [critical path](crate::critical_path).
 //! - **Silence**: in fast settings and in controls, no slow way of any switch may have
 //!   [`SILENT_PERCENT`] of the CPU time.
