@@ -35,10 +35,14 @@ impl Sockets {
         let anywhere = (Ipv4Addr::LOCALHOST, 0);
         let tcp = (0..of_each).map(|_| TcpListener::bind(anywhere)).collect::<io::Result<Vec<_>>>()?;
         let udp = (0..of_each).map(|_| UdpSocket::bind(anywhere)).collect::<io::Result<Vec<_>>>()?;
-        let of_tcp = tcp.iter().map(|socket| socket.local_addr().map(address_in_table)).collect::<io::Result<_>>()?;
-        let of_udp = udp.iter().map(|socket| socket.local_addr().map(address_in_table)).collect::<io::Result<_>>()?;
+        let of_tcp = addresses_of(tcp.iter().map(TcpListener::local_addr))?;
+        let of_udp = addresses_of(udp.iter().map(UdpSocket::local_addr))?;
         Ok(Self { _tcp: tcp, _udp: udp, addresses: [of_tcp, Addresses::new(), of_udp, Addresses::new()] })
     }
+}
+
+fn addresses_of(bound: impl Iterator<Item = io::Result<SocketAddr>>) -> io::Result<Addresses> {
+    bound.map(|address| Ok(address_in_table(address?))).collect()
 }
 
 /// How many of these addresses are in a table: its second column is the local one.

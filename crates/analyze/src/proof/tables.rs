@@ -28,18 +28,26 @@ fn build_column() -> Column {
     columns::text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
 }
 
+fn switch_column() -> Column {
+    columns::text("switch", "The switch that makes the pathology.").essential()
+}
+
+fn predicted_column() -> Column {
+    points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential()
+}
+
 fn switches(proof: &Proof) -> Table {
     let mut table = Table::new(
         "prove_switches",
         "Every switch alone: what was found, and what the fix saves",
         vec![
-            columns::text("switch", "The switch that makes the pathology.").essential(),
+            switch_column(),
             build_column(),
             columns::text("phase", "Where it is seen."),
             columns::percent("share", "Recorded share of CPU time under the slow way.").essential(),
             Column::new("place", Kind::Count, "", "Place of the first guilty function in the ranking by cost, the worst of the runs. Missing where it is not ranked.").essential(),
             points("gain", "What the fix saves of bare runs, in percent: of CPU time, or of wall time where it saves only that.").essential(),
-            points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential(),
+            predicted_column(),
             points("error", "Predicted less true, points.").essential(),
             points("gain_all", "What the fix saves where all else is slow.").essential(),
             points("predicted_all", "What the profiles credit to the seam there."),
@@ -74,12 +82,12 @@ fn gains_table(proof: &Proof) -> Table {
         "prove_gains",
         "What fixes save: by the profiles, by the program's own clocks, and in truth",
         vec![
-            columns::text("switch", "The switch that makes the pathology.").essential(),
+            switch_column(),
             build_column(),
             columns::text("setting", "What was slow before: this switch alone, or all.").essential(),
             points("gain", "What the fix saves of bare runs (ablation), in percent: of CPU time, or of wall time where it saves only that.").essential(),
             points("gain_se", "Its standard error."),
-            points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential(),
+            predicted_column(),
             points("error", "Predicted less true, points.").essential(),
             points("timed", "What the program's own clocks say of the seam, in timed runs; missing where they do not time all of it."),
             points("timed_error", "Predicted less that, points."),

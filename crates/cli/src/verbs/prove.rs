@@ -23,7 +23,7 @@ use crate::{interrupt, progress};
 
 /// Measure how right this program is: record a simulator whose pathologies are known, and score what was found.
 ///
-/// Every switch of the proving ground is run alone, with all others, and with all fast, recorded, timed by the program itself
+/// Every switch of the proving ground is run alone and with all others, slow and fast, recorded, timed by the program itself
 /// and left alone, in turns. Scored are shares, the place of the guilty function, what fixes save, counts and overhead.
 /// Exit code 1 if something that must hold does not.
 #[derive(Debug, Args)]
