@@ -18,17 +18,21 @@ use stepscope_model::{Phase, disk};
 
 const OPTIONS: Options = Options { runs: 2, warm: 0, seed: 1, patience: Duration::ZERO, disturbed: Disturbed::Again };
 
+/// Scenarios are recorded once they have written to the log, however long a busy machine takes to get there.
 const LAB: &str = r#"
 [record]
+phases = ["steady"]
 steady = { warmup_s = 0, duration_s = 0.02 }
 
 [scenario.first]
-command = ["sh", "-c", "echo $WHICH >> $LOG; exec sleep 60"]
+command = ["sh", "-c", "echo $WHICH >> $LOG; echo up; exec sleep 60"]
 env = { WHICH = "A" }
+ready = { log = "up" }
 
 [scenario.second]
-command = ["sh", "-c", "echo 2$WHICH >> $LOG; exec sleep 60"]
+command = ["sh", "-c", "echo 2$WHICH >> $LOG; echo up; exec sleep 60"]
 env = { WHICH = "A" }
+ready = { log = "up" }
 
 [variant.after]
 env = { WHICH = "B" }
@@ -108,7 +112,7 @@ fn an_interrupt_keeps_the_rounds_that_are_whole() {
     let mut begun = 0;
     let run = compare(&bed, LAB, &Options { runs: 3, ..OPTIONS }, &mut |event| match event {
         Event::Begun { .. } => begun += 1,
-        Event::Going { .. } if begun == 4 => bed.interrupt.store(true, Ordering::Relaxed),
+        Event::Going { stage: Stage::Steady, .. } if begun == 4 => bed.interrupt.store(true, Ordering::Relaxed),
         _ => {}
     });
     let one = |variant: &str| vec![format!("first/{variant}/01/steady")];
@@ -129,11 +133,12 @@ fn a_variant_that_fails_twice_is_given_up_and_the_next_scenario_goes_on() {
     let bed = Bed::new();
     let text = r#"
         [record]
+        phases = ["steady"]
         steady = { warmup_s = 0, duration_s = 0.02 }
         [scenario.first]
-        command = ["sh", "-c", "[ $WHICH = A ] || exit 3; exec sleep 60"]
+        command = ["sh", "-c", "[ $WHICH = A ] || exit 3; echo up; exec sleep 60"]
         env = { WHICH = "A" }
-        ready = { after_s = 0.05 }
+        ready = { log = "up" }
         [scenario.second]
         command = ["sleep", "60"]
         [variant.after]
