@@ -24,7 +24,7 @@ pub const PATHOLOGIES: &[Pathology] = &[Pathology {
     fast: "reads them once a tick",
     saves: Saves::Cpu,
     downstream: "",
-    expected: Expected { share_percent: 100.0, gain_percent: 97.0, growth_slow: 1.0, growth_fast: 0.1 },
+    expected: Expected { share_percent: 100.0, gain_percent: 97.0, growth_slow: 1.0, growth_fast: 0.0 },
 }];
 
 /// What must stay silent.
