@@ -53,6 +53,7 @@ fn a_known_pathology_is_found_by_name_by_hash_and_by_address() {
     assert!(score.iter().any(|row| row["what"] == "counts exact" && row["holds"] == true), "{score:?}");
 
     kept(at, &printed);
+    scored_again(at, &printed);
 }
 
 /// What was printed is in the run's folder, the score in the history, and the recordings can be opened.
@@ -65,6 +66,38 @@ fn kept(at: &Path, printed: &Value) {
     let rank = json(&stepscope(at, &["rank", "stepscope-runs/latest/full-scan/alone/01/steady", "--format", "json"]));
     let first = rank["rows"][0]["function"].as_str().unwrap();
     assert!(first.starts_with("ground::ecs::"), "the run's lab file says what is owned: {first}");
+}
+
+/// What was kept scores as it did, but for builds whose names are made when they run, and adds nothing to the history.
+fn scored_again(at: &Path, printed: &Value) {
+    let history = || std::fs::read(at.join(".stepscope/prove.jsonl")).unwrap();
+    let before = history();
+    let again = stepscope(at, &["prove", "--again", "stepscope-runs/latest", "--format", "json"]);
+    let told = text(&again.stderr);
+    for build in ["renamed", "stripped"] {
+        assert!(told.contains(&format!("not measured: the {build} build")), "{told}");
+    }
+    assert_eq!(again.status.code(), Some(1), "{told}");
+    let again: Value = serde_json::from_slice(&again.stdout).unwrap();
+    for table in ["prove_switches", "prove_gains", "prove_shares", "prove_silence", "prove_counts"] {
+        let plain = |rows: &[Value]| -> Vec<Value> {
+            rows.iter().filter(|row| row.get("build").is_none_or(|build| build == "plain")).cloned().collect()
+        };
+        assert_eq!(rows(&again, table), &plain(rows(printed, table)), "{table}");
+    }
+    assert_eq!(history(), before);
+    std::fs::rename(at.join("stepscope-runs/latest/accounts/full-scan-fast-timed-1.json"), at.join("aside")).unwrap();
+    let part = stepscope(at, &["prove", "--again", "stepscope-runs/latest", "--format", "json"]);
+    assert!(text(&part.stderr).contains("not measured: full-scan: not all of its settings"), "{}", text(&part.stderr));
+    assert!(rows(&serde_json::from_slice(&part.stdout).unwrap(), "prove_switches").is_empty());
+    let other = stepscope(at, &["prove", "--again", "stepscope-runs/latest", "--switch", "pose-map"]);
+    assert!(
+        text(&other.stderr).contains("there is no switch `pose-map`; there are full-scan"),
+        "{}",
+        text(&other.stderr)
+    );
+    let none = stepscope(at, &["prove", "--again", "stepscope-runs/latest/full-scan"]);
+    assert!(text(&none.stderr).contains("no run of `prove`"), "{}", text(&none.stderr));
 }
 
 #[test]

@@ -15,15 +15,21 @@
 //! many steps. Recorded runs are an ordinary [run](crate::run), which every other verb can open.
 
 mod account;
+mod again;
 mod builds;
 mod catalogue;
 mod conduct;
+mod evidence;
 mod scores;
 
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::{fs, io};
 
+use serde::de::DeserializeOwned;
+use stepscope_analyze::{Owned, Ownership};
+
+pub use again::again;
 pub use builds::BuildKind;
 pub use catalogue::{Catalogue, Control, Switch};
 pub use conduct::{Conducted, Options, RUNS_A_ROUND, conduct};
@@ -78,6 +84,14 @@ pub enum ProvingError {
         /// What came of it.
         outcome: String,
     },
+    /// A run is none of a proving ground.
+    #[error("{run}: no run of `prove`, or one of an earlier version that kept no catalogue: {source}")]
+    NotProved {
+        /// The run's folder.
+        run: PathBuf,
+        /// Why.
+        source: Box<ProvingError>,
+    },
     /// A build could not be made.
     #[error("cannot make the {build} build: {reason}")]
     Build {
@@ -103,4 +117,15 @@ pub enum ProvingError {
     /// Interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ProvingError> {
+    let text = fs::read(path).map_err(|source| ProvingError::File { path: path.to_owned(), source })?;
+    serde_json::from_slice(&text)
+        .map_err(|error| ProvingError::Damaged { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// Whose code is looked at; `of` is what says so.
+fn owned_code(ownership: &Ownership, of: &Path) -> Result<Owned, ProvingError> {
+    ownership.compile().map_err(|error| ProvingError::Damaged { path: of.to_owned(), reason: error.to_string() })
 }

@@ -170,8 +170,15 @@ fn predicted(case: &Case, slow: &Runs, fixed: &Runs) -> f64 {
         Saves::Cpu => profile.inclusive_per_step(&names),
         Saves::Wall => profile.on_path(&names),
     };
-    let parts = |runs: &Runs| typical(runs.profiles.iter().map(part));
-    100.0 * (parts(slow) - parts(fixed)) / typical(wholes(case, slow))
+    let parts = |runs: &Runs| runs.profiles.iter().map(part).collect::<Vec<f64>>();
+    100.0 * part_saved((&parts(slow), &wholes(case, slow)), &parts(fixed))
+}
+
+/// What a part costs more than with the fix, of the whole. `slow` has the part and the whole of each run: a machine that is
+/// slower for a run is so for both, so that shares scatter less than costs.
+fn part_saved((parts, wholes): (&[f64], &[f64]), fixed: &[f64]) -> f64 {
+    let share = typical(parts.iter().zip(wholes).map(|(part, whole)| part / whole));
+    share - typical(fixed.iter().copied()) / typical(wholes.iter().copied())
 }
 
 /// The functions whose cost is what the fix saves.
@@ -193,8 +200,9 @@ fn timed(case: &Case, slow: &Runs, fixed: &Runs) -> Option<f64> {
         let calls = seam.iter().filter_map(|function| truth.functions.get(*function));
         calls.map(|calls| calls.cpu_ns).sum::<f64>() / truth.steps
     };
-    let saved = typical(slow.timed.iter().map(of_seam)) - typical(fixed.timed.iter().map(of_seam));
-    Some(100.0 * saved / typical(slow.timed.iter().map(Truth::cpu_per_step)))
+    let parts = |runs: &Runs| runs.timed.iter().map(of_seam).collect::<Vec<f64>>();
+    let wholes: Vec<f64> = slow.timed.iter().map(Truth::cpu_per_step).collect();
+    Some(100.0 * part_saved((&parts(slow), &wholes), &parts(fixed)))
 }
 
 /// All that a step costs, by each of the profiles.
@@ -431,6 +439,14 @@ mod tests {
         case.alone.bare = vec![truth(1e6, 10.0, &[]), truth(9e6, 10.0, &[]), truth(1e6, 10.0, &[])];
         case.fast.bare = vec![truth(0.25e6, 10.0, &[])];
         assert_eq!(gains(&case)[0].ablation, 75.0);
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_for_a_run_is_so_for_all_parts_of_it() {
+        // The part is half of each run. Typical costs of it and of the whole are of different runs.
+        let (parts, wholes) = ([100.0, 260.0, 150.0], [200.0, 520.0, 300.0]);
+        assert!((part_saved((&parts, &wholes), &[0.0]) - 0.5).abs() < 1e-9);
+        assert!((part_saved((&parts, &[200.0, 400.0, 300.0]), &[30.0, 30.0, 900.0]) - 0.4).abs() < 1e-9);
     }
 
     #[test]

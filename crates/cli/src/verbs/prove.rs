@@ -50,6 +50,9 @@ pub struct Prove {
     /// Only show earlier scores.
     #[arg(long)]
     history: bool,
+    /// Score what an earlier run left in this folder; nothing is run and the history stays as it is.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["program", "runs", "seconds", "builds", "seed", "history", "output"])]
+    again: Option<PathBuf>,
     /// Folder in which each run makes a folder of its own, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
@@ -95,6 +98,13 @@ impl Prove {
             self.table.print(vec![scores.table().map_err(Failure::writing(&scores.path().display().to_string()))?])?;
             return Ok(ExitCode::SUCCESS);
         }
+        if let Some(run) = &self.again {
+            let kept = proving::again(run, &self.switches)?;
+            let tables = proof::tables(&kept.proof);
+            let held = holds(score(&tables));
+            self.table.print(tables)?;
+            return Ok(told(&kept, held));
+        }
         let program = match &self.program {
             Some(program) => program.clone(),
             None => super::demo::simulator()?,
@@ -105,24 +115,16 @@ impl Prove {
         Target::of(Some(&page)).write(|out| {
             render_all(&tables, Format::Json, &Style::PLAIN, out).map_err(Failure::writing("the tables"))
         })?;
-        let score = tables.iter().find(|table| table.name == "prove").expect("the score is one of the tables");
+        let score = score(&tables);
         if !conducted.interrupted {
             let entry = Entry::new(score, self.runs, conducted.proof.cases.len());
             scores.add(&entry).map_err(Failure::writing(&scores.path().display().to_string()))?;
         }
         let held = holds(score);
         self.table.print(tables)?;
-        conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
-        let trials = conducted.run.info().into_iter().flat_map(|info| &info.trials);
-        if let Some(share) = busy_percent(trials.map(|trial| &trial.during)) {
-            eprintln!("note: others had {share:.0} % of the processors meanwhile; a calmer machine may score better");
-        }
+        let code = told(&conducted, held);
         tell_next(&conducted, &page, &scores);
-        Ok(match (conducted.interrupted, held && conducted.missing.is_empty()) {
-            (true, _) => ExitCode::from(interrupt::EXIT_CODE),
-            (false, true) => ExitCode::SUCCESS,
-            (false, false) => ExitCode::FAILURE,
-        })
+        Ok(code)
     }
 
     fn conduct(&self, program: &Path) -> Result<Conducted, Failure> {
@@ -152,6 +154,24 @@ impl Prove {
         let conducted = proving::conduct(program, &self.output, &options, &mut bench)?;
         teller.finish();
         Ok(conducted)
+    }
+}
+
+fn score(tables: &[Table]) -> &Table {
+    tables.iter().find(|table| table.name == "prove").expect("the score is one of the tables")
+}
+
+/// Tells what the tables do not: what is missing, and who else was there.
+fn told(conducted: &Conducted, held: bool) -> ExitCode {
+    conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
+    let trials = conducted.run.info().into_iter().flat_map(|info| &info.trials);
+    if let Some(share) = busy_percent(trials.map(|trial| &trial.during)) {
+        eprintln!("note: others had {share:.0} % of the processors meanwhile; a calmer machine may score better");
+    }
+    match (conducted.interrupted, held && conducted.missing.is_empty()) {
+        (true, _) => ExitCode::from(interrupt::EXIT_CODE),
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
     }
 }
 

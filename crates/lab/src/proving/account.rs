@@ -1,14 +1,13 @@
 //! What a run of a proving ground says that it did.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 use stepscope_analyze::proof::{Calls, Truth};
 use stepscope_model::Phase;
 
-use super::ProvingError;
+use super::{ProvingError, read_json};
 
 /// The file of an account.
 #[derive(Debug, Clone, Deserialize)]
@@ -46,9 +45,7 @@ struct Timed {
 impl Account {
     /// Reads it.
     pub fn read(path: &Path) -> Result<Self, ProvingError> {
-        let text = fs::read(path).map_err(|source| ProvingError::File { path: path.to_owned(), source })?;
-        serde_json::from_slice(&text)
-            .map_err(|error| ProvingError::Damaged { path: path.to_owned(), reason: error.to_string() })
+        read_json(path)
     }
 
     /// What it says of a phase.

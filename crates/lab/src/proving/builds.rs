@@ -49,12 +49,17 @@ impl Symbol {
     }
 }
 
+/// The program as it is.
+pub(super) fn plain() -> Build {
+    Build { name: BuildKind::Plain.name().to_owned(), shown: None }
+}
+
 /// Makes a build in `folder`, and says which names it shows.
 pub(super) fn make(kind: BuildKind, program: &Path, folder: &Path) -> Result<(PathBuf, Build), ProvingError> {
-    let name = kind.name().to_owned();
     if kind == BuildKind::Plain {
-        return Ok((program.to_owned(), Build { name, shown: None }));
+        return Ok((program.to_owned(), plain()));
     }
+    let name = kind.name().to_owned();
     let failed = |reason: String| ProvingError::Build { build: kind.name(), reason };
     let symbols = functions(program).map_err(failed)?;
     let stem = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

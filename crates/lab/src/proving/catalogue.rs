@@ -1,16 +1,18 @@
 //! What a proving ground says of itself.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use stepscope_analyze::Ownership;
 use stepscope_analyze::proof::{Known, Saves};
 use stepscope_model::Phase;
 
-use super::ProvingError;
+use super::{ProvingError, read_json};
 
 /// Everything that can be slow, and everything that must stay silent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Catalogue {
     /// Namespaces of the program's own code.
     pub owned: Vec<String>,
@@ -24,7 +26,7 @@ pub struct Catalogue {
 }
 
 /// A switch.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Switch {
     /// Its name.
     pub name: String,
@@ -41,7 +43,7 @@ pub struct Switch {
 }
 
 /// Something that must stay silent.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Control {
     /// What it is called.
     pub name: String,
@@ -56,7 +58,7 @@ pub struct Control {
 }
 
 /// A scope that is marked as often as a counter counts.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CountedScope {
     /// The world.
     pub world: String,
@@ -78,6 +80,22 @@ impl Catalogue {
             path: program.to_owned(),
             reason: format!("its catalogue: {error}"),
         })
+    }
+
+    /// Reads one that was [written](Catalogue::write).
+    pub(super) fn read(path: &Path) -> Result<Self, ProvingError> {
+        read_json(path)
+    }
+
+    /// Keeps it beside what was measured: another version of the program may say otherwise.
+    pub(super) fn write(&self, path: &Path) -> Result<(), ProvingError> {
+        let text = serde_json::to_vec_pretty(self).expect("a catalogue is plain data");
+        fs::write(path, text).map_err(|source| ProvingError::File { path: path.to_owned(), source })
+    }
+
+    /// What is the program's own code, by name.
+    pub(super) fn ownership(&self) -> Ownership {
+        Ownership { namespaces: self.owned.clone(), ..Ownership::default() }
     }
 
     /// The switches of these names; all of them for none.

@@ -1,19 +1,22 @@
 //! Running all cases in all settings and ways.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Profile, Proof, Runs, gains};
-use stepscope_analyze::{Functions, Owned, Ownership, Selection};
-use stepscope_model::{Capture, Phase, ThreadId, disk};
+use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Proof, gains};
+use stepscope_analyze::{Owned, Ownership};
+use stepscope_model::{Capture, Phase, disk};
 use stepscope_stats::SplitMix64;
 
 use super::account::Account;
-use super::{BuildKind, Catalogue, Control, ProvingError, Switch, builds};
+use super::evidence::{
+    ACCOUNTS, CATALOGUE_FILE, CONTROL, Evidence, Setting, Way, counted, counts_of, differs, profile,
+};
+use super::{BuildKind, Catalogue, Control, ProvingError, Switch, builds, owned_code};
 use crate::execution::Bench;
 use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
@@ -59,9 +62,6 @@ const SETTLED_POINTS: f64 = 1.5;
 /// ...or a setting had so many in a round on average.
 const MOST_BARE_A_ROUND: u32 = 10;
 
-/// Folder, in that of the run, of what the program said of its runs.
-const ACCOUNTS: &str = "accounts";
-
 /// Wall time of a run that only tells how fast it steps.
 const PILOT: Duration = Duration::from_millis(400);
 
@@ -103,6 +103,7 @@ pub fn conduct(
     let made = fs::create_dir_all(&accounts).and_then(|()| accounts.canonicalize());
     // The program is run elsewhere: its paths have to be whole.
     let accounts = made.map_err(|source| ProvingError::File { path: accounts, source })?;
+    catalogue.write(&accounts.join(CATALOGUE_FILE))?;
     let mut missing = Vec::new();
     let mut subjects = Vec::new();
     for &kind in &options.builds {
@@ -153,12 +154,10 @@ impl Subject {
         // Where names say nothing, all code of the program's file has to count as its own.
         let file = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let ownership = match kind {
-            BuildKind::Plain => Ownership { namespaces: catalogue.owned.clone(), ..Ownership::default() },
+            BuildKind::Plain => catalogue.ownership(),
             _ => Ownership { modules: vec![file], ..Ownership::default() },
         };
-        let owned = ownership.compile();
-        let owned =
-            owned.map_err(|error| ProvingError::Damaged { path: program.clone(), reason: error.to_string() })?;
+        let owned = owned_code(&ownership, &program)?;
         Ok(Self { program, build, owned })
     }
 
@@ -167,57 +166,6 @@ impl Subject {
         match self.build.shown {
             None => name.to_owned(),
             Some(_) => format!("{name}-{}", self.build.name),
-        }
-    }
-}
-
-/// Which switches are slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setting {
-    Alone,
-    Fast,
-    All,
-    AllBut,
-}
-
-impl Setting {
-    const EACH: [Setting; 4] = [Setting::Alone, Setting::Fast, Setting::All, Setting::AllBut];
-
-    fn name(self) -> &'static str {
-        match self {
-            Setting::Alone => "alone",
-            Setting::Fast => "fast",
-            Setting::All => "all",
-            Setting::AllBut => "all-but",
-        }
-    }
-
-    fn slow(self, switch: &str) -> String {
-        match self {
-            Setting::Alone => switch.to_owned(),
-            Setting::Fast => String::new(),
-            Setting::All => "all".to_owned(),
-            Setting::AllBut => format!("all,-{switch}"),
-        }
-    }
-}
-
-/// How a run is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Recorded,
-    Timed,
-    /// The how many-th of its round.
-    Bare(u32),
-}
-
-impl Way {
-    /// In names of files.
-    fn name(self) -> String {
-        match self {
-            Way::Recorded => "recorded".to_owned(),
-            Way::Timed => "timed".to_owned(),
-            Way::Bare(index) => format!("bare-{index}"),
         }
     }
 }
@@ -261,9 +209,9 @@ impl Plan {
                 continue;
             }
             for control in catalogue.controls_for(switches) {
-                (1..=options.runs).for_each(|round| add(control.name.clone(), "control", round));
+                (1..=options.runs).for_each(|round| add(control.name.clone(), CONTROL, round));
             }
-            worlds(switches).iter().for_each(|switch| add(format!("counts-{}", switch.world), "all", 1));
+            worlds(switches).iter().for_each(|switch| add(counts_of(&switch.world), Setting::All.name(), 1));
         }
         Self(planned)
     }
@@ -317,9 +265,6 @@ impl Pace {
         PAUSE + Duration::from_secs_f64(1.3 * self.count as f64 / self.per_second + 0.2)
     }
 }
-
-/// What was simulated, by number of steps: one hash each, unless a switch changes more than it should.
-type States = BTreeMap<u64, BTreeSet<String>>;
 
 struct Proving<'a, 'b> {
     options: &'a Options,
@@ -377,30 +322,19 @@ impl Proving<'_, '_> {
     }
 
     fn case(&mut self, subject: &Subject, switch: &Switch) -> Result<Case, ProvingError> {
-        let known = switch.known();
         let steps = self.steps(subject, switch)?;
-        let mut case = Case {
-            known,
-            build: subject.build.clone(),
-            alone: Runs::default(),
-            fast: Runs::default(),
-            all: Runs::default(),
-            all_but: Runs::default(),
-        };
-        let mut states = States::new();
+        let mut evidence = Evidence::new(switch, subject.build.clone());
         for round in 1..=self.options.runs {
             for (setting, way) in self.round() {
-                self.one((subject, switch), (setting, way), round, steps, &mut case, &mut states)?;
+                self.one((subject, switch), (setting, way), round, steps, &mut evidence)?;
             }
         }
         // Of builds without names nothing is asked.
         if subject.build.shown.is_none() {
-            self.settle((subject, switch), steps, &mut case, &mut states)?;
+            self.settle((subject, switch), steps, &mut evidence)?;
         }
-        if states.values().any(|states| states.len() > 1) {
-            self.missing.push(format!("{}: what is simulated is not the same in all settings", switch.name));
-        }
-        Ok(case)
+        self.missing.extend(evidence.differs().then(|| differs(switch)));
+        Ok(evidence.case)
     }
 
     /// Every setting in every way, in a drawn order.
@@ -414,42 +348,35 @@ impl Proving<'_, '_> {
     }
 
     /// Bare runs of both sides of each gain, until it is known well enough.
-    fn settle(
-        &mut self,
-        of: (&Subject, &Switch),
-        steps: Steps,
-        case: &mut Case,
-        states: &mut States,
-    ) -> Result<(), ProvingError> {
+    fn settle(&mut self, of: (&Subject, &Switch), steps: Steps, evidence: &mut Evidence) -> Result<(), ProvingError> {
         let most = MOST_BARE_A_ROUND * self.options.runs;
         for sides in [[Setting::Alone, Setting::Fast], [Setting::All, Setting::AllBut]] {
             let is_open = |case: &Case| {
                 gains(case).iter().any(|gain| gain.setting == sides[0].name() && gain.ablation_se > SETTLED_POINTS)
             };
             let mut index = BARE_EACH_ROUND * self.options.runs;
-            while index < most && is_open(case) {
+            while index < most && is_open(&evidence.case) {
                 index += 1;
                 let mut sides = sides;
                 self.random.shuffle(&mut sides);
                 for setting in sides {
-                    self.one(of, (setting, Way::Bare(index)), self.options.runs, steps, case, states)?;
+                    self.one(of, (setting, Way::Bare(index)), self.options.runs, steps, evidence)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// One run of a case: what came of it is added to the case, and what was simulated to `states`.
+    /// One run of a case: what came of it is added to the evidence.
     fn one(
         &mut self,
         (subject, switch): (&Subject, &Switch),
         (setting, way): (Setting, Way),
         round: u32,
         steps: Steps,
-        case: &mut Case,
-        states: &mut States,
+        evidence: &mut Evidence,
     ) -> Result<(), ProvingError> {
-        let phase = case.known.phase;
+        let phase = evidence.case.known.phase;
         let pace = steps.of(setting);
         let scenario = subject.scenario(&switch.name);
         let mut arguments = switch.arguments.clone();
@@ -459,7 +386,7 @@ impl Proving<'_, '_> {
             let steps = if phase == Phase::Loading { 1 } else { steps };
             arguments.extend([option.to_owned(), steps.to_string()]);
         }
-        let file = self.accounts.join(format!("{scenario}-{}-{}-{round}.json", setting.name(), way.name()));
+        let file = self.accounts.join(way.file(&scenario, setting, round));
         let mut profiled = None;
         let account = match way {
             Way::Bare(_) => self.account(&subject.program, arguments, &file)?,
@@ -475,20 +402,7 @@ impl Proving<'_, '_> {
                 account
             }
         };
-        states.entry(account.steps).or_default().insert(account.state.clone());
-        let truth = account.truth(phase);
-        let runs = match setting {
-            Setting::Alone => &mut case.alone,
-            Setting::Fast => &mut case.fast,
-            Setting::All => &mut case.all,
-            Setting::AllBut => &mut case.all_but,
-        };
-        match way {
-            Way::Bare(_) => runs.bare.push(truth),
-            Way::Timed => runs.timed.push(truth),
-            Way::Recorded => runs.recorded.push(truth),
-        }
-        runs.profiles.extend(profiled);
+        evidence.add(setting, way, &account, profiled);
         Ok(())
     }
 
@@ -587,7 +501,7 @@ impl Proving<'_, '_> {
             let file = self.accounts.join(format!("{}-{round}.json", control.name));
             let mut arguments = control.arguments.clone();
             arguments.extend(["--warm-steps".to_owned(), WARM_STEPS.0.to_string()]);
-            let (name, what) = ([control.name.as_str(), "control"], (Phase::Steady, self.options.duration));
+            let (name, what) = ([control.name.as_str(), CONTROL], (Phase::Steady, self.options.duration));
             let (capture, _) = self.record(subject, name, what, arguments, &file)?;
             profiles.push(profile(&capture, &subject.owned));
         }
@@ -604,7 +518,7 @@ impl Proving<'_, '_> {
     ) -> Result<Vec<Counted>, ProvingError> {
         let rate = self.rate(subject, switch, Setting::All)?;
         let steps = (COUNTED_S * rate).clamp(COUNTED_STEPS.0, COUNTED_STEPS.1) as u64;
-        let name = format!("counts-{}", switch.world);
+        let name = counts_of(&switch.world);
         let mut arguments = switch.arguments.clone();
         arguments.extend(["--slow", "all", "--linger", "--allocations"].map(str::to_owned));
         for option in ["--steps", "--warm-steps"] {
@@ -612,59 +526,7 @@ impl Proving<'_, '_> {
         }
         let file = self.accounts.join(format!("{name}.json"));
         let what = (Phase::Loading, self.options.duration);
-        let (capture, account) = self.record(subject, [&name, "all"], what, arguments, &file)?;
+        let (capture, account) = self.record(subject, [&name, Setting::All.name()], what, arguments, &file)?;
         Ok(counted(&switch.world, &capture, &account, catalogue))
     }
-}
-
-/// What the tool counted of a run, and what the program did.
-fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalogue) -> Vec<Counted> {
-    let whole = &account.whole;
-    let row = |what: &str, program: u64, recorded: Option<u64>, may_differ: u64, remark: &str| Counted {
-        of: world.to_owned(),
-        what: what.to_owned(),
-        program,
-        recorded,
-        may_differ,
-        remark: remark.to_owned(),
-    };
-    let steps = whole.steps().saturating_sub(1);
-    let mut rows = vec![row(
-        "steps",
-        steps,
-        Some(capture.steps.len() as u64),
-        0,
-        "a step is from one mark to the next, so that there is one less than marks",
-    )];
-    for counted in catalogue.counted_scopes.iter().filter(|counted| counted.world == world) {
-        let Some(program) = whole.counts.get(&counted.counter) else { continue };
-        let recorded = capture.scopes.iter().filter(|scope| *scope.name == *counted.scope).count() as u64;
-        rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
-    }
-    let switches = whole.voluntary_switches + whole.involuntary_switches;
-    // Of the program alone: what it started has context switches of its own.
-    let process = |thread: ThreadId| capture.threads[thread.index()].process;
-    let own = capture.steps.first().and_then(|step| process(step.thread));
-    let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).count() as u64;
-    rows.push(row(
-        "context switches",
-        switches,
-        Some(waits),
-        10 + switches / 100,
-        "the program's account ends some milliseconds before the recording, and begins after it",
-    ));
-    let allocations = whole.counts.get("allocations").copied().unwrap_or(0);
-    rows.push(row("allocations", allocations, None, 0, "not recorded by this version"));
-    for (name, count) in &whole.counts {
-        let of_calls = ["file_opens", "file_writes", "file_reads", "datagrams_sent", "datagrams_received"];
-        if of_calls.contains(&name.as_str()) {
-            rows.push(row(name, *count, None, 0, "system calls are not recorded by this version"));
-        }
-    }
-    rows
-}
-
-fn profile(capture: &Capture, owned: &Owned) -> Profile {
-    let functions = Functions::of(capture, owned);
-    Profile::of(&Selection::all(capture, &functions))
 }

@@ -1,0 +1,212 @@
+//! What the runs of a case bring together, and the files that they leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stepscope_analyze::proof::{Build, Case, Counted, Profile, Runs};
+use stepscope_analyze::{Functions, Owned, Selection};
+use stepscope_model::{Capture, ThreadId};
+
+use super::account::Account;
+use super::{Catalogue, Switch};
+
+/// Folder, in that of the run, of what the program said of its runs.
+pub(super) const ACCOUNTS: &str = "accounts";
+
+/// What the program said of itself, in that folder.
+pub(super) const CATALOGUE_FILE: &str = "catalogue.json";
+
+/// The variant that recordings of controls go by.
+pub(super) const CONTROL: &str = "control";
+
+/// The scenario in which everything is counted, of a world.
+pub(super) fn counts_of(world: &str) -> String {
+    format!("counts-{world}")
+}
+
+/// Which switches are slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    Alone,
+    Fast,
+    All,
+    AllBut,
+}
+
+impl Setting {
+    pub const EACH: [Setting; 4] = [Setting::Alone, Setting::Fast, Setting::All, Setting::AllBut];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Setting::Alone => "alone",
+            Setting::Fast => "fast",
+            Setting::All => "all",
+            Setting::AllBut => "all-but",
+        }
+    }
+
+    pub fn slow(self, switch: &str) -> String {
+        match self {
+            Setting::Alone => switch.to_owned(),
+            Setting::Fast => String::new(),
+            Setting::All => "all".to_owned(),
+            Setting::AllBut => format!("all,-{switch}"),
+        }
+    }
+}
+
+/// How a run is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Recorded,
+    Timed,
+    /// The how many-th of its round.
+    Bare(u32),
+}
+
+impl Way {
+    /// The file of such a run's account.
+    pub fn file(self, scenario: &str, setting: Setting, round: u32) -> String {
+        let way = match self {
+            Way::Recorded => "recorded".to_owned(),
+            Way::Timed => "timed".to_owned(),
+            Way::Bare(index) => format!("bare-{index}"),
+        };
+        format!("{scenario}-{}-{way}-{round}.json", setting.name())
+    }
+
+    /// The way and the round of a file of this scenario and setting.
+    pub fn of_file(file: &str, scenario: &str, setting: Setting) -> Option<(Self, u32)> {
+        let rest = file.strip_prefix(scenario)?.strip_prefix('-')?.strip_prefix(setting.name())?.strip_prefix('-')?;
+        let mut parts = rest.strip_suffix(".json")?.split('-');
+        let way = match parts.next()? {
+            "recorded" => Way::Recorded,
+            "timed" => Way::Timed,
+            "bare" => Way::Bare(parts.next()?.parse().ok()?),
+            _ => return None,
+        };
+        let round = parts.next()?.parse().ok()?;
+        parts.next().is_none().then_some((way, round))
+    }
+}
+
+/// A case, and what its runs simulated: by number of steps, one hash each unless a switch changes more than it should.
+pub(super) struct Evidence {
+    pub case: Case,
+    states: BTreeMap<u64, BTreeSet<String>>,
+}
+
+impl Evidence {
+    pub fn new(switch: &Switch, build: Build) -> Self {
+        let case = Case {
+            known: switch.known(),
+            build,
+            alone: Runs::default(),
+            fast: Runs::default(),
+            all: Runs::default(),
+            all_but: Runs::default(),
+        };
+        Self { case, states: BTreeMap::new() }
+    }
+
+    /// Takes in what came of a run; the profile is that of a recorded one.
+    pub fn add(&mut self, setting: Setting, way: Way, account: &Account, profile: Option<Profile>) {
+        self.states.entry(account.steps).or_default().insert(account.state.clone());
+        let truth = account.truth(self.case.known.phase);
+        let runs = match setting {
+            Setting::Alone => &mut self.case.alone,
+            Setting::Fast => &mut self.case.fast,
+            Setting::All => &mut self.case.all,
+            Setting::AllBut => &mut self.case.all_but,
+        };
+        match way {
+            Way::Bare(_) => runs.bare.push(truth),
+            Way::Timed => runs.timed.push(truth),
+            Way::Recorded => runs.recorded.push(truth),
+        }
+        runs.profiles.extend(profile);
+    }
+
+    /// Whether runs of equally many steps ended in different states.
+    pub fn differs(&self) -> bool {
+        self.states.values().any(|states| states.len() > 1)
+    }
+}
+
+/// What is told where that is so.
+pub(super) fn differs(switch: &Switch) -> String {
+    format!("{}: what is simulated is not the same in all settings", switch.name)
+}
+
+/// What the tool counted of a run, and what the program did.
+pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalogue) -> Vec<Counted> {
+    let whole = &account.whole;
+    let row = |what: &str, program: u64, recorded: Option<u64>, may_differ: u64, remark: &str| Counted {
+        of: world.to_owned(),
+        what: what.to_owned(),
+        program,
+        recorded,
+        may_differ,
+        remark: remark.to_owned(),
+    };
+    let steps = whole.steps().saturating_sub(1);
+    let mut rows = vec![row(
+        "steps",
+        steps,
+        Some(capture.steps.len() as u64),
+        0,
+        "a step is from one mark to the next, so that there is one less than marks",
+    )];
+    for counted in catalogue.counted_scopes.iter().filter(|counted| counted.world == world) {
+        let Some(program) = whole.counts.get(&counted.counter) else { continue };
+        let recorded = capture.scopes.iter().filter(|scope| *scope.name == *counted.scope).count() as u64;
+        rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
+    }
+    let switches = whole.voluntary_switches + whole.involuntary_switches;
+    // Of the program alone: what it started has context switches of its own.
+    let process = |thread: ThreadId| capture.threads[thread.index()].process;
+    let own = capture.steps.first().and_then(|step| process(step.thread));
+    let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).count() as u64;
+    rows.push(row(
+        "context switches",
+        switches,
+        Some(waits),
+        10 + switches / 100,
+        "the program's account ends some milliseconds before the recording, and begins after it",
+    ));
+    let allocations = whole.counts.get("allocations").copied().unwrap_or(0);
+    rows.push(row("allocations", allocations, None, 0, "not recorded by this version"));
+    for (name, count) in &whole.counts {
+        let of_calls = ["file_opens", "file_writes", "file_reads", "datagrams_sent", "datagrams_received"];
+        if of_calls.contains(&name.as_str()) {
+            rows.push(row(name, *count, None, 0, "system calls are not recorded by this version"));
+        }
+    }
+    rows
+}
+
+/// What a recording says.
+pub(super) fn profile(capture: &Capture, owned: &Owned) -> Profile {
+    let functions = Functions::of(capture, owned);
+    Profile::of(&Selection::all(capture, &functions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_accounts_say_what_they_are_of() {
+        for setting in Setting::EACH {
+            for way in [Way::Recorded, Way::Timed, Way::Bare(3), Way::Bare(12)] {
+                let file = way.file("full-scan", setting, 7);
+                let read = Setting::EACH.map(|of| (of, Way::of_file(&file, "full-scan", of)));
+                assert_eq!(read, Setting::EACH.map(|of| (of, (of == setting).then_some((way, 7)))), "{file}");
+            }
+        }
+        for other in
+            ["full-scan-renamed-all-timed-1.json", "pilot.json", "full-scan-all-timed-1.ready", "full-scan-all"]
+        {
+            assert_eq!(Way::of_file(other, "full-scan", Setting::All), None, "{other}");
+        }
+    }
+}
