@@ -178,12 +178,12 @@ fn a_scenario_that_is_never_ready_fails_with_its_last_lines_and_keeps_what_was_r
         [scenario.a]
         command = ["sh", "-c", "echo one; echo two >&2; sleep 60"]
         ready = { log = "Loaded" }
-        record = { loading = { timeout_s = 0.5 } }
+        record = { loading = { timeout_s = 1.5 } }
         "#,
     );
     let failure = failure(&executed);
     assert_eq!((failure.stage, failure.status), (Stage::Loading, None));
-    assert!(failure.reason.starts_with("not ready after 0.5 s"), "{}", failure.reason);
+    assert!(failure.reason.starts_with("not ready after 1.5 s"), "{}", failure.reason);
     assert!(failure.reason.contains("no line of its output held \"Loaded\""), "{}", failure.reason);
     assert_eq!(failure.last_lines, ["one", "two"]);
     assert_eq!(executed.captured, [Phase::Loading]);
@@ -275,7 +275,7 @@ fn a_program_that_is_done_before_the_time_is_up_is_recorded_and_the_capture_says
         "#,
     );
     assert_eq!(executed.outcome, Outcome::Recorded);
-    assert!(notes(&bed, "steady")[0].starts_with("The program ended by itself, with status 0, after 0."));
+    assert!(notes(&bed, "steady")[0].starts_with("The program ended by itself, with status 0, after "));
     assert_eq!(bed.recorder.told(), ["launch steady", "exit 0", "stop"]);
 }
 
@@ -363,6 +363,7 @@ fn drivers_run_in_their_own_directory_from_ready_to_the_end_with_the_environment
             { command = ["sh", "-c", "echo $WORLD $SHOWN $(basename $PWD); sleep 60"], cwd = "clients", env = { SHOWN = "driver" } },
             ["sh", "-c", "setsid sleep 63 & sleep 60"],
         ]
+        record = { steady = { duration_s = 1 } }
         "#,
     );
     assert_eq!(executed.outcome, Outcome::Recorded);

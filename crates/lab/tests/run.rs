@@ -16,7 +16,6 @@ use stepscope_model::{Phase, disk};
 
 const FOUR_SCENARIOS: &str = r#"
 [record]
-loading = { timeout_s = 0.3 }
 steady = { warmup_s = 0, duration_s = 0.05 }
 
 [scenario.not_found]
@@ -25,11 +24,11 @@ command = ["no-such-simulator"]
 [scenario.dies]
 command = ["sh", "-c", "echo 'cannot open world' >&2; exit 3"]
 ready = { log = "Loaded" }
-record = { loading = { timeout_s = 60 } }
 
 [scenario.never_ready]
 command = ["sh", "-c", "echo waiting; exec sleep 60"]
 ready = { log = "Loaded" }
+record = { loading = { timeout_s = 1 } }
 
 [scenario.good]
 axis = "a world that loads"

@@ -213,9 +213,9 @@ macro_rules! into_value {
 into_value!(u32 => Int as i128, i32 => Int as i128, u64 => Int as i128, i64 => Int as i128, u128 => Int as i128, usize => Int as i128, bool => Bool as bool);
 
 impl From<f64> for Value {
-    /// Numbers that are not finite become [`Value::Missing`].
+    /// Numbers that are not finite become [`Value::Missing`]; zero has no sign, which the sum of nothing has.
     fn from(value: f64) -> Self {
-        if value.is_finite() { Value::Float(value) } else { Value::Missing }
+        if value.is_finite() { Value::Float(value + 0.0) } else { Value::Missing }
     }
 }
 
@@ -271,5 +271,11 @@ mod tests {
     #[test]
     fn a_ratio_without_a_denominator_is_missing_and_not_a_number() {
         assert_eq!(Value::from(f64::NAN), Value::Missing);
+    }
+
+    #[test]
+    fn the_sum_of_nothing_is_zero_without_a_sign() {
+        let nothing: f64 = [0.0; 0].iter().sum();
+        assert!(matches!(Value::from(nothing), Value::Float(zero) if zero.is_sign_positive()));
     }
 }

@@ -20,6 +20,17 @@ fn shares_are_those_that_were_burnt() {
 }
 
 #[test]
+fn a_loop_in_step_with_the_samples_has_its_true_shares() {
+    // At 997 Hz, and as simulations do at 1 kHz.
+    for period_ns in ["1003009", "1000000"] {
+        record("a_loop_in_step_with_the_samples_has_its_true_shares", &["paced", period_ns], |recorded| {
+            recorded.has_the_true_share_of("early");
+            recorded.has_the_true_share_of("late");
+        });
+    }
+}
+
+#[test]
 fn a_hot_leaf_without_a_prologue_keeps_its_callers() {
     record("a_hot_leaf_without_a_prologue_keeps_its_callers", &["leaf"], |recorded| {
         recorded.is_called_by("hot_leaf", &["leaf_often", "leaf_seldom"]);

@@ -38,7 +38,7 @@ pub struct Record {
     /// Stop after so long (30s, 2m) [default: when the program ends, or on Ctrl-C]. A launched program is ended.
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Samples per second and processor. 997 keeps off the beat of 1 kHz timers.
+    /// Samples per second and processor.
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u64).range(1..=50_000))]
     frequency: u64,
     /// Start recording so long after the launch.

@@ -259,9 +259,9 @@ impl Recorder {
             recorder.assembler.probed_at(path.to_string_lossy().into_owned(), *offset);
         }
         recorder.sink.output = recorder.new_log(folder)?;
-        for (kind, event) in named {
+        for (kind, event, weight) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
-            meanings.insert(kind, Meaning::Sampled { event, weight: 1 });
+            meanings.insert(kind, Meaning::Sampled { event, weight });
         }
         recorder.meanings = meanings;
         Ok(recorder)
@@ -592,7 +592,8 @@ struct Plan<'a> {
     options: &'a Options,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     meanings: BTreeMap<Kind, Meaning>,
-    named: Vec<(Kind, Event)>,
+    /// What is sampled, and what a sample that tells no period stands for.
+    named: Vec<(Kind, Event, u64)>,
     switches: Switches,
 }
 
@@ -638,17 +639,16 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         let cycles = self.events.cycles();
-        let event = match self.events.add(Kind::Cpu, cycles) {
-            Ok(()) => Event::sampled("cycles", "cycles"),
+        let (event, weight) = match self.events.add(Kind::Cpu, cycles) {
+            Ok(()) => (Event::sampled("cycles", "cycles"), 1),
             // Without a PMU there is no such event; in some virtual machines it can be opened and never counts.
             Err(_) => {
-                let clock = self.events.cpu_clock();
                 let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
-                self.events.add(Kind::Cpu, clock).map_err(refused)?;
-                Event::sampled("cpu-clock", "ns")
+                self.events.cpu_clocks().try_for_each(|clock| self.events.add(Kind::Cpu, clock)).map_err(refused)?;
+                (Event::sampled("cpu-clock", "ns"), 1_000_000_000 / self.options.frequency_hz.max(1))
             }
         };
-        self.named.push((Kind::Cpu, event));
+        self.named.push((Kind::Cpu, event, weight));
         let lacks = self.kernel_lacks();
         self.note(Dimension::Cpu, lacks);
         Ok(())
@@ -712,7 +712,7 @@ impl<'a> Plan<'a> {
         ];
         for (kind, attr, name) in kinds {
             match self.events.add(kind, attr) {
-                Ok(()) => self.named.push((kind, Event::sampled(name, "faults"))),
+                Ok(()) => self.named.push((kind, Event::sampled(name, "faults"), 1)),
                 Err(error) => lacks.push(format!("The event {name} is refused ({error}).")),
             }
         }

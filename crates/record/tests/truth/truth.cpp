@@ -1,7 +1,7 @@
 // A program whose profile is known by construction. Each case prints `truth FUNCTION NANOSECONDS` lines: the CPU time
 // that the function burnt, callees included, by the thread's own clock; and each process `truth total NANOSECONDS`.
 //
-// usage: truth CASE [PLUGIN]
+// usage: truth CASE [PLUGIN | PERIOD]
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -44,6 +44,23 @@ NOINLINE void fifty() { BURN(500 * MS); KEEP_FRAME(); }
 NOINLINE void thirty() { BURN(300 * MS); KEEP_FRAME(); }
 NOINLINE void fifteen() { BURN(150 * MS); KEEP_FRAME(); }
 NOINLINE void five() { BURN(50 * MS); KEEP_FRAME(); }
+
+// A loop that is paced: each step begins a period after the one before, and what it does has the same place in each.
+NOINLINE void early(std::int64_t until_ns) { BURN_WHILE(wall_ns() < until_ns); KEEP_FRAME(); }
+NOINLINE void late(std::int64_t until_ns) { BURN_WHILE(wall_ns() < until_ns); KEEP_FRAME(); }
+void paced(std::int64_t period_ns) {
+  std::int64_t cost[2] = {0, 0};
+  const std::int64_t begin = wall_ns(), end = begin + 1500 * MS;
+  for (std::int64_t step = begin; step < end; step += period_ns) {
+    const std::int64_t before = thread_cpu_ns();
+    early(step + period_ns * 3 / 10);
+    const std::int64_t between = thread_cpu_ns();
+    late(step + period_ns);
+    cost[0] += between - before;
+    cost[1] += thread_cpu_ns() - between;
+  }
+  std::printf("truth early %lld\ntruth late %lld\n", static_cast<long long>(cost[0]), static_cast<long long>(cost[1]));
+}
 
 // A hot leaf without a prologue, called from two places: frame pointers lose the caller. It takes no clock: its
 // callers do, around many calls.
@@ -207,6 +224,8 @@ int main(int argc, char** argv) {
     TRUTH("thirty", thirty());
     TRUTH("fifteen", fifteen());
     TRUTH("five", five());
+  } else if (which == "paced" && argc > 2) {
+    paced(std::atoll(argv[2]));
   } else if (which == "leaf") {
     TRUTH("leaf_often", leaf_often());
     TRUTH("leaf_seldom", leaf_seldom());
@@ -234,7 +253,7 @@ int main(int argc, char** argv) {
   } else if (which == "generated") {
     generated();
   } else {
-    std::fprintf(stderr, "usage: truth CASE [PLUGIN]\n");
+    std::fprintf(stderr, "usage: truth CASE [PLUGIN | PERIOD]\n");
     return 2;
   }
   tell_total();

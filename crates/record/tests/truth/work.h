@@ -9,20 +9,29 @@ inline std::int64_t thread_cpu_ns() {
   return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-// About 20 us of arithmetic between two looks at the clock, so that the clock is a small part of the work. A macro, so
+inline std::int64_t wall_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+// About 20 us of arithmetic between two looks at a clock, so that the clock is a small part of the work. A macro, so
 // that the function that burns is the function that is sampled.
+#define BURN_WHILE(condition)                                                 \
+  do {                                                                        \
+    std::uint64_t x = 88172645463325252ULL;                                   \
+    for (int i = 0; i < 20000; ++i) {                                         \
+      x ^= x << 13;                                                           \
+      x ^= x >> 7;                                                            \
+      x ^= x << 17;                                                           \
+    }                                                                         \
+    asm volatile("" : : "r"(x));                                              \
+  } while (condition)
+
 #define BURN(ns)                                                              \
   do {                                                                        \
     const std::int64_t burn_until = thread_cpu_ns() + (ns);                   \
-    do {                                                                      \
-      std::uint64_t x = 88172645463325252ULL;                                 \
-      for (int i = 0; i < 20000; ++i) {                                       \
-        x ^= x << 13;                                                         \
-        x ^= x >> 7;                                                          \
-        x ^= x << 17;                                                         \
-      }                                                                       \
-      asm volatile("" : : "r"(x));                                            \
-    } while (thread_cpu_ns() < burn_until);                                   \
+    BURN_WHILE(thread_cpu_ns() < burn_until);                                 \
   } while (0)
 
 #define NOINLINE __attribute__((noinline, noclone))
