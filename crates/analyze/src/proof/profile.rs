@@ -23,8 +23,8 @@ pub struct Profile {
     pub step_ns: f64,
     /// CPU time with everything called, by function, ns.
     pub inclusive_ns: BTreeMap<String, f64>,
-    /// Functions in the order in which `rank` gives them by cost.
-    pub ranked: Vec<String>,
+    /// What `rank` gives functions by cost: percent of all that there is.
+    pub ranked: BTreeMap<String, f64>,
     /// The most that a step could be shorter without each function, ns. Empty where critical paths are not known.
     pub gain_bound_ns: BTreeMap<String, f64>,
 }
@@ -64,10 +64,14 @@ impl Profile {
             }
         }
         let order = rank::table(std::slice::from_ref(selection), &rank::Options::default());
-        let ranked = (0..order.rows.len()).filter_map(|row| match order.get(row, "function") {
-            Some(Value::Text(name)) => Some(own_name(name).into_owned()),
-            _ => None,
-        });
+        let mut ranked = BTreeMap::new();
+        for row in 0..order.rows.len() {
+            if let (Some(Value::Text(name)), Some(Value::Float(share))) =
+                (order.get(row, "function"), order.get(row, "share"))
+            {
+                *ranked.entry(own_name(name).into_owned()).or_insert(0.0) += share;
+            }
+        }
         let wall = || selection.wall_ns().map(|ns| ns as f64);
         Self {
             samples: hotspots.total.count,
@@ -75,7 +79,7 @@ impl Profile {
             steps: loops.map_or(1.0, |loops| loops.main().count() as f64),
             step_ns: mean.or_else(wall).unwrap_or(0.0),
             inclusive_ns,
-            ranked: ranked.collect(),
+            ranked,
             gain_bound_ns,
         }
     }
@@ -98,11 +102,6 @@ impl Profile {
     /// What these functions have of the critical path of a step, ns.
     pub fn on_path(&self, names: &[&str]) -> f64 {
         names.iter().filter_map(|name| self.gain_bound_ns.get(*name)).sum()
-    }
-
-    /// The place, from 1, of the first of these functions in the ranking.
-    pub fn place(&self, names: &[&str]) -> Option<usize> {
-        self.ranked.iter().position(|ranked| names.contains(&ranked.as_str())).map(|index| index + 1)
     }
 
     fn inclusive(&self, names: &[&str]) -> f64 {

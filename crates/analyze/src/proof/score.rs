@@ -214,10 +214,25 @@ fn wholes(case: &Case, runs: &Runs) -> Vec<f64> {
     runs.profiles.iter().map(cost).collect()
 }
 
-/// The worst place of the case's guilty functions over its recordings; `None` if one of these does not rank them.
+/// The place of the first of the case's guilty functions in the ranking by the medians of shares in all recordings;
+/// `None` if most of these do not rank them.
 pub(super) fn place(case: &Case) -> Option<usize> {
-    let names: Vec<&str> = case.known.guilty.iter().flat_map(|function| case.build.names(function)).collect();
-    case.alone.profiles.iter().map(|profile| profile.place(&names)).try_fold(0, |worst, place| Some(worst.max(place?)))
+    place_in(case, &case.alone.profiles)
+}
+
+/// The worst place that one recording alone gives them.
+pub(super) fn worst_place(case: &Case) -> Option<usize> {
+    let mut places = case.alone.profiles.iter().map(|profile| place_in(case, std::slice::from_ref(profile)));
+    places.try_fold(0, |worst, place| Some(worst.max(place?))).filter(|worst| *worst > 0)
+}
+
+fn place_in(case: &Case, profiles: &[Profile]) -> Option<usize> {
+    let share = |name: &str| typical(profiles.iter().map(|profile| profile.ranked.get(name).copied().unwrap_or(0.0)));
+    let guilty = case.known.guilty.iter().flat_map(|function| case.build.names(function)).map(share);
+    let guilty = guilty.fold(0.0, f64::max);
+    let ranked: BTreeSet<&str> =
+        profiles.iter().flat_map(|profile| profile.ranked.keys().map(String::as_str)).collect();
+    (guilty > 0.0).then(|| 1 + ranked.into_iter().filter(|name| share(name) > guilty).count())
 }
 
 /// The recorded share of the slow way with this switch alone, percent of CPU time.
@@ -320,7 +335,7 @@ mod tests {
             steps: 10.0,
             step_ns: 200_000.0,
             inclusive_ns: by_name(inclusive),
-            ranked: ranked.iter().map(|name| (*name).to_owned()).collect(),
+            ranked: (0..).zip(ranked).map(|(place, name)| ((*name).to_owned(), 50.0 - f64::from(place))).collect(),
             gain_bound_ns: BTreeMap::new(),
         }
     }
@@ -465,12 +480,13 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_the_worst_of_the_runs_and_none_where_one_does_not_rank_it() {
+    fn the_place_is_by_what_recordings_say_in_the_median_and_the_worst_one_is_told_too() {
         let mut case = case(known("full-scan", "scan", None));
-        case.alone.profiles = vec![profile(&[], &["scan", "step"]), profile(&[], &["step", "draw", "scan"])];
-        assert_eq!(place(&case), Some(3));
-        case.alone.profiles.push(profile(&[], &["step"]));
-        assert_eq!(place(&case), None);
+        let first = || profile(&[], &["scan", "step"]);
+        case.alone.profiles = vec![first(), first(), profile(&[], &["step", "draw", "scan"])];
+        assert_eq!((place(&case), worst_place(&case)), (Some(1), Some(3)));
+        case.alone.profiles = vec![first(), profile(&[], &["step"]), profile(&[], &["step"])];
+        assert_eq!((place(&case), worst_place(&case)), (None, None));
     }
 
     #[test]
