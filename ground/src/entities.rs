@@ -211,7 +211,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         slow: "gives all lidars to the first of three workers, for which the step then waits",
         fast: "deals them out in turn",
         saves: Saves::Wall,
-        downstream: "what a worker has of the critical path is the most that could be saved: dealt out, its scans still take as long as two processors need for them",
+        downstream: "",
         expected: Expected { share_percent: 85.0, gain_percent: 30.0, growth_slow: 0.5, growth_fast: 0.6 },
     },
     Pathology {

@@ -104,6 +104,7 @@ fn synthetic() -> Capture {
             state: if random.below(4) == 0 { WaitState::Preempted } else { WaitState::Blocked },
             runnable_ns: Some(10_000),
             waker: None,
+            cpu: None,
             waker_stack: None,
         });
     }

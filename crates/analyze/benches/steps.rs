@@ -68,6 +68,7 @@ fn synthetic() -> Capture {
             state: WaitState::Blocked,
             runnable_ns: Some(length / 10),
             waker,
+            cpu: None,
             waker_stack: node(&mut random),
         });
     }

@@ -21,8 +21,11 @@
 //!
 //! # What can be gained
 //! The time that a function has on the path is the most that a step gets shorter if the function cost nothing at all:
-//! `gain_bound`, of running time in it and below it, and of waits at stacks that hold it. It is a bound and no forecast: when
-//! the path gets shorter, another one may become the longest. What is off the path has a bound of zero, whatever it costs.
+//! `gain_bound`, of running time in it and below it, and of waits at stacks that hold it. Where the path waits for a CPU,
+//! [who has it](CpuHolders) holds up the step as if the path were on it, and so the bound has that time too (`held_up`):
+//! of more threads than CPUs, each waits for what the others do. It is a bound and no forecast: when the path gets
+//! shorter, another one may become the longest. What is off the path and holds up nothing on it has a bound of zero,
+//! whatever it costs.
 //!
 //! Running time on the path is exact by thread; to functions it is given by the samples taken in it.
 //!
@@ -40,6 +43,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Capture, StackId, Table, ThreadId, Value, Wait, WaitState};
 use stepscope_stats::Distribution;
 
+use crate::cpu_holders::CpuHolders;
 use crate::functions::{FunctionId, NO_STACK};
 use crate::off_cpu::{OffCpu, woken_at};
 use crate::select::{Selection, process_name};
@@ -121,6 +125,20 @@ impl Paths {
         let delays = self.of_step(position).iter().filter(|part| part.did == Did::WaitForCpu);
         delays.map(|part| part.range.end - part.range.start).sum()
     }
+}
+
+/// Who had the CPUs that the paths of all steps but the first waited for, and when, by thread and time.
+fn held_up(capture: &Capture, steps: &Steps, paths: &Paths, off_cpu: &OffCpu<'_>) -> Vec<(ThreadId, Range<u64>)> {
+    let holders = CpuHolders::of(capture, off_cpu);
+    let parts = steps.after_first().flat_map(|position| paths.of_step(position));
+    let delays = parts.filter(|part| part.did == Did::WaitForCpu);
+    let cpu_of = |part: &Part| off_cpu.last_before(part.thread, part.range.end)?.cpu;
+    let mut found: Vec<(ThreadId, Range<u64>)> = delays
+        .filter_map(|part| Some((cpu_of(part)?, &part.range)))
+        .flat_map(|(cpu, range)| holders.within(cpu, range))
+        .collect();
+    found.sort_unstable_by_key(|(thread, range)| (*thread, range.start));
+    found
 }
 
 struct Walk<'a> {
@@ -252,11 +270,12 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     };
     let off_cpu = OffCpu::of(selection.capture());
     let paths = Paths::of(selection.capture(), loops.main(), &off_cpu);
+    let held_up = held_up(selection.capture(), loops.main(), &paths, &off_cpu);
     let barriers = barriers(selection, loops.main(), &paths);
     let mut tables = vec![
-        parts(selection, &loops, &paths, &off_cpu),
-        threads(selection, loops.main(), &paths, &off_cpu, &barriers),
-        functions(selection, loops.main(), &paths),
+        parts(selection, &loops, &paths, &off_cpu, &held_up),
+        threads(selection, loops.main(), &paths, &off_cpu, &held_up, &barriers),
+        functions(selection, loops.main(), &paths, &held_up),
         barriers_table(selection, loops.main(), &barriers),
     ];
     if !barriers.is_empty() {
@@ -291,7 +310,13 @@ fn part_name(part: usize) -> String {
 }
 
 /// The table `critical_path_parts`: means over all steps but the first; they add up to the mean duration.
-fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off_cpu: &OffCpu<'_>) -> Table {
+fn parts(
+    selection: &Selection<'_>,
+    loops: &Loops,
+    paths: &Paths,
+    off_cpu: &OffCpu<'_>,
+    held_up: &[(ThreadId, Range<u64>)],
+) -> Table {
     let steps = loops.main();
     let mut table = Table::new(
         "critical_path_parts",
@@ -324,6 +349,7 @@ fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off_cpu: &OffC
         }
     }
     let time: u128 = kept.clone().map(|position| u128::from(steps.duration(position))).sum();
+    let delay: u128 = by_part[DELAY].iter().map(|ns| u128::from(*ns)).sum();
     for (kind, values) in by_part.into_iter().enumerate() {
         let values: Distribution = values.into_iter().collect();
         let any = values.len() - values.values().partition_point(|ns| *ns == 0);
@@ -340,7 +366,14 @@ fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off_cpu: &OffC
             percent(any as u128, values.len() as u128).into(),
         ]);
     }
-    table.notes = notes(selection, loops, off_cpu);
+    let held: u128 = held_up.iter().map(|(_, range)| u128::from(range.end - range.start)).sum();
+    if let Some(share) = percent(held, delay) {
+        table.notes.push(format!(
+            "While the path waited for a CPU, threads of this recording had it for {} of that time.",
+            prose::percent(share)
+        ));
+    }
+    table.notes.extend(notes(selection, loops, off_cpu));
     table
 }
 
@@ -378,6 +411,7 @@ struct OfThread {
     running: u64,
     runnable: u64,
     blocked: u64,
+    held_up: u64,
     last: u64,
 }
 
@@ -393,6 +427,7 @@ fn threads(
     steps: &Steps,
     paths: &Paths,
     off_cpu: &OffCpu<'_>,
+    held_up: &[(ThreadId, Range<u64>)],
     barriers: &[Barrier],
 ) -> Table {
     let mut table = Table::new(
@@ -410,6 +445,10 @@ fn threads(
                 "blocked",
                 "Of that, waiting for what no thread ended: timers, devices, and wake-ups that were not recorded.",
             ),
+            columns::duration(
+                "held_up",
+                "Time per step that the path, on another thread, waited for a CPU which this one had.",
+            ),
             columns::duration("cpu", "All its CPU time per step, on the path or not.").essential(),
             columns::count("last", "barriers", "Barriers at which it came last, in all steps."),
         ],
@@ -425,6 +464,7 @@ fn threads(
             Did::Wait(_) => of.blocked += length,
         }
     }
+    held_up.iter().for_each(|(thread, range)| found[thread.index()].held_up += range.end - range.start);
     barriers.iter().for_each(|barrier| found[barrier.last.index()].last += 1);
     let cpu = cpu_times(selection.capture(), steps, off_cpu);
     let mut order: Vec<usize> = (0..found.len()).filter(|row| found[*row].on_path() > 0 || cpu[*row] > 0).collect();
@@ -443,6 +483,7 @@ fn threads(
             per_step(of.running),
             per_step(of.runnable),
             per_step(of.blocked),
+            per_step(of.held_up),
             per_step(cpu[row]),
             of.last.into(),
         ]);
@@ -469,9 +510,10 @@ fn functions_table() -> Table {
     columns.extend([
         columns::duration("path", "Time per step on the critical path that is attributed to it: samples on the path and waits whose nearest owned function it is (of the program, where nothing is owned).").essential(),
         columns::percent("share", "In percent of the steps' time."),
-        columns::duration("gain_bound", "The most that a step could get shorter if it and all below it cost nothing: its inclusive time on the path. Nothing is gained off the path.").essential(),
+        columns::duration("gain_bound", "The most that a step could get shorter if it and all below it cost nothing: its inclusive time on the path, and that for which the path waited for a CPU which it had. Nothing is gained elsewhere.").essential(),
         columns::duration("path_running", "Of `path`, running.").detail(),
         columns::duration("path_blocked", "Of `path`, waiting for what no thread ended.").detail(),
+        columns::duration("held_up", "Of `gain_bound`, time that the path, on another thread, waited for a CPU which it or what it called had.").detail(),
         columns::duration("path_self", "Time per step on the path of samples whose leaf it is.").detail(),
         columns::duration("cpu", "Attributed on-CPU time per step of all threads, on the path or not.").essential(),
         columns::duration("cpu_inclusive", "Inclusive on-CPU time per step, on the path or not."),
@@ -481,9 +523,9 @@ fn functions_table() -> Table {
 }
 
 /// The table `critical_path`: functions by what they have on the path, then by what they cost beside it.
-fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Table {
+fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths, held_up: &[(ThreadId, Range<u64>)]) -> Table {
     let mut table = functions_table();
-    let sums = FunctionSums::of(selection, steps, paths);
+    let sums = FunctionSums::of(selection, steps, paths, held_up);
     let functions = selection.functions();
     let (count, known) = (functions.len(), functions.ownership_known());
     let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
@@ -501,9 +543,10 @@ fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Table {
         cells.extend([
             per_step(sums.path(row)),
             percent(sums.path(row), time).into(),
-            per_step(sums.running_inclusive[row] + sums.blocked_inclusive[row]),
+            per_step(sums.running_inclusive[row] + sums.blocked_inclusive[row] + sums.held_up_inclusive[row]),
             per_step(sums.running[row]),
             per_step(sums.blocked[row]),
+            per_step(sums.held_up_inclusive[row]),
             per_step(sums.running_self[row]),
             per_step(sums.cpu[row]),
             per_step(sums.cpu_inclusive[row]),
@@ -523,16 +566,17 @@ struct FunctionSums {
     running_inclusive: Vec<u128>,
     blocked: Vec<u128>,
     blocked_inclusive: Vec<u128>,
+    held_up_inclusive: Vec<u128>,
     cpu: Vec<u128>,
     cpu_inclusive: Vec<u128>,
     notes: Vec<String>,
 }
 
 impl FunctionSums {
-    fn of(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Self {
+    fn of(selection: &Selection<'_>, steps: &Steps, paths: &Paths, held_up: &[(ThreadId, Range<u64>)]) -> Self {
         let (capture, functions) = (selection.capture(), selection.functions());
         let none = || StackWeights::none(capture);
-        let (mut running, mut blocked, mut cpu) = (none(), none(), none());
+        let (mut running, mut blocked, mut holding, mut cpu) = (none(), none(), none(), none());
         let kept = steps.after_first();
         let mut exact = 0_u128;
         let mut ran: Vec<(ThreadId, Range<u64>)> = Vec::new();
@@ -558,10 +602,10 @@ impl FunctionSums {
             }
             let amount = Amount { weight: sample.weight.into(), count: 1 };
             *cpu.at(sample.stack) += amount;
-            let before = ran.partition_point(|(thread, range)| (*thread, range.start) <= (sample.thread, time));
-            let part = before.checked_sub(1).map(|index| &ran[index]);
-            if part.is_some_and(|(thread, range)| *thread == sample.thread && range.contains(&time)) {
+            if is_in(&ran, sample.thread, time) {
                 *running.at(sample.stack) += amount;
+            } else if is_in(held_up, sample.thread, time) {
+                *holding.at(sample.stack) += amount;
             }
         }
         let with = |sums: Vec<Amount>, weights: &StackWeights| -> Vec<u128> {
@@ -575,6 +619,7 @@ impl FunctionSums {
             running_inclusive: inclusive(&running),
             blocked: attributed(&blocked),
             blocked_inclusive: inclusive(&blocked),
+            held_up_inclusive: inclusive(&holding),
             cpu: attributed(&cpu),
             cpu_inclusive: inclusive(&cpu),
             notes: sampled_notes(selection, timed, exact, &running),
@@ -588,6 +633,13 @@ impl FunctionSums {
     fn any(&self, row: usize) -> bool {
         self.cpu_inclusive[row] > 0 || self.running_inclusive[row] > 0 || self.blocked_inclusive[row] > 0
     }
+}
+
+/// Whether a moment of a thread is in one of these ranges, which are in order.
+fn is_in(ranges: &[(ThreadId, Range<u64>)], thread: ThreadId, time_ns: u64) -> bool {
+    let before = ranges.partition_point(|(of, range)| (*of, range.start) <= (thread, time_ns));
+    let last = before.checked_sub(1).map(|index| &ranges[index]);
+    last.is_some_and(|(of, range)| *of == thread && range.contains(&time_ns))
 }
 
 fn sampled_notes(selection: &Selection<'_>, timed: bool, exact: u128, running: &StackWeights) -> Vec<String> {
@@ -871,6 +923,39 @@ mod tests {
                 "gz::Finish | main | 0 | - | 2 | 68",
                 "gz::Finish | light | 0 | - | 2 | 50"
             ]
+        );
+    }
+
+    #[test]
+    fn what_has_the_cpu_that_the_path_waits_for_holds_up_the_step() {
+        // Light and heavy share a CPU for a while: light has it until 40, heavy then until 80, when it wakes main.
+        let mut drawing = two_workers().steps("main", 0, 100, 3, 1);
+        let mut text = String::new();
+        for start in [0, 100, 200] {
+            let at = |from: u64, to: u64| start + from..start + to;
+            drawing = woken(drawing, "main", at(10, 80), 0, "heavy", BARRIER);
+            drawing = woken(drawing, "light", at(0, 10), 0, "main", "gz::Start;pthread_cond_wait").on(7);
+            drawing = woken(drawing, "light", at(40, 100), 0, "main", "gz::Start;pthread_cond_wait");
+            drawing = woken(drawing, "heavy", at(0, 40), 30, "main", "gz::Start;pthread_cond_wait").on(7);
+            drawing = woken(drawing, "heavy", at(80, 100), 0, "main", "gz::Start;pthread_cond_wait");
+            text.push_str(&format!("@{} light;gz::Solve 30\n@{} heavy;gz::Solve 40\n", start + 30, start + 60));
+        }
+        let capture = drawing.folded(cpu_clock(), &text).capture;
+        let during =
+            ["100..110 main runs", "110..140 heavy waits for a CPU", "140..180 heavy runs", "180..200 main runs"];
+        assert_eq!(path(&capture, 1), during);
+        let tables = all(&capture);
+        assert_eq!(
+            tables[0].notes[0],
+            "While the path waited for a CPU, threads of this recording had it for 100.00 % of that time."
+        );
+        assert_eq!(
+            cells(&tables[1], &["thread", "path", "runnable", "held_up"]),
+            ["heavy | 70 | 30 | 0", "main | 30 | 0 | 0", "light | 0 | 0 | 30"]
+        );
+        assert_eq!(
+            cells(&tables[2], &["function", "path", "held_up", "gain_bound", "cpu"]),
+            ["gz::Solve | 40 | 30 | 70 | 70"]
         );
     }
 

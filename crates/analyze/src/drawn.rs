@@ -133,10 +133,17 @@ impl Drawing {
         self
     }
 
+    /// The processor that the last thread that was drawn waiting comes to then.
+    pub(crate) fn on(mut self, cpu: u32) -> Self {
+        self.capture.waits.last_mut().expect("a wait is drawn").cpu = Some(cpu);
+        self
+    }
+
     fn wait(mut self, thread: &str, when: Range<u64>, state: WaitState, runnable_ns: Option<u64>, stack: &str) -> Self {
         let (thread, stack) = (self.thread(thread), self.stack(stack));
         let (start_ns, end_ns) = (when.start, when.end);
-        let wait = Wait { start_ns, end_ns, thread, stack, state, runnable_ns, waker: None, waker_stack: None };
+        let wait =
+            Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu: None, waker: None, waker_stack: None };
         self.capture.waits.push(wait);
         self
     }

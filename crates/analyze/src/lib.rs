@@ -42,6 +42,7 @@ pub mod category;
 mod columns;
 pub mod comparable;
 pub mod compare;
+pub mod cpu_holders;
 pub mod critical_path;
 #[cfg(test)]
 mod drawn;

@@ -79,6 +79,7 @@ fn capture(samples: &[Drawn], lives: &[DrawnLife]) -> Capture {
                 state,
                 runnable_ns,
                 waker: None,
+                cpu: None,
                 waker_stack: None,
             });
         }

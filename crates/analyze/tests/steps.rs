@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
+use stepscope_analyze::cpu_holders::CpuHolders;
 use stepscope_analyze::critical_path::{Did, Paths};
 use stepscope_analyze::off_cpu::OffCpu;
 use stepscope_analyze::step_times::{self, Made};
@@ -78,6 +79,8 @@ fn capture(steps: &DrawnSteps, lives: &[DrawnLife], samples: &[(u64, u32, u64)])
                 state: if blocked { WaitState::Blocked } else { WaitState::Preempted },
                 runnable_ns: Some(if blocked { runnable.min(length) } else { length }),
                 waker: waker.filter(|_| blocked).map(ThreadId),
+                // Sometimes two threads on one processor, as in damaged evidence.
+                cpu: Some(end_ns as u32 % 3).filter(|_| end_ns % 7 > 0),
                 waker_stack: None,
             });
         }
@@ -207,6 +210,21 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+
+    #[test]
+    fn a_processor_has_one_thread_at_a_time_which_runs_all_the_while(lives in lives(), from in 0..END, length in 0..END) {
+        let capture = capture(&Vec::new(), &lives, &[]);
+        let off_cpu = OffCpu::of(&capture);
+        let holders = CpuHolders::of(&capture, &off_cpu);
+        for cpu in 0..3 {
+            let mut time = from + length;
+            for (thread, held) in holders.within(cpu, &(from..from + length)) {
+                prop_assert!(from <= held.start && held.start < held.end && held.end <= time);
+                prop_assert_eq!(off_cpu.spent(thread, held.clone()).unwrap().running, held.end - held.start);
+                time = held.start;
+            }
+        }
     }
 
     #[test]

@@ -216,6 +216,8 @@ pub struct Wait {
     /// The last part of a blocked interval in which it had been woken and waited for a processor. Absent where
     /// wake-ups were not recorded. A preempted interval is runnable from end to end, and says so here.
     pub runnable_ns: Option<u64>,
+    /// The processor that it came to at the end; absent where that is unknown, and where the thread or the capture ended.
+    pub cpu: Option<u32>,
     /// Who woke it, if a thread did.
     pub waker: Option<ThreadId>,
     /// Where the waker was.

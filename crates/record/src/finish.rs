@@ -212,6 +212,7 @@ impl Builder {
             stack: node(wait.stack),
             state: wait.state,
             runnable_ns: wait.runnable_ns,
+            cpu: wait.cpu,
             waker: wait.waker.map(|thread| ThreadId(thread.0)),
             waker_stack: node(wait.waker_stack),
         }));

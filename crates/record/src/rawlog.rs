@@ -20,7 +20,7 @@ use crate::stream::{
 pub const FILE_NAME: &str = "raw.log";
 
 /// The first bytes of a log; the last digit is the version.
-const MAGIC: &[u8; 8] = b"stepraw1";
+const MAGIC: &[u8; 8] = b"stepraw2";
 
 /// A chunk is written when it has grown to this size, or when [`Writer::flush`] asks for it.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -518,6 +518,7 @@ impl Chunk {
             self.optional(wait.runnable_ns);
         }
         self.stack(wait.stack);
+        self.optional(wait.cpu.map(u64::from));
         self.optional(wait.waker.map(|thread| thread.0.into()));
         if wait.waker.is_some() {
             self.stack(wait.waker_stack);
@@ -734,10 +735,11 @@ impl<'a> Unpacker<'a> {
         let state = if packed & 1 == 1 { WaitState::Preempted } else { WaitState::Blocked };
         let runnable_ns = if packed & 2 == 2 { Some(length) } else { self.optional()? };
         let stack = self.stack()?;
+        let cpu = self.optional_small()?;
         let waker = self.optional_small()?.map(ThreadRef);
         let waker_stack = if waker.is_some() { self.stack()? } else { None };
         let start_ns = end_ns.checked_sub(length)?;
-        Some(Wait { start_ns, end_ns, thread, stack, state, runnable_ns, waker, waker_stack })
+        Some(Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu, waker, waker_stack })
     }
 }
 
@@ -759,6 +761,7 @@ mod tests {
             stack: Some(StackRef(1)),
             state: WaitState::Blocked,
             runnable_ns: Some(250),
+            cpu: Some(3),
             waker: Some(ThreadRef(0)),
             waker_stack: Some(StackRef(0)),
         };
@@ -796,7 +799,7 @@ mod tests {
                 waker_stack: None,
                 ..wait
             }),
-            Entry::Wait(Wait { runnable_ns: None, stack: None, waker_stack: None, ..wait }),
+            Entry::Wait(Wait { runnable_ns: None, stack: None, cpu: None, waker_stack: None, ..wait }),
             Entry::Counter {
                 time_ns: 3_000,
                 process: ProcessRef(0),

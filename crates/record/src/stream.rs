@@ -445,7 +445,10 @@ impl<W: World> Assembler<W> {
                 self.end_thread(tid as u32, time, sink);
             }
             Body::Map(map) => self.map(map, sink),
-            Body::SwitchIn => self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_in(time)),
+            Body::SwitchIn => {
+                let cpu = record.cpu;
+                self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_in(time, cpu));
+            }
             Body::SwitchOut { preempted } => {
                 self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_out(time, preempted));
             }
@@ -535,8 +538,9 @@ impl<W: World> Assembler<W> {
         };
         let (pid, tid) = (pid as u32, tid as u32);
         let thread = self.thread(pid, tid, record.time, sink);
+        let cpu = record.cpu;
         if let Some(time) = record.time.filter(|_| thread.is_some()) {
-            self.switch(Some(pid as i32), Some(tid as i32), Some(time), sink, |life, time| life.on_cpu(time));
+            self.switch(Some(pid as i32), Some(tid as i32), Some(time), sink, |life, time| life.on_cpu(time, cpu));
         }
         match (meaning, thread) {
             (Meaning::Sampled { event, weight }, Some(thread)) => {
@@ -627,7 +631,8 @@ impl<W: World> Assembler<W> {
         let Some(tid) = tid_in(tid_at, sample) else { return };
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
         let (pid, tid) = (Some(pid as i32), Some(tid as i32));
-        self.switch(pid, tid, record.time, sink, |life, time| life.switch_in(time));
+        let cpu = record.cpu;
+        self.switch(pid, tid, record.time, sink, |life, time| life.switch_in(time, cpu));
     }
 
     /// The stack of a sample, kernel part included.
@@ -891,6 +896,7 @@ fn wait(thread: ThreadRef, interval: Interval) -> Entry {
         stack: interval.stack,
         state: interval.state,
         runnable_ns: interval.runnable_ns,
+        cpu: interval.cpu,
         waker: interval.wake.and_then(|wake| wake.waker),
         waker_stack: interval.wake.and_then(|wake| wake.stack),
     })

@@ -219,6 +219,7 @@ mod tests {
             stack,
             state: WaitState::Blocked,
             runnable_ns: None,
+            cpu: None,
             waker: None,
             waker_stack: None,
         };

@@ -46,6 +46,7 @@ pub fn example() -> Capture {
         stack: wait,
         state: WaitState::Blocked,
         runnable_ns: Some(200),
+        cpu: None,
         waker: Some(worker),
         waker_stack: c,
     };

@@ -211,7 +211,7 @@ impl Plan {
             for control in catalogue.controls_for(switches) {
                 (1..=options.runs).for_each(|round| add(control.name.clone(), CONTROL, round));
             }
-            worlds(switches).iter().for_each(|switch| add(counts_of(&switch.world), Setting::All.name(), 1));
+            worlds(switches, catalogue).iter().for_each(|switch| add(counts_of(&switch.world), Setting::All.name(), 1));
         }
         Self(planned)
     }
@@ -225,10 +225,11 @@ impl Plan {
     }
 }
 
-/// The first switch of each world.
-fn worlds<'s>(switches: &[&'s Switch]) -> Vec<&'s Switch> {
-    let mut seen = BTreeSet::new();
-    switches.iter().copied().filter(|switch| seen.insert(switch.world.clone())).collect()
+/// Of the worlds of these switches, the first switch that the catalogue has of each: what a world is asked to count does not
+/// depend on which of its switches were chosen.
+fn worlds<'c>(switches: &[&Switch], catalogue: &'c Catalogue) -> Vec<&'c Switch> {
+    let mut wanted: BTreeSet<&str> = switches.iter().map(|switch| switch.world.as_str()).collect();
+    catalogue.switches.iter().filter(|switch| wanted.remove(switch.world.as_str())).collect()
 }
 
 /// How many steps the runs of a case have.
@@ -300,7 +301,7 @@ impl Proving<'_, '_> {
                     self.proof.controls.push(case);
                 }
             }
-            for switch in worlds(switches) {
+            for switch in worlds(switches, catalogue) {
                 let counts = self.counts(subject, switch, catalogue);
                 let counts = self.kept(&format!("counts of {}", switch.world), counts)?;
                 self.proof.counts.extend(counts.into_iter().flatten());

@@ -287,6 +287,7 @@ fn waits(capture: &Capture) -> Vec<Column> {
         Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
         Column::texts("state", rows.clone().map(|row| state_name(row.state))),
         Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
+        Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
         Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
         Column::maybe_u32s("waker_thread", rows.clone().map(|row| row.waker.map(|waker| waker.0))),
         Column::maybe_u32s("waker_stack", rows.map(|row| row.waker_stack.map(|stack| stack.0))),
@@ -299,6 +300,7 @@ fn read_waits(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     let stacks = rows.maybe_u32s("stack")?;
     let states = rows.texts("state")?;
     let runnable = rows.maybe_u64s("runnable_ns")?;
+    let cpus = rows.maybe_u32s("cpu")?;
     let wakers = rows.maybe_u32s("waker_thread")?;
     let waker_stacks = rows.maybe_u32s("waker_stack")?;
     for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
@@ -309,6 +311,7 @@ fn read_waits(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
             stack: stacks[row].map(StackId),
             state: state_of(&states[row])?,
             runnable_ns: runnable[row],
+            cpu: cpus[row],
             waker: wakers[row].map(ThreadId),
             waker_stack: waker_stacks[row].map(StackId),
         });

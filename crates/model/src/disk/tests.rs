@@ -52,6 +52,7 @@ fn full() -> Capture {
         stack,
         state: WaitState::Blocked,
         runnable_ns: Some(2),
+        cpu: None,
         waker: Some(again),
         waker_stack: None,
     });

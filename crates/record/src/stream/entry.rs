@@ -285,6 +285,8 @@ pub struct Wait {
     pub state: WaitState,
     /// Woken but not running.
     pub runnable_ns: Option<u64>,
+    /// The processor that it came to.
+    pub cpu: Option<u32>,
     /// Who woke it.
     pub waker: Option<ThreadRef>,
     /// Where the waker was.

@@ -66,6 +66,8 @@ pub(crate) struct Interval {
     pub state: WaitState,
     pub stack: Option<StackRef>,
     pub runnable_ns: Option<u64>,
+    /// The processor that the thread came to then.
+    pub cpu: Option<u32>,
     pub wake: Option<Wake>,
 }
 
@@ -121,25 +123,25 @@ impl Life {
     }
 
     /// The thread came to the CPU, or was seen there.
-    pub fn on_cpu(&mut self, time_ns: u64) -> Option<Interval> {
+    pub fn on_cpu(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<Interval> {
         match self.now {
             Now::Running => None,
             Now::Presumed(_) => {
                 self.now = Now::Running;
                 None
             }
-            Now::Off(_) => self.end_wait(time_ns),
+            Now::Off(_) => self.end_wait(time_ns, cpu),
         }
     }
 
     /// The thread was switched in: what came before was not running.
-    pub fn switch_in(&mut self, time_ns: u64) -> Option<Interval> {
+    pub fn switch_in(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<Interval> {
         self.switch_stack = None;
         self.early_wake = None;
         if let Now::Presumed(presumed) = self.now {
             self.now = Now::Off(presumed.off());
         }
-        self.on_cpu(time_ns)
+        self.on_cpu(time_ns, cpu)
     }
 
     /// The thread was woken.
@@ -182,9 +184,9 @@ impl Life {
             }
             Now::Presumed(presumed) => {
                 self.now = Now::Off(presumed.off());
-                self.end_wait(time_ns)
+                self.end_wait(time_ns, None)
             }
-            Now::Off(_) => self.end_wait(time_ns),
+            Now::Off(_) => self.end_wait(time_ns, None),
         }
     }
 
@@ -206,7 +208,7 @@ impl Life {
         None
     }
 
-    fn end_wait(&mut self, time_ns: u64) -> Option<Interval> {
+    fn end_wait(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<Interval> {
         let Now::Off(off) = self.now else { return None };
         let start_ns = self.since_ns;
         let end_ns = time_ns.max(start_ns);
@@ -217,7 +219,7 @@ impl Life {
         self.runnable_ns += runnable_ns.unwrap_or(0);
         self.now = Now::Running;
         self.since_ns = end_ns;
-        Some(Interval { start_ns, end_ns, state: off.state, stack: off.stack, runnable_ns, wake: off.wake })
+        Some(Interval { start_ns, end_ns, state: off.state, stack: off.stack, runnable_ns, cpu, wake: off.wake })
     }
 }
 
@@ -243,10 +245,10 @@ mod tests {
             let (time, event) = line.split_once(' ').unwrap();
             let time = time.parse().unwrap();
             let ended = match event {
-                "in" => life.switch_in(time),
+                "in" => life.switch_in(time, Some(1)),
                 "out" => life.switch_out(time, false),
                 "preempt" => life.switch_out(time, true),
-                "seen" => life.on_cpu(time),
+                "seen" => life.on_cpu(time, Some(1)),
                 "end" => life.end(time),
                 "wake" | "irq" => {
                     let waker = (event == "wake").then_some(ThreadRef(7));
@@ -318,14 +320,14 @@ mod tests {
         assert!(!life.lacks_stack_of(ThreadRef(7)), "nobody woke it yet");
         life.woken(wake);
         assert!(!life.lacks_stack_of(ThreadRef(7)), "an interrupt did");
-        life.switch_in(50);
+        life.switch_in(50, Some(1));
         life.woken(Wake { time_ns: 90, waker: Some(ThreadRef(7)), ..wake });
         assert!(life.lacks_stack_of(ThreadRef(7)) && !life.lacks_stack_of(ThreadRef(8)), "before it is switched out");
         life.switch_out(100, false);
         assert!(life.lacks_stack_of(ThreadRef(7)));
         life.woken_from(Some(StackRef(3)));
         assert!(!life.lacks_stack_of(ThreadRef(7)));
-        let woken = life.switch_in(120).unwrap().wake.unwrap();
+        let woken = life.switch_in(120, Some(1)).unwrap().wake.unwrap();
         assert_eq!((woken.waker, woken.stack), (Some(ThreadRef(7)), Some(StackRef(3))));
     }
 
@@ -343,7 +345,7 @@ mod tests {
         life.woken(Wake { time_ns: 30, waker: None, stack: None });
         let mut next = life.continued(40);
         assert_eq!(life.end(40).unwrap().runnable_ns, Some(10));
-        let wait = next.switch_in(100).unwrap();
+        let wait = next.switch_in(100, Some(1)).unwrap();
         assert_eq!((wait.start_ns, wait.end_ns, wait.runnable_ns), (40, 100, Some(60)));
     }
 
@@ -369,10 +371,10 @@ mod tests {
                 // Rings of two processors can disagree by a little.
                 time = (time + after).saturating_sub(3).max(1000);
                 note(match event {
-                    0 | 1 => life.switch_in(time),
+                    0 | 1 => life.switch_in(time, Some(1)),
                     2 => life.switch_out(time, false),
                     3 => life.switch_out(time, true),
-                    4 => life.on_cpu(time),
+                    4 => life.on_cpu(time, Some(1)),
                     _ => { life.woken(Wake { time_ns: time, waker: None, stack: None }); None }
                 });
             }

@@ -478,6 +478,7 @@ mod tests {
             stack: None,
             state: WaitState::Blocked,
             runnable_ns: None,
+            cpu: None,
             waker: None,
             waker_stack: None,
         };
