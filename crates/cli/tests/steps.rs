@@ -127,8 +127,8 @@ fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_
 }
 
 #[test]
-fn a_busy_thread_that_no_step_waits_for_gains_nothing() {
-    let name = "a_busy_thread_that_no_step_waits_for_gains_nothing";
+fn a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most() {
+    let name = "a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most";
     let Some(simulator) = simulator(name) else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -142,7 +142,10 @@ fn a_busy_thread_that_no_step_waits_for_gains_nothing() {
     let write = row(&functions, "function", "ground::systems::state_log::write_changes");
     let cpu = number(write, "cpu_inclusive");
     assert!(cpu > 20_000.0, "the writer is busy: {write}");
-    assert!(number(write, "gain_bound") < 0.02 * cpu, "{write}");
+    // The step is not done in it, but may wait for the processor that the writer has.
+    assert_eq!(number(write, "path"), 0.0, "{write}");
+    let (gain, held_up) = (number(write, "gain_bound"), number(write, "held_up"));
+    assert!(held_up <= cpu && gain - held_up < 0.02 * cpu, "{write}");
 }
 
 #[test]
