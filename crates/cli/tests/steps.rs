@@ -143,7 +143,7 @@ fn a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most() {
     let cpu = number(write, "cpu_inclusive");
     assert!(cpu > 20_000.0, "the writer is busy: {write}");
     // The step is not done in it, but may wait for the processor that the writer has.
-    assert_eq!(number(write, "path"), 0.0, "{write}");
+    assert!(number(write, "path") < 0.02 * cpu, "{write}");
     let (gain, held_up) = (number(write, "gain_bound"), number(write, "held_up"));
     assert!(held_up <= cpu && gain - held_up < 0.02 * cpu, "{write}");
 }
