@@ -103,8 +103,8 @@ fn synthetic() -> Capture {
             stack: Some(StackId::from_index(random.below(NODES))),
             state: if random.below(4) == 0 { WaitState::Preempted } else { WaitState::Blocked },
             runnable_ns: Some(10_000),
-            waker: None,
             cpu: None,
+            waker: None,
             waker_stack: None,
         });
     }

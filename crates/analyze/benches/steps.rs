@@ -67,8 +67,8 @@ fn synthetic() -> Capture {
             stack: node(&mut random),
             state: WaitState::Blocked,
             runnable_ns: Some(length / 10),
-            waker,
             cpu: None,
+            waker,
             waker_stack: node(&mut random),
         });
     }

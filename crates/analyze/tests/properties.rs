@@ -78,8 +78,8 @@ fn capture(samples: &[Drawn], lives: &[DrawnLife]) -> Capture {
                 stack,
                 state,
                 runnable_ns,
-                waker: None,
                 cpu: None,
+                waker: None,
                 waker_stack: None,
             });
         }

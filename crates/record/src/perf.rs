@@ -402,6 +402,11 @@ impl Events {
         })
     }
 
+    /// What each of their samples stands for.
+    pub fn clock_sample_ns(&self) -> u64 {
+        1_000_000_000 / self.sampling.frequency_hz
+    }
+
     /// For events that only the kernel causes: without it there are none, so only its part of the stack is left out.
     fn happens_in_kernel(&self, attr: &mut perf_event_attr) {
         attr.set_exclude_kernel(0);

@@ -446,8 +446,7 @@ impl<W: World> Assembler<W> {
             }
             Body::Map(map) => self.map(map, sink),
             Body::SwitchIn => {
-                let cpu = record.cpu;
-                self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_in(time, cpu));
+                self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_in(time, record.cpu));
             }
             Body::SwitchOut { preempted } => {
                 self.switch(record.pid, record.tid, time, sink, |life, time| life.switch_out(time, preempted));
@@ -538,9 +537,9 @@ impl<W: World> Assembler<W> {
         };
         let (pid, tid) = (pid as u32, tid as u32);
         let thread = self.thread(pid, tid, record.time, sink);
-        let cpu = record.cpu;
         if let Some(time) = record.time.filter(|_| thread.is_some()) {
-            self.switch(Some(pid as i32), Some(tid as i32), Some(time), sink, |life, time| life.on_cpu(time, cpu));
+            let (pid, tid) = (Some(pid as i32), Some(tid as i32));
+            self.switch(pid, tid, Some(time), sink, |life, time| life.on_cpu(time, record.cpu));
         }
         match (meaning, thread) {
             (Meaning::Sampled { event, weight }, Some(thread)) => {
@@ -631,8 +630,7 @@ impl<W: World> Assembler<W> {
         let Some(tid) = tid_in(tid_at, sample) else { return };
         let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
         let (pid, tid) = (Some(pid as i32), Some(tid as i32));
-        let cpu = record.cpu;
-        self.switch(pid, tid, record.time, sink, |life, time| life.switch_in(time, cpu));
+        self.switch(pid, tid, record.time, sink, |life, time| life.switch_in(time, record.cpu));
     }
 
     /// The stack of a sample, kernel part included.

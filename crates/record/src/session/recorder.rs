@@ -645,7 +645,7 @@ impl<'a> Plan<'a> {
             Err(_) => {
                 let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
                 self.events.cpu_clocks().try_for_each(|clock| self.events.add(Kind::Cpu, clock)).map_err(refused)?;
-                (Event::sampled("cpu-clock", "ns"), 1_000_000_000 / self.options.frequency_hz.max(1))
+                (Event::sampled("cpu-clock", "ns"), self.events.clock_sample_ns())
             }
         };
         self.named.push((Kind::Cpu, event, weight));
