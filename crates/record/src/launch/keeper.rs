@@ -1,4 +1,4 @@
-//! The process between us and the program, from our side, and what the two say to each other.
+//! The keeper process as the recorder sees it, and the messages between the two.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -13,21 +13,21 @@ mod life;
 use life::{Ends, Plan};
 
 use super::user::User;
-use super::{LaunchError, Streams, wait_readable};
+use super::{LaunchError, Streams};
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// The number it gave to `exit`, if it ended by itself.
+    /// The exit code, if it exited.
     pub code: Option<i32>,
-    /// The signal that ended it, if one did.
+    /// The signal that killed it, if one did.
     pub signal: Option<i32>,
-    /// What it used.
+    /// The resources it used.
     pub usage: Usage,
 }
 
 impl Exit {
-    /// The exit code, or 128 + signal, as shells say it.
+    /// The exit code, or 128 + signal, as in a shell.
     pub fn status(&self) -> i32 {
         self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(-1)
     }
@@ -39,7 +39,7 @@ impl Exit {
     }
 }
 
-/// What a program and those of its children that it waited for used, from beginning to end (`getrusage(2)`).
+/// Resources used by a program and by the children it waited for (`getrusage(2)`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Usage {
@@ -47,19 +47,19 @@ pub struct Usage {
     pub user_ns: u64,
     /// CPU time in the kernel.
     pub system_ns: u64,
-    /// Largest resident memory of any one process.
+    /// Largest resident memory of any single process.
     pub peak_rss_bytes: u64,
     /// Page faults that needed no storage.
     pub minor_faults: u64,
     /// Page faults that read from storage.
     pub major_faults: u64,
-    /// Times a thread gave up a processor, ended threads included.
+    /// Voluntary context switches, ended threads included.
     pub voluntary_switches: u64,
-    /// Times a processor was taken from a thread.
+    /// Involuntary context switches (preemptions).
     pub involuntary_switches: u64,
 }
 
-/// Everything `exec` needs, made before `fork`.
+/// Everything `exec` needs, allocated before `fork`.
 pub(super) struct Image {
     program: CString,
     directory: Option<CString>,
@@ -109,7 +109,7 @@ impl Image {
     }
 }
 
-/// What the program's process could not do, before or at `exec`. Sent through a pipe as it is in memory.
+/// What failed in the program's process before or at `exec`. Sent through a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) stage: Stage,
@@ -154,7 +154,7 @@ impl Failure {
     }
 }
 
-/// What the keeper tells us. Written whole, as it is shorter than a pipe's atomic size.
+/// A message from the keeper. It is shorter than a pipe's atomic size, so it arrives whole.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Report {
@@ -164,18 +164,18 @@ struct Report {
 }
 
 impl Report {
-    /// `value` is the program's pid, or -errno if it could not be made.
-    const BEGUN: u32 = 1;
+    /// `value` is the program's pid, or -errno if `fork` failed.
+    const STARTED: u32 = 1;
     /// `value` is the program's wait status.
     const ENDED: u32 = 2;
-    /// Nothing is left below the keeper, which ends now.
-    const OVER: u32 = 3;
+    /// Nothing is left below the keeper, which exits now.
+    const ALL_ENDED: u32 = 3;
 }
 
-/// Tells the keeper to kill everything.
+/// Order to the keeper: kill everything.
 const KILL: u8 = b'k';
 
-/// Our side of a keeper.
+/// The recorder's side of a keeper.
 #[derive(Debug)]
 pub(super) struct Keeper {
     keeper_pid: u32,
@@ -185,12 +185,12 @@ pub(super) struct Keeper {
     go: Option<OwnedFd>,
     exec_failure: OwnedFd,
     exit: Option<Exit>,
-    over: bool,
+    all_ended: bool,
     collected: bool,
 }
 
 impl Keeper {
-    /// Forks the keeper, which forks the program's process and says its pid.
+    /// Forks the keeper, which forks the program's process and reports its pid.
     pub(super) fn fork(
         image: &Image,
         streams: &Streams,
@@ -211,7 +211,7 @@ impl Keeper {
             output: streams.output.as_ref().map(AsRawFd::as_raw_fd),
         };
         let plan = Plan { image, ends, own_group, user };
-        // No handler of ours may run in the child, so signals are blocked over the fork.
+        // Signals are blocked across the fork, so that no handler of this process runs in the child.
         let mask = block_signals();
         // SAFETY: the child calls only async-signal-safe functions, and never returns from `run`.
         let keeper_pid = match unsafe { libc::fork() } {
@@ -231,19 +231,19 @@ impl Keeper {
             go: Some(go),
             exec_failure,
             exit: None,
-            over: false,
+            all_ended: false,
             collected: false,
         };
-        // Our copies of the child's ends go now, so that the ends close when the child closes them.
+        // Close this process's copies of the child's ends, so that they close when the child closes them.
         drop((control_read, report_write, go_read, exec_failure_write));
-        keeper.receive_begun()?;
+        keeper.receive_started()?;
         Ok(keeper)
     }
 
-    fn receive_begun(&mut self) -> Result<(), LaunchError> {
+    fn receive_started(&mut self) -> Result<(), LaunchError> {
         let system = |source| LaunchError::System { what: "make a process", source };
         match self.next_report().map_err(system)? {
-            Some(Report { kind: Report::BEGUN, value, .. }) if value > 0 => self.pid = value as u32,
+            Some(Report { kind: Report::STARTED, value, .. }) if value > 0 => self.pid = value as u32,
             Some(Report { value, .. }) => return Err(system(io::Error::from_raw_os_error(-value))),
             None => return Err(self.lost()),
         }
@@ -255,7 +255,7 @@ impl Keeper {
         self.pid
     }
 
-    /// Pid of the keeper, of which the program's tree is what descends.
+    /// Pid of the keeper. Its descendants are the program's tree.
     pub(super) fn keeper_pid(&self) -> u32 {
         self.keeper_pid
     }
@@ -264,39 +264,39 @@ impl Keeper {
         self.report.as_fd()
     }
 
-    /// How the program ended, as far as reports were received.
+    /// How the program ended, by the reports received so far.
     pub(super) fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// Whether nothing is left, as far as reports were received.
-    pub(super) fn is_over(&self) -> bool {
-        self.over
+    /// Whether nothing is left, by the reports received so far.
+    pub(super) fn all_ended(&self) -> bool {
+        self.all_ended
     }
 
-    /// Lets the program go on to its `exec`. `None` if that worked.
+    /// Lets the program continue to its `exec`. `None` if that worked.
     pub(super) fn release(&mut self) -> Result<Option<Failure>, LaunchError> {
         if let Some(go) = self.go.take() {
             write_all(go.as_raw_fd(), b"g");
         }
         let mut bytes = [0; Failure::BYTES];
         let system = |source| LaunchError::System { what: "follow the program's start", source };
-        // The pipe's other end is closed by a successful exec, and by any end of the process.
+        // A successful exec closes the other end of the pipe, and so does the end of the process.
         match read_full(self.exec_failure.as_raw_fd(), &mut bytes).map_err(system)? {
             Failure::BYTES => Ok(Some(Failure::from_bytes(bytes))),
             _ => Ok(None),
         }
     }
 
-    /// Takes in what the keeper has said so far.
+    /// Receives the reports that have arrived.
     pub(super) fn receive(&mut self) -> Result<(), LaunchError> {
-        while !self.over {
+        while !self.all_ended {
             match self.next_report() {
                 Ok(Some(report)) if report.kind == Report::ENDED => {
                     self.exit = Some(Exit::from_wait(report.value, report.usage));
                 }
                 Ok(Some(_)) => {
-                    self.over = true;
+                    self.all_ended = true;
                     self.collect(libc::WEXITED);
                 }
                 Ok(None) => return Err(self.lost()),
@@ -307,20 +307,20 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits until nothing is left, at most so long. Returns whether that is so.
-    pub(super) fn wait_over(&mut self, limit: Duration) -> Result<bool, LaunchError> {
+    /// Waits until nothing is left, for at most `limit`. Returns whether nothing is left.
+    pub(super) fn wait_all_ended(&mut self, limit: Duration) -> Result<bool, LaunchError> {
         let deadline = std::time::Instant::now() + limit;
         loop {
             self.receive()?;
             let left = deadline.saturating_duration_since(std::time::Instant::now());
-            if self.over || left.is_zero() {
-                return Ok(self.over);
+            if self.all_ended || left.is_zero() {
+                return Ok(self.all_ended);
             }
             wait_readable(self.report.as_raw_fd(), left);
         }
     }
 
-    /// Has the keeper kill everything below it, again and again until nothing is left.
+    /// Orders the keeper to kill everything below it, repeatedly until nothing is left.
     pub(super) fn kill_all(&mut self) {
         write_all(self.control.as_raw_fd(), &[KILL]);
     }
@@ -334,12 +334,12 @@ impl Keeper {
         Ok(Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }))
     }
 
-    /// The keeper is gone without saying that all is over: somebody killed it.
+    /// The error for a keeper that ended without its last report: something killed it.
     fn lost(&mut self) -> LaunchError {
-        self.over = true;
+        self.all_ended = true;
         self.collect(libc::WEXITED);
-        let source = io::Error::other(format!("its keeper, process {}, was killed from outside", self.keeper_pid));
-        LaunchError::System { what: "follow the program any more", source }
+        let source = io::Error::other(format!("process {} (its keeper) was killed", self.keeper_pid));
+        LaunchError::System { what: "follow the program further", source }
     }
 
     fn collect(&mut self, flags: i32) {
@@ -347,7 +347,7 @@ impl Keeper {
             return;
         }
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: the keeper is our child and not collected yet, so the pid is its own; info is writable.
+        // SAFETY: the keeper is our child and not yet collected, so the pid is still its own; info is writable.
         let result = unsafe { libc::waitid(libc::P_PID, self.keeper_pid, info.as_mut_ptr(), flags) };
         // SAFETY: zeroed, and filled in by waitid if it found something.
         self.collected = result == 0 && unsafe { info.assume_init().si_pid() } != 0;
@@ -356,10 +356,11 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.all_ended {
             self.go = None;
             self.kill_all();
-            let _ = self.wait_over(Duration::from_secs(2));
+            // Only a process that waits for a dead device lives on.
+            let _ = self.wait_all_ended(Duration::from_secs(10));
         }
         self.collect(libc::WEXITED | libc::WNOHANG);
     }
@@ -384,7 +385,7 @@ fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Reads until the buffer is full or the other end is closed; returns how much.
+/// Reads until the buffer is full or the other end is closed. Returns the number of bytes.
 fn read_full(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
@@ -402,11 +403,20 @@ fn read_full(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Writes a short message whole. A reader that is gone is no error: what it would have done does not matter any more.
-/// Safe in a signal handler; Rust programs ignore SIGPIPE, and the keeper blocks it.
+/// Writes a short message. A closed reader is not an error, because its reaction no longer matters. Async-signal-safe:
+/// Rust programs ignore SIGPIPE, and the keeper blocks it.
 fn write_all(fd: RawFd, bytes: &[u8]) {
     // SAFETY: `bytes` is valid for reads of its length.
     unsafe { while libc::write(fd, bytes.as_ptr().cast(), bytes.len()) < 0 && errno() == libc::EINTR {} }
+}
+
+/// Waits until a descriptor is readable or closed, for at most `limit`. Returns whether it is; a signal ends the wait.
+pub(super) fn wait_readable(fd: RawFd, limit: Duration) -> bool {
+    let mut wanted = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // A fraction of a millisecond rounds up, so that callers do not spin.
+    let limit_ms = i32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
+    // SAFETY: one pollfd is passed, and it is ours.
+    unsafe { libc::poll(&mut wanted, 1, limit_ms) > 0 }
 }
 
 fn errno() -> i32 {

@@ -1,4 +1,4 @@
-//! Why the system refuses to run a file, in words that say what to do.
+//! Why the system refuses to run a file, and what to do about it.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -14,13 +14,13 @@ pub enum Refusal {
     /// No such file in any directory of `PATH`.
     #[error("not found in PATH: install it, or give its path{}", hint(.here))]
     NotInPath {
-        /// A program of that name in the working directory, which shells do not look into either.
+        /// A program of that name in the working directory, which shells do not search either.
         here: Option<PathBuf>,
     },
     /// No such file.
-    #[error("there is no file {}: check the path, or build it first", path.display())]
+    #[error("no such file: {}: check the path, or build it first", path.display())]
     NoFile {
-        /// The path, with the working directory where it was relative to another than ours.
+        /// The path, prefixed by the working directory if one was given.
         path: PathBuf,
     },
     /// It is a directory.
@@ -29,52 +29,52 @@ pub enum Refusal {
         /// The directory.
         path: PathBuf,
     },
-    /// The file is there but may not be run.
-    #[error("{} may not be run: `chmod +x {}`, or check the rights of its directories", path.display(), path.display())]
+    /// The file exists but may not be run.
+    #[error("{} is not executable: run `chmod +x {}`, or check the rights of its directories", path.display(), path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
     },
-    /// The file system forbids running what is on it.
-    #[error("{} is on a file system mounted `noexec`: copy it elsewhere", path.display())]
+    /// The file system forbids running programs.
+    #[error("{} is on a file system mounted `noexec`: copy the program elsewhere", path.display())]
     NoExecMount {
         /// The file.
         path: PathBuf,
     },
-    /// The program that its first line names is not there.
-    #[error("its first line names the interpreter `{interpreter}`, which is not there: {}", interpreter_hint(.interpreter))]
+    /// The interpreter that its first line names does not exist.
+    #[error("its interpreter `{interpreter}` (named in its first line) does not exist: {}", interpreter_hint(.interpreter))]
     NoInterpreter {
         /// The interpreter as named.
         interpreter: String,
     },
-    /// The dynamic linker that it was built for is not there.
+    /// The dynamic linker that it was built for does not exist.
     #[error(
-        "it needs the dynamic linker {loader}, which is not there: it was built for another system; install that \
-             system's C library, or build it here"
+        "its dynamic linker {loader} does not exist, so it was built for another system: install that system's C \
+             library, or build the program here"
     )]
     NoLoader {
         /// The linker's path.
         loader: String,
     },
-    /// A program for another processor.
-    #[error("it was built for another processor ({machine}): build it for {}", std::env::consts::ARCH)]
+    /// A program for another CPU architecture.
+    #[error("it was built for another CPU architecture ({machine}): build it for {}", std::env::consts::ARCH)]
     OtherMachine {
-        /// The processor.
+        /// The architecture.
         machine: String,
     },
-    /// Neither a program nor a script with a first line that names an interpreter.
+    /// Neither an ELF program nor a script whose first line names an interpreter.
     #[error(
-        "it is neither a program nor a script that begins with `#!`: add `#!/bin/sh` (or its interpreter) as its \
-             first line, or run it by naming the interpreter: `sh FILE`"
+        "it is neither a program nor a script that starts with `#!`: add `#!/bin/sh` (or its interpreter) as the \
+             first line, or run it as `sh FILE`"
     )]
     NotAProgram,
     /// It is open for writing.
-    #[error("the file is being written: wait until its build or copy has finished")]
+    #[error("the file is open for writing: wait until its build or copy has finished")]
     Busy,
     /// Arguments and environment are larger than the system allows.
-    #[error("its arguments and environment are too long: put them into a file")]
+    #[error("its arguments and environment are too long: pass them in a file")]
     TooLong,
-    /// Anything else, in the system's words.
+    /// Any other reason, as the system's message.
     #[error("{}", io::Error::from_raw_os_error(*.errno))]
     Other {
         /// The system's error number.
@@ -88,17 +88,17 @@ fn hint(here: &Option<PathBuf>) -> String {
 
 fn interpreter_hint(interpreter: &str) -> &'static str {
     if interpreter.ends_with('\r') {
-        "the file has Windows line ends; convert it with `sed -i 's/\\r$//' FILE`"
+        "the file has Windows line ends: convert it with `sed -i 's/\\r$//' FILE`"
     } else {
         "install it, or correct the line"
     }
 }
 
-/// Where a shell looks if `PATH` is not set.
+/// Where a shell searches if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Finds the file of a program as a shell does: as it is if the name has a `/` (relative to `directory`), otherwise in
-/// the directories of `search`.
+/// Finds the file of a program as a shell does. A name with a `/` is a path (relative to `directory`); any other name
+/// is searched for in the directories of `search`.
 pub(super) fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Result<PathBuf, Refusal> {
     let seen_from = |path: &Path| directory.map_or_else(|| path.to_owned(), |directory| directory.join(path));
     if name.as_bytes().contains(&b'/') {
@@ -112,7 +112,7 @@ pub(super) fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path
         let relative = if entry.as_os_str().is_empty() { Path::new(".").join(name) } else { entry.join(name) };
         match check(&seen_from(&relative)) {
             Ok(()) => return Ok(relative),
-            // A file of that name later in PATH may still be a program.
+            // A later directory of PATH may still have a program of that name.
             Err(Refusal::NoFile { .. } | Refusal::Directory { .. }) => {}
             Err(other) => refusal = refusal.or(Some(other)),
         }
@@ -122,7 +122,7 @@ pub(super) fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path
     Err(refusal.unwrap_or(Refusal::NotInPath { here }))
 }
 
-/// Whether a path leads to a file that we may run.
+/// Whether a path leads to a file that this user may run.
 fn check(path: &Path) -> Result<(), Refusal> {
     let path_owned = || path.to_owned();
     match std::fs::metadata(path) {
@@ -151,14 +151,13 @@ fn denied(path: &Path) -> Refusal {
     if is_noexec { Refusal::NoExecMount { path } } else { Refusal::NotExecutable { path } }
 }
 
-/// Why `exec` of a file that was found failed with `errno`: it says `ENOENT` also if only the interpreter is missing.
+/// Why `exec` of an existing file failed with `errno`. `ENOENT` also means that only the interpreter is missing.
 pub(super) fn why(path: &Path, errno: i32) -> Refusal {
-    let head = Head::read(path);
-    match (errno, head) {
-        (libc::ENOENT, Some(Head::Script { interpreter })) => Refusal::NoInterpreter { interpreter },
-        (libc::ENOENT, Some(Head::Elf { loader: Some(loader), .. })) => Refusal::NoLoader { loader },
+    match (errno, Format::read(path)) {
+        (libc::ENOENT, Some(Format::Script { interpreter })) => Refusal::NoInterpreter { interpreter },
+        (libc::ENOENT, Some(Format::Elf { loader: Some(loader), .. })) => Refusal::NoLoader { loader },
         (libc::ENOENT, None) => Refusal::NoFile { path: path.to_owned() },
-        (libc::ENOEXEC, Some(Head::Elf { machine: Some(machine), .. })) => Refusal::OtherMachine { machine },
+        (libc::ENOEXEC, Some(Format::Elf { machine: Some(machine), .. })) => Refusal::OtherMachine { machine },
         (libc::ENOEXEC, _) => Refusal::NotAProgram,
         (libc::EACCES, _) => denied(path),
         (libc::ETXTBSY, _) => Refusal::Busy,
@@ -167,14 +166,14 @@ pub(super) fn why(path: &Path, errno: i32) -> Refusal {
     }
 }
 
-/// What a file's first bytes say it is.
-enum Head {
+/// The format of a file, by its first bytes.
+enum Format {
     Script { interpreter: String },
     Elf { loader: Option<String>, machine: Option<String> },
     Other,
 }
 
-impl Head {
+impl Format {
     fn read(path: &Path) -> Option<Self> {
         let mut bytes = Vec::new();
         File::open(path).ok()?.take(64 << 10).read_to_end(&mut bytes).ok()?;
@@ -185,31 +184,31 @@ impl Head {
         if let Some(line) = bytes.strip_prefix(b"#!") {
             let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
             let line = line.strip_prefix(b" ").unwrap_or(line);
-            // Not trimmed as white space: a carriage return is part of the name that the kernel looks for.
+            // Not trimmed further: a carriage return is part of the name that the kernel searches for.
             let interpreter = line.split(|byte| matches!(byte, b' ' | b'\t')).find(|part| !part.is_empty());
-            return Head::Script { interpreter: String::from_utf8_lossy(interpreter.unwrap_or_default()).into() };
+            return Format::Script { interpreter: String::from_utf8_lossy(interpreter.unwrap_or_default()).into() };
         }
         if bytes.starts_with(b"\x7fELF") {
-            return Head::Elf { loader: loader(bytes), machine: other_machine(bytes) };
+            return Format::Elf { loader: loader(bytes), machine: other_machine(bytes) };
         }
-        Head::Other
+        Format::Other
     }
 }
 
-/// The path in an ELF file's `PT_INTERP`, of which the beginning of the file is given.
+/// The path in the `PT_INTERP` of an ELF file, given the start of the file.
 fn loader(bytes: &[u8]) -> Option<String> {
     use object::read::elf::{FileHeader, ProgramHeader};
-    fn of<Elf: FileHeader<Endian = object::Endianness>>(bytes: &[u8]) -> Option<String> {
+    fn interpreter<Elf: FileHeader<Endian = object::Endianness>>(bytes: &[u8]) -> Option<String> {
         let header = Elf::parse(bytes).ok()?;
         let endian = header.endian().ok()?;
         let segments = header.program_headers(endian, bytes).ok()?;
         let path = segments.iter().find_map(|segment| segment.interpreter(endian, bytes).ok().flatten())?;
         Some(String::from_utf8_lossy(path).into_owned())
     }
-    of::<elf::FileHeader64<_>>(bytes).or_else(|| of::<elf::FileHeader32<_>>(bytes))
+    interpreter::<elf::FileHeader64<_>>(bytes).or_else(|| interpreter::<elf::FileHeader32<_>>(bytes))
 }
 
-/// The processor that an ELF file is for, if it is not ours.
+/// The architecture of an ELF file, if it differs from this machine's.
 fn other_machine(bytes: &[u8]) -> Option<String> {
     let field: [u8; 2] = bytes.get(18..20)?.try_into().ok()?;
     let machine = if bytes.get(5) == Some(&2) { u16::from_be_bytes(field) } else { u16::from_le_bytes(field) };
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_program_of_that_name_in_the_path_is_taken_and_other_files_are_passed_over() {
+    fn the_first_program_of_that_name_in_the_path_is_found_and_other_files_are_skipped() {
         let files = Files::new();
         files.add("a/tool/file", 0o644, b"");
         files.add("b/tool", 0o644, b"");
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_looked_for_from_the_working_directory_of_the_program() {
+    fn a_relative_path_starts_in_the_working_directory_of_the_program() {
         let files = Files::new();
         files.add("bin/sim", 0o755, b"");
         assert_eq!(files.find("bin/sim", ""), Ok("bin/sim".into()));
@@ -289,7 +288,7 @@ mod tests {
         let why_not = |bytes: &[u8]| why(&files.add("x", 0o755, bytes), libc::ENOENT).to_string();
         assert_eq!(
             why_not(b"#! /usr/bin/nope -x\n"),
-            "its first line names the interpreter `/usr/bin/nope`, which is not there: install it, or correct the line"
+            "its interpreter `/usr/bin/nope` (named in its first line) does not exist: install it, or correct the line"
         );
         assert!(why_not(b"#!/bin/sh\r\necho\r\n").contains("Windows line ends"));
         assert!(why_not(b"#!").contains("``"));
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_for_another_processor_and_a_file_that_is_none_are_told_apart() {
+    fn a_program_for_another_architecture_differs_from_a_file_that_is_no_program() {
         let files = Files::new();
         let mut bytes = vec![0; 64];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -317,10 +316,10 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_no_program_makes_the_parser_panic() {
+    fn no_truncated_program_makes_the_parser_panic() {
         let bytes = std::fs::read("/bin/sh").unwrap();
         for end in 0..600.min(bytes.len()) {
-            let _ = Head::parse(&bytes[..end]);
+            let _ = Format::parse(&bytes[..end]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whose rights a launched program gets.
+//! The user whose rights a launched program gets.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -6,37 +6,36 @@ use std::path::Path;
 
 use super::LaunchError;
 
-/// Whose rights a launched program gets.
+/// The user whose rights a launched program gets.
 ///
-/// A program must get no more rights than the user has who started it. Recording more than one's own user space may
-/// need `sudo`, but it is the *recorder* that needs it, and a simulator that suddenly runs as root finds another home,
-/// leaves files that its user cannot remove, and may do harm. Capabilities that the recorder's file has (`setcap`)
-/// need no care: they do not pass through `exec`.
+/// A program must not get more rights than the user who started it. Recording the kernel may need `sudo`, but only the
+/// *recorder* needs it. A simulator that runs as root finds another home directory, leaves files that its user cannot
+/// remove, and may do harm. Capabilities of the recorder's file (`setcap`) do not pass through `exec`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RunAs {
-    /// The user who called us: under `sudo` or `pkexec` the one who called that, with their groups, `HOME`, `USER`,
-    /// `LOGNAME` and `XDG_RUNTIME_DIR`; otherwise simply ours.
+    /// The user who started stepscope. Under `sudo` or `pkexec`, the user who called that, with their groups, `HOME`,
+    /// `USER`, `LOGNAME` and `XDG_RUNTIME_DIR`.
     #[default]
     Invoker,
-    /// Ours, whatever they are: for programs that need root themselves.
-    Ourselves,
+    /// The recorder's own user: for programs that need root themselves.
+    Recorder,
 }
 
-/// Another user, with all that changing to them takes.
+/// Another user, with everything needed to become that user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) uid: u32,
     gid: u32,
     groups: Vec<libc::gid_t>,
-    /// Variables to set, or remove, for the program.
+    /// Environment variables to set or remove for the program.
     pub(super) environment: Vec<(OsString, Option<OsString>)>,
 }
 
 impl RunAs {
-    /// The user to change to. `None` to stay who we are.
+    /// The user to become; `None` keeps the current one.
     pub(super) fn resolve(self) -> Result<Option<User>, LaunchError> {
         // SAFETY: getuid only returns a number.
-        if self == RunAs::Ourselves || unsafe { libc::getuid() } != 0 {
+        if self == RunAs::Recorder || unsafe { libc::getuid() } != 0 {
             return Ok(None);
         }
         let variable = |name| std::env::var(name).ok()?.parse::<u32>().ok();
@@ -56,7 +55,7 @@ impl User {
         let result =
             unsafe { libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &mut found) };
         if result != 0 || found.is_null() {
-            let reason = "the user database does not know them".to_owned();
+            let reason = "no such user in the user database".to_owned();
             return Err(LaunchError::User { uid, reason });
         }
         // SAFETY: found is not null, so the entry is filled in, and its strings point into the buffer.
@@ -76,12 +75,12 @@ impl User {
         Ok(Self { uid, gid, groups: groups(&name, gid), environment })
     }
 
-    /// Changes the calling process to this user, for good. Returns whether it worked; `errno` says why not.
+    /// Changes the calling process to this user, permanently. Returns whether it worked; `errno` says why not.
     ///
     /// # Safety
-    /// In a child process of one thread only: the raw system calls change one thread. They are used because after
-    /// `fork` nothing else is safe.
-    pub(super) unsafe fn become_it(&self) -> bool {
+    /// Only in a single-threaded child process: the raw system calls change one thread. The C library's functions are
+    /// not async-signal-safe, so they cannot be used after `fork`.
+    pub(super) unsafe fn switch_to(&self) -> bool {
         // SAFETY: the list of groups is valid for its length.
         unsafe {
             libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()) == 0
@@ -97,7 +96,7 @@ fn groups(name: &CStr, gid: u32) -> Vec<libc::gid_t> {
     let mut count = groups.len() as i32;
     // SAFETY: at most `count` groups are written, and count is the list's length.
     let result = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
-    // -1 says that there are more than fit, and that the list is full.
+    // -1: there are more groups than fit, and the list is full.
     groups.truncate(if result < 0 { groups.len() } else { usize::try_from(count).unwrap_or(1) });
     groups
 }
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_of_the_database_is_found_with_groups_and_home() {
+    fn a_known_user_has_groups_and_a_home() {
         let user = User::find(65534, None).unwrap();
         assert_eq!((user.uid, user.groups.contains(&user.gid)), (65534, true));
         let home = user.environment.iter().find(|(name, _)| name == "HOME").unwrap();
@@ -115,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn a_user_whom_nobody_knows_is_an_error_that_says_so() {
+    fn an_unknown_user_is_an_error_that_says_so() {
         let error = User::find(3_999_999_999, None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot give the program the rights of user 3999999999: the user database does not know them: \
-             run as that user, or keep root's rights"
+            "cannot run the program as user 3999999999: no such user in the user database: run stepscope as that user, \
+             or keep root's rights"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! What the keeper does, and the program's process until its `exec`.
+//! The life of the keeper, and of the program's process until its `exec`.
 //!
-//! All of this runs after `fork` and may only call what is safe in a signal handler: other threads of ours may have
-//! held the allocator's lock at that moment. So everything is made before ([`Image`]), and here are only system calls
-//! on memory that is already there.
+//! All of this runs after `fork` and may only call async-signal-safe functions: another thread may have held the
+//! allocator's lock at the fork. Everything is therefore allocated before ([`Image`]); this file only makes system
+//! calls on existing memory.
 
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
@@ -11,7 +11,7 @@ use std::os::fd::RawFd;
 use super::{Failure, Image, KILL, Report, Stage, Usage, errno, write_all};
 use crate::launch::user::User;
 
-/// What the child's side needs to know.
+/// What the child needs to know.
 pub(super) struct Plan<'a> {
     pub(super) image: &'a Image,
     pub(super) ends: Ends,
@@ -46,26 +46,26 @@ pub(super) unsafe fn run(plan: &Plan, mask: &libc::sigset_t) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"stepscope-keep".as_ptr());
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
-        // Descriptors of other launches that happen at the same time: while the program waits for its exec, it would
-        // keep their pipes open.
+        // Close the descriptors of simultaneous launches: a program that waits for its exec would keep their pipes
+        // open.
         close_all(|fd| fd > 2 && !plan.ends.contain(fd) && closes_on_exec(fd));
         let program = libc::fork();
         if program == 0 {
             become_program(plan, mask);
         }
-        let begun = if program > 0 { program } else { -errno() };
-        send(plan.ends.report, Report::BEGUN, begun, Usage::default());
+        let started = if program > 0 { program } else { -errno() };
+        send(plan.ends.report, Report::STARTED, started, Usage::default());
         if program < 0 {
             libc::_exit(1);
         }
         libc::setpgid(0, 0);
-        // The keeper must not hold open what others wait to be closed: pipes, terminals, locked files.
+        // The keeper must not hold open what others wait to see closed: pipes, terminals, locked files.
         close_all(|fd| fd != plan.ends.control && fd != plan.ends.report);
         keep(plan, program)
     }
 }
 
-/// From a copy of the keeper to the program.
+/// Turns a copy of the keeper into the program.
 unsafe fn become_program(plan: &Plan, mask: &libc::sigset_t) -> ! {
     let ends = &plan.ends;
     // SAFETY: system calls on memory made before the fork.
@@ -99,7 +99,7 @@ unsafe fn prepare_and_exec(plan: &Plan, mask: &libc::sigset_t) -> Stage {
             return Stage::Streams;
         }
         if let Some(user) = user
-            && !user.become_it()
+            && !user.switch_to()
         {
             return Stage::User { uid: user.uid };
         }
@@ -108,7 +108,7 @@ unsafe fn prepare_and_exec(plan: &Plan, mask: &libc::sigset_t) -> Stage {
         {
             return Stage::Directory;
         }
-        // Rust programs ignore SIGPIPE, and what is ignored stays so over exec.
+        // Rust programs ignore SIGPIPE, and exec preserves ignored signals.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
         libc::execve(image.program.as_ptr(), image.arguments.pointers.as_ptr(), image.environment.pointers.as_ptr());
@@ -116,7 +116,7 @@ unsafe fn prepare_and_exec(plan: &Plan, mask: &libc::sigset_t) -> Stage {
     }
 }
 
-/// Waits for whatever descends from us, until nothing does.
+/// Waits for all descendants, until none is left.
 unsafe fn keep(plan: &Plan, program: i32) -> ! {
     // SAFETY: system calls on local memory.
     unsafe {
@@ -124,7 +124,7 @@ unsafe fn keep(plan: &Plan, program: i32) -> ! {
         let mut ending = Ending::No;
         loop {
             if collect_children(plan.ends.report, program) == Left::None {
-                send(plan.ends.report, Report::OVER, 0, Usage::default());
+                send(plan.ends.report, Report::ALL_ENDED, 0, Usage::default());
                 libc::_exit(0);
             }
             let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -144,13 +144,13 @@ unsafe fn keep(plan: &Plan, program: i32) -> ! {
     }
 }
 
-/// How far the keeper is in ending what is below it.
+/// The keeper's progress in ending its descendants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     No,
-    /// The recorder is gone: SIGTERM was not sent yet.
+    /// The recorder is gone; SIGTERM is not sent yet.
     Orphaned,
-    /// SIGTERM was sent; as many more rounds until SIGKILL.
+    /// SIGTERM was sent; this many rounds remain until SIGKILL.
     Terminating {
         rounds: u32,
     },
@@ -164,7 +164,7 @@ impl Ending {
     const ROUND_MS: i32 = 20;
     const GRACE_ROUNDS: u32 = 100;
 
-    /// What the control pipe says: an order, or by its end that nobody is there to give one.
+    /// Reads the control pipe: an order, or its end, which means that the recorder is gone.
     unsafe fn ordered(control: RawFd) -> Self {
         let mut order = [0_u8];
         // SAFETY: one byte is read into an array of one.
@@ -174,8 +174,8 @@ impl Ending {
         }
     }
 
-    /// How long to wait for a child's end until the next round. A child that was handed to us makes no signal, so
-    /// while killing we look again soon; against what cannot be killed, ever more rarely.
+    /// How long to wait for a child's end until the next round. An orphan that becomes our child raises no signal, so
+    /// rounds of killing follow quickly; they slow down for processes that cannot be killed.
     fn pause_ms(self) -> i32 {
         match self {
             Ending::No => -1,
@@ -206,14 +206,14 @@ impl Ending {
     }
 }
 
-/// Sends a signal to all our children. They are ours to collect, so no pid can have passed to another process. The
-/// children of those that die become ours, so with SIGKILL, and repeated, nothing escapes.
+/// Sends a signal to all children. Only this process collects them, so no pid can belong to another process by now.
+/// Children of those that die become our children, so nothing escapes repeated SIGKILLs.
 unsafe fn signal_children(signal: i32, program: i32) {
     // SAFETY: system calls on local memory.
     unsafe {
         let list = libc::open(c"/proc/thread-self/children".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if list < 0 {
-            // A kernel without such lists: the program's group is the next best.
+            // The kernel has no such lists: signal the program's group instead.
             libc::kill(-program, signal);
             return;
         }
@@ -244,7 +244,7 @@ enum Left {
     None,
 }
 
-/// Collects the children that have ended, and reports the program's end.
+/// Collects ended children and reports the program's end.
 unsafe fn collect_children(report: RawFd, program: i32) -> Left {
     loop {
         let mut status = 0;
@@ -303,7 +303,7 @@ fn closes_on_exec(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) & libc::FD_CLOEXEC != 0 }
 }
 
-/// Closes the open descriptors of which `unwanted` says so, without allocating.
+/// Closes the open descriptors for which `unwanted` holds, without allocating.
 unsafe fn close_all(unwanted: impl Fn(RawFd) -> bool) {
     // SAFETY: system calls on local memory.
     unsafe {
@@ -332,7 +332,7 @@ unsafe fn close_all(unwanted: impl Fn(RawFd) -> bool) {
 struct Entries([u8; 4096]);
 
 impl Entries {
-    /// The names of entries that are numbers.
+    /// The entries whose names are numbers.
     fn numbers(&self, length: usize) -> impl Iterator<Item = RawFd> + '_ {
         // struct linux_dirent64: ino u64, off i64, reclen u16, type u8, name.
         let mut at = 0;
