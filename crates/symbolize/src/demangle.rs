@@ -1,24 +1,25 @@
-//! Names as people write them, from names as linkers need them.
+//! Readable names from linker symbols.
 //!
-//! The rules, for every source of names alike, so that one function has one name wherever it was found:
+//! The rules hold for every source of names, so that a function has the same name wherever it was found:
 //!
 //! - C++ (Itanium mangling): the qualified name with template arguments, without return type, parameter list and
-//!   qualifiers (`const`, `&`): `gz::sim::v11::SimulationRunner::Step`. A function inside a function keeps the outer
-//!   one's name, also without its parameters: `World::Load::{lambda(int)#1}::operator()`. What stands inside template
-//!   arguments stays whole.
-//! - Rust: the path; the hash of legacy names and the crate disambiguators of v0 names are removed.
-//! - Pieces and copies that a compiler makes of a function (`.cold`, `.part.0`, `.isra.0`, `.constprop.0`,
-//!   `.lto_priv.0`, `.llvm.123`) are named as the function: they are its code, and debug information calls them so too.
-//!   Bodies that a compiler outlines as functions of their own (`._omp_fn.0`) and clones for other processors
-//!   (`.avx2`, `.resolver`) keep their suffix.
+//!   qualifiers (`const`, `&`): `gz::sim::v11::SimulationRunner::Step`. A function inside another keeps the outer name,
+//!   also without parameters: `World::Load::{lambda(int)#1}::operator()`. Template arguments are not shortened.
+//! - Rust: the path, without the hash of legacy names and the crate disambiguators of v0 names.
+//! - Parts and copies of a function that the compiler makes (`.cold`, `.part.0`, `.isra.0`, `.constprop.0`,
+//!   `.lto_priv.0`, `.llvm.123`) have the function's name, as in debug information.
+//!   Outlined bodies (`._omp_fn.0`) and clones for other CPUs (`.avx2`, `.resolver`) keep their suffix.
 //! - Symbol versions (`@GLIBC_2.17`, `@@GLIBCXX_3.4`) are removed.
-//! - Anything else is shown as it is.
+//! - Anything else stays as it is.
 
 use std::borrow::Cow;
 
-use cpp_demangle::{BorrowedSymbol, DemangleOptions};
+use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 
-/// The readable name of a linker symbol, by the rules at the head of this module.
+/// Returns the readable name of a linker symbol.
+///
+/// C++ names have no return type, parameters or qualifiers; Rust names have no hash; suffixes of parts that the compiler
+/// split off (`.cold`, `.isra.0`) and symbol versions are removed.
 ///
 /// ```
 /// use stepscope_symbolize::demangle;
@@ -31,13 +32,23 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions};
 pub fn demangle(symbol: &str) -> Cow<'_, str> {
     let symbol = without_version(symbol);
     let base = without_clone_suffixes(symbol);
-    if let Ok(rust) = rustc_demangle::try_demangle(base) {
+    if is_rust(base)
+        && let Ok(rust) = rustc_demangle::try_demangle(base)
+    {
         return Cow::Owned(format!("{rust:#}"));
     }
     if base.starts_with("_Z") || base.starts_with("__Z") {
         return demangle_cpp(base).map_or(Cow::Borrowed(base), Cow::Owned);
     }
     Cow::Borrowed(base)
+}
+
+/// Whether a symbol is Rust's: by the prefix of v0 names, or the hash that ends legacy names. Without the hash, legacy
+/// names look like those of C++ variables.
+fn is_rust(symbol: &str) -> bool {
+    const HASH: &str = "17h0123456789abcdefE";
+    symbol.starts_with("_R")
+        || symbol.len().checked_sub(HASH.len()).is_some_and(|at| symbol.as_bytes()[at..].starts_with(b"17h"))
 }
 
 fn without_version(symbol: &str) -> &str {
@@ -47,7 +58,7 @@ fn without_version(symbol: &str) -> &str {
     }
 }
 
-/// What a compiler appends to the name of a piece or a copy of a function whose code it still is.
+/// Suffixes of parts and copies that the compiler makes of a function.
 const CLONE_SUFFIXES: [&str; 8] = ["cold", "part", "isra", "constprop", "lto_priv", "llvm", "localalias", "unlikely"];
 
 fn without_clone_suffixes(symbol: &str) -> &str {
@@ -73,16 +84,32 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Nesting of types that the parser follows. Its default, 96, is too little for names of expression templates.
+const MAX_NESTING: u32 = 256;
+
 fn demangle_cpp(symbol: &str) -> Option<String> {
-    let options = DemangleOptions::new().no_params().no_return_type();
     let (mangled, clone) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
-    let name = BorrowedSymbol::new(mangled.as_bytes()).ok()?.demangle_with_options(&options).ok()?;
+    let parse_options = ParseOptions::default().recursion_limit(MAX_NESTING);
+    let (parsed, rest) = BorrowedSymbol::with_tail_and_options(mangled.as_bytes(), &parse_options).ok()?;
+    if !rest.is_empty() && !has_type_scope(rest) {
+        return None;
+    }
+    let options = DemangleOptions::new().no_params().no_return_type().recursion_limit(MAX_NESTING);
+    let name = parsed.demangle_with_options(&options).ok()?;
     let name = without_parameters(&with_binutils_literals(name));
     Some(if clone.is_empty() { name } else { format!("{name} [clone {clone}]") })
 }
 
-/// Literals as binutils and `perf` print them (`4u`, `8ul`), and no trace of empty argument packs, so that names equal
-/// those of other tools.
+/// Whether a mangled type has an expression whose scope is a whole type (`srSt9__is_byteIT_E7__value`).
+///
+/// GCC writes such scopes, in the `enable_if` of a return type for example; the Itanium ABI and the parser allow less.
+/// They follow the function's name, so the name is complete without them.
+fn has_type_scope(mangled_types: &[u8]) -> bool {
+    mangled_types.windows(2).any(|pair| pair == b"sr")
+}
+
+/// Writes literals as binutils and `perf` do (`4u`, `8ul`) and removes empty argument packs, so that names equal those
+/// of other tools.
 fn with_binutils_literals(name: String) -> String {
     const CASTS: [(&str, &str); 6] = [
         ("(unsigned long long)", "ull"),
@@ -123,8 +150,8 @@ fn with_binutils_literals(name: String) -> String {
     out
 }
 
-/// Removes the parameter lists that are left (those of enclosing functions) and trailing qualifiers, outside template
-/// arguments, braces and conversion targets.
+/// Removes parameter lists of enclosing functions and trailing qualifiers. Template arguments, braces and conversion
+/// targets stay as they are.
 fn without_parameters(name: &str) -> String {
     let bytes = name.as_bytes();
     let mut out = String::with_capacity(name.len());
@@ -172,7 +199,7 @@ fn starts_operator(name: &str, at: usize) -> bool {
             .is_some_and(|rest| !rest.starts_with(|c: char| c == '_' || c.is_ascii_alphanumeric()))
 }
 
-/// The end of an operator's name: `operator()`, `operator<<`, `operator new[]`, or of a conversion's target type.
+/// Returns the end of an operator's name: `operator()`, `operator<<`, `operator new[]`, `operator int`.
 fn after_operator(name: &str, at: usize) -> usize {
     let start = at + "operator".len();
     let rest = &name[start..];
@@ -193,8 +220,7 @@ fn after_operator(name: &str, at: usize) -> usize {
     after_conversion_target(name, start)
 }
 
-/// A conversion's target type may hold anything; it ends at `::` outside brackets that follow a parameter list, or at
-/// the end of the name.
+/// Returns the end of a conversion's target type. It ends before a parameter list followed by `::`, or with the name.
 fn after_conversion_target(name: &str, start: usize) -> usize {
     let bytes = name.as_bytes();
     let mut depth = 0_usize;
@@ -283,8 +309,51 @@ mod tests {
         );
     }
 
+    /// These return or take `enable_if<X<T>::value>`; GCC mangles the scope `X<T>` as a whole type.
     #[test]
-    fn pieces_and_copies_are_named_as_their_function() {
+    fn types_as_scopes_do_not_hide_the_name() {
+        for (symbol, name) in [
+            (
+                "_ZSt9__fill_a1IhEN9__gnu_cxx11__enable_ifIXsrSt9__is_byteIT_E7__valueEvE6__typeEPS3_S7_RKS3_",
+                "std::__fill_a1<unsigned char>",
+            ),
+            (
+                "_ZSteqIcEN9__gnu_cxx11__enable_ifIXsrSt9__is_charIT_E7__valueEbE6__typeERKSbIS3_St11char_traitsIS3_ESaIS3_EESC_",
+                "std::operator==<char>",
+            ),
+            (
+                "_ZN2wi3absISt4pairIP7rtx_def12machine_modeEEENS_13binary_traitsIT_S7_XsrNS_10int_traitsIS7_EE14precision_typeEXsrS9_14precision_typeEE11result_typeERKS7_.part.0",
+                "wi::abs<std::pair<rtx_def*, machine_mode> >",
+            ),
+            (
+                "_Z10multiple_pILj1ElilEN10if_nonpolyIT1_bXsr15poly_int_traitsIS1_E7is_polyEE4typeERK12poly_int_podIXT_ET0_ES1_PS6_IXT_ET2_E",
+                "multiple_p<1u, long, int, long>",
+            ),
+        ] {
+            assert_eq!(demangle(symbol), name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_suffix_is_not_taken_for_parameters() {
+        assert_eq!(demangle("_ZN2gz5solveEv_wrapped"), "_ZN2gz5solveEv_wrapped");
+    }
+
+    #[test]
+    fn deeply_nested_template_arguments_are_demangled() {
+        let deep = |levels| format!("_ZN4llvm5matchI{}i{}EEbv", "NS_3NotI".repeat(levels), "EE".repeat(levels));
+        let name = demangle(&deep(25)).into_owned();
+        assert!(name.starts_with("llvm::match<llvm::Not<llvm::Not<"), "{name}");
+        assert_eq!(demangle(&deep(10_000)), deep(10_000));
+    }
+
+    #[test]
+    fn variables_of_cpp_are_not_taken_for_rust() {
+        assert_eq!(demangle("_ZN12_GLOBAL__N_111BarrierNoop2IDE"), "(anonymous namespace)::BarrierNoop::ID");
+    }
+
+    #[test]
+    fn parts_and_copies_have_the_name_of_their_function() {
         for suffix in
             [".cold", ".part.0", ".isra.0", ".constprop.12", ".isra.0.cold", ".constprop.0.isra.3", ".llvm.99"]
         {
@@ -308,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mangled_or_damaged_is_shown_as_it_is() {
+    fn unmangled_and_damaged_names_stay() {
         for name in ["main", "", "_Z", "_ZN", "_ZNSt", "@", "a b(c)", "日本"] {
             assert_eq!(demangle(name), name);
         }
