@@ -2,7 +2,7 @@
 
 use stepscope_model::{Column, Kind};
 
-use crate::functions::Function;
+use crate::query::functions::Function;
 use stepscope_model::Value;
 
 /// A column of weights in `unit`.

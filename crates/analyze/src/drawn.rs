@@ -8,9 +8,9 @@ use stepscope_model::{
     ThreadId, Wait, WaitState,
 };
 
-use crate::functions::Functions;
-use crate::ownership::{Owned, Ownership};
-use crate::select::{Filter, Selection};
+use crate::query::functions::Functions;
+use crate::query::ownership::{Owned, Ownership};
+use crate::query::select::{Filter, Selection};
 
 /// What is owned if these are the namespaces.
 pub(crate) fn owned_by(namespaces: &[&str]) -> Owned {

@@ -36,49 +36,22 @@
 //! | [`steps_over_time`] | how step time goes over the recording |
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
-pub mod basis;
-pub mod calltree;
-pub mod category;
+pub mod analyses;
 mod columns;
-pub mod comparable;
-pub mod compare;
-pub mod cpu_holders;
-pub mod critical_path;
 #[cfg(test)]
 mod drawn;
-pub mod events;
-pub mod explain;
-pub mod faults;
-pub mod functions;
-pub mod gate;
-pub mod history;
-pub mod hotspots;
-pub mod metrics;
-pub mod off_cpu;
-pub mod ownership;
-pub mod pattern;
-pub mod proof;
-mod prose;
-pub mod qualified_name;
-pub mod rank;
-pub mod resources;
-pub mod sched;
-pub mod scope_paths;
-pub mod scopes;
-pub mod select;
-pub mod slow_steps;
-pub mod step_times;
-pub mod steps;
-pub mod steps_over_time;
-pub mod summary;
-pub mod threads;
-pub mod tree;
-pub mod wait_class;
-pub mod wake_ups;
-pub mod wall;
-pub mod weights;
+mod notes;
+pub mod query;
 
-pub use functions::{Function, Functions, Identity};
-pub use ownership::{Owned, Ownership};
-pub use pattern::{Pattern, PatternError};
-pub use select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};
+pub use analyses::{
+    calltree, comparable, compare, critical_path, explain, faults, gate, history, hotspots, metrics, proof, rank,
+    resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree, wall,
+};
+pub use query::functions::{Function, Functions, Identity};
+pub use query::ownership::{Owned, Ownership};
+pub use query::pattern::{Pattern, PatternError};
+pub use query::select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};
+pub use query::{
+    basis, category, cpu_holders, events, functions, off_cpu, ownership, pattern, qualified_name, select, steps,
+    wait_class, weights,
+};

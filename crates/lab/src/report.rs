@@ -9,9 +9,9 @@ use stepscope_analyze::{
     Selection, calltree, critical_path, hotspots, rank, scopes, slow_steps, step_times, steps_over_time, summary,
     threads, wall,
 };
+use stepscope_model::quantity::grouped;
 use stepscope_model::{CallTree, CaptureInfo, Column, Kind, Machine, Phase, Table, TreeDifference};
 use stepscope_view::chart::{Chart, Mark};
-use stepscope_view::quantity::grouped;
 use stepscope_view::report::{Report, Section};
 
 pub use self::comparison::{Compared, comparison};
@@ -178,7 +178,7 @@ fn trials(run: &RunInfo) -> Table {
             trial.axis.as_deref().into(),
             shell_words(&trial.command).into(),
         ]);
-        table.notes.extend(trial.notes.iter().map(|note| format!("{}: {note}", trial.label())));
+        table.add_notes(trial.notes.iter().map(|note| format!("{}: {note}", trial.label())));
     }
     table
 }
@@ -186,7 +186,7 @@ fn trials(run: &RunInfo) -> Table {
 fn capture(selection: &Selection<'_>) -> Section {
     let label = summary::label(selection.capture());
     let mut section = Section::new(label.replace('/', " · ")).anchor(label.replace('/', "-"));
-    section.notes = selection.capture().info.notes.clone();
+    section.notes = selection.capture().info.notes.iter().map(|note| note.as_str().into()).collect();
     let tree = calltree::Options::default();
     let on_cpu = calltree::of_samples(selection, &tree);
     let off_cpu = calltree::off_cpu(selection, &tree);
@@ -297,7 +297,7 @@ fn shorten(table: &mut Table, most: usize) {
     if table.rows.len() > most {
         let left_out = grouped((table.rows.len() - most) as i128);
         table.rows.truncate(most);
-        table.notes.push(format!("{left_out} more rows are in the capture: `stepscope show` lists all."));
+        table.note(format!("{left_out} more rows are in the capture: `stepscope show` lists all."));
     }
 }
 

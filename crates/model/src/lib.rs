@@ -21,6 +21,8 @@ pub mod capture;
 pub mod disk;
 pub mod ids;
 pub mod info;
+pub mod note;
+pub mod quantity;
 pub mod table;
 pub mod tree;
 
@@ -33,5 +35,6 @@ pub use info::{
     Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase,
     RecordingCost, SCHEMA,
 };
-pub use table::{Column, Importance, Kind, Row, Table, Value};
+pub use note::{Note, NoteKind, NoteValue};
+pub use table::{Column, Columns, Importance, Kind, Row, Table, Value};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};

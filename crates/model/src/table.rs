@@ -1,9 +1,13 @@
-//! [`Table`]: the one currency between analyses and outputs.
+//! [`Table`]: what every analysis makes and every output shows.
+
+use std::borrow::Borrow;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-/// The result of an analysis: typed columns with units and meaning, rows, and remarks.
+use crate::note::Note;
+
+/// The result of an analysis: typed columns with units and meaning, rows, and notes.
 ///
 /// Serialises to the object that `--format json` prints: `{"table", "columns", "rows", "notes"}`, each row an object
 /// keyed by column name.
@@ -17,14 +21,14 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows; each has a value for every column.
     pub rows: Vec<Row>,
-    /// Remarks a reader needs to judge the rows: losses, coverage, what is missing and why.
-    pub notes: Vec<String>,
+    /// What a reader needs to judge the rows: losses, limits, totals, what to do next.
+    pub notes: Vec<Note>,
 }
 
 /// One row's values, in the order of the table's columns.
 pub type Row = Vec<Value>;
 
-/// A column's name, meaning and form.
+/// A column's name, unit, meaning and form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Stable machine-readable name, `snake_case`.
@@ -36,20 +40,20 @@ pub struct Column {
     /// How its values are shown to people; the values themselves stay exact.
     #[serde(skip)]
     pub kind: Kind,
-    /// How soon it is left out where room is short; the machine-readable formats have every column.
+    /// How soon it is left out of a narrow output; the machine-readable formats have every column.
     #[serde(skip)]
     pub importance: Importance,
 }
 
-/// How soon a column is left out where room is short. The least important is the first in this order.
+/// How soon a column is left out of a narrow output, least important first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Importance {
-    /// Answers a further question: the first to be left out.
+    /// Answers a further question: left out first.
     Detail,
-    /// Worth its room, if there is any.
+    /// Shown if it fits.
     #[default]
     Normal,
-    /// Without it the row says nothing: never left out.
+    /// Answers the table's question: never left out.
     Essential,
 }
 
@@ -68,8 +72,8 @@ pub enum Kind {
     Percent,
     /// Any other number.
     Number,
-    /// A number in the unit that the row's `unit` column names (`ns`, `bytes`, `ns/step`, ...): for tables of which each
-    /// row is another quantity.
+    /// A number in the unit that the row's `unit` column names (`ns`, `bytes`, `ns/step`, ...), for tables whose rows are
+    /// different quantities.
     InRowUnit,
     /// Yes or no.
     Flag,
@@ -99,20 +103,30 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// If the row has not one value a column.
+    /// If the row does not have one value per column.
     pub fn push(&mut self, row: Row) {
-        assert_eq!(row.len(), self.columns.len(), "a row of `{}` has one value a column", self.name);
+        assert_eq!(row.len(), self.columns.len(), "a row of `{}` has one value per column", self.name);
         self.rows.push(row);
     }
 
-    /// Leaves out columns by name; names of no column change nothing.
+    /// Adds a note.
+    pub fn note(&mut self, note: impl Into<Note>) {
+        self.notes.push(note.into());
+    }
+
+    /// Adds notes.
+    pub fn add_notes(&mut self, notes: impl IntoIterator<Item = impl Into<Note>>) {
+        self.notes.extend(notes.into_iter().map(Into::into));
+    }
+
+    /// Removes columns by name; unknown names change nothing.
     pub fn drop_columns(&mut self, names: &[&str]) {
         let keep: Vec<bool> = self.columns.iter().map(|column| !names.contains(&column.name.as_str())).collect();
         let mut kept = keep.iter();
-        self.columns.retain(|_| *kept.next().expect("one flag a column"));
+        self.columns.retain(|_| *kept.next().expect("one flag per column"));
         for row in &mut self.rows {
             let mut kept = keep.iter();
-            row.retain(|_| *kept.next().expect("a row has one value a column"));
+            row.retain(|_| *kept.next().expect("a row has one value per column"));
         }
     }
 
@@ -133,16 +147,89 @@ impl Column {
         Self { name: name.to_owned(), unit: unit.into(), doc: doc.into(), kind, importance: Importance::Normal }
     }
 
-    /// The same column, as a detail: the first to be left out where room is short.
+    /// The same column as a [`Importance::Detail`].
     #[must_use]
     pub fn detail(self) -> Self {
         Self { importance: Importance::Detail, ..self }
     }
 
-    /// The same column, as one without which the row says nothing.
+    /// The same column as [`Importance::Essential`].
     #[must_use]
     pub fn essential(self) -> Self {
         Self { importance: Importance::Essential, ..self }
+    }
+}
+
+/// Columns that fill themselves from rows of type `R`: each has its name, unit, doc and the closure that reads its value.
+///
+/// ```
+/// use stepscope_model::{Column, Columns, Kind, Value};
+///
+/// struct Thread { name: &'static str, running_ns: u64 }
+/// let table = Columns::<Thread>::new()
+///     .with(Column::new("thread", Kind::Text, "", "Name of the thread.").essential(), |thread| thread.name.into())
+///     .with(Column::new("running", Kind::Duration, "ns", "On a CPU."), |thread| thread.running_ns.into())
+///     .table("wall", "Wall time by thread", [Thread { name: "main", running_ns: 42 }]);
+/// assert_eq!(table.get(0, "running"), Some(&Value::from(42)));
+/// ```
+pub struct Columns<'a, R> {
+    filled: Vec<(Column, Fill<'a, R>)>,
+}
+
+/// Reads a column's value from a row.
+type Fill<'a, R> = Box<dyn Fn(&R) -> Value + 'a>;
+
+impl<R> Default for Columns<'_, R> {
+    fn default() -> Self {
+        Self { filled: Vec::new() }
+    }
+}
+
+impl<'a, R> Columns<'a, R> {
+    /// No columns.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a column and what fills it.
+    #[must_use]
+    pub fn with(mut self, column: Column, fill: impl Fn(&R) -> Value + 'a) -> Self {
+        self.filled.push((column, Box::new(fill)));
+        self
+    }
+
+    /// Adds a column if `condition` holds.
+    #[must_use]
+    pub fn with_if(self, condition: bool, column: Column, fill: impl Fn(&R) -> Value + 'a) -> Self {
+        if condition { self.with(column, fill) } else { self }
+    }
+
+    /// Adds columns that other tables have too.
+    #[must_use]
+    pub fn with_all(mut self, columns: Columns<'a, R>) -> Self {
+        self.filled.extend(columns.filled);
+        self
+    }
+
+    /// The same columns for rows of which an `R` is a part.
+    pub fn on<S>(self, part: impl Fn(&S) -> &R + Clone + 'a) -> Columns<'a, S>
+    where
+        R: 'a,
+    {
+        let on = |(column, fill): (Column, Fill<'a, R>)| {
+            let part = part.clone();
+            let fill: Fill<'a, S> = Box::new(move |row| fill(part(row)));
+            (column, fill)
+        };
+        Columns { filled: self.filled.into_iter().map(on).collect() }
+    }
+
+    /// The table of these rows.
+    pub fn table(self, name: &str, title: impl Into<String>, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Table {
+        let (columns, fills): (Vec<Column>, Vec<Fill<'a, R>>) = self.filled.into_iter().unzip();
+        let mut table = Table::new(name, title, columns);
+        table.rows = rows.into_iter().map(|row| fills.iter().map(|fill| fill(row.borrow())).collect()).collect();
+        table
     }
 }
 
@@ -266,6 +353,22 @@ mod tests {
         assert!(column.importance < column.clone().essential().importance);
         let written = |column: &Column| serde_json::to_string(column).unwrap();
         assert_eq!(written(&column.clone().essential()), written(&column));
+    }
+
+    #[test]
+    fn shared_columns_fill_themselves_from_a_part_of_a_row() {
+        struct Function(&'static str);
+        let names = || {
+            let doc = Column::new("function", Kind::Text, "", "The function.");
+            Columns::<Function>::new().with(doc, |function| function.0.into())
+        };
+        let share = || Column::new("share", Kind::Percent, "percent", "Its share.");
+        let table = Columns::new()
+            .with_all(names().on(|row: &(Function, f64)| &row.0))
+            .with(share(), |row| row.1.into())
+            .with_if(false, share(), |row| row.1.into())
+            .table("hotspots", "", &[(Function("gz::Step"), 12.5)]);
+        assert_eq!(table.rows, [[Value::from("gz::Step"), Value::from(12.5)]]);
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn hotspots(tree: &CallTree, whole: u64) -> Table {
             share(cost.inclusive),
         ]);
     }
-    table.notes.push("12 records were lost.".to_owned());
+    table.note("12 records were lost.".to_owned());
     table
 }
 

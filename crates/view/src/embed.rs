@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 pub(crate) use crate::visible::append;
 use crate::visible::visible;
+use stepscope_model::quantity::push_digits;
 
 /// Text for element content and double-quoted attribute values, of XML and HTML alike.
 pub(crate) fn markup(text: &str) -> Cow<'_, str> {
@@ -107,22 +108,6 @@ pub(crate) fn push_coordinate(pixels: f64, text: &mut String) {
             text.push(digit(part % 10));
         }
     }
-}
-
-/// An integer, several times faster than by `fmt`: pictures are mostly numbers.
-pub(crate) fn push_digits(mut number: u64, text: &mut String) {
-    const MOST_DIGITS: usize = 20;
-    let mut digits = [b'0'; MOST_DIGITS];
-    let mut start = MOST_DIGITS;
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.push_str(std::str::from_utf8(&digits[start..]).expect("digits are ASCII"));
 }
 
 fn digit(number: u64) -> char {

@@ -10,7 +10,7 @@
 //! | [`report`] | tables and flame graphs as one HTML page |
 //! | [`junit`] | checks as JUnit XML, for continuous integration |
 //! | [`sentence`] | a row of a comparison in words |
-//! | [`quantity`], [`shorten`], [`visible`], [`style`] | how values and names are written: units, room, safety, colour |
+//! | [`shorten`], [`visible`], [`style`] | how names are written: width, safety, colour |
 //!
 //! ```
 //! use stepscope_model::{Column, Kind, Table};
@@ -35,7 +35,6 @@ pub mod format;
 pub mod json;
 pub mod junit;
 pub mod markdown;
-pub mod quantity;
 mod reading;
 pub mod report;
 pub mod select;

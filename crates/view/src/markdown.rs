@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use stepscope_model::{Column, Kind, Row, Table, Value};
 
-use crate::quantity::unit_beside_name;
 use crate::reading::{Part, Reading, Tone, says_words, unit_column};
 use crate::visible::visible;
+use stepscope_model::quantity::unit_beside_name;
 
 /// Writes the title as a bold line, the table with quantities in readable units, and the notes as a list.
 ///
@@ -29,7 +29,7 @@ pub fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     }
     for (index, note) in table.notes.iter().enumerate() {
         let gap = if index == 0 { "\n" } else { "" };
-        writeln!(out, "{gap}- {}", prose(note))?;
+        writeln!(out, "{gap}- {}", prose(&note.to_string()))?;
     }
     Ok(())
 }

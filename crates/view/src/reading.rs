@@ -22,7 +22,7 @@ use std::borrow::Cow;
 
 use stepscope_model::{Column, Kind, Row, Table, Value};
 
-use crate::quantity::{self, Quantity, quantity, unit_beside_number};
+use stepscope_model::quantity::{self, Quantity, quantity, unit_beside_number};
 
 /// Columns that are read as one: an estimate and the ends of its interval; or a column by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use regex::{Regex, RegexBuilder};
 use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
 
-use crate::quantity::{grouped, kind_of_unit};
 use crate::reading::unit_column;
+use stepscope_model::quantity::{grouped, kind_of_unit};
 
 /// What a reader asked to see of a table. The default is all of it, as it is.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl Selection {
         table.rows.retain(|row| conditions.iter().all(|condition| condition.holds(row)));
         let matching = table.rows.len();
         if matching < all {
-            table.notes.push(format!("{} of {} rows do not match the filter.", count(all - matching), count(all)));
+            table.note(format!("{} of {} rows do not match the filter.", count(all - matching), count(all)));
         }
         if let Some((index, direction)) = order {
             // An order by something that cannot be seen reads as none.
@@ -46,7 +46,7 @@ impl Selection {
         if let Some(limit) = self.limit.filter(|&limit| limit < matching) {
             table.rows.truncate(limit);
             let left_out = count(matching - limit);
-            table.notes.push(format!("{left_out} more of {} rows are left out by --limit {limit}.", count(matching)));
+            table.note(format!("{left_out} more of {} rows are left out by --limit {limit}.", count(matching)));
         }
         if let Some(columns) = columns {
             keep_columns(table, &columns);

@@ -2,8 +2,8 @@
 
 use stepscope_model::{Kind, Table, Value};
 
-use crate::quantity::{Quantity, unit_beside_number};
 use crate::reading::{Cell, Part, Reading};
+use stepscope_model::quantity::{Quantity, unit_beside_number};
 
 /// What a row of a comparison says: `step.p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]`, `rss.peak 1.20 GiB → 1.21 GiB`.
 ///

@@ -24,14 +24,14 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use stepscope_model::{Importance, Kind, Table, Value};
+use stepscope_model::{Importance, Kind, Note, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
-use crate::quantity::{MISSING, Quantity, unit_beside_name};
 use crate::reading::{Cell, Part, Reading, Tone};
 use crate::shorten::{shorten, shorten_indented};
 use crate::style::{Role, Style};
 use crate::visible::visible;
+use stepscope_model::quantity::{MISSING, Quantity, unit_beside_name};
 
 const GAP: &str = "  ";
 /// Text narrower than this tells too little: columns are not shortened further.
@@ -57,8 +57,8 @@ pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
     if table.rows.is_empty() {
         writeln!(out, "{}", Role::Faint.paint("(no rows)", style.colour))?;
     }
-    for note in table.notes.iter().map(String::as_str).chain(said(&left_out).as_deref()) {
-        for line in wrapped("note: ", &visible(note), style.width.unwrap_or(NOTE_WIDTH)) {
+    for note in table.notes.iter().map(Note::to_string).chain(said(&left_out)) {
+        for line in wrapped("note: ", &visible(&note), style.width.unwrap_or(NOTE_WIDTH)) {
             writeln!(out, "{}", Role::Faint.paint(&line, style.colour))?;
         }
     }

@@ -50,11 +50,11 @@ fn hotspots() -> Table {
     row("行列<長い引数>::積算する", "libmatrix.so", true, 1_u32.into(), 1_002_003, 0.0049, 1536);
     row("std::function<bool ", "a|b,\"c\".so", false, Value::Missing, 999, 0.0, 1023);
     row("evil\x1b[31m\n\u{202e}name\t`x`", "back\\slash", false, 0_u32.into(), 0, 0.0, 1);
-    table.notes.push(
+    table.note(
         "The samples stand for 18.9 s of 20.1 s on the CPU (coverage 94.1 %): threads that lived shorter than the sampling period have no samples."
             .to_owned(),
     );
-    table.notes.push("12 records were lost.".to_owned());
+    table.note("12 records were lost.".to_owned());
     table
 }
 

@@ -128,7 +128,7 @@ pub fn all_tables(compared: &Compared) -> Vec<Table> {
     });
     all.extend(stacked(&columns, parts.collect()));
     if let Some(first) = all.first_mut() {
-        first.notes.extend(compared.notes.iter().cloned());
+        first.add_notes(compared.notes.iter().cloned());
     }
     all
 }

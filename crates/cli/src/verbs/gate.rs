@@ -9,7 +9,7 @@ use stepscope_analyze::PatternError;
 use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
 use stepscope_lab::lab_file::{self, CannotTell, FILE_NAME, LabFile};
 use stepscope_lab::run::Run;
-use stepscope_model::{Row, Table, Value};
+use stepscope_model::{Note, Row, Table, Value};
 use stepscope_view::junit::{self, Case, CaseResult, Suite};
 use stepscope_view::{Format, Style, render, sentence};
 
@@ -175,7 +175,7 @@ impl Gate {
             Target::of(Some(path)).write(|out| render(out).map_err(Failure::writing("the summary")))?;
         }
         if let Some(path) = &self.junit {
-            let suites = suites(judged, &table.notes);
+            let suites = suites(judged, &table.notes.iter().map(Note::to_string).collect::<Vec<_>>());
             Target::of(Some(path)).write(|out| {
                 junit::write("stepscope gate", &suites, out).map_err(Failure::writing("the test report"))
             })?;
@@ -280,8 +280,8 @@ fn table_of(judged: &[Judged], compared: &Compared) -> Table {
             runs(comparison.runs.0)
         );
         for note in std::iter::once(&about).chain(&comparison.notes) {
-            if !table.notes.contains(note) {
-                table.notes.push(note.clone());
+            if !table.notes.iter().any(|known| known == note) {
+                table.note(note.as_str());
             }
         }
     }
@@ -322,7 +322,7 @@ fn summarized(table: &Table) -> Table {
         let of: Vec<&Row> = table.rows.iter().filter(|row| is(row, outcome)).collect();
         rows.extend(of.iter().take(most).map(|row| (*row).clone()));
         if of.len() > most {
-            table.notes.insert(0, format!("{} more: {}.", of.len() - most, outcome.name()));
+            table.notes.insert(0, format!("{} more: {}.", of.len() - most, outcome.name()).into());
         }
     }
     table.rows = rows;

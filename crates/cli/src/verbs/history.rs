@@ -168,7 +168,11 @@ impl History {
                 if !self.table.for_programs() {
                     // Said once is enough for people; what is read by programs may be read alone.
                     let notes = history.notes();
-                    tables.iter_mut().rev().skip(1).for_each(|table| table.notes.retain(|note| !notes.contains(note)));
+                    tables
+                        .iter_mut()
+                        .rev()
+                        .skip(1)
+                        .for_each(|table| table.notes.retain(|note| !notes.iter().any(|known| note == known)));
                     tables.retain(|table| !table.rows.is_empty());
                 }
                 tables

@@ -1,8 +1,8 @@
 //! The one HTML page about a history: what changed, then each series as a chart.
 
 use stepscope_analyze::history::{History, Series};
+use stepscope_model::quantity::kind_of_unit;
 use stepscope_view::chart::{Chart, Floor, Mark};
-use stepscope_view::quantity::kind_of_unit;
 use stepscope_view::report::{Report, Section};
 
 /// The page. `store` says which file it is made of.

@@ -121,7 +121,7 @@ impl Scores {
     pub fn table(&self) -> io::Result<Table> {
         let mut table = Table::new("prove_history", "How right the tool was", columns());
         let Some(mut lines) = JsonLines::open(&self.path, SCHEMA)? else {
-            table.notes.push(format!("{} is not there: nothing was scored yet.", self.path.display()));
+            table.note(format!("{} is not there: nothing was scored yet.", self.path.display()));
             return Ok(table);
         };
         let (entries, damaged) = lines.read::<Entry>()?;
@@ -143,7 +143,7 @@ impl Scores {
             }
         }
         for damage in damaged {
-            table.notes.push(format!("{}:{}: passed over: {}.", self.path.display(), damage.line, damage.reason));
+            table.note(format!("{}:{}: passed over: {}.", self.path.display(), damage.line, damage.reason));
         }
         Ok(table)
     }

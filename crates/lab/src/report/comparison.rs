@@ -4,9 +4,9 @@
 //! It is made of the tables of [`compare`](stepscope_analyze::compare), as every other output shows them. Where they hold
 //! several comparisons, told apart by columns before the first that every comparison has, each has sections of its own.
 
-use stepscope_model::{Table, TreeDifference, Value};
+use stepscope_model::quantity::grouped;
+use stepscope_model::{Note, Table, TreeDifference, Value};
 use stepscope_view::chart::Forest;
-use stepscope_view::quantity::grouped;
 use stepscope_view::report::{Report, Section};
 use stepscope_view::sentence;
 
@@ -52,7 +52,7 @@ pub fn comparison(compared: &Compared) -> Report {
     let several = groups.len() > 1;
     for (label, tables) in groups {
         let said_once = |mut table: Table| {
-            table.notes.retain(|note| !compared.warnings.contains(note));
+            table.notes.retain(|note| !compared.warnings.iter().any(|warning| *note == *warning));
             table
         };
         let parts: Vec<Section> =
@@ -156,23 +156,11 @@ fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// The notes of all comparisons in a table that are of this one, or of all of them.
-fn notes_of(table: &Table, leading: &[Value]) -> Vec<String> {
-    let own = format!("{}: ", leading.iter().filter_map(text_of).collect::<Vec<_>>().join(", "));
-    let columns = leading.len();
-    let is_of_another = |note: &str| {
-        let labels = table.rows.iter().map(|row| row[..columns].iter().filter_map(text_of).collect::<Vec<_>>());
-        columns > 0 && labels.into_iter().any(|label| note.starts_with(&format!("{}: ", label.join(", "))))
-    };
-    let mut notes = Vec::new();
-    for note in &table.notes {
-        match note.strip_prefix(&own).filter(|_| columns > 0) {
-            Some(rest) => notes.push(rest.to_owned()),
-            None if is_of_another(note) => {}
-            None => notes.push(note.clone()),
-        }
-    }
-    notes
+/// The notes of a table that are about this comparison or about all of them.
+fn notes_of(table: &Table, leading: &[Value]) -> Vec<Note> {
+    let own = leading.iter().filter_map(text_of).collect::<Vec<_>>().join(", ");
+    let is_of_this = |note: &&Note| leading.is_empty() || [own.as_str(), ""].contains(&note.subject());
+    table.notes.iter().filter(is_of_this).map(|note| note.clone().about("")).collect()
 }
 
 /// A table as a section, with a picture of its ratios where these tell most. None if it is empty and says nothing.
@@ -205,7 +193,7 @@ fn part(mut table: Table, tolerance: f64) -> Option<Section> {
     if table.rows.len() > most {
         let left_out = grouped((table.rows.len() - most) as i128);
         table.rows.truncate(most);
-        table.notes.push(format!("{left_out} more rows: `stepscope compare --format tsv` lists all."));
+        table.note(format!("{left_out} more rows: `stepscope compare --format tsv` lists all."));
     }
     Some(section.table(table))
 }

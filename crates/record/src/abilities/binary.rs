@@ -232,11 +232,9 @@ impl Binary {
         for (property, value) in rows {
             table.push(vec![property.into(), value.into()]);
         }
-        table.notes = (self.lacks().into_iter())
-            .map(|lack| {
-                lack.remedy.map_or(lack.what.clone(), |remedy| format!("{} To change it: {remedy}.", lack.what))
-            })
-            .collect();
+        table.add_notes(self.lacks().into_iter().map(|lack| {
+            lack.remedy.map_or(lack.what.clone(), |remedy| format!("{} To change it: {remedy}.", lack.what))
+        }));
         table
     }
 }

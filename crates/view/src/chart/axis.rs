@@ -2,7 +2,7 @@
 
 use stepscope_model::{Column, Value};
 
-use crate::quantity::{head_unit, quantity};
+use stepscope_model::quantity::{header_unit, quantity};
 
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ fn logarithmic_ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
 /// A value of a column with its unit, as on an axis.
 pub(super) fn labelled(value: f64, column: &Column) -> String {
     let quantity = quantity(&exact(value), column.kind);
-    let unit = match head_unit(column) {
+    let unit = match header_unit(column) {
         "%" => " %",
         _ if quantity.unit.is_empty() => "",
         _ => return format!("{} {}", quantity.number, quantity.unit),

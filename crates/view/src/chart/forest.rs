@@ -10,10 +10,10 @@ use stepscope_model::{Row, Table, Value};
 use super::WIDTH;
 use super::axis::{Axis, Scale};
 use crate::embed::{append, markup};
-use crate::quantity::number;
 use crate::reading::{Part, Reading};
 use crate::shorten::{label, shorten};
 use crate::visible::visible;
+use stepscope_model::quantity::number;
 
 /// Rows of a table as estimates of a ratio.
 #[derive(Debug, Clone, PartialEq)]

@@ -31,7 +31,7 @@ use self::axis::{Axis, Scale, labelled};
 pub use self::forest::Forest;
 use crate::assets;
 use crate::embed::{append, markup};
-use crate::quantity::number;
+use stepscope_model::quantity::number;
 
 /// Columns of a table, drawn over one of them.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,8 +11,8 @@ use super::palette::{
 };
 use super::{Growth, Options, Subject};
 use crate::embed::{append, markup, push_coordinate, push_markup};
-use crate::quantity::{grouped, percent, weight};
 use crate::shorten::{label, shorten};
+use stepscope_model::quantity::{grouped, percent, weight};
 
 /// Width of the picture in pixels; it scales.
 pub(crate) const WIDTH: u32 = 1200;

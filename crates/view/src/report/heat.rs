@@ -3,7 +3,7 @@
 use stepscope_model::{Column, Kind, Value};
 
 use crate::embed::append;
-use crate::quantity::number;
+use stepscope_model::quantity::number;
 
 /// The largest share in a column of percentages, which has the longest bar; absent where no share is above zero, and for
 /// columns of anything else.

@@ -11,7 +11,7 @@
 //!   ours run, and nothing be loaded.
 //!
 //! ```
-//! use stepscope_model::{Column, Kind, Table};
+//! use stepscope_model::{Note, Column, Kind, Table};
 //! use stepscope_view::report::{Report, Section, write_html};
 //!
 //! let mut threads = Table::new("threads", "Threads", vec![Column::new("cpu", Kind::Duration, "ns", "Time on a CPU.")]);
@@ -31,7 +31,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use stepscope_model::{CallTree, Table, TreeDifference};
+use stepscope_model::{CallTree, Note, Table, TreeDifference};
 
 use crate::chart::{Chart, Forest};
 use crate::flamegraph;
@@ -67,7 +67,7 @@ pub struct Section {
     /// and a slash; one that is taken gets a number.
     pub anchor: String,
     /// Remarks, a paragraph each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// Tables, charts and flame graphs, in order.
     pub blocks: Vec<Block>,
     /// Sections within this one.
@@ -134,7 +134,7 @@ impl Section {
 
     /// With one more remark.
     #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Self {
+    pub fn note(mut self, note: impl Into<Note>) -> Self {
         self.notes.push(note.into());
         self
     }

@@ -10,7 +10,7 @@ use crate::chart::{Chart, Forest};
 use crate::embed::{append, markup};
 use crate::flamegraph::layout::Layout;
 use crate::flamegraph::{self, Subject, data, palette};
-use crate::quantity::{grouped, weight};
+use stepscope_model::quantity::{grouped, weight};
 
 /// A section with its anchor and those of the sections within it.
 struct Placed<'a> {

@@ -13,15 +13,15 @@
 //!
 //! Columns are those of the [reading](crate::reading) of the table: an estimate and its interval are one.
 
-use stepscope_model::{Column, Kind, Row, Table, Value};
+use stepscope_model::{Column, Kind, Note, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::quantity::{Quantity, head_unit, number};
 use crate::reading::{Cell, Part, Reading, Tone, unit_column};
 use crate::shorten::shorten;
 use crate::visible::visible;
+use stepscope_model::quantity::{Quantity, header_unit, number};
 
 /// Rows of a long table that are shown until the reader asks for more.
 pub(super) const ROWS_SHOWN: usize = 15;
@@ -91,7 +91,7 @@ fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
 
 /// The unit of a column's head, unless it only repeats the name (`steps`, in steps).
 fn told_unit(column: &Column) -> &str {
-    Some(head_unit(column)).filter(|unit| *unit != column.name).unwrap_or("")
+    Some(header_unit(column)).filter(|unit| *unit != column.name).unwrap_or("")
 }
 
 /// A figure with its unit.
@@ -109,9 +109,9 @@ fn in_words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-pub(super) fn push_notes(notes: &[String], html: &mut String) {
+pub(super) fn push_notes(notes: &[Note], html: &mut String) {
     for note in notes {
-        append!(*html, "<p class=\"note\">{}</p>\n", markup(note));
+        append!(*html, "<p class=\"note\">{}</p>\n", markup(&note.to_string()));
     }
 }
 

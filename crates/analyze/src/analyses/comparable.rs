@@ -1,0 +1,227 @@
+//! Whether recordings can be compared: what differs between them besides what is meant to.
+//!
+//! A comparison answers "did the change of the code change the cost?" only if nothing else differs. What differs is told in
+//! two degrees:
+//!
+//! - *refused* unless the user says so, and then said in every output: another machine (host, processor, number of
+//!   processors, memory, hypervisor), another kind of build (debug against release), another scenario, another phase
+//!   (erratum 4 of the Gazebo study paired loading with runtime and one world with another);
+//! - *remarked on*: kernel, governor, sampling rate, other processes that used the processors meanwhile, a hypervisor that
+//!   took them, heat.
+//!
+//! What a recording does not say is no difference.
+
+use std::collections::BTreeSet;
+
+use stepscope_model::{CaptureInfo, Machine, quantity};
+
+/// CPU time of others, in percent of what the machine has, beyond which a recording was disturbed.
+const DISTURBED_PERCENT: f64 = 5.0;
+
+/// A difference that a comparison is refused for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Difference {
+    /// Recorded on different machines.
+    Machine,
+    /// Built in different ways.
+    Build,
+    /// Different scenarios or phases.
+    Scenario,
+}
+
+/// Why recordings are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}; {}", remedy(*.kind))]
+pub struct Refusal {
+    /// What differs.
+    pub kind: Difference,
+    /// The difference, in words.
+    pub what: String,
+}
+
+fn remedy(kind: Difference) -> &'static str {
+    match kind {
+        Difference::Machine => {
+            "times of different machines say nothing about the code. Record both on one, or compare them all the same with `--across-machines`"
+        }
+        Difference::Build => {
+            "what the compiler changed would be taken for what the code did. Build both alike, or compare them all the same with `--across-builds`"
+        }
+        Difference::Scenario => {
+            "they did different work. Name captures of the same scenario and phase, or compare them all the same with `--across-scenarios`"
+        }
+    }
+}
+
+/// What differs between sets of recordings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// What a comparison is refused for.
+    pub refused: Vec<Refusal>,
+    /// What a reader should know, in sentences.
+    pub remarks: Vec<String>,
+}
+
+/// What a recording says of something that should be equal.
+type Told<'a> = &'a dyn Fn(&CaptureInfo) -> Option<String>;
+
+/// Looks at all recordings of all sides, each with its side's name.
+pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
+    let mut found = Differences::default();
+    let refused: [(Difference, &str, Told<'_>); 4] = [
+        (Difference::Machine, "were recorded on different machines", &|info| Some(machine(info.machine.as_ref()?))),
+        (Difference::Build, "were built in different ways", &|info| info.build.as_ref()?.kind.clone()),
+        (Difference::Scenario, "are of different scenarios", &|info| info.scenario.clone()),
+        (Difference::Scenario, "are of different phases", &|info| Some(info.phase?.to_string())),
+    ];
+    for (kind, what, of) in refused {
+        if let Some(values) = differing(recordings, of) {
+            found.refused.push(Refusal { kind, what: format!("the captures {what}: {values}") });
+        }
+    }
+    let remarked: [(&str, Told<'_>); 4] = [
+        ("Kernels differ", &|info| Some(info.machine.as_ref()?.kernel.clone())),
+        ("Frequency governors differ", &|info| info.machine.as_ref()?.governor.clone()),
+        ("Governors at the end differ", &|info| info.conditions.as_ref()?.end_governor.clone()),
+        ("Versions of the recorder differ", &|info| Some(info.tool.clone())),
+    ];
+    for (what, of) in remarked {
+        if let Some(values) = differing(recordings, of) {
+            found.remarks.push(format!("{what}: {values}."));
+        }
+    }
+    found.remarks.extend(disturbed(recordings, "other processes used", |info| info.conditions.as_ref()?.others_cpu_ns));
+    found.remarks.extend(disturbed(recordings, "the hypervisor took", |info| info.conditions.as_ref()?.stolen_ns));
+    found.remarks.extend(heated(recordings));
+    found
+}
+
+/// What makes a machine the same, in words.
+pub fn machine(machine: &Machine) -> String {
+    let memory = (machine.memory_bytes as f64 / f64::from(1 << 30)).round();
+    let virtualization = machine.virtualization.as_ref().map_or(String::new(), |name| format!(", {name}"));
+    let cores = quantity::plural(machine.cores as usize, "processor");
+    format!("{} ({}, {cores}, {memory} GiB{virtualization})", machine.host, machine.cpu)
+}
+
+/// The values of the sides where there is more than one: `a (before), b (after)`.
+fn differing(recordings: &[(&str, &CaptureInfo)], of: impl Fn(&CaptureInfo) -> Option<String>) -> Option<String> {
+    let mut values: Vec<(String, BTreeSet<&str>)> = Vec::new();
+    for (side, info) in recordings {
+        let Some(value) = of(info) else { continue };
+        match values.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, sides)) => {
+                sides.insert(side);
+            }
+            None => values.push((value, BTreeSet::from([*side]))),
+        }
+    }
+    let named = |(value, sides): &(String, BTreeSet<&str>)| {
+        let sides: Vec<&str> = sides.iter().copied().collect();
+        format!("{value} ({})", sides.join(", "))
+    };
+    (values.len() > 1).then(|| values.iter().map(named).collect::<Vec<_>>().join(", "))
+}
+
+/// In which recordings somebody else had the processors.
+fn disturbed(
+    recordings: &[(&str, &CaptureInfo)],
+    who: &str,
+    of: impl Fn(&CaptureInfo) -> Option<u64>,
+) -> Option<String> {
+    let percent = |info: &CaptureInfo| {
+        let capacity = info.wall_ns()? as f64 * f64::from(info.machine.as_ref()?.cores);
+        (capacity > 0.0).then_some(of(info)? as f64 * 100.0 / capacity)
+    };
+    let all: Vec<f64> = recordings.iter().filter_map(|(_, info)| percent(info)).collect();
+    let worst = all.iter().copied().filter(|percent| *percent > DISTURBED_PERCENT).max_by(f64::total_cmp)?;
+    let many = all.iter().filter(|percent| **percent > DISTURBED_PERCENT).count();
+    Some(format!(
+        "In {many} of {}, {who} more than {DISTURBED_PERCENT} % of the machine's processors (up to {worst:.0} %): these \
+         differences are in the intervals, and make them wider.",
+        quantity::plural(all.len(), "recording"),
+    ))
+}
+
+/// Whether it was much hotter on one side than on the other.
+fn heated(recordings: &[(&str, &CaptureInfo)]) -> Option<String> {
+    const MUCH_MC: f64 = 5_000.0;
+    let mut sides: Vec<(&str, Vec<f64>)> = Vec::new();
+    for (side, info) in recordings {
+        let Some(heat) = info.conditions.as_ref().and_then(|conditions| conditions.end_temperature_mc) else {
+            continue;
+        };
+        match sides.iter_mut().find(|(known, _)| known == side) {
+            Some((_, heats)) => heats.push(heat as f64),
+            None => sides.push((side, vec![heat as f64])),
+        }
+    }
+    let means: Vec<(&str, f64)> =
+        sides.iter().map(|(side, heats)| (*side, heats.iter().sum::<f64>() / heats.len() as f64)).collect();
+    let hottest = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let coldest = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    (hottest.1 - coldest.1 > MUCH_MC).then(|| {
+        format!(
+            "The processor was at {:.0} °C in {} and at {:.0} °C in {}: a hot one is slower.",
+            hottest.1 / 1e3,
+            hottest.0,
+            coldest.1 / 1e3,
+            coldest.0
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{Build, Conditions, Phase};
+
+    use super::*;
+
+    fn recorded(host: &str, build: &str) -> CaptureInfo {
+        CaptureInfo {
+            scenario: Some("shapes".into()),
+            phase: Some(Phase::Steady),
+            machine: Some(Machine { host: host.into(), cpu: "EPYC".into(), cores: 2, ..Machine::default() }),
+            build: Some(Build { kind: Some(build.into()), told_by: None, revision: None }),
+            start_ns: Some(0),
+            end_ns: Some(1_000),
+            ..CaptureInfo::default()
+        }
+    }
+
+    #[test]
+    fn equal_recordings_have_no_differences_and_what_is_not_said_is_none() {
+        let (one, silent) = (recorded("a", "release"), CaptureInfo::default());
+        assert_eq!(differences(&[("before", &one), ("after", &one), ("after", &silent)]), Differences::default());
+    }
+
+    #[test]
+    fn machines_builds_scenarios_and_phases_are_refused_with_the_way_out() {
+        let before = recorded("a", "release");
+        let other =
+            CaptureInfo { scenario: Some("marina".into()), phase: Some(Phase::Loading), ..recorded("b", "debug") };
+        let found = differences(&[("before", &before), ("after", &other)]);
+        let kinds: Vec<Difference> = found.refused.iter().map(|refusal| refusal.kind).collect();
+        assert_eq!(kinds, [Difference::Machine, Difference::Build, Difference::Scenario, Difference::Scenario]);
+        assert_eq!(
+            found.refused[1].to_string(),
+            "the captures were built in different ways: release (before), debug (after); what the compiler changed would be taken for what the code did. Build both alike, or compare them all the same with `--across-builds`"
+        );
+        assert!(found.refused[3].what.starts_with("the captures are of different phases: steady (before)"));
+    }
+
+    #[test]
+    fn others_that_took_the_processors_are_remarked_on() {
+        let calm = recorded("a", "release");
+        let conditions = Some(Conditions { others_cpu_ns: Some(500), ..Conditions::default() });
+        let disturbed = CaptureInfo { conditions, ..recorded("a", "release") };
+        let found = differences(&[("before", &calm), ("after", &disturbed)]);
+        assert_eq!(found.refused, []);
+        assert!(
+            found.remarks[0].starts_with("In 1 of 1 recording, other processes used more than 5 %"),
+            "{:?}",
+            found.remarks
+        );
+        assert!(found.remarks[0].contains("(up to 25 %)"));
+    }
+}

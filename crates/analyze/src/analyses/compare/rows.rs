@@ -1,0 +1,170 @@
+//! Rows of a comparison: what is on both sides, joined and judged.
+
+use std::cmp::Ordering;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_stats::hierarchical::Run;
+
+use super::evidence::{Course, Evidence, Family, Nature};
+use super::judge::{Counted, Judge, Judged};
+use super::renames;
+use super::{Options, Side};
+use crate::analyses::metrics;
+use crate::query::functions::Identity;
+
+/// A function, thread or category of both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What it is called before; `None` of what is new.
+    pub before: Option<Identity>,
+    /// What it is called after; `None` of what has vanished.
+    pub after: Option<Identity>,
+    /// What the function is; `None` of threads and categories.
+    pub nature: Option<Nature>,
+    /// How it was matched, where its name differs.
+    pub matched: Option<String>,
+    /// Its numbers.
+    pub judged: Judged,
+}
+
+impl Row {
+    /// Its name after, else before.
+    pub fn identity(&self) -> &Identity {
+        self.after.as_ref().or(self.before.as_ref()).expect("a row is of something")
+    }
+
+    /// What changed first, then by the size of the difference, then by name.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let rank = |row: &Self| (!row.judged.is_changed(), row.judged.difference.value.abs());
+        let ((a, a_size), (b, b_size)) = (rank(self), rank(other));
+        a.cmp(&b).then(b_size.total_cmp(&a_size)).then_with(|| self.identity().cmp(other.identity()))
+    }
+
+    /// `both`, `new` or `vanished`.
+    pub fn presence(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (Some(_), Some(_)) => "both",
+            (None, _) => "new",
+            (_, None) => "vanished",
+        }
+    }
+}
+
+/// A figure of the whole run on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricRow {
+    /// The metric.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: String,
+    /// Runs before and after in which it is known.
+    pub runs: (usize, usize),
+    /// Its numbers.
+    pub judged: Judged,
+}
+
+/// The rows of a family, not yet [decided](super::judge::decide), in the order of names.
+pub(super) fn of_family(before: &Side, after: &Side, family: Family, judge: &Judge, options: &Options) -> Vec<Row> {
+    let known = |side: &Side| -> FxHashSet<Identity> {
+        side.runs.iter().flat_map(|run| run.rows(family).keys().cloned()).collect()
+    };
+    joined(&known(before), &known(after), options)
+        .into_iter()
+        .map(|(old, new, matched)| {
+            let courses = |side: &Side, identity: &Option<Identity>| -> Vec<Run> {
+                let course = |run: &Evidence| run_of(run, identity.as_ref().and_then(|one| run.rows(family).get(one)));
+                side.runs.iter().map(course).collect()
+            };
+            let count = |side: &Side, identity: &Option<Identity>| -> u64 {
+                let of =
+                    |run: &Evidence| identity.as_ref().and_then(|one| run.rows(family).get(one)).map(|one| one.count);
+                side.runs.iter().filter_map(of).sum()
+            };
+            let counted = Counted {
+                before: count(before, &old),
+                after: count(after, &new),
+                // How often threads wait is exact, and so no sample of anything.
+                sampled: family != Family::Waits,
+            };
+            let judged = judge.row(&courses(before, &old), &courses(after, &new), Some(counted));
+            let nature = nature(before, after, &old, &new);
+            Row { before: old, after: new, nature, matched, judged }
+        })
+        .collect()
+}
+
+/// What is on both sides, and what is on one alone, in the order of names.
+fn joined(
+    before: &FxHashSet<Identity>,
+    after: &FxHashSet<Identity>,
+    options: &Options,
+) -> Vec<(Option<Identity>, Option<Identity>, Option<String>)> {
+    let vanished: Vec<&Identity> = before.difference(after).collect();
+    let new: Vec<&Identity> = after.difference(before).collect();
+    let matches = renames::matches(&vanished, &new, &options.renames);
+    let renamed: FxHashMap<&Identity, &renames::Match> = matches.iter().map(|one| (&one.after, one)).collect();
+    let gone: FxHashSet<&Identity> = matches.iter().map(|one| &one.before).collect();
+    let both = before.intersection(after).map(|one| (Some(one.clone()), Some(one.clone()), None));
+    let new = new.iter().map(|one| match renamed.get(one) {
+        Some(found) => (Some(found.before.clone()), Some((*one).clone()), Some(found.how.clone())),
+        None => (None, Some((*one).clone()), None),
+    });
+    let vanished = vanished.iter().filter(|one| !gone.contains(**one)).map(|one| (Some((*one).clone()), None, None));
+    let mut all: Vec<_> = both.chain(new).chain(vanished).collect();
+    all.sort();
+    all
+}
+
+fn nature(before: &Side, after: &Side, old: &Option<Identity>, new: &Option<Identity>) -> Option<Nature> {
+    let of = |side: &Side, identity: &Option<Identity>| {
+        let identity = identity.as_ref()?;
+        side.runs.iter().find_map(|run| run.natures.get(identity).copied())
+    };
+    of(after, new).or_else(|| of(before, old))
+}
+
+/// Cost by step, second or percent of one run, with the deviations of its blocks.
+fn run_of(run: &Evidence, course: Option<&Course>) -> Run {
+    let (exposure, blocks) = (run.whole_exposure(), run.exposure.len());
+    let Some(course) = course.filter(|course| !course.blocks.is_empty() && exposure > 0.0) else {
+        return Run { mean: 0.0, residuals: vec![0.0; if blocks > 1 { blocks } else { 0 }] };
+    };
+    let mean = course.total() / exposure;
+    if blocks < 2 {
+        return Run { mean, residuals: Vec::new() };
+    }
+    let usual = exposure / blocks as f64;
+    let residual = |(weight, exposure): (&f64, &f64)| (weight - mean * exposure) / usual;
+    Run { mean, residuals: course.blocks.iter().zip(&run.exposure).map(residual).collect() }
+}
+
+/// The numbers of blocks of each run, as [`run_of`] makes them.
+pub(super) fn blocks_of(side: &Side) -> Vec<usize> {
+    side.runs.iter().map(|run| if run.exposure.len() > 1 { run.exposure.len() } else { 0 }).collect()
+}
+
+/// The figures of the whole run that both sides know, in their own order.
+pub(super) fn of_metrics(before: &Side, after: &Side, judge: &Judge, options: &Options) -> Vec<MetricRow> {
+    metrics::NAMES.iter().filter_map(|name| metric(before, after, name, judge, options)).collect()
+}
+
+fn metric(before: &Side, after: &Side, name: &'static str, judge: &Judge, options: &Options) -> Option<MetricRow> {
+    let known = |side: &Side| -> Vec<(f64, String)> {
+        let of =
+            |run: &Evidence| run.metrics.iter().find(|one| one.name == name).map(|one| (one.value, one.unit.clone()));
+        side.runs.iter().filter_map(of).collect()
+    };
+    let (old, new) = (known(before), known(after));
+    let unit = old.first()?.1.clone();
+    let runs = |values: &[(f64, String)]| -> Vec<Run> {
+        values.iter().map(|(value, _)| Run { mean: *value, residuals: Vec::new() }).collect()
+    };
+    new.first()?;
+    let whole = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
+    let judged = match whole {
+        true => judge.row(&runs(&old), &runs(&new), None),
+        // Some runs do not know it, so that resamples of another shape are needed.
+        false => Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options).row(&runs(&old), &runs(&new), None),
+    };
+    Some(MetricRow { name, unit, runs: (old.len(), new.len()), judged })
+}

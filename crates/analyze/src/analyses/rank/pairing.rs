@@ -1,0 +1,116 @@
+//! Which captures are evidence of the same thing.
+//!
+//! Two captures belong together if they say the same scenario, variant, phase and command, and no module of the same
+//! path has another build-id. A capture that names no scenario belongs to nothing but itself: guessing from file names is
+//! what paired one world's profile with another's cache misses (erratum 4 of the Gazebo study).
+
+use stepscope_model::{Capture, Phase};
+
+use crate::analyses::summary::label;
+use crate::query::events::{self, Role};
+use crate::query::select::Selection;
+
+/// Captures that are evidence of one scenario.
+#[derive(Debug)]
+pub struct Scenario<'s, 'a> {
+    /// Scenario and variant; the file or command of a capture that names no scenario.
+    pub label: String,
+    /// The captures.
+    pub captures: Vec<&'s Selection<'a>>,
+}
+
+impl<'s, 'a> Scenario<'s, 'a> {
+    /// The captures with samples of CPU cost.
+    pub fn cpu(&self) -> impl Iterator<Item = &'s Selection<'a>> + '_ {
+        let is_cpu = |selection: &&&Selection<'_>| {
+            let role = selection.event().map(events::role);
+            matches!(role, Some(Role::Cpu | Role::Other)) && selection.samples().next().is_some()
+        };
+        self.captures.iter().filter(is_cpu).copied()
+    }
+}
+
+/// The phase to compare: the wanted one, else `steady` if any capture is of it, else the one there is.
+pub fn phase(selections: &[Selection<'_>], wanted: Option<Phase>) -> Option<Phase> {
+    let phases = || selections.iter().filter_map(|selection| selection.capture().info.phase);
+    wanted.or_else(|| phases().max())
+}
+
+/// Groups the captures of a phase, and those that name none, by what they are evidence of.
+///
+/// What is left out, and what looks like the same scenario and is not, goes to `notes`.
+pub fn pair<'s, 'a>(
+    selections: &'s [Selection<'a>],
+    phase: Option<Phase>,
+    notes: &mut Vec<String>,
+) -> Vec<Scenario<'s, 'a>> {
+    let mut scenarios: Vec<Scenario<'s, 'a>> = Vec::new();
+    for selection in selections {
+        let info = &selection.capture().info;
+        if info.phase.is_some() && info.phase != phase {
+            notes.push(format!("{} is of another phase and not ranked here.", label(selection.capture())));
+            continue;
+        }
+        match place(&scenarios, selection.capture(), notes) {
+            Some(index) => scenarios[index].captures.push(selection),
+            None => {
+                let label = free_label(&scenarios, selection.capture());
+                scenarios.push(Scenario { label, captures: vec![selection] });
+            }
+        }
+    }
+    scenarios
+}
+
+/// The scenario that a capture is evidence of, if it is there already.
+fn place(scenarios: &[Scenario<'_, '_>], capture: &Capture, notes: &mut Vec<String>) -> Option<usize> {
+    capture.info.scenario.as_ref()?;
+    let mut mismatch = None;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        let other = scenario.captures[0].capture();
+        if !same_name(capture, other) {
+            continue;
+        }
+        match difference(capture, other) {
+            None => return Some(index),
+            Some(difference) => mismatch = Some((scenario.label.clone(), difference)),
+        }
+    }
+    let (label, difference) = mismatch?;
+    notes.push(format!("A capture of {label} is not joined with the others of it: {difference}."));
+    None
+}
+
+fn same_name(a: &Capture, b: &Capture) -> bool {
+    (&a.info.scenario, &a.info.variant, a.info.phase) == (&b.info.scenario, &b.info.variant, b.info.phase)
+}
+
+/// Why two captures of one scenario cannot be joined. What one of them does not say is no difference.
+fn difference(a: &Capture, b: &Capture) -> Option<String> {
+    let commands = (&a.info.command, &b.info.command);
+    if !commands.0.is_empty() && !commands.1.is_empty() && commands.0 != commands.1 {
+        return Some(format!("their commands differ (`{}`, `{}`)", commands.1.join(" "), commands.0.join(" ")));
+    }
+    let builds = b.modules.iter().filter_map(|module| Some((&module.path, module.build_id.as_ref()?)));
+    let builds: rustc_hash::FxHashMap<_, _> = builds.collect();
+    let rebuilt = a.modules.iter().find(|module| {
+        module.build_id.as_ref().is_some_and(|id| builds.get(&module.path).is_some_and(|other| *other != id))
+    })?;
+    Some(format!("their builds of {} differ", rebuilt.name()))
+}
+
+/// Scenario and variant, with a number where the name is taken.
+fn free_label(scenarios: &[Scenario<'_, '_>], capture: &Capture) -> String {
+    let info = &capture.info;
+    let name = match (&info.scenario, &info.variant) {
+        (Some(scenario), Some(variant)) => format!("{scenario}/{variant}"),
+        (Some(scenario), None) => scenario.clone(),
+        (None, _) => label(capture),
+    };
+    let taken = |label: &str| scenarios.iter().any(|scenario| scenario.label == label);
+    if !taken(&name) {
+        return name;
+    }
+    let mut numbered = (2_u32..).map(|number| format!("{name} ({number})"));
+    numbered.find(|label| !taken(label)).expect("there are more numbers than scenarios")
+}

@@ -1,0 +1,505 @@
+//! Resources: what each process of the tree used, from readings a few times a second.
+//!
+//! Readings are of two sorts. A *level* (resident memory, threads, descriptors) has a first, a last and a largest value. A
+//! *total* (CPU time, switches, bytes, faults) counts from the beginning of the process, so what matters is its change: from
+//! zero for a process that started within the recording, from the first reading for one that was there before.
+//!
+//! A reading holds until the next one: a recorder may leave out those that changed nothing. Rates are changes per second of
+//! the time in which the process was observed.
+//!
+//! [`table`] has a row a process and one for all together; [`counters`] a row for each process and quantity, whatever it is
+//! called. The largest level of all together is the largest *sum at one moment*, not the sum of the largest: processes
+//! that follow one another do not add up. Memory that processes share counts once for each.
+//!
+//! Levels are seen at readings only. The exception is resident memory, of which the kernel keeps the peak; it is used
+//! where it was reached within the recording. CPU time is the exact one from context switches where that is known; that of
+//! `/proc` comes in steps of 10 ms.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use stepscope_model::{Capture, Column, Dimension, DimensionStatus, Process, ProcessId, Table, Value};
+
+use crate::columns;
+use crate::query::select::{Selection, process_name};
+
+/// What the row of all processes is called.
+pub const ALL: &str = "(all)";
+
+/// The readings of one quantity of one process, by time.
+#[derive(Debug, Clone, Default)]
+struct Series {
+    readings: Vec<(u64, i64)>,
+}
+
+/// What became of a quantity in a range of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Course {
+    first: i64,
+    last: i64,
+    max: i64,
+    change: i64,
+}
+
+impl Series {
+    /// Its course within `window`; `None` if nothing was read by the window's end.
+    fn course(&self, window: &Range<u64>, from_zero: bool) -> Option<Course> {
+        let inside = self.readings.partition_point(|(time, _)| *time < window.start);
+        let after = self.readings.partition_point(|(time, _)| *time < window.end);
+        // The reading that held when the window began, else the first one in it.
+        let held = inside.checked_sub(1).map(|index| self.readings[index].1);
+        let seen = self.readings[inside..after.max(inside)].iter().map(|(_, value)| *value);
+        let mut values = held.into_iter().chain(seen).peekable();
+        let first = *values.peek()?;
+        let (last, max) = values.fold((first, first), |(_, max), value| (value, max.max(value)));
+        let base = if from_zero && held.is_none() { 0 } else { first };
+        Some(Course { first, last, max, change: last.saturating_sub(base) })
+    }
+}
+
+/// Whether a quantity counts from the beginning of the process.
+fn is_total(name: &str) -> bool {
+    const PREFIXES: [&str; 7] =
+        ["cpu_", "thread_cpu_", "io_", "context_switches", "minor_faults", "major_faults", "run_queue_delay"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The unit that a quantity's name ends in.
+fn unit_of(name: &str) -> &'static str {
+    match name {
+        _ if name.ends_with("_ns") => "ns",
+        _ if name.ends_with("_bytes") => "bytes",
+        _ if name.ends_with("_faults") => "faults",
+        _ if name.starts_with("context_switches") => "switches",
+        _ => "",
+    }
+}
+
+/// A process of the selection with its readings.
+struct Observed<'a> {
+    id: ProcessId,
+    process: &'a Process,
+    /// The part of the selected time in which it lived.
+    window: Range<u64>,
+    quantities: BTreeMap<&'a str, Series>,
+    exact_cpu_ns: Option<u64>,
+}
+
+impl Observed<'_> {
+    fn course(&self, name: &str) -> Option<Course> {
+        self.quantities.get(name)?.course(&self.window, is_total(name) && self.started_inside())
+    }
+
+    fn started_inside(&self) -> bool {
+        self.process.start_ns.is_some_and(|start| start >= self.window.start)
+    }
+
+    fn change(&self, name: &str) -> Option<i64> {
+        self.course(name).map(|course| course.change)
+    }
+
+    fn cpu_ns(&self) -> Option<i64> {
+        let read = || Some(self.change("cpu_user_ns")?.saturating_add(self.change("cpu_system_ns")?));
+        self.exact_cpu_ns.and_then(|exact| i64::try_from(exact).ok()).or_else(read)
+    }
+
+    /// The largest resident memory: of the readings, or the kernel's own peak if it was reached in the window.
+    fn peak_rss(&self) -> Option<i64> {
+        let seen = self.course("rss_bytes").map(|course| course.max);
+        let kept = self.course("peak_rss_bytes").filter(|peak| self.started_inside() || peak.last > peak.first);
+        seen.max(kept.map(|peak| peak.last))
+    }
+}
+
+/// The selected processes with their readings, in the order of the capture.
+fn observed<'a>(selection: &Selection<'a>) -> Vec<Observed<'a>> {
+    let capture = selection.capture();
+    let Some(window) = selection.window() else { return Vec::new() };
+    let mut selected = vec![!selection.filters_threads(); capture.processes.len()];
+    let mut cpu: Vec<Option<u64>> = vec![None; capture.processes.len()];
+    let cpu_times = selection.cpu_times();
+    for (id, thread) in selection.threads() {
+        let Some(process) = thread.process else { continue };
+        selected[process.index()] = true;
+        if let Some(ns) = cpu_times[id.index()] {
+            let sum = &mut cpu[process.index()];
+            *sum = Some(sum.unwrap_or(0).saturating_add(ns));
+        }
+    }
+    let of_process = |(index, process): (usize, &'a Process)| Observed {
+        id: ProcessId::from_index(index),
+        process,
+        window: lived(process, &window),
+        quantities: BTreeMap::new(),
+        exact_cpu_ns: cpu[index],
+    };
+    let mut observed: Vec<Observed<'a>> = capture.processes.iter().enumerate().map(of_process).collect();
+    for counter in capture.counters.iter().filter(|counter| counter.thread.is_none()) {
+        let Some(process) = counter.process else { continue };
+        let series = observed[process.index()].quantities.entry(&*counter.name).or_default();
+        series.readings.push((counter.time_ns, counter.value));
+    }
+    for series in observed.iter_mut().flat_map(|one| one.quantities.values_mut()) {
+        series.readings.sort_by_key(|(time, _)| *time);
+    }
+    observed.retain(|one| selected[one.id.index()] && !(one.quantities.is_empty() && one.exact_cpu_ns.is_none()));
+    observed
+}
+
+fn lived(process: &Process, window: &Range<u64>) -> Range<u64> {
+    let start = process.start_ns.map_or(window.start, |start| start.max(window.start));
+    // A reading at the very end belongs to the window.
+    let end = process.end_ns.map_or(window.end, |end| end.min(window.end)).saturating_add(1);
+    start..end.max(start)
+}
+
+/// The largest sum over all processes of a level, at one moment.
+fn largest_together(processes: &[Observed<'_>], name: &str) -> Option<i64> {
+    let mut changes: Vec<(u64, usize, i64)> = Vec::new();
+    for (index, one) in processes.iter().enumerate() {
+        let Some(series) = one.quantities.get(name) else { continue };
+        let inside = |(time, _): &&(u64, i64)| *time < one.window.end;
+        let clamped = |(time, value): &(u64, i64)| ((*time).max(one.window.start), index, *value);
+        changes.extend(series.readings.iter().filter(inside).map(clamped));
+        if one.process.end_ns.is_some_and(|end| end < one.window.end) {
+            changes.push((one.window.end, index, 0));
+        }
+    }
+    changes.sort_by_key(|(time, ..)| *time);
+    let mut levels = vec![0_i64; processes.len()];
+    let mut sum = 0_i64;
+    let mut largest = None;
+    for (at, (time, index, value)) in changes.iter().enumerate() {
+        sum = sum.saturating_add(*value).saturating_sub(levels[*index]);
+        levels[*index] = *value;
+        // Readings of one moment count together.
+        if changes.get(at + 1).is_none_or(|next| next.0 > *time) {
+            largest = largest.max(Some(sum));
+        }
+    }
+    largest
+}
+
+/// The largest resident memory of all selected processes together, at one reading; absent where it was not read.
+pub fn peak_rss_together(selection: &Selection<'_>) -> Option<i64> {
+    largest_together(&observed(selection), "rss_bytes")
+}
+
+/// By how much a total (`minor_faults`, `context_switches_voluntary`, ...) changed in all selected processes together;
+/// absent where it was not read.
+pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64> {
+    observed(selection).iter().filter_map(|one| one.change(quantity)).reduce(i64::saturating_add)
+}
+
+/// The table `resources`: a row for all processes together, then one each by CPU time, name and id.
+pub fn table(selection: &Selection<'_>) -> Table {
+    let mut processes = observed(selection);
+    processes.sort_by_key(|one| (Reverse(one.cpu_ns()), process_name(one.process), one.process.pid));
+    let mut table = Table::new("resources", "Resources by process", process_columns());
+    if !processes.is_empty() {
+        table.push(together_row(selection, &processes));
+    }
+    for one in &processes {
+        table.push(process_row(one));
+    }
+    table.add_notes(notes(selection));
+    table
+}
+
+/// Totals of a process that the table shows as their change: name of the quantity, column, and what it is.
+const CHANGES: [(&str, &str, &str); 6] = [
+    ("context_switches_voluntary", "voluntary", "Times that threads gave up a CPU."),
+    ("context_switches_involuntary", "involuntary", "Times that a CPU was taken from a thread."),
+    ("io_read_bytes", "io_read", "Bytes fetched from storage."),
+    ("io_write_bytes", "io_written", "Bytes to be sent to storage."),
+    ("minor_faults", "minor_faults", "Page faults that needed no storage."),
+    ("major_faults", "major_faults", "Page faults that read from storage."),
+];
+
+fn process_columns() -> Vec<Column> {
+    let mut all = vec![
+        columns::text("process", "File name of the executable; `(all)` for the processes together."),
+        columns::number("pid", "", "Process id.").essential(),
+        columns::duration(
+            "cpu",
+            "CPU time: exact from context switches where they were recorded, else from /proc in steps of 10 ms.",
+        ),
+        columns::number("cores", "cores", "CPU time over the time it was observed: 1 is one core kept busy."),
+        columns::bytes("rss_first", "Resident memory at the first reading.").detail(),
+        columns::bytes("rss_last", "Resident memory at the last reading.").detail(),
+        columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading.")
+            .essential(),
+        columns::count("threads_first", "threads", "Threads at the first reading.").detail(),
+        columns::count("threads_last", "threads", "Threads at the last reading.").detail(),
+        columns::count("threads_max", "threads", "Most threads at a reading."),
+        columns::count("fds_first", "fds", "Open file descriptors at the first reading.").detail(),
+        columns::count("fds_last", "fds", "Open file descriptors at the last reading.").detail(),
+        columns::count("fds_max", "fds", "Most open file descriptors at a reading."),
+    ];
+    all.extend(CHANGES.iter().map(|(quantity, column, doc)| match unit_of(quantity) {
+        "bytes" => columns::bytes(column, doc),
+        unit => columns::count(column, unit, doc),
+    }));
+    all.extend([
+        columns::duration("observed", "How long it was observed."),
+        columns::number("exit_status", "", "Exit code, or 128 + signal, where it ended within the recording."),
+    ]);
+    all
+}
+
+fn process_row(one: &Observed<'_>) -> Vec<Value> {
+    let observed = observed_ns(&one.window);
+    let mut row: Vec<Value> = vec![
+        process_name(one.process).into(),
+        one.process.pid.into(),
+        one.cpu_ns().into(),
+        one.cpu_ns().and_then(|cpu| cores(cpu, observed)).into(),
+    ];
+    let rss = one.course("rss_bytes");
+    row.extend([rss.map(|rss| rss.first), rss.map(|rss| rss.last), one.peak_rss()].map(Value::from));
+    for level in ["threads", "fds"] {
+        let course = one.course(level);
+        row.extend(
+            [course.map(|one| one.first), course.map(|one| one.last), course.map(|one| one.max)].map(Value::from),
+        );
+    }
+    row.extend(CHANGES.iter().map(|(quantity, ..)| Value::from(one.change(quantity))));
+    row.extend([observed.into(), one.process.exit_status.into()]);
+    row
+}
+
+fn observed_ns(window: &Range<u64>) -> u64 {
+    (window.end - window.start).saturating_sub(1)
+}
+
+fn cores(cpu_ns: i64, observed_ns: u64) -> Option<f64> {
+    (observed_ns > 0).then(|| cpu_ns as f64 / observed_ns as f64)
+}
+
+fn together_row(selection: &Selection<'_>, processes: &[Observed<'_>]) -> Vec<Value> {
+    let sum = |of: &dyn Fn(&Observed<'_>) -> Option<i64>| -> Option<i64> {
+        processes.iter().filter_map(of).reduce(i64::saturating_add)
+    };
+    let wall = selection.wall_ns().unwrap_or(0);
+    let cpu = sum(&|one| one.cpu_ns());
+    let mut row: Vec<Value> = vec![ALL.into(), Value::Missing, cpu.into(), cpu.and_then(|cpu| cores(cpu, wall)).into()];
+    for level in ["rss_bytes", "threads", "fds"] {
+        row.extend([
+            level_at_the_start(selection, processes, level).into(),
+            level_at_the_end(selection, processes, level).into(),
+            largest_together(processes, level).into(),
+        ]);
+    }
+    row.extend(CHANGES.iter().map(|(quantity, ..)| Value::from(sum(&|one| one.change(quantity)))));
+    row.extend([wall.into(), Value::Missing]);
+    row
+}
+
+/// The first reading of the processes that were there when the window began, or of the first one that came.
+fn level_at_the_start(selection: &Selection<'_>, processes: &[Observed<'_>], name: &str) -> Option<i64> {
+    let start = selection.window()?.start;
+    let first = processes.iter().map(|one| one.window.start).min()?;
+    let there = processes.iter().filter(|one| one.window.start <= start.max(first));
+    there.filter_map(|one| Some(one.course(name)?.first)).reduce(i64::saturating_add)
+}
+
+/// The last reading of the processes that were there when the window ended, or of the last ones that left.
+fn level_at_the_end(selection: &Selection<'_>, processes: &[Observed<'_>], name: &str) -> Option<i64> {
+    let end = selection.window()?.end;
+    let last = processes.iter().map(|one| one.window.end).max()?;
+    let there = processes.iter().filter(|one| one.window.end >= last.min(end));
+    there.filter_map(|one| Some(one.course(name)?.last)).reduce(i64::saturating_add)
+}
+
+/// The table `counters`: a row for each process and quantity, in the order of processes, then of names.
+pub fn counters(selection: &Selection<'_>) -> Table {
+    let mut table = Table::new(
+        "counters",
+        "Readings by process and quantity",
+        vec![
+            columns::text("process", "File name of the executable."),
+            columns::number("pid", "", "Process id."),
+            columns::text("quantity", "What was read; its name ends in its unit."),
+            columns::flag("total", "Whether it counts from the beginning of the process; the others are levels."),
+            columns::number("first", "", "The first reading, in the quantity's unit."),
+            columns::number("last", "", "The last reading."),
+            columns::number("max", "", "The largest reading."),
+            columns::number(
+                "change",
+                "",
+                "What it changed by: from 0 for totals of processes that started within the recording.",
+            ),
+            columns::number("rate", "1/s", "The change per second of the time that the process was observed."),
+        ],
+    );
+    for one in observed(selection) {
+        let seconds = observed_ns(&one.window) as f64 / 1e9;
+        for name in one.quantities.keys() {
+            let Some(course) = one.course(name) else { continue };
+            table.push(vec![
+                process_name(one.process).into(),
+                one.process.pid.into(),
+                (*name).into(),
+                is_total(name).into(),
+                course.first.into(),
+                course.last.into(),
+                course.max.into(),
+                course.change.into(),
+                (course.change as f64 / seconds).into(),
+            ]);
+        }
+    }
+    table.add_notes(notes(selection));
+    table
+}
+
+fn notes(selection: &Selection<'_>) -> Vec<String> {
+    let capture: &Capture = selection.capture();
+    if !capture.counters.is_empty() {
+        return Vec::new();
+    }
+    vec![match capture.info.dimensions.get(&Dimension::Resources) {
+        Some(DimensionStatus::Missing { reason, .. }) => format!("Resources were not recorded: {reason}"),
+        _ => "Resources were not recorded; record with the dimension `resources`.".to_owned(),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Counter;
+
+    use super::*;
+    use crate::columns::read::cells;
+    use crate::drawn::{self, Drawing};
+    use crate::query::select::{Filter, TimeRange};
+
+    const S: u64 = 1_000_000_000;
+
+    /// Readings, one a line: `SECONDS PID QUANTITY VALUE`.
+    fn readings(mut capture: Capture, text: &str) -> Capture {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let parts: Vec<&str> = line.split_whitespace().collect();
+            let pid: u32 = parts[1].parse().unwrap();
+            let process = capture.processes.iter().position(|process| process.pid == pid).map(ProcessId::from_index);
+            capture.counters.push(Counter {
+                time_ns: parts[0].parse::<u64>().unwrap() * S,
+                process,
+                thread: None,
+                name: parts[2].into(),
+                value: parts[3].parse().unwrap(),
+            });
+        }
+        capture
+    }
+
+    /// gz was there before and stays; the helper lives from second 2 to 6.
+    fn two_processes() -> Capture {
+        let mut capture =
+            Drawing::new().window(0..10 * S).process(7, "/usr/bin/gz").process(8, "/usr/bin/helper").capture;
+        (capture.processes[1].start_ns, capture.processes[1].end_ns) = (Some(2 * S), Some(6 * S));
+        capture.processes[1].exit_status = Some(137);
+        readings(
+            capture,
+            "
+            0 7 rss_bytes 100
+            0 7 cpu_user_ns 1000000000
+            0 7 cpu_system_ns 0
+            0 7 fds 10
+            3 8 rss_bytes 50
+            3 8 cpu_user_ns 500000000
+            3 8 cpu_system_ns 0
+            4 7 rss_bytes 70
+            5 8 rss_bytes 60
+            5 8 cpu_user_ns 2000000000
+            7 7 rss_bytes 120
+            9 7 cpu_user_ns 5000000000
+            9 7 fds 30
+            ",
+        )
+    }
+
+    #[test]
+    fn totals_count_from_zero_for_a_process_that_started_within_the_recording() {
+        let table = drawn::selected(&two_processes(), &[], table);
+        assert_eq!(
+            cells(&table, &["process", "pid", "cpu", "cores", "observed", "exit_status"]),
+            [
+                "(all) | - | 6000000000 | 0.6 | 10000000000 | -",
+                "gz | 7 | 4000000000 | 0.4 | 10000000000 | -",
+                "helper | 8 | 2000000000 | 0.5 | 4000000000 | 137",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_largest_level_together_is_the_largest_sum_at_one_moment() {
+        let table = drawn::selected(&two_processes(), &[], table);
+        assert_eq!(
+            cells(&table, &["process", "rss_first", "rss_last", "rss_peak", "fds_max"]),
+            ["(all) | 100 | 120 | 150 | 30", "gz | 100 | 120 | 120 | 30", "helper | 50 | 60 | 60 | -",]
+        );
+    }
+
+    #[test]
+    fn the_kernels_peak_counts_only_where_it_was_reached_within_the_recording() {
+        let capture = readings(two_processes(), "0 7 peak_rss_bytes 900\n3 8 peak_rss_bytes 80");
+        let peak = |capture: &Capture| cells(&drawn::selected(capture, &[], table), &["process", "rss_peak"]);
+        assert_eq!(peak(&capture)[1..], ["gz | 120", "helper | 80"]);
+        let capture = readings(capture, "8 7 peak_rss_bytes 950");
+        assert_eq!(peak(&capture)[1..], ["gz | 950", "helper | 80"]);
+    }
+
+    #[test]
+    fn every_quantity_has_its_course_and_rate() {
+        let table = drawn::selected(&two_processes(), &[], counters);
+        assert_eq!(
+            cells(&table, &["pid", "quantity", "total", "first", "last", "max", "change", "rate"]),
+            [
+                "7 | cpu_system_ns | true | 0 | 0 | 0 | 0 | 0",
+                "7 | cpu_user_ns | true | 1000000000 | 5000000000 | 5000000000 | 4000000000 | 400000000",
+                "7 | fds | false | 10 | 30 | 30 | 20 | 2",
+                "7 | rss_bytes | false | 100 | 120 | 120 | 20 | 2",
+                "8 | cpu_system_ns | true | 0 | 0 | 0 | 0 | 0",
+                "8 | cpu_user_ns | true | 500000000 | 2000000000 | 2000000000 | 2000000000 | 500000000",
+                "8 | rss_bytes | false | 50 | 60 | 60 | 10 | 2.5",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_reading_holds_until_the_next_one_also_across_the_edge_of_a_range() {
+        let filter = Filter { time: Some(TimeRange { from_ns: 5 * S, to_ns: Some(8 * S) }), ..Filter::default() };
+        let table = drawn::filtered(&two_processes(), &[], &filter, counters);
+        assert_eq!(
+            cells(&table, &["pid", "quantity", "first", "last", "change"])[2..],
+            [
+                "7 | fds | 10 | 10 | 0",
+                "7 | rss_bytes | 70 | 120 | 50",
+                "8 | cpu_system_ns | 0 | 0 | 0",
+                "8 | cpu_user_ns | 500000000 | 2000000000 | 1500000000",
+                "8 | rss_bytes | 50 | 60 | 10",
+            ]
+        );
+    }
+
+    #[test]
+    fn exact_cpu_times_of_threads_are_preferred() {
+        let mut capture = Drawing::new()
+            .window(0..10)
+            .process(7, "/usr/bin/gz")
+            .lived("main", 0..10, 4)
+            .lived("worker", 0..10, 3)
+            .capture;
+        capture = readings(capture, "0 7 cpu_user_ns 0\n0 7 cpu_system_ns 0");
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(cells(&table, &["process", "cpu", "cores"]), ["(all) | 7 | 0.7", "gz | 7 | 0.7"]);
+    }
+
+    #[test]
+    fn without_readings_the_table_is_empty_and_says_why() {
+        let table = drawn::selected(&drawn::folded("main;a 1"), &[], table);
+        assert!(table.rows.is_empty());
+        assert_eq!(table.notes, ["Resources were not recorded; record with the dimension `resources`."]);
+    }
+}

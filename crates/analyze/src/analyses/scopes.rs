@@ -1,0 +1,406 @@
+//! Scopes: what the named parts of a program take, and whether they run or wait in that time.
+//!
+//! A scope is an interval that the program itself named (a mark, a GZ_PROFILE). Its clock runs whatever its thread does, so
+//! a scope that takes 3 ms may compute for 3 ms, or wait for a lock for 2.9 of them; a tool that has only the marks cannot
+//! tell. Where context switches were recorded, each scope's time is split exactly into *running*, *runnable* and *blocked*.
+//!
+//! For each name, apart for each name of the threads that it is on:
+//!
+//! - *total* is the time in its scopes; where a scope is within one of the same name (recursion), only the outer one counts;
+//! - *self* is the time in its scopes less that in the scopes right within them on the same thread, so that self adds up over all
+//!   rows to the time in which a thread is in any scope;
+//! - *per step* is the total within steps of the thread's loop, over their number ([`steps`](crate::query::steps));
+//! - mean, median, percentiles and the largest are of single calls, all of them;
+//! - *change* is how much longer the last calls take than the first ones ([Theil-Sen](stepscope_stats::trend) slope over the time from
+//!   the first call to the last), in percent of the median.
+//!
+//! Scopes count if they lie whole within the selected time.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Scope, Table, ThreadId, Value, quantity};
+use stepscope_stats::{Distribution, Estimate, trend};
+
+use crate::columns;
+use crate::query::off_cpu::{OffCpu, Spent};
+use crate::query::select::Selection;
+use crate::query::steps::Loops;
+use crate::query::weights::percent;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// The scopes of one name on threads of one name.
+#[derive(Debug, Clone, Default)]
+struct Named {
+    threads: u64,
+    last_thread: Option<ThreadId>,
+    calls: Vec<(u64, u64)>,
+    total: u64,
+    own: u64,
+    in_steps: f64,
+    calls_in_steps: f64,
+    spent: Spent,
+    own_running: u64,
+}
+
+/// A scope that is not over, and what the scopes right within it took.
+struct Open<'a> {
+    scope: &'a Scope,
+    key: Key<'a>,
+    spent: Option<Spent>,
+    within: u64,
+    running_within: u64,
+    is_outermost: bool,
+}
+
+/// Name of the scope and of its thread.
+type Key<'a> = (&'a str, &'a str);
+
+struct Adding<'a> {
+    selection: &'a Selection<'a>,
+    loops: Option<Loops>,
+    off_cpu: Option<OffCpu<'a>>,
+    rows: FxHashMap<Key<'a>, Named>,
+    open: Vec<Open<'a>>,
+    /// Number of open scopes of each name.
+    open_by_name: FxHashMap<&'a str, u32>,
+    /// Whether an open one outlasts the one around, as those of a frame mark do.
+    crossed: bool,
+}
+
+impl<'a> Adding<'a> {
+    fn new(selection: &'a Selection<'a>) -> Self {
+        let off_cpu = selection.has_switches().then(|| OffCpu::of(selection.capture()));
+        Self {
+            selection,
+            loops: Loops::of(selection),
+            off_cpu,
+            rows: FxHashMap::default(),
+            open: Vec::new(),
+            open_by_name: FxHashMap::default(),
+            crossed: false,
+        }
+    }
+
+    /// Adds the scopes of one thread, by start, an outer one before those within it.
+    fn add_thread(&mut self, thread: ThreadId, scopes: &[&'a Scope]) {
+        let thread_name = self.selection.capture().threads[thread.index()].name.as_str();
+        for scope in scopes {
+            self.close_until(scope.start_ns);
+            let key = (&*scope.name, thread_name);
+            let range = scope.start_ns..scope.end_ns;
+            let spent = self.off_cpu.as_ref().and_then(|off_cpu| off_cpu.spent(thread, range));
+            self.charge_parent(thread, scope);
+            self.crossed |= self.open.last().is_some_and(|around| around.scope.end_ns < scope.end_ns);
+            let open = self.open_by_name.entry(&scope.name).or_default();
+            *open += 1;
+            let is_outermost = *open == 1;
+            self.open.push(Open { scope, key, spent, within: 0, running_within: 0, is_outermost });
+        }
+        self.close_until(u64::MAX);
+    }
+
+    /// Closes what is over at a moment: from the innermost out, and where scopes crossed also below one that is not over.
+    fn close_until(&mut self, time_ns: u64) {
+        while let Some(open) = self.open.pop_if(|open| open.scope.end_ns <= time_ns) {
+            self.close(open);
+        }
+        while self.crossed
+            && let Some(place) = self.open.iter().position(|open| open.scope.end_ns <= time_ns)
+        {
+            let open = self.open.remove(place);
+            self.close(open);
+        }
+        self.crossed &= !self.open.is_empty();
+    }
+
+    /// What lies within the scope around is not its own. A scope that outlasts the one around is so only as far as that.
+    fn charge_parent(&mut self, thread: ThreadId, scope: &Scope) {
+        let Some(parent) = self.open.last_mut() else { return };
+        let inside: Range<u64> = scope.start_ns..scope.end_ns.min(parent.scope.end_ns);
+        parent.within = parent.within.saturating_add(inside.end - inside.start);
+        let spent = self.off_cpu.as_ref().and_then(|off_cpu| off_cpu.spent(thread, inside));
+        parent.running_within = parent.running_within.saturating_add(spent.map_or(0, |spent| spent.running));
+    }
+
+    fn close(&mut self, open: Open<'a>) {
+        let Open { scope, key, spent, within, running_within, is_outermost } = open;
+        *self.open_by_name.entry(&scope.name).or_default() -= 1;
+        let length = scope.end_ns - scope.start_ns;
+        let row = self.rows.entry(key).or_default();
+        if row.last_thread.replace(scope.thread) != Some(scope.thread) {
+            row.threads += 1;
+        }
+        row.calls.push((scope.start_ns, length));
+        row.own = row.own.saturating_add(length.saturating_sub(within));
+        row.own_running =
+            row.own_running.saturating_add(spent.map_or(0, |spent| spent.running).saturating_sub(running_within));
+        let of_loop = self.loops.as_ref().map(|loops| loops.of_thread(scope.thread)).filter(|steps| steps.count() > 0);
+        if let Some(steps) = of_loop {
+            let count = steps.count() as f64;
+            row.calls_in_steps += f64::from(u8::from(steps.at(scope.start_ns).is_some())) / count;
+            if is_outermost {
+                row.in_steps += steps.time_within(&(scope.start_ns..scope.end_ns)) as f64 / count;
+            }
+        }
+        if is_outermost {
+            row.total = row.total.saturating_add(length);
+            let spent = spent.unwrap_or_default();
+            row.spent.running = row.spent.running.saturating_add(spent.running);
+            row.spent.runnable = row.spent.runnable.saturating_add(spent.runnable);
+            row.spent.blocked = row.spent.blocked.saturating_add(spent.blocked);
+        }
+    }
+}
+
+/// The table `scopes`: rows by total, then name.
+pub fn table(selection: &Selection<'_>) -> Table {
+    let mut table = empty_table();
+    let capture = selection.capture();
+    let window = selection.window();
+    let is_selected = |scope: &&Scope| {
+        let inside = window.as_ref().is_none_or(|window| scope.start_ns >= window.start && scope.end_ns <= window.end);
+        inside && selection.has_thread(scope.thread)
+    };
+    let mut scopes: Vec<&Scope> = capture.scopes.iter().filter(is_selected).collect();
+    scopes.sort_by_key(|scope| (scope.thread, scope.start_ns, Reverse(scope.end_ns), scope.depth));
+    let mut adding = Adding::new(selection);
+    for of_thread in scopes.chunk_by(|a, b| a.thread == b.thread) {
+        adding.add_thread(of_thread[0].thread, of_thread);
+    }
+    let Adding { loops, off_cpu, rows, .. } = adding;
+    let mut rows: Vec<(Key<'_>, Named)> = rows.into_iter().collect();
+    rows.sort_by_key(|(key, row)| (Reverse(row.total), *key));
+    for (key, row) in &rows {
+        table.push(cells(*key, row, loops.is_some(), off_cpu.is_some()));
+    }
+    table.add_notes(notes(selection, loops.as_ref()));
+    table
+}
+
+fn empty_table() -> Table {
+    Table::new(
+        "scopes",
+        "Scopes",
+        vec![
+            columns::text("scope", "Name of the scope.").essential(),
+            columns::text("thread", "Last name of the threads that it is on; a row for each.").essential(),
+            columns::count("threads", "threads", "Number of threads of that name that it is on.").detail(),
+            columns::count("calls", "", "Number of scopes.").essential(),
+            columns::duration("total", "Time in them; a scope within one of its own name counts once.").essential(),
+            columns::duration("self", "Time in them and in no scope within them."),
+            columns::duration("per_step", "Total per simulation step.").essential(),
+            columns::number("calls_per_step", "", "Calls per simulation step.").detail(),
+            columns::duration("mean", "Mean of a call."),
+            columns::duration("median", "Median of a call."),
+            columns::duration("p95", "95th percentile."),
+            columns::duration("p99", "99th percentile.").detail(),
+            columns::duration("max", "The longest call."),
+            columns::duration(
+                "running",
+                "Of the total, time in which the thread was on a CPU: exact, from context switches.",
+            ),
+            columns::duration("runnable", "Of the total, time in which it waited for a CPU.").detail(),
+            columns::duration("blocked", "Of the total, time in which it waited for something else."),
+            columns::percent("blocked_share", "Blocked in percent of the total."),
+            columns::duration("self_running", "Of self, time on a CPU.").detail(),
+            columns::percent(
+                "change",
+                "How much longer the last calls take than the first ones, in percent of the median.",
+            ),
+            columns::percent("change_low", "Lower end of its 95 % interval.").detail(),
+            columns::percent("change_high", "Upper end.").detail(),
+        ],
+    )
+}
+
+fn cells((name, thread): Key<'_>, row: &Named, steps: bool, switches: bool) -> Vec<Value> {
+    let calls: Distribution = row.calls.iter().map(|(_, length)| *length).collect();
+    let exact = |ns: u64| Value::from(switches.then_some(ns));
+    let change = change(&row.calls, &calls);
+    let blocked_share = percent(row.spent.blocked.into(), row.total.into()).filter(|_| switches);
+    vec![
+        name.into(),
+        thread.into(),
+        row.threads.into(),
+        calls.len().into(),
+        row.total.into(),
+        row.own.into(),
+        steps.then_some(row.in_steps).into(),
+        steps.then_some(row.calls_in_steps).into(),
+        calls.mean().into(),
+        calls.median().into(),
+        calls.percentile(95.0).into(),
+        calls.percentile(99.0).into(),
+        calls.max().into(),
+        exact(row.spent.running),
+        exact(row.spent.runnable),
+        exact(row.spent.blocked),
+        blocked_share.into(),
+        exact(row.own_running),
+        change.map(|change| change.value).into(),
+        change.map(|change| change.low).into(),
+        change.map(|change| change.high).into(),
+    ]
+}
+
+fn change(calls: &[(u64, u64)], lengths: &Distribution) -> Option<Estimate> {
+    let median = lengths.median().filter(|ns| *ns > 0)?;
+    let mut calls = calls.to_vec();
+    calls.sort_unstable();
+    let (first, last) = (calls.first()?.0, calls.last()?.0);
+    let points: Vec<(f64, f64)> =
+        calls.iter().map(|(start, length)| ((start - first) as f64, *length as f64)).collect();
+    Some(trend::theil_sen(&points, CONFIDENCE)?.times((last - first) as f64 * 100.0 / median as f64))
+}
+
+fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<String> {
+    let mut notes = Vec::new();
+    if selection.capture().scopes.is_empty() {
+        notes.push("The capture has no scopes: a program has to mark them.".to_owned());
+        return notes;
+    }
+    if !selection.has_switches() {
+        notes.push("Context switches were not recorded: whether scopes run or wait is not known.".to_owned());
+    }
+    match loops {
+        None => notes.push("No steps are known, so nothing can be told per step.".to_owned()),
+        Some(loops) if loops.count() > 1 => {
+            notes.push(format!(
+                "{} loops: per step is per step of each thread's own.",
+                quantity::grouped(loops.count() as i128)
+            ));
+        }
+        Some(_) => {}
+    }
+    if selection.filters_stacks() {
+        notes.push("Filters on functions, modules and ownership do not apply: scopes have no stacks.".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Capture;
+
+    use super::*;
+    use crate::columns::read::cells;
+    use crate::drawn::{self, Drawing};
+
+    /// Scopes of a thread, from an outline: `name START..END` a line, two spaces a level.
+    fn scoped(mut drawing: Drawing, thread: &str, outline: &str) -> Drawing {
+        let thread = drawing.thread(thread);
+        for line in outline.lines().filter(|line| !line.trim().is_empty()) {
+            let depth = (line.len() - line.trim_start().len()) as u32 / 2;
+            let (name, range) = line.trim().rsplit_once(' ').unwrap();
+            let (start, end) = range.split_once("..").unwrap();
+            let (start_ns, end_ns) = (start.parse().unwrap(), end.parse().unwrap());
+            let name = drawing.capture.intern_text(name);
+            drawing.capture.scopes.push(Scope { thread, name, start_ns, end_ns, depth });
+        }
+        drawing
+    }
+
+    fn two_steps() -> Capture {
+        let drawing = Drawing::new()
+            .window(0..1_000)
+            .lived("main", 0..1_000, None)
+            .lived("worker", 0..1_000, None)
+            .steps("main", 100, 100, 2, 1)
+            .blocked_then_runnable("main", 120..160, 10, "lock")
+            .preempted("main", 230..240, "");
+        let drawing = scoped(
+            drawing,
+            "main",
+            "
+Step 100..190
+  Physics 110..170
+    Solve 115..125
+    Solve 150..170
+  Render 170..180
+Step 200..290
+  Physics 210..260
+",
+        );
+        scoped(drawing, "worker", "Physics 150..250\n").capture
+    }
+
+    #[test]
+    fn scopes_are_summed_with_and_without_what_is_within_them() {
+        let table = drawn::selected(&two_steps(), &[], table);
+        assert_eq!(
+            cells(&table, &["scope", "thread", "calls", "total", "self", "per_step", "mean", "max"]),
+            [
+                "Step | main | 2 | 180 | 60 | 90 | 90 | 90",
+                "Physics | main | 2 | 110 | 80 | 55 | 55 | 60",
+                "Physics | worker | 1 | 100 | 100 | 50 | 100 | 100",
+                "Solve | main | 2 | 30 | 30 | 15 | 15 | 20",
+                "Render | main | 1 | 10 | 10 | 5 | 10 | 10",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_scope_that_waits_is_told_from_one_that_computes() {
+        let table = drawn::selected(&two_steps(), &[], table);
+        assert_eq!(
+            cells(&table, &["scope", "running", "runnable", "blocked", "blocked_share", "self_running"]),
+            [
+                "Step | 130 | 20 | 30 | 16.666667 | 60",
+                "Physics | 60 | 20 | 30 | 27.272727 | 45",
+                "Physics | 100 | 0 | 0 | 0 | 100",
+                "Solve | 15 | 10 | 5 | 16.666667 | 15",
+                "Render | 10 | 0 | 0 | 0 | 10",
+            ]
+        );
+    }
+
+    #[test]
+    fn recursion_counts_once_and_every_call_is_counted() {
+        let drawing = Drawing::new().window(0..100).lived("main", 0..100, None);
+        let capture = scoped(drawing, "main", "Visit 0..50\n  Visit 10..40\n    Visit 20..30\nVisit 60..70\n").capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(cells(&table, &["calls", "total", "self", "running"]), ["4 | 60 | 60 | -"]);
+        assert!(table.notes[0].starts_with("Context switches were not recorded"), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn a_scope_that_outlasts_the_one_around_takes_only_what_is_inside_from_it() {
+        let drawing = Drawing::new().window(0..100).lived("main", 0..100, None);
+        let capture = scoped(drawing, "main", "A 0..50\n  B 40..70\n").capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(cells(&table, &["scope", "total", "self"]), ["A | 50 | 40", "B | 30 | 30"]);
+    }
+
+    /// A frame lasts from one mark to the next, wherever other scopes are.
+    #[test]
+    fn frames_that_scopes_cross_are_counted_whole() {
+        let drawing = Drawing::new().window(0..1_000).lived("main", 0..1_000, None);
+        let capture = scoped(drawing, "main", "Frame 0..100\n  Cull 90..110\nFrame 100..200\nFrame 200..300\n").capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(
+            cells(&table, &["scope", "calls", "total", "self"]),
+            ["Frame | 3 | 300 | 290", "Cull | 1 | 20 | 10"]
+        );
+    }
+
+    #[test]
+    fn a_scope_that_grows_is_said_to() {
+        let mut outline = String::new();
+        for call in 0..40_u64 {
+            outline.push_str(&format!("Grow {}..{}\n", call * 1_000, call * 1_000 + 100 + call));
+        }
+        let capture = scoped(Drawing::new().window(0..100_000), "main", &outline).capture;
+        let table = drawn::selected(&capture, &[], table);
+        // From 100 to 139 with a median of 119.
+        assert_eq!(cells(&table, &["change"]), ["32.773109"]);
+    }
+
+    #[test]
+    fn without_scopes_the_table_says_so() {
+        let table = drawn::selected(&drawn::folded("main;a 1"), &[], table);
+        assert_eq!(table.notes, ["The capture has no scopes: a program has to mark them."]);
+    }
+}

@@ -1,0 +1,397 @@
+//! Threads: who used the processors, by thread and by thread name.
+//!
+//! For each thread: its exact time on a CPU where context switches tell, the weight of its samples and their share of
+//! the selected total, and the function in which most of its self weight lies. One name is often borne by many threads (a
+//! pool, a worker a client), and one thread of a pool says little, so there are two tables (erratum 15 of the Gazebo
+//! study): [`table`] by thread and [`by_name`].
+//!
+//! *Coverage* is sampled time over exact CPU time. A sampler with a period of a millisecond sees nothing of a thread that
+//! lives shorter; such a thread has its exact CPU time and no sample, and is marked so, instead of being left out.
+//!
+//! *Busy* is CPU time over lifetime. A simulation loop that is busy 100 % is the bottleneck by itself; one that is not
+//! waits for something, and `wall` says for what.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Counts, Note, Table, ThreadId, Value, quantity};
+
+use crate::analyses::hotspots::other_events;
+use crate::analyses::summary::LEAST_COVERAGE_PERCENT;
+use crate::columns;
+use crate::query::functions::{FunctionId, NO_STACK};
+use crate::query::select::{Selection, process_name};
+use crate::query::weights::{Amount, percent};
+
+/// What one thread did.
+#[derive(Debug, Clone, Default)]
+struct Usage {
+    sampled: Amount,
+    cpu_ns: Option<u64>,
+    by_leaf: FxHashMap<Option<FunctionId>, u128>,
+}
+
+impl Usage {
+    fn add(&mut self, other: &Usage) {
+        self.sampled += other.sampled;
+        self.cpu_ns = match (self.cpu_ns, other.cpu_ns) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (known, other) => known.or(other),
+        };
+        for (leaf, weight) in &other.by_leaf {
+            *self.by_leaf.entry(*leaf).or_default() += weight;
+        }
+    }
+
+    /// The leaf with the most weight; ties by name.
+    fn top(&self, selection: &Selection<'_>) -> Option<(String, u128)> {
+        let name = |leaf: &Option<FunctionId>| leaf.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
+        let (leaf, weight) = self.by_leaf.iter().min_by_key(|(leaf, weight)| (Reverse(**weight), name(leaf)))?;
+        Some((name(leaf).to_owned(), *weight))
+    }
+}
+
+/// Adds up the selected samples by thread row.
+fn usages(selection: &Selection<'_>) -> Vec<Usage> {
+    let cpu_times = selection.cpu_times();
+    let mut usages: Vec<Usage> = cpu_times.into_iter().map(|cpu_ns| Usage { cpu_ns, ..Usage::default() }).collect();
+    let Some(event) = selection.event() else { return usages };
+    let (capture, functions) = (selection.capture(), selection.functions());
+    for sample in selection.samples() {
+        let usage = &mut usages[sample.thread.index()];
+        let weight = u128::from(sample.weight);
+        usage.sampled += Amount { weight, count: event.count_of(sample.weight).unwrap_or(0) };
+        let leaf = sample.stack.map(|stack| functions.of_node(capture, stack));
+        *usage.by_leaf.entry(leaf).or_default() += weight;
+    }
+    usages
+}
+
+fn unit<'a>(selection: &Selection<'a>) -> &'a str {
+    selection.event().map_or("", |event| &event.unit)
+}
+
+fn counts_known(selection: &Selection<'_>) -> bool {
+    selection.event().is_some_and(|event| event.counts != Counts::Unknown)
+}
+
+/// Sampled over exact time in percent, where both are time and the samples are all of the thread's.
+fn coverage_percent(selection: &Selection<'_>, usage: &Usage) -> Option<f64> {
+    if unit(selection) != "ns" || selection.filters_stacks() {
+        return None;
+    }
+    percent(usage.sampled.weight, u128::from(usage.cpu_ns?))
+}
+
+/// The cells that both tables share: CPU time, count, weight, share, coverage, top function and its share.
+fn usage_values(selection: &Selection<'_>, usage: &Usage, total: u128) -> Vec<Value> {
+    let (top, top_weight) = usage.top(selection).unzip();
+    vec![
+        usage.cpu_ns.into(),
+        counts_known(selection).then_some(usage.sampled.count).into(),
+        usage.sampled.weight.into(),
+        percent(usage.sampled.weight, total).into(),
+        coverage_percent(selection, usage).into(),
+        top.into(),
+        top_weight.and_then(|weight| percent(weight, usage.sampled.weight)).into(),
+    ]
+}
+
+fn usage_columns(selection: &Selection<'_>) -> [stepscope_model::Column; 7] {
+    [
+        columns::duration("cpu", "Exact time on a CPU, from context switches; missing where they were not recorded."),
+        columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
+            .detail(),
+        columns::weight("weight", unit(selection), "Weight of the samples."),
+        columns::percent("share", "Weight in percent of the selected total."),
+        columns::percent("coverage", "Sampled time in percent of exact CPU time.").detail(),
+        columns::text("top_function", "The function with most self weight.").essential(),
+        columns::percent("top_share", "Its self weight in percent of that of the row."),
+    ]
+}
+
+/// The table `threads`: a row a thread, by weight, then CPU time, then name and id.
+pub fn table(selection: &Selection<'_>) -> Table {
+    let usages = usages(selection);
+    let total = usages.iter().map(|usage| usage.sampled.weight).sum();
+    let mut table_columns = vec![
+        columns::text("thread", "Last name of the thread."),
+        columns::number("tid", "", "Thread id."),
+        columns::text("process", "Name of its process; empty where unknown.").detail(),
+        columns::number("pid", "", "Process id.").detail(),
+    ];
+    table_columns.extend(usage_columns(selection));
+    table_columns.extend([
+        columns::duration("lifetime", "How long it lived within the selected time.").detail(),
+        columns::percent("busy", "CPU time in percent of its lifetime: 100 is a thread that never waits."),
+        columns::flag(
+            "sampled",
+            "Whether any sample of it exists; a thread shorter than the sampling period may have none.",
+        )
+        .detail(),
+    ]);
+    let mut table = Table::new("threads", "Threads", table_columns);
+    let mut rows: Vec<ThreadId> = selection.threads().map(|(id, _)| id).collect();
+    rows.sort_by_key(|&id| {
+        let (usage, thread) = (&usages[id.index()], &selection.capture().threads[id.index()]);
+        (Reverse((usage.sampled.weight, usage.cpu_ns)), thread.name.clone(), thread.tid)
+    });
+    for id in rows {
+        table.push(thread_row(selection, id, &usages[id.index()], total));
+    }
+    table.add_notes(notes(selection, &usages));
+    table
+}
+
+fn thread_row(selection: &Selection<'_>, id: ThreadId, usage: &Usage, total: u128) -> Vec<Value> {
+    let capture = selection.capture();
+    let thread = &capture.threads[id.index()];
+    let process = thread.process.map(|process| &capture.processes[process.index()]);
+    let lifetime = selection.lifetime(id).map(|life| life.end - life.start);
+    let busy = usage.cpu_ns.zip(lifetime).and_then(|(cpu, life)| percent(u128::from(cpu), u128::from(life)));
+    let mut row = vec![
+        thread.name.as_str().into(),
+        thread.tid.into(),
+        process.map_or("", process_name).into(),
+        process.map(|process| process.pid).into(),
+    ];
+    row.extend(usage_values(selection, usage, total));
+    row.extend([lifetime.into(), busy.into(), (!usage.by_leaf.is_empty()).into()]);
+    row
+}
+
+/// The table `threads_by_name`: threads of one name together, by weight, then CPU time, then name.
+pub fn by_name(selection: &Selection<'_>) -> Table {
+    let usages = usages(selection);
+    let total = usages.iter().map(|usage| usage.sampled.weight).sum();
+    let mut names: FxHashMap<&str, (u64, Usage)> = FxHashMap::default();
+    for (id, thread) in selection.threads() {
+        let (threads, usage) = names.entry(&thread.name).or_default();
+        *threads += 1;
+        usage.add(&usages[id.index()]);
+    }
+    let mut names: Vec<(&str, (u64, Usage))> = names.into_iter().collect();
+    names.sort_by_key(|(name, (_, usage))| (Reverse((usage.sampled.weight, usage.cpu_ns)), *name));
+    let mut table_columns = vec![
+        columns::text("thread", "Last name of the threads."),
+        columns::count("threads", "", "Number of threads of this name."),
+    ];
+    table_columns.extend(usage_columns(selection));
+    let mut table = Table::new("threads_by_name", "Threads by name", table_columns);
+    for (name, (threads, usage)) in names {
+        let mut row = vec![name.into(), threads.into()];
+        row.extend(usage_values(selection, &usage, total));
+        table.push(row);
+    }
+    table.add_notes(notes(selection, &usages));
+    table
+}
+
+fn notes(selection: &Selection<'_>, usages: &[Usage]) -> Vec<Note> {
+    let mut notes: Vec<Note> = unsampled(selection, usages).into_iter().map(Note::from).collect();
+    if selection.threads().all(|(id, _)| usages[id.index()].cpu_ns.is_none()) {
+        notes.push("No exact CPU times: context switches were not recorded, so coverage is not known.".into());
+    }
+    notes.extend(other_events(selection));
+    notes
+}
+
+/// Threads on a CPU of which no sample exists, and their time.
+#[derive(Default)]
+struct Unsampled {
+    threads: usize,
+    cpu_ns: u128,
+}
+
+impl Unsampled {
+    fn add(&mut self, other: &Unsampled) {
+        self.threads += other.threads;
+        self.cpu_ns += other.cpu_ns;
+    }
+
+    /// `317 threads used 57.2 ms of CPU time (19.86 % of all) and have no sample`.
+    fn said(&self, all_ns: u128) -> String {
+        format!(
+            "{} used {} of CPU time ({} of all) and {} no sample",
+            quantity::plural(self.threads, "thread"),
+            quantity::duration(self.cpu_ns),
+            quantity::percent(percent(self.cpu_ns, all_ns).unwrap_or(0.0)),
+            if self.threads == 1 { "has" } else { "have" },
+        )
+    }
+}
+
+/// Which threads have no sample, those apart for which the sampled ones of their name stand.
+///
+/// A clock that samples the whole machine hits some of many short threads, and each hit stands for its neighbours: the
+/// name's coverage is then near 100 %. A clock of each thread's own hits none of them, and the name's coverage is low.
+fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
+    if selection.filters_stacks() {
+        return Vec::new();
+    }
+    let mut names: FxHashMap<&str, (Usage, Unsampled)> = FxHashMap::default();
+    for (id, thread) in selection.threads() {
+        let usage = &usages[id.index()];
+        let (name, unsampled) = names.entry(&thread.name).or_default();
+        name.sampled += usage.sampled;
+        name.cpu_ns = name.cpu_ns.unwrap_or(0).checked_add(usage.cpu_ns.unwrap_or(0));
+        if let Some(cpu_ns) = usage.cpu_ns.filter(|cpu| *cpu > 0 && usage.by_leaf.is_empty()) {
+            unsampled.add(&Unsampled { threads: 1, cpu_ns: cpu_ns.into() });
+        }
+    }
+    let all_ns: u128 = names.values().filter_map(|(name, _)| name.cpu_ns).map(u128::from).sum();
+    let (mut unknown, mut stood_for, mut standing) = (Unsampled::default(), Unsampled::default(), Usage::default());
+    for (name, unsampled) in names.values().filter(|(_, unsampled)| unsampled.threads > 0) {
+        if coverage_percent(selection, name).is_some_and(|coverage| coverage >= LEAST_COVERAGE_PERCENT) {
+            stood_for.add(unsampled);
+            standing.add(name);
+        } else {
+            unknown.add(unsampled);
+        }
+    }
+    let mut notes = Vec::new();
+    if unknown.threads > 0 {
+        notes.push(format!("{}: their time is exact, what they did is not known.", unknown.said(all_ns)));
+    }
+    if let Some(coverage) = coverage_percent(selection, &standing).filter(|_| stood_for.threads > 0) {
+        notes.push(format!(
+            "{} of their own: the sampled threads of the same name stand for them (together, samples cover {coverage:.1} % of the CPU time).",
+            stood_for.said(all_ns),
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Event;
+
+    use super::*;
+    use crate::columns::read::cells;
+    use crate::drawn::{self, Drawing};
+
+    fn cpu_clock() -> Event {
+        Event::sampled("cpu-clock", "ns")
+    }
+
+    #[test]
+    fn threads_are_listed_with_their_top_function_share_and_coverage() {
+        let capture = Drawing::new()
+            .process(7, "/usr/bin/gz-sim")
+            .lived("main", 0..1_000, 500)
+            .lived("worker", 0..1_000, 100)
+            .folded(cpu_clock(), "main;run;find 300\nmain;run 180\nworker;poll 120")
+            .capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(
+            cells(
+                &table,
+                &[
+                    "thread",
+                    "process",
+                    "pid",
+                    "cpu",
+                    "count",
+                    "weight",
+                    "share",
+                    "coverage",
+                    "top_function",
+                    "top_share",
+                    "busy"
+                ]
+            ),
+            [
+                "main | gz-sim | 7 | 500 | 2 | 480 | 80 | 96 | find | 62.5 | 50",
+                "worker | gz-sim | 7 | 100 | 1 | 120 | 20 | 120 | poll | 100 | 10",
+            ]
+        );
+        assert_eq!(table.columns[table.column("cpu").unwrap()].kind, stepscope_model::Kind::Duration);
+    }
+
+    #[test]
+    fn a_thread_without_samples_has_its_exact_time_and_is_marked() {
+        let capture = Drawing::new()
+            .lived("main", 0..1_000, 900)
+            .lived("short", 10..20, 100)
+            .folded(cpu_clock(), "main;a 900")
+            .capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(
+            cells(&table, &["thread", "cpu", "weight", "sampled", "coverage", "top_function"]),
+            ["main | 900 | 900 | true | 100 | a", "short | 100 | 0 | false | 0 | -",]
+        );
+        assert_eq!(
+            table.notes,
+            [
+                "1 thread used 100 ns of CPU time (10.00 % of all) and has no sample: their time is exact, what they did is not known."
+            ]
+        );
+    }
+
+    #[test]
+    fn short_threads_are_stood_for_by_the_sampled_ones_of_their_name() {
+        let capture = |sampled_ns: u64| {
+            let mut capture = Drawing::new()
+                .lived("main", 0..1_000, 500)
+                .lived("worker", 0..100, 100)
+                .lived("short", 100..200, 100)
+                .lived("shorter", 200..300, 100)
+                .folded(cpu_clock(), &format!("main;run 500\nworker;step {sampled_ns}"))
+                .capture;
+            capture.threads[2].name = "worker".to_owned();
+            capture.threads[3].name = "worker".to_owned();
+            capture
+        };
+        assert_eq!(
+            drawn::selected(&capture(302), &[], table).notes,
+            [
+                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample of their own: the sampled threads of the same name stand for them (together, samples cover 100.7 % of the CPU time)."
+            ]
+        );
+        assert_eq!(
+            drawn::selected(&capture(100), &[], by_name).notes,
+            [
+                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample: their time is exact, what they did is not known."
+            ]
+        );
+    }
+
+    /// Erratum 15.
+    #[test]
+    fn threads_of_one_name_are_also_shown_together() {
+        let mut drawing = Drawing::new().lived("worker", 0..10, 4).folded(cpu_clock(), "worker;a 3\nmain;b 4");
+        let second = drawing.capture.add_thread(stepscope_model::Thread {
+            tid: 900,
+            name: "worker".to_owned(),
+            cpu_ns: Some(6),
+            ..stepscope_model::Thread::default()
+        });
+        let event = stepscope_model::EventId(0);
+        let stack = drawing.capture.samples[0].stack;
+        let sample = stepscope_model::Sample { time_ns: None, thread: second, cpu: None, stack, event, weight: 2 };
+        drawing.capture.samples.push(sample);
+        drawn::selected(&drawing.capture, &[], |selection| {
+            let by_name = by_name(selection);
+            assert_eq!(
+                cells(&by_name, &["thread", "threads", "cpu", "weight", "top_function"]),
+                ["worker | 2 | 10 | 5 | a", "main | 1 | - | 4 | b",]
+            );
+            assert_eq!(cells(&table(selection), &["thread", "weight"]), ["main | 4", "worker | 3", "worker | 2"]);
+        });
+    }
+
+    #[test]
+    fn a_thread_of_which_only_the_name_was_sampled_has_no_stack_on_top() {
+        let capture = drawn::folded("worker 4");
+        let table = drawn::selected(&capture, &[], by_name);
+        assert_eq!(cells(&table, &["thread", "top_function", "top_share"]), ["worker | (no stack) | 100"]);
+    }
+
+    #[test]
+    fn cycles_have_no_coverage() {
+        let capture =
+            Drawing::new().lived("main", 0..10, 5).folded(Event::sampled("cycles", "cycles"), "main;a 5").capture;
+        let table = drawn::selected(&capture, &[], table);
+        assert_eq!(cells(&table, &["weight", "coverage"]), ["5 | -"]);
+    }
+}

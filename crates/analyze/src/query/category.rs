@@ -1,0 +1,325 @@
+//! What kind of code a frame is, by its language, module and name: the `category` of tables and colours.
+//!
+//! The rules, first match wins:
+//!
+//! 1. *python*, *kernel*: the frame's language, or for imported names `py::...`, a module such as `[kernel.kallsyms]` or
+//!    `[nf_tables]`, or the mark `_[k]` that collapsed stacks carry.
+//! 2. *allocator*: `malloc` and its family with glibc's inner functions, `operator new` and `delete`, Rust's allocation entry
+//!    points, and everything in jemalloc, mimalloc, tcmalloc.
+//! 3. *runtime*: everything in the C, C++ and threading run-time libraries, the dynamic linker and the vdso; without a
+//!    module, the functions of theirs that collapsed stacks are full of; code of the language's standard
+//!    library (`std::`, `core::`), which is compiled into the program; and the linker's stubs (`memcpy@plt`).
+//! 4. *unknown*: a place without a name, `[unknown]`, `[libdart.so]` or `libdart.so+0x1f30`.
+//! 5. *native*: everything else.
+
+use stepscope_model::{Frame, FrameKind, Language, Module};
+
+use crate::query::qualified_name::own_name;
+
+/// The category of a frame whose code is in `module`.
+pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
+    let name = &*frame.function;
+    let module = module.map_or("", Module::name);
+    if frame.language == Language::Python || name.starts_with("py::") {
+        return FrameKind::Python;
+    }
+    if frame.language == Language::Kernel || is_kernel_module(module) || name.ends_with("_[k]") {
+        return FrameKind::Kernel;
+    }
+    if is_allocator_library(module) {
+        return FrameKind::Allocator;
+    }
+    let own = own_name(name);
+    if is_allocator_function(&own) {
+        return FrameKind::Allocator;
+    }
+    if is_runtime_library(module) || is_runtime_library(bracketed(name)) {
+        return FrameKind::Runtime;
+    }
+    if is_unnamed(name, module) {
+        return FrameKind::Unknown;
+    }
+    if name.ends_with("@plt") {
+        return FrameKind::Runtime;
+    }
+    if is_standard_library(&own) || (module.is_empty() && is_runtime_function(&own)) {
+        return FrameKind::Runtime;
+    }
+    FrameKind::Native
+}
+
+/// A mapping without a file that is the kernel's: `[kernel.kallsyms]`, `[guest.kernel...]`, or a loadable module.
+fn is_kernel_module(module: &str) -> bool {
+    const USER: [&str; 8] = ["[vdso]", "[vsyscall]", "[vvar]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]"];
+    module.ends_with(".ko")
+        || (module.starts_with('[')
+            && module.ends_with(']')
+            && !USER.contains(&module)
+            && !module.starts_with("[anon")
+            && !module.starts_with("[stack")
+            && !module.starts_with("[jit"))
+}
+
+/// The module that an imported name stands for: `[libc.so.6]` and `[[vdso]]` are code of that module without a name.
+fn bracketed(name: &str) -> &str {
+    name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or("")
+}
+
+fn is_unnamed(name: &str, module: &str) -> bool {
+    let at_offset = |name: &str| name.strip_prefix("0x").is_some_and(is_hexadecimal);
+    name.is_empty()
+        || name == "unknown"
+        || name == "_[i]"
+        || !bracketed(name).is_empty()
+        || at_offset(name)
+        || name.rsplit_once('+').is_some_and(|(place, offset)| {
+            at_offset(offset) && (place == module || (module.is_empty() && place.contains(".so")))
+        })
+}
+
+fn is_hexadecimal(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a library's file name is `stem`, whatever its version: `libc.so.6`, `libc-2.31.so`, `libc.so`.
+fn is_library(module: &str, stem: &str) -> bool {
+    module.strip_prefix(stem).is_some_and(|rest| {
+        rest.starts_with(".so") || (rest.starts_with("-2.") && rest.ends_with(".so")) || rest.starts_with(".so.")
+    })
+}
+
+fn is_allocator_library(module: &str) -> bool {
+    ["libjemalloc", "libmimalloc", "libtcmalloc", "libtcmalloc_minimal"].iter().any(|stem| is_library(module, stem))
+}
+
+fn is_runtime_library(module: &str) -> bool {
+    const STEMS: [&str; 19] = [
+        "libc",
+        "libm",
+        "libpthread",
+        "librt",
+        "libdl",
+        "libstdc++",
+        "libc++",
+        "libc++abi",
+        "libunwind",
+        "libgcc_s",
+        "libgomp",
+        "libomp",
+        "libiomp5",
+        "libtbb",
+        "ld-linux-x86-64",
+        "ld-linux-aarch64",
+        "ld-linux",
+        "ld-musl-x86_64",
+        "ld-musl-aarch64",
+    ];
+    const NAMES: [&str; 5] = ["[vdso]", "vdso", "linux-vdso.so.1", "linux-gate.so.1", "[vsyscall]"];
+    NAMES.contains(&module)
+        || is_library(module, "ld")
+        || ((module.starts_with("lib") || module.starts_with("ld-"))
+            && STEMS.iter().any(|stem| is_library(module, stem)))
+}
+
+/// A function of glibc without its aliases' decorations: `__GI___libc_free` is `free`.
+pub(crate) fn undecorated(name: &str) -> &str {
+    let name = name.trim_start_matches('_');
+    let name = name.strip_prefix("GI_").unwrap_or(name).trim_start_matches('_');
+    name.strip_prefix("libc_").unwrap_or(name)
+}
+
+fn is_allocator_function(own: &str) -> bool {
+    const FAMILY: [&str; 12] = [
+        "malloc",
+        "free",
+        "cfree",
+        "calloc",
+        "realloc",
+        "reallocarray",
+        "memalign",
+        "aligned_alloc",
+        "posix_memalign",
+        "valloc",
+        "pvalloc",
+        "malloc_usable_size",
+    ];
+    const INNER: [&str; 13] = [
+        "_int_malloc",
+        "_int_free",
+        "_int_realloc",
+        "_int_memalign",
+        "_int_free_merge_chunk",
+        "_int_free_create_chunk",
+        "_int_free_maybe_consolidate",
+        "malloc_consolidate",
+        "unlink_chunk",
+        "sysmalloc",
+        "systrim",
+        "arena_get2",
+        "arena_get_retry",
+    ];
+    const RUST: [&str; 8] = [
+        "__rust_alloc",
+        "__rust_dealloc",
+        "__rust_realloc",
+        "__rust_alloc_zeroed",
+        "__rdl_alloc",
+        "__rdl_dealloc",
+        "__rdl_realloc",
+        "__rdl_alloc_zeroed",
+    ];
+    if own.contains("::") {
+        return own.starts_with("alloc::alloc::") || own.starts_with("tcmalloc::");
+    }
+    FAMILY.contains(&undecorated(own))
+        || INNER.contains(&own)
+        || RUST.contains(&own)
+        || [
+            "operator new",
+            "operator delete",
+            "tcache_",
+            "ptmalloc_",
+            "je_",
+            "mi_malloc",
+            "mi_free",
+            "tc_malloc",
+            "tc_free",
+        ]
+        .iter()
+        .any(|prefix| own.starts_with(prefix))
+}
+
+/// Code of a language's standard library, by where it is declared.
+fn is_standard_library(own: &str) -> bool {
+    ["std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "__cxa_"].iter().any(|prefix| own.starts_with(prefix))
+}
+
+/// Functions of the C run-time library that imported stacks name without a module.
+fn is_runtime_function(own: &str) -> bool {
+    const NAMES: [&str; 34] = [
+        "start_thread",
+        "clone",
+        "clone3",
+        "_start",
+        "libc_start_main",
+        "libc_start_call_main",
+        "syscall",
+        "poll",
+        "ppoll",
+        "select",
+        "epoll_wait",
+        "nanosleep",
+        "clock_nanosleep",
+        "clock_gettime",
+        "gettimeofday",
+        "usleep",
+        "read",
+        "write",
+        "open",
+        "close",
+        "mmap",
+        "munmap",
+        "mprotect",
+        "madvise",
+        "sched_yield",
+        "memcpy",
+        "memmove",
+        "memset",
+        "memcmp",
+        "strlen",
+        "strcmp",
+        "recvmsg",
+        "sendmsg",
+        "qsort",
+    ];
+    const PREFIXES: [&str; 19] = [
+        "pthread_",
+        "__pthread_",
+        "___pthread_",
+        "__GI_",
+        "__libc_",
+        "__memcpy_",
+        "__memmove_",
+        "__memset_",
+        "__memcmp_",
+        "__memchr_",
+        "__strlen_",
+        "__strcmp_",
+        "__strchr_",
+        "__strncmp_",
+        "__lll_",
+        "__futex_",
+        "_dl_",
+        "_IO_",
+        "do_lookup_x",
+    ];
+    NAMES.contains(&own)
+        || NAMES.contains(&own.trim_start_matches('_'))
+        || PREFIXES.iter().any(|prefix| own.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn category(name: &str, path: &str) -> &'static str {
+        let module = (!path.is_empty()).then(|| Module { path: path.to_owned(), ..Module::default() });
+        of(&Frame::named(name), module.as_ref()).name()
+    }
+
+    #[test]
+    fn libraries_decide_whatever_the_functions_name() {
+        assert_eq!(category("__sin_fma", "/lib/x86_64-linux-gnu/libm.so.6"), "runtime");
+        assert_eq!(category("libc.so.6+0x8a1b0", "/lib/x86_64-linux-gnu/libc.so.6"), "runtime");
+        assert_eq!(category("do_lookup_x", "/lib64/ld-linux-x86-64.so.2"), "runtime");
+        assert_eq!(category("__vdso_clock_gettime", "[vdso]"), "runtime");
+        assert_eq!(category("x", "/lib/libc-2.31.so"), "runtime");
+        assert_eq!(category("arena_decay", "/usr/lib/libjemalloc.so.2"), "allocator");
+        assert_eq!(category("dart::step", "/usr/lib/libcurl.so.4"), "native");
+        assert_eq!(category("dart::step", "/usr/lib/libmujoco.so.3"), "native");
+        assert_eq!(category("main", "/usr/bin/ld-wrapper"), "native");
+    }
+
+    #[test]
+    fn the_malloc_family_is_an_allocator_wherever_it_lives() {
+        for name in
+            ["malloc", "__GI___libc_free", "_int_malloc", "malloc_consolidate", "operator new", "operator delete[]"]
+        {
+            assert_eq!(category(name, "/lib/libc.so.6"), "allocator", "{name}");
+            assert_eq!(category(name, ""), "allocator", "{name}");
+        }
+        assert_eq!(category("operator new(unsigned long)", "/usr/lib/libstdc++.so.6"), "allocator");
+        assert_eq!(category("gz::Pool::malloc", "/usr/lib/libgz.so"), "native");
+        assert_eq!(category("__rust_alloc", "/srv/sim"), "allocator");
+    }
+
+    #[test]
+    fn the_kernel_is_known_by_module_language_and_mark() {
+        assert_eq!(category("do_syscall_64", "[kernel.kallsyms]"), "kernel");
+        assert_eq!(category("nft_do_chain", "[nf_tables]"), "kernel");
+        assert_eq!(category("do_syscall_64_[k]", ""), "kernel");
+        assert_eq!(of(&Frame { language: Language::Kernel, ..Frame::named("x") }, None), FrameKind::Kernel);
+    }
+
+    #[test]
+    fn a_place_without_a_name_is_unknown() {
+        for name in ["[unknown]", "[libdart.so.6.13.2]", "0x7f00aa10", "_[i]"] {
+            assert_eq!(category(name, ""), "unknown", "{name}");
+        }
+        assert_eq!(category("libdart.so.6.13.2+0x1f30", "/usr/lib/libdart.so.6.13.2"), "unknown");
+        assert_eq!(category("a+0x10", "/usr/lib/libdart.so.6.13.2"), "native");
+        assert_eq!(category("[[vdso]]", ""), "runtime");
+        assert_eq!(category("[libc.so.6]", ""), "runtime");
+    }
+
+    #[test]
+    fn standard_library_code_is_runtime_also_inside_the_program() {
+        assert_eq!(category("std::_Hashtable<gz::A, int>::find", "/srv/sim"), "runtime");
+        assert_eq!(category("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
+        assert_eq!(category("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
+        assert_eq!(category("pthread_mutex_lock", ""), "runtime");
+        assert_eq!(category("__memset_avx2_unaligned_erms", ""), "runtime");
+        assert_eq!(category("poll", "/srv/sim"), "native", "a function of the program's own that is called so");
+        assert_eq!(category("py::step:/srv/a.py", ""), "python");
+    }
+}

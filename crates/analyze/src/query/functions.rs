@@ -1,0 +1,435 @@
+//! [`Functions`]: the functions of a capture, told apart and judged once.
+//!
+//! Frames are places: one function has many, at different lines and addresses. Analyses speak of functions, and take two
+//! frames for the same function if name and module's file name are equal, exactly (erratum 5 of the Gazebo study: a join
+//! on a part of a name credits the wrong function). Where an imported stack names no module, the name alone decides.
+//!
+//! A function is owned if any of its frames is: a function is declared once, but debug information may name a
+//! header for some of its lines.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, StackId};
+
+use crate::query::category;
+use crate::query::ownership::Owned;
+use crate::query::qualified_name::own_name;
+
+/// What tables show for samples of which only the thread is known.
+pub const NO_STACK: &str = "(no stack)";
+
+/// A row of [`Functions`]. Means nothing for another capture: join captures by [`Function::identity`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(u32);
+
+impl FunctionId {
+    /// The row's index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A function of a capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Its full name, as the capture has it.
+    pub name: Arc<str>,
+    /// File name of its module; empty where unknown.
+    pub module: Arc<str>,
+    /// Whether the user's team can change it.
+    pub owned: bool,
+    /// What kind of code it is.
+    pub kind: FrameKind,
+}
+
+impl Function {
+    /// What makes it the same function in another capture.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), module: self.module.clone() }
+    }
+}
+
+/// What makes functions of two captures the same: the exact full name and the module's file name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    /// Full name.
+    pub name: Arc<str>,
+    /// File name of the module; empty where unknown.
+    pub module: Arc<str>,
+}
+
+/// The functions of one capture, and what is known about them whatever the samples.
+#[derive(Debug, Clone, Default)]
+pub struct Functions {
+    functions: Vec<Function>,
+    of_frame: Vec<FunctionId>,
+    nearest_owned: Vec<Option<FunctionId>>,
+    nearest_program: Vec<Option<FunctionId>>,
+    outermost: Vec<bool>,
+    any_owned: bool,
+    owning_nothing: Vec<String>,
+}
+
+impl Functions {
+    /// Tells the capture's functions apart and judges each one.
+    pub fn of(capture: &Capture, owned: &Owned) -> Self {
+        let mut found = Self { any_owned: !owned.is_empty(), ..Self::default() };
+        found.tell_apart(capture, owned);
+        found.nearest_owned = found.nearest(capture, |function| function.owned);
+        if !found.any_owned {
+            // Code without a name is the program's as much, where its module is known: that of run-time libraries is
+            // not of this kind.
+            let is_program = |function: &Function| match function.kind {
+                FrameKind::Native | FrameKind::Python => true,
+                FrameKind::Unknown => !function.module.is_empty(),
+                _ => false,
+            };
+            found.nearest_program = found.nearest(capture, is_program);
+        }
+        found.outermost = found.find_outermost(capture);
+        found.owning_nothing = owned.unmatched(
+            found.functions.iter().map(|function| &*function.name),
+            capture.modules.iter().map(|module| module.path.as_str()),
+            capture.frames.iter().filter_map(|frame| frame.file.as_deref()),
+        );
+        found
+    }
+
+    /// All functions, in the order of their first frames.
+    pub fn all(&self) -> impl ExactSizeIterator<Item = (FunctionId, &Function)> {
+        self.functions.iter().enumerate().map(|(index, function)| (FunctionId(index as u32), function))
+    }
+
+    /// Number of functions.
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Whether the capture has no frames.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// The function of this row.
+    pub fn get(&self, id: FunctionId) -> &Function {
+        &self.functions[id.index()]
+    }
+
+    /// The function of a frame.
+    pub fn of_frame(&self, frame: FrameId) -> FunctionId {
+        self.of_frame[frame.index()]
+    }
+
+    /// The function at a stack's node.
+    pub fn of_node(&self, capture: &Capture, node: StackId) -> FunctionId {
+        self.of_frame(capture.stacks[node.index()].frame)
+    }
+
+    /// Whether anything was said about ownership at all.
+    pub fn ownership_known(&self) -> bool {
+        self.any_owned
+    }
+
+    /// The patterns of ownership that own nothing in this capture.
+    pub fn owning_nothing(&self) -> &[String] {
+        &self.owning_nothing
+    }
+
+    /// The namespaces (crates, packages) of the program that are at most places of the call tree, at most `most` of them.
+    pub fn largest_namespaces(&self, capture: &Capture, most: usize) -> Vec<String> {
+        let mut places = vec![0_usize; self.functions.len()];
+        for node in &capture.stacks {
+            places[self.of_frame(node.frame).index()] += 1;
+        }
+        let mut sizes: FxHashMap<String, usize> = FxHashMap::default();
+        for (function, places) in self.functions.iter().zip(places).filter(|(one, _)| one.kind == FrameKind::Native) {
+            if let Some((namespace, _)) = own_name(&function.name).split_once("::").filter(|(first, _)| is_word(first))
+            {
+                *sizes.entry(namespace.to_owned()).or_default() += places;
+            }
+        }
+        let mut sizes: Vec<(String, usize)> = sizes.into_iter().collect();
+        sizes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sizes.into_iter().take(most).map(|(namespace, _)| namespace).collect()
+    }
+
+    /// The first owned function from a stack's leaf to its root: the one that the stack's cost is attributed to.
+    pub fn nearest_owned(&self, stack: StackId) -> Option<FunctionId> {
+        self.nearest_owned[stack.index()]
+    }
+
+    /// The function that a stack's cost is credited to: the nearest owned one; where nothing was said about ownership, the
+    /// nearest one that is of the program, and not of the kernel, a run-time library or an allocator.
+    pub fn credited(&self, stack: StackId) -> Option<FunctionId> {
+        let nearest = if self.any_owned { &self.nearest_owned } else { &self.nearest_program };
+        nearest[stack.index()]
+    }
+
+    /// Whether the function at this node is at no node between it and the root. A function's inclusive weight is the sum
+    /// over the subtrees of such nodes, so that recursion counts once.
+    pub fn is_outermost(&self, node: StackId) -> bool {
+        self.outermost[node.index()]
+    }
+
+    fn tell_apart(&mut self, capture: &Capture, owned: &Owned) {
+        let modules = ModuleNames::of(capture, owned);
+        let mut rows: FxHashMap<(&str, u32), FunctionId> = FxHashMap::default();
+        self.of_frame.reserve(capture.frames.len());
+        for frame in &capture.frames {
+            let module = frame.module.map_or(ModuleNames::NONE, |module| modules.name_of[module.index()]);
+            let id = *rows.entry((&frame.function, module)).or_insert_with(|| {
+                self.functions.push(Function {
+                    name: frame.function.clone(),
+                    module: modules.names[module as usize].clone(),
+                    owned: owned.owns_name(&frame.function),
+                    kind: category::of(frame, module_of(capture, frame)),
+                });
+                FunctionId(self.functions.len() as u32 - 1)
+            });
+            let function = &mut self.functions[id.index()];
+            function.owned = function.owned || modules.owns(frame.module) || owns_source(owned, frame);
+            self.of_frame.push(id);
+        }
+    }
+
+    /// For each node the first function from there to the root that is `wanted`.
+    fn nearest(&self, capture: &Capture, wanted: impl Fn(&Function) -> bool) -> Vec<Option<FunctionId>> {
+        let mut nearest: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
+        for node in &capture.stacks {
+            let function = self.of_frame(node.frame);
+            let above = node.parent.and_then(|parent| nearest[parent.index()]);
+            nearest.push(if wanted(self.get(function)) { Some(function) } else { above });
+        }
+        nearest
+    }
+
+    /// Walks the tree once, depth first, and remembers which functions are on the path to where it is.
+    fn find_outermost(&self, capture: &Capture) -> Vec<bool> {
+        let children = Children::of(capture);
+        let mut outermost = vec![false; capture.stacks.len()];
+        let mut on_path = vec![false; self.functions.len()];
+        children.walk(|step| match step {
+            Step::Enter(node) => {
+                let on_path = &mut on_path[self.of_node(capture, node).index()];
+                outermost[node.index()] = !*on_path;
+                *on_path = true;
+            }
+            Step::Leave(node) if outermost[node.index()] => {
+                on_path[self.of_node(capture, node).index()] = false;
+            }
+            Step::Leave(_) => {}
+        });
+        outermost
+    }
+}
+
+/// Whether it is a name as people write them, and not `(anonymous namespace)`, `{closure}` or what is left of a cut one.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
+}
+
+fn module_of<'a>(capture: &'a Capture, frame: &Frame) -> Option<&'a Module> {
+    Some(&capture.modules[frame.module?.index()])
+}
+
+fn owns_source(owned: &Owned, frame: &Frame) -> bool {
+    frame.file.as_ref().is_some_and(|file| owned.owns_source(file))
+}
+
+/// The modules' file names, each once, and which modules are owned.
+struct ModuleNames {
+    names: Vec<Arc<str>>,
+    name_of: Vec<u32>,
+    owned: Vec<bool>,
+}
+
+impl ModuleNames {
+    /// The name of no module.
+    const NONE: u32 = 0;
+
+    fn of(capture: &Capture, owned: &Owned) -> Self {
+        let mut names: Vec<Arc<str>> = vec!["".into()];
+        let mut rows: FxHashMap<&str, u32> = FxHashMap::default();
+        let name_of = capture.modules.iter().map(|module| {
+            *rows.entry(module.name()).or_insert_with(|| {
+                names.push(module.name().into());
+                names.len() as u32 - 1
+            })
+        });
+        Self {
+            name_of: name_of.collect(),
+            owned: capture.modules.iter().map(|module| owned.owns_module(&module.path)).collect(),
+            names,
+        }
+    }
+
+    fn owns(&self, module: Option<ModuleId>) -> bool {
+        module.is_some_and(|module| self.owned[module.index()])
+    }
+}
+
+/// The call tree seen from the root: each node's children.
+pub(crate) struct Children {
+    first: Vec<Option<StackId>>,
+    next: Vec<Option<StackId>>,
+    root: Option<StackId>,
+}
+
+/// A step of a walk through the call tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    /// On the way down, before the node's children.
+    Enter(StackId),
+    /// On the way up, after them.
+    Leave(StackId),
+}
+
+impl Children {
+    pub(crate) fn of(capture: &Capture) -> Self {
+        let count = capture.stacks.len();
+        let mut children = Self { first: vec![None; count], next: vec![None; count], root: None };
+        // From the last to the first, so that each list is in the order of the nodes.
+        for (index, node) in capture.stacks.iter().enumerate().rev() {
+            let head = match node.parent {
+                Some(parent) => &mut children.first[parent.index()],
+                None => &mut children.root,
+            };
+            children.next[index] = head.replace(StackId::from_index(index));
+        }
+        children
+    }
+
+    /// Calls `visit` on entering and on leaving every node. Not recursive: stacks may be deeper than ours.
+    pub(crate) fn walk(&self, mut visit: impl FnMut(Step)) {
+        let mut path: Vec<StackId> = Vec::new();
+        let mut next = self.root;
+        loop {
+            while let Some(node) = next {
+                visit(Step::Enter(node));
+                path.push(node);
+                next = self.first[node.index()];
+            }
+            let Some(node) = path.pop() else { return };
+            visit(Step::Leave(node));
+            next = self.next[node.index()];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawn::{self, owned_by};
+    use crate::notes::ownership_note;
+    use crate::query::select::Selection;
+
+    #[test]
+    fn places_of_one_function_are_one_function_and_equal_names_in_two_modules_are_two() {
+        let capture = drawn::columns(
+            "
+            main                    main                    main
+            Run [file:run.cc:10]    Run [file:run.cc:20]    Run [lib:/usr/lib/libother.so]
+            1                       1                       1
+            ",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let names: Vec<(&str, &str)> = functions.all().map(|(_, one)| (&*one.name, &*one.module)).collect();
+        assert_eq!(names, [("Run", ""), ("Run", "libother.so")]);
+    }
+
+    #[test]
+    fn the_nearest_owned_function_is_sought_from_the_leaf() {
+        let capture = drawn::folded("main;gz::Run;dart::step;gz::collide;std::find;malloc 1");
+        let functions = Functions::of(&capture, &owned_by(&["gz::"]));
+        let leaf = capture.samples[0].stack.unwrap();
+        let nearest: Vec<Option<&str>> = capture
+            .nodes_of(Some(leaf))
+            .map(|node| functions.nearest_owned(node).map(|id| &*functions.get(id).name))
+            .collect();
+        let (run, collide) = (Some("gz::Run"), Some("gz::collide"));
+        assert_eq!(nearest, [collide, collide, collide, run, run]);
+    }
+
+    #[test]
+    fn where_nothing_is_owned_nameless_code_of_a_program_is_credited_and_that_of_no_module_is_not() {
+        let capture = drawn::columns(
+            "
+            sim                             sim
+            sim+0x6e90 [lib:/usr/bin/sim]   0x7f00aa10
+            strchr [lib:/lib/libc.so.6]     strchr [lib:/lib/libc.so.6]
+            1                               1
+            ",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let credited = |sample: usize| {
+            let leaf = capture.samples[sample].stack.unwrap();
+            functions.credited(leaf).map(|id| &*functions.get(id).name)
+        };
+        assert_eq!((credited(0), credited(1)), (Some("sim+0x6e90"), None));
+    }
+
+    #[test]
+    fn only_the_first_of_recursive_calls_is_outermost() {
+        let capture = drawn::folded("main;a;b;a;a;c 1\nmain;b;a 1");
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let outermost = |sample: usize| -> Vec<bool> {
+            capture.nodes_of(capture.samples[sample].stack).map(|node| functions.is_outermost(node)).collect()
+        };
+        assert_eq!(outermost(0), [true, false, false, true, true]);
+        assert_eq!(outermost(1), [true, true]);
+    }
+
+    #[test]
+    fn one_owned_place_makes_the_function_owned() {
+        let capture = drawn::columns(
+            "
+            main                                main
+            Each [file:/usr/include/each.hh:1]  Each [file:/srv/sim/src/each.cc:7]
+            1                                   1
+            ",
+        );
+        let ownership = crate::query::ownership::Ownership {
+            sources: vec!["/srv/sim/src/**".to_owned()],
+            ..crate::query::ownership::Ownership::default()
+        };
+        let functions = Functions::of(&capture, &ownership.compile().unwrap());
+        assert!(functions.all().next().unwrap().1.owned);
+        assert_eq!(functions.len(), 1);
+    }
+
+    #[test]
+    fn the_largest_namespaces_of_the_program_are_offered() {
+        let capture = drawn::folded(
+            "main;gz::A;gz::B<int> 1\nmain;dart::a;std::sort;(anonymous namespace)::f;plain;gz::C 1\nmain;bullet::b;dart::c 1",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        assert_eq!(functions.largest_namespaces(&capture, 2), ["gz", "dart"]);
+    }
+
+    #[test]
+    fn a_pattern_that_owns_nothing_in_any_capture_is_noted() {
+        let (one, other) = (drawn::folded("main;gz::Run 1"), drawn::folded("main;dart::step 1"));
+        let note = |namespaces: &[&str]| {
+            let owned = drawn::owned_by(namespaces);
+            let both = [Functions::of(&one, &owned), Functions::of(&other, &owned)];
+            ownership_note(&[Selection::all(&one, &both[0]), Selection::all(&other, &both[1])])
+        };
+        assert_eq!(note(&["gz::*", "dart::*"]), None);
+        assert_eq!(
+            note(&["gz::*", "nope::*"]).unwrap(),
+            "Nothing here matches the owned pattern `nope::*`. Most of the program here is in `gz::*`."
+        );
+    }
+
+    #[test]
+    fn a_stack_of_a_million_frames_is_walked() {
+        let mut capture = Capture::default();
+        let frame = capture.intern_function("f");
+        capture.stacks = (0..1_000_000_u32)
+            .map(|index| stepscope_model::StackNode { parent: index.checked_sub(1).map(StackId), frame })
+            .collect();
+        let functions = Functions::of(&capture, &Owned::nothing());
+        assert!(functions.is_outermost(StackId(0)) && !functions.is_outermost(StackId(999_999)));
+    }
+}

@@ -1,0 +1,862 @@
+//! [`Selection`]: the part of a capture that an analysis is about.
+//!
+//! Every analysis takes one. It copies no samples: filters on threads and processes become one flag a thread, filters on
+//! functions, modules and ownership one flag a node of the call tree (a node passes if a frame on its path does), so
+//! that deciding on a sample is two look-ups and a comparison of times.
+//!
+//! What the filters mean:
+//!
+//! - *thread*, *process*: whose samples, waits and readings count.
+//! - *function*, *module*, *owned*: which stacks count: those that pass through a matching function anywhere, so that the
+//!   rest of the stack stays in view (`focus` in pprof, the search box of the Firefox Profiler). Of several filters of
+//!   one kind any may match; of different kinds all must.
+//! - *time*: samples at times within it; waits and lifetimes are cut to it.
+//! - *steps*: the time from the begin of the first of them to the end of the last, of the loop with most steps among the chosen
+//!   threads; a range of time cuts it further.
+//! - *event*: which samples. Weights of two events are never added up, so there is always exactly one; unless told
+//!   otherwise [the one of processor time](crate::query::events::primary).
+//!
+//! A filter that matches nothing in the capture is an error that says what there is to match.
+
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use stepscope_model::{
+    Capture, Dimension, DimensionStatus, Event, EventId, Process, Sample, StackId, Step, Thread, ThreadId, Wait,
+    quantity,
+};
+use thiserror::Error;
+
+use crate::query::events;
+use crate::query::functions::{FunctionId, Functions};
+use crate::query::off_cpu;
+use crate::query::pattern::{Pattern, PatternError};
+use crate::query::qualified_name::own_name;
+use crate::query::steps::Loops;
+
+/// What of a capture to look at. The default is everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Threads, any of these.
+    pub threads: Vec<ThreadPattern>,
+    /// Processes, any of these.
+    pub processes: Vec<ProcessPattern>,
+    /// Stacks through any of these functions, by full name or by own qualified name.
+    pub functions: Vec<Pattern>,
+    /// Stacks through code of any of these modules, by file name.
+    pub modules: Vec<Pattern>,
+    /// Stacks under owned code, or those that are not.
+    pub ownership: Option<Under>,
+    /// A part of the recording.
+    pub time: Option<TimeRange>,
+    /// Some of the simulation's steps.
+    pub steps: Option<StepRange>,
+    /// The event, by name.
+    pub event: Option<String>,
+}
+
+/// On which side of ownership a stack is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Under {
+    /// An owned function is on the stack.
+    Owned,
+    /// No owned function is.
+    NotOwned,
+}
+
+/// A part of the recording, in ns since its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// First ns that belongs to it.
+    pub from_ns: u64,
+    /// First ns that no longer does; absent for the rest of the recording.
+    pub to_ns: Option<u64>,
+}
+
+/// Some of the simulation's steps, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepRange {
+    /// The first that belongs to it.
+    pub from: u64,
+    /// The first that no longer does; absent for the rest.
+    pub to: Option<u64>,
+}
+
+/// A thread, by tid (a number) or name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThreadPattern {
+    /// The thread of this id.
+    Tid(u32),
+    /// Threads whose last name matches.
+    Name(Pattern),
+}
+
+/// A process, by pid (a number) or name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessPattern {
+    /// The process of this id.
+    Pid(u32),
+    /// Processes whose [name](process_name) matches.
+    Name(Pattern),
+}
+
+impl FromStr for ThreadPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        text.parse().map(Self::Tid).or_else(|_| text.parse().map(Self::Name))
+    }
+}
+
+impl FromStr for ProcessPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        text.parse().map(Self::Pid).or_else(|_| text.parse().map(Self::Name))
+    }
+}
+
+impl std::fmt::Display for ThreadPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tid(tid) => write!(f, "{tid}"),
+            Self::Name(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+impl std::fmt::Display for ProcessPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pid(pid) => write!(f, "{pid}"),
+            Self::Name(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+/// A filter that the capture cannot satisfy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SelectError {
+    /// Nothing has a matching name.
+    #[error("no {what} matches `{pattern}`; {}{}", suggested(.would_match), choices(.what, .known))]
+    NoMatch {
+        /// What was sought, e.g. `thread`.
+        what: &'static str,
+        /// The pattern as written.
+        pattern: String,
+        /// A wider pattern that something matches.
+        would_match: Option<String>,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A range of time was asked of evidence that has no times.
+    #[error("the samples of this capture have no times, so no range of time can be selected; leave the range out")]
+    NoTimes,
+    /// The range of time lies outside of the recording.
+    #[error("{}", outside(*.from_ns, *.to_ns, *.length_ns))]
+    OutsideRecording {
+        /// Start of the range, after the recording's start.
+        from_ns: u64,
+        /// End of the range.
+        to_ns: u64,
+        /// Length of the recording.
+        length_ns: u64,
+    },
+    /// Steps were asked for, and there are none, or none of these.
+    #[error("{}", no_such_steps(.known.as_ref()))]
+    NoSuchSteps {
+        /// Numbers of the first and the last step there are.
+        known: Option<(u64, u64)>,
+    },
+    /// Owned code was asked for, and nobody said what that is.
+    #[error(
+        "no code is said to be owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
+    )]
+    NothingOwned,
+}
+
+fn no_such_steps(known: Option<&(u64, u64)>) -> String {
+    match known {
+        Some((first, last)) => format!("no step has such a number: there are steps {first} to {last}"),
+        None => "no steps were recorded here, so none can be selected; leave the range of steps out".to_owned(),
+    }
+}
+
+fn outside(from_ns: u64, to_ns: u64, length_ns: u64) -> String {
+    let [from, to, length] = [from_ns, to_ns, length_ns].map(|ns| quantity::duration(ns));
+    if from_ns >= length_ns {
+        return format!("nothing was recorded {from} after the start or later: the recording lasted {length}");
+    }
+    format!("a range from {from} to {to} after the start holds nothing; its end must be after its start")
+}
+
+fn suggested(would_match: &Option<String>) -> String {
+    would_match.as_ref().map_or(String::new(), |pattern| format!("did you mean `'{pattern}'`? "))
+}
+
+fn choices(what: &&str, known: &[String]) -> String {
+    const SHOWN: usize = 8;
+    if known.is_empty() {
+        let plural = if *what == "process" { "processes".to_owned() } else { format!("{what}s") };
+        return format!("the capture has no {plural}");
+    }
+    let shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = known.len().saturating_sub(SHOWN);
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("there are {}{and_more}", shown.join(", "))
+}
+
+/// The file name of a process' executable, or of the first word of its command line.
+pub fn process_name(process: &Process) -> &str {
+    let path = match process.executable.as_str() {
+        "" => process.command_line.split_whitespace().next().unwrap_or(""),
+        path => path,
+    };
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A part of a capture, and the functions in it.
+#[derive(Debug, Clone)]
+pub struct Selection<'a> {
+    capture: &'a Capture,
+    functions: &'a Functions,
+    threads: Option<Arc<[bool]>>,
+    stacks: Option<Arc<[bool]>>,
+    time: Option<Range<u64>>,
+    event: Option<EventId>,
+    description: Vec<String>,
+}
+
+impl<'a> Selection<'a> {
+    /// All of a capture. `functions` must be of this capture.
+    pub fn all(capture: &'a Capture, functions: &'a Functions) -> Self {
+        let event = events::primary(capture);
+        Self { capture, functions, threads: None, stacks: None, time: None, event, description: Vec::new() }
+    }
+
+    /// What `filter` selects of a capture. `functions` must be of this capture.
+    ///
+    /// # Errors
+    /// If a filter matches nothing in the capture.
+    pub fn new(capture: &'a Capture, functions: &'a Functions, filter: &Filter) -> Result<Self, SelectError> {
+        let mut selection = Self::all(capture, functions);
+        selection.threads = chosen_threads(capture, filter)?;
+        selection.stacks = chosen_stacks(capture, functions, filter)?;
+        if let Some(range) = filter.time {
+            selection.time = Some(absolute(capture, range)?);
+        }
+        if let Some(range) = filter.steps {
+            selection.time = Some(span_of_steps(&selection, range)?);
+        }
+        if let Some(name) = &filter.event {
+            selection.event = Some(find_event(capture, name)?);
+        }
+        selection.description = describe(filter);
+        Ok(selection)
+    }
+
+    /// The same selection of another event's samples.
+    pub fn of_event(&self, event: EventId) -> Self {
+        Self { event: Some(event), ..self.clone() }
+    }
+
+    /// The same selection, cut to a range of the capture's clock.
+    pub fn within(&self, range: Range<u64>) -> Self {
+        let time = match &self.time {
+            Some(time) => time.start.max(range.start)..time.end.min(range.end),
+            None => range,
+        };
+        Self { time: Some(time), ..self.clone() }
+    }
+
+    /// The same selection, of one thread only.
+    pub fn of_thread(&self, thread: ThreadId) -> Self {
+        let only: Arc<[bool]> = (0..self.capture.threads.len()).map(|index| index == thread.index()).collect();
+        Self { threads: Some(only), ..self.clone() }
+    }
+
+    /// The capture.
+    pub fn capture(&self) -> &'a Capture {
+        self.capture
+    }
+
+    /// The capture's functions.
+    pub fn functions(&self) -> &'a Functions {
+        self.functions
+    }
+
+    /// The event whose samples are selected; absent if the capture has none.
+    pub fn event_id(&self) -> Option<EventId> {
+        self.event
+    }
+
+    /// The event whose samples are selected; absent if the capture has none.
+    pub fn event(&self) -> Option<&'a Event> {
+        self.event.map(|event| self.capture.event(event))
+    }
+
+    /// The filters, in words: empty if everything is selected.
+    pub fn description(&self) -> String {
+        self.description.join(", ")
+    }
+
+    /// The selected samples of the selected event.
+    pub fn samples(&self) -> impl Iterator<Item = &'a Sample> + '_ {
+        self.capture.samples.iter().filter(|sample| {
+            Some(sample.event) == self.event
+                && self.has_thread(sample.thread)
+                && self.has_time(sample.time_ns)
+                && self.has_stack(sample.stack)
+        })
+    }
+
+    /// The selected waits, cut to the selected time.
+    pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
+        self.thread_waits().filter(|wait| self.has_stack(wait.stack))
+    }
+
+    /// The waits of the selected threads at *any* stack, cut to the selected time: for sums that make up a lifetime.
+    pub fn thread_waits(&self) -> impl Iterator<Item = Wait> + '_ {
+        self.capture.waits.iter().filter(|wait| self.has_thread(wait.thread)).filter_map(|wait| self.cut(wait))
+    }
+
+    /// The selected threads.
+    pub fn threads(&self) -> impl Iterator<Item = (ThreadId, &'a Thread)> + '_ {
+        let rows = self.capture.threads.iter().enumerate();
+        rows.map(|(index, thread)| (ThreadId::from_index(index), thread)).filter(|(id, _)| self.has_thread(*id))
+    }
+
+    /// Whether the thread is selected.
+    pub fn has_thread(&self, thread: ThreadId) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads[thread.index()])
+    }
+
+    /// Whether stacks are filtered, so that what is selected of a thread is not all that it did.
+    pub fn filters_stacks(&self) -> bool {
+        self.stacks.is_some()
+    }
+
+    /// Whether threads or processes are filtered.
+    pub fn filters_threads(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// Whether a range of time is selected.
+    pub fn filters_time(&self) -> bool {
+        self.time.is_some()
+    }
+
+    /// The selected part of the recording window, on the capture's clock; absent where times are unknown.
+    pub fn window(&self) -> Option<Range<u64>> {
+        let recorded = recording(self.capture)?;
+        Some(match &self.time {
+            Some(time) => {
+                recorded.start.max(time.start)..recorded.end.min(time.end).max(recorded.start.max(time.start))
+            }
+            None => recorded,
+        })
+    }
+
+    /// Length of the selected part of the recording, where times are known.
+    pub fn wall_ns(&self) -> Option<u64> {
+        self.window().map(|window| window.end - window.start)
+    }
+
+    /// When the thread lived, within the selected time; absent where that is unknown.
+    pub fn lifetime(&self, thread: ThreadId) -> Option<Range<u64>> {
+        let row = &self.capture.threads[thread.index()];
+        let (start, end) = (row.start_ns?, row.end_ns?);
+        let (start, end) = match &self.time {
+            Some(time) => (start.max(time.start), end.min(time.end)),
+            None => (start, end),
+        };
+        Some(start..end.max(start))
+    }
+
+    /// Exact time that each thread was on a CPU in the selected time, where context switches tell; by thread row, absent
+    /// for threads that are not selected.
+    pub fn cpu_times(&self) -> Vec<Option<u64>> {
+        if self.time.is_none() {
+            let of_row =
+                |index: usize, thread: &Thread| self.has_thread(ThreadId::from_index(index)).then_some(thread.cpu_ns?);
+            return self.capture.threads.iter().enumerate().map(|(index, thread)| of_row(index, thread)).collect();
+        }
+        if !self.has_switches() {
+            return vec![None; self.capture.threads.len()];
+        }
+        let mut off_cpu = vec![0_u64; self.capture.threads.len()];
+        for wait in self.thread_waits() {
+            let off_cpu = &mut off_cpu[wait.thread.index()];
+            *off_cpu = off_cpu.saturating_add(wait.end_ns - wait.start_ns);
+        }
+        let on_cpu = |(index, off_cpu): (usize, u64)| {
+            let thread = ThreadId::from_index(index);
+            let life = self.has_thread(thread).then(|| self.lifetime(thread)).flatten()?;
+            Some((life.end - life.start).saturating_sub(off_cpu))
+        };
+        off_cpu.into_iter().enumerate().map(on_cpu).collect()
+    }
+
+    /// Whether context switches were recorded, so that the absence of waits means that there were none.
+    pub fn has_switches(&self) -> bool {
+        let recorded = |dimension| {
+            matches!(
+                self.capture.info.dimensions.get(&dimension),
+                Some(DimensionStatus::Recorded | DimensionStatus::Partial { .. })
+            )
+        };
+        !self.capture.waits.is_empty() || recorded(Dimension::Sched) || recorded(Dimension::Offcpu)
+    }
+
+    /// Whether a stack passes the filters on functions, modules and ownership.
+    pub fn has_stack(&self, stack: Option<StackId>) -> bool {
+        match (&self.stacks, stack) {
+            (None, _) => true,
+            (Some(flags), Some(stack)) => flags[stack.index()],
+            // The last flag is that of no stack.
+            (Some(flags), None) => flags[flags.len() - 1],
+        }
+    }
+
+    /// Whether a moment is selected. What has no time is in no range of time.
+    pub fn has_time(&self, time_ns: Option<u64>) -> bool {
+        match (&self.time, time_ns) {
+            (None, _) => true,
+            (Some(range), Some(time)) => range.contains(&time),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// A wait within the selected time; `None` if it is outside.
+    fn cut(&self, wait: &Wait) -> Option<Wait> {
+        match &self.time {
+            Some(time) => off_cpu::cut(wait, time),
+            None => Some(*wait),
+        }
+    }
+}
+
+/// When the capture was recorded: what it says, else from the first to the last time in it.
+fn recording(capture: &Capture) -> Option<Range<u64>> {
+    if let (Some(start), Some(end)) = (capture.info.start_ns, capture.info.end_ns) {
+        return Some(start..end.max(start));
+    }
+    let samples = capture.samples.iter().filter_map(|sample| sample.time_ns).map(|time| (time, time));
+    let waits = capture.waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
+    let times = samples.chain(waits).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+    times.map(|(first, last)| first..last.saturating_add(1))
+}
+
+fn absolute(capture: &Capture, range: TimeRange) -> Result<Range<u64>, SelectError> {
+    let recorded = recording(capture).ok_or(SelectError::NoTimes)?;
+    let end = range.to_ns.map_or(recorded.end, |to| recorded.start.saturating_add(to));
+    let start = recorded.start.saturating_add(range.from_ns);
+    if start >= end || start >= recorded.end {
+        return Err(SelectError::OutsideRecording {
+            from_ns: range.from_ns,
+            to_ns: range.to_ns.unwrap_or(recorded.end - recorded.start),
+            length_ns: recorded.end - recorded.start,
+        });
+    }
+    Ok(start..end)
+}
+
+fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool]>>, SelectError> {
+    if filter.threads.is_empty() && filter.processes.is_empty() {
+        return Ok(None);
+    }
+    let known = || distinct(capture.threads.iter().map(|thread| thread.name.clone()));
+    for pattern in &filter.threads {
+        if !capture.threads.iter().any(|thread| is_thread(thread, pattern)) {
+            return Err(SelectError::NoMatch {
+                what: "thread",
+                pattern: pattern.to_string(),
+                would_match: None,
+                known: known(),
+            });
+        }
+    }
+    let processes = || distinct(capture.processes.iter().map(|process| process_name(process).to_owned()));
+    for pattern in &filter.processes {
+        if !capture.processes.iter().any(|process| is_process(process, pattern)) {
+            return Err(SelectError::NoMatch {
+                what: "process",
+                pattern: pattern.to_string(),
+                would_match: None,
+                known: processes(),
+            });
+        }
+    }
+    let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| is_thread(thread, pattern));
+    let any_process = |thread: &Thread| {
+        let process = thread.process.map(|process| &capture.processes[process.index()]);
+        process.is_some_and(|process| filter.processes.iter().any(|pattern| is_process(process, pattern)))
+    };
+    let chosen = capture.threads.iter().map(|thread| {
+        (filter.threads.is_empty() || any_thread(thread)) && (filter.processes.is_empty() || any_process(thread))
+    });
+    Ok(Some(chosen.collect()))
+}
+
+fn is_thread(thread: &Thread, pattern: &ThreadPattern) -> bool {
+    match pattern {
+        ThreadPattern::Tid(tid) => thread.tid == *tid,
+        ThreadPattern::Name(pattern) => pattern.matches(&thread.name),
+    }
+}
+
+fn is_process(process: &Process, pattern: &ProcessPattern) -> bool {
+    match pattern {
+        ProcessPattern::Pid(pid) => process.pid == *pid,
+        ProcessPattern::Name(pattern) => pattern.matches(process_name(process)),
+    }
+}
+
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+/// One flag a node of the call tree, and a last one for no stack.
+fn chosen_stacks(
+    capture: &Capture,
+    functions: &Functions,
+    filter: &Filter,
+) -> Result<Option<Arc<[bool]>>, SelectError> {
+    if filter.functions.is_empty() && filter.modules.is_empty() && filter.ownership.is_none() {
+        return Ok(None);
+    }
+    if filter.ownership.is_some() && !functions.ownership_known() {
+        return Err(SelectError::NothingOwned);
+    }
+    let by_function = matching(functions, "function", &filter.functions, |pattern, id| {
+        let name = &functions.get(id).name;
+        pattern.matches(name) || pattern.matches(&own_name(name))
+    })?;
+    let by_module = matching(functions, "module", &filter.modules, |pattern, id| {
+        let module = &functions.get(id).module;
+        !module.is_empty() && pattern.matches(module)
+    })?;
+    let passes = |flags: &Option<Vec<bool>>| flags.as_ref().map(|flags| paths_through(capture, functions, flags));
+    let (by_function, by_module) = (passes(&by_function), passes(&by_module));
+    let on_side = |owned: bool| match filter.ownership {
+        None => true,
+        Some(Under::Owned) => owned,
+        Some(Under::NotOwned) => !owned,
+    };
+    let node_passes = |index: usize| {
+        by_function.as_ref().is_none_or(|flags| flags[index])
+            && by_module.as_ref().is_none_or(|flags| flags[index])
+            && on_side(functions.nearest_owned(StackId::from_index(index)).is_some())
+    };
+    let no_stack = by_function.is_none() && by_module.is_none() && on_side(false);
+    Ok(Some((0..capture.stacks.len()).map(node_passes).chain([no_stack]).collect()))
+}
+
+/// One flag a function: whether any of the patterns matches it. `None` if there are no patterns.
+fn matching(
+    functions: &Functions,
+    what: &'static str,
+    patterns: &[Pattern],
+    matches: impl Fn(&Pattern, FunctionId) -> bool,
+) -> Result<Option<Vec<bool>>, SelectError> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let mut flags = vec![false; functions.len()];
+    for pattern in patterns {
+        let mut found = false;
+        for (id, _) in functions.all() {
+            if matches(pattern, id) {
+                flags[id.index()] = true;
+                found = true;
+            }
+        }
+        if !found {
+            return Err(SelectError::NoMatch {
+                what,
+                pattern: pattern.to_string(),
+                would_match: wider(pattern, |wider| functions.all().any(|(id, _)| matches(wider, id))),
+                known: known_for(what, functions, pattern),
+            });
+        }
+    }
+    Ok(Some(flags))
+}
+
+/// The pattern with a wildcard before it, or also after it, if anything matches that.
+fn wider(pattern: &Pattern, matches: impl Fn(&Pattern) -> bool) -> Option<String> {
+    let text = pattern.as_str();
+    if text.starts_with('/') {
+        return None;
+    }
+    let text = text.trim_matches('*');
+    let candidates = [format!("*{text}"), format!("{text}*"), format!("*{text}*")];
+    candidates.into_iter().find(|candidate| candidate.parse().is_ok_and(|pattern| matches(&pattern)))
+}
+
+/// What to offer instead: modules are few, of functions those that hold the pattern's text.
+fn known_for(what: &str, functions: &Functions, pattern: &Pattern) -> Vec<String> {
+    if what == "module" {
+        return distinct(functions.all().map(|(_, one)| one.module.to_string()).filter(|name| !name.is_empty()));
+    }
+    let text = pattern.as_str().trim_matches(['*', '/']).to_lowercase();
+    let similar = distinct(
+        functions.all().map(|(_, one)| one.name.to_string()).filter(|name| name.to_lowercase().contains(&text)),
+    );
+    if similar.is_empty() { distinct(functions.all().map(|(_, one)| one.name.to_string())) } else { similar }
+}
+
+fn paths_through(capture: &Capture, functions: &Functions, flags: &[bool]) -> Vec<bool> {
+    let mut passes: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+    for node in &capture.stacks {
+        let above = node.parent.is_some_and(|parent| passes[parent.index()]);
+        passes.push(above || flags[functions.of_frame(node.frame).index()]);
+    }
+    passes
+}
+
+fn find_event(capture: &Capture, name: &str) -> Result<EventId, SelectError> {
+    let found = capture.info.events.iter().position(|event| event.name == name).map(EventId::from_index);
+    found.ok_or_else(|| SelectError::NoMatch {
+        what: "event",
+        pattern: name.to_owned(),
+        would_match: None,
+        known: capture.info.events.iter().map(|event| event.name.clone()).collect(),
+    })
+}
+
+fn describe(filter: &Filter) -> Vec<String> {
+    fn listed<T: std::fmt::Display>(what: &str, patterns: &[T]) -> Option<String> {
+        let patterns: Vec<String> = patterns.iter().map(T::to_string).collect();
+        (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(" or ")))
+    }
+    let ownership = filter.ownership.map(|side| match side {
+        Under::Owned => "under owned code".to_owned(),
+        Under::NotOwned => "not under owned code".to_owned(),
+    });
+    let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
+    let time = filter.time.map(|time| match time.to_ns {
+        Some(to) => format!("from {} to {}", seconds(time.from_ns), seconds(to)),
+        None => format!("from {}", seconds(time.from_ns)),
+    });
+    let steps = filter.steps.map(|steps| match steps.to {
+        Some(to) if to == steps.from + 1 => format!("step {}", steps.from),
+        Some(to) => format!("steps {} to {}", steps.from, to - 1),
+        None => format!("steps from {} on", steps.from),
+    });
+    [
+        listed("thread", &filter.threads),
+        listed("process", &filter.processes),
+        listed("function", &filter.functions),
+        listed("module", &filter.modules),
+        ownership,
+        steps,
+        time,
+        filter.event.as_ref().map(|event| format!("event {event}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// From the begin of the first of these steps to the end of the last, of the main loop within what is selected already.
+fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
+    let loops = Loops::of(selection).ok_or(SelectError::NoSuchSteps { known: None })?;
+    let rows = loops.main().rows();
+    let wanted = |step: &&Step| step.index >= range.from && range.to.is_none_or(|to| step.index < to);
+    let start = rows.iter().filter(wanted).map(|step| step.start_ns).min();
+    let end = rows.iter().filter(wanted).map(|step| step.end_ns).max();
+    start.zip(end).map(|(start, end)| start..end).ok_or_else(|| {
+        let numbers = || rows.iter().map(|step| step.index);
+        SelectError::NoSuchSteps { known: numbers().min().zip(numbers().max()) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawn::{self, Drawing, owned_by};
+
+    fn weights(capture: &Capture, filter: &Filter) -> Vec<u64> {
+        drawn::filtered(capture, &["gz::"], filter, |selection| {
+            selection.samples().map(|sample| sample.weight).collect()
+        })
+    }
+
+    fn refused(capture: &Capture, filter: &Filter) -> SelectError {
+        let functions = Functions::of(capture, &Owned::nothing());
+        Selection::new(capture, &functions, filter).unwrap_err()
+    }
+
+    use crate::query::ownership::Owned;
+
+    fn patterns(texts: &[&str]) -> Vec<Pattern> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn threads_are_chosen_by_id_name_and_expression() {
+        let capture = drawn::folded("main;a 1\nworker-1;a 2\nworker-2;a 4\n100;a 8");
+        let by = |text: &str| weights(&capture, &Filter { threads: vec![text.parse().unwrap()], ..Filter::default() });
+        assert_eq!(by("100"), [1], "a number is a tid, not a name");
+        assert_eq!(by("worker-*"), [2, 4]);
+        assert_eq!(by("/er-[2-9]/"), [4]);
+    }
+
+    #[test]
+    fn processes_are_chosen_by_id_and_executable() {
+        let capture = Drawing::new()
+            .process(7, "/usr/bin/gz-sim")
+            .folded(Event::sampled("cpu-clock", "ns"), "main;a 1")
+            .process(8, "/usr/bin/rviz")
+            .folded(Event::sampled("cpu-clock", "ns"), "gui;a 2")
+            .capture;
+        let by =
+            |text: &str| weights(&capture, &Filter { processes: vec![text.parse().unwrap()], ..Filter::default() });
+        assert_eq!((by("gz-*"), by("8")), (vec![1], vec![2]));
+    }
+
+    #[test]
+    fn a_function_selects_the_stacks_that_pass_through_it() {
+        let capture = drawn::folded("main;run;gz::Each<int>;find 1\nmain;run;other 2\nmain;gz::Each<long> 4\nmain 8");
+        let by = |text: &str| weights(&capture, &Filter { functions: patterns(&[text]), ..Filter::default() });
+        assert_eq!(by("run"), [1, 2]);
+        assert_eq!(by("gz::Each"), [1, 4], "the own qualified name selects every instance of a template");
+        assert_eq!(by("gz::Each<int>"), [1]);
+    }
+
+    #[test]
+    fn filters_of_one_kind_add_and_of_two_kinds_narrow() {
+        let capture = drawn::folded("main;run;step 1\nmain;load 2\nworker;run 4");
+        let functions = patterns(&["run", "load"]);
+        assert_eq!(weights(&capture, &Filter { functions: functions.clone(), ..Filter::default() }), [1, 2, 4]);
+        let filter = Filter { functions, threads: vec!["main".parse().unwrap()], ..Filter::default() };
+        assert_eq!(weights(&capture, &filter), [1, 2]);
+    }
+
+    #[test]
+    fn modules_are_chosen_by_file_name() {
+        let capture = drawn::columns(
+            "
+            main                           main
+            Run [lib:/usr/lib/libgz.so.1]  Run
+            step
+            1                              2
+            ",
+        );
+        assert_eq!(weights(&capture, &Filter { modules: patterns(&["libgz.*"]), ..Filter::default() }), [1]);
+    }
+
+    #[test]
+    fn stacks_are_under_owned_code_or_not_and_no_stack_is_not() {
+        let capture = drawn::folded("main;gz::Run;malloc 1\nmain;malloc 2\nmain 4");
+        let by = |side| weights(&capture, &Filter { ownership: Some(side), ..Filter::default() });
+        assert_eq!((by(Under::Owned), by(Under::NotOwned)), (vec![1], vec![2, 4]));
+        let filter = Filter { ownership: Some(Under::Owned), ..Filter::default() };
+        assert_eq!(refused(&capture, &filter), SelectError::NothingOwned);
+    }
+
+    #[test]
+    fn steps_are_selected_by_number_from_the_first_ones_begin_to_the_last_ones_end() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .steps("main", 100, 100, 5, 1)
+            .folded(
+                Event::sampled("cpu-clock", "ns"),
+                "@150 main;a 1\n@250 main;a 2\n@350 main;a 4\n@550 main;a 8\n@650 main;a 16",
+            )
+            .capture;
+        let of = |from, to| weights(&capture, &Filter { steps: Some(StepRange { from, to }), ..Filter::default() });
+        assert_eq!([of(0, Some(1)), of(1, Some(3)), of(3, None)], [vec![1], vec![2, 4], vec![8]]);
+        let none = Filter { steps: Some(StepRange { from: 5, to: Some(9) }), ..Filter::default() };
+        assert_eq!(refused(&capture, &none).to_string(), "no step has such a number: there are steps 0 to 4");
+        assert_eq!(refused(&drawn::folded("main;a 1"), &none), SelectError::NoSuchSteps { known: None });
+    }
+
+    #[test]
+    fn a_range_of_time_is_counted_from_the_start_and_half_open() {
+        let drawing = Drawing::new().window(1_000..2_000);
+        let capture =
+            drawing.folded(Event::sampled("cpu-clock", "ns"), "@1000 main;a 1\n@1100 main;a 2\n@1200 main;a 4").capture;
+        let by = |from_ns, to_ns| {
+            weights(&capture, &Filter { time: Some(TimeRange { from_ns, to_ns }), ..Filter::default() })
+        };
+        assert_eq!(by(0, Some(100)), [1]);
+        assert_eq!(by(100, None), [2, 4]);
+        let error =
+            refused(&capture, &Filter { time: Some(TimeRange { from_ns: 1_000, to_ns: None }), ..Filter::default() });
+        assert_eq!(
+            error.to_string(),
+            "nothing was recorded 1.00 µs after the start or later: the recording lasted 1.00 µs"
+        );
+        let range = TimeRange { from_ns: 500, to_ns: Some(400) };
+        assert_eq!(
+            refused(&capture, &Filter { time: Some(range), ..Filter::default() }).to_string(),
+            "a range from 500 ns to 400 ns after the start holds nothing; its end must be after its start"
+        );
+    }
+
+    #[test]
+    fn waits_and_lifetimes_are_cut_to_the_time_and_runnable_time_is_the_waits_end() {
+        let capture = Drawing::new()
+            .window(0..1_000)
+            .lived("main", 0..1_000, 800)
+            .blocked_then_runnable("main", 100..300, 50, "a")
+            .capture;
+        let cut = |from_ns, to_ns| {
+            let filter = Filter { time: Some(TimeRange { from_ns, to_ns: Some(to_ns) }), ..Filter::default() };
+            drawn::filtered(&capture, &[], &filter, |selection| {
+                let waits: Vec<(u64, u64, Option<u64>)> =
+                    selection.waits().map(|wait| (wait.start_ns, wait.end_ns, wait.runnable_ns)).collect();
+                (waits, selection.lifetime(ThreadId(0)).unwrap(), selection.cpu_times()[0])
+            })
+        };
+        assert_eq!(cut(0, 1_000), (vec![(100, 300, Some(50))], 0..1_000, Some(800)));
+        assert_eq!(cut(200, 280), (vec![(200, 280, Some(30))], 200..280, Some(0)));
+        assert_eq!(cut(150, 240), (vec![(150, 240, Some(0))], 150..240, Some(0)));
+        assert_eq!(cut(260, 400), (vec![(260, 300, Some(40))], 260..400, Some(100)));
+        assert_eq!(cut(300, 400), (vec![], 300..400, Some(100)));
+    }
+
+    #[test]
+    fn a_filter_that_matches_nothing_says_what_there_is() {
+        let capture = drawn::folded("main;RenderUtil::UpdateFromECM 1\nworker;b 2");
+        let thread = Filter { threads: vec!["Main".parse().unwrap()], ..Filter::default() };
+        assert_eq!(refused(&capture, &thread).to_string(), "no thread matches `Main`; there are `main`, `worker`");
+        let function = Filter { functions: patterns(&["Update*"]), ..Filter::default() };
+        assert_eq!(
+            refused(&capture, &function).to_string(),
+            "no function matches `Update*`; did you mean `'*Update*'`? there are `RenderUtil::UpdateFromECM`"
+        );
+        let event = Filter { event: Some("cycles".to_owned()), ..Filter::default() };
+        assert_eq!(refused(&capture, &event).to_string(), "no event matches `cycles`; there are `cpu-clock`");
+        let process = Filter { processes: vec!["gz".parse().unwrap()], ..Filter::default() };
+        assert_eq!(refused(&capture, &process).to_string(), "no process matches `gz`; the capture has no processes");
+        let time = Filter { time: Some(TimeRange { from_ns: 0, to_ns: None }), ..Filter::default() };
+        assert_eq!(refused(&capture, &time), SelectError::NoTimes);
+    }
+
+    #[test]
+    fn events_are_kept_apart() {
+        let capture = Drawing::new()
+            .folded(Event::sampled("minor-faults", "faults"), "main;a 1")
+            .folded(Event::sampled("cpu-clock", "ns"), "main;a 1000")
+            .capture;
+        assert_eq!(weights(&capture, &Filter::default()), [1_000]);
+        assert_eq!(weights(&capture, &Filter { event: Some("minor-faults".to_owned()), ..Filter::default() }), [1]);
+    }
+
+    #[test]
+    fn a_selection_describes_its_filters() {
+        let capture = drawn::folded("main;gz::a 1\nworker;b 2");
+        let filter = Filter {
+            threads: vec!["main".parse().unwrap(), "worker".parse().unwrap()],
+            ownership: Some(Under::Owned),
+            ..Filter::default()
+        };
+        let functions = Functions::of(&capture, &owned_by(&["gz::"]));
+        let selection = Selection::new(&capture, &functions, &filter).unwrap();
+        assert_eq!(selection.description(), "thread main or worker, under owned code");
+    }
+}
