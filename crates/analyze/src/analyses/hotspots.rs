@@ -531,7 +531,7 @@ mod tests {
         let capture = drawn::folded("main;gz::Run;find 5");
         let notes = |owned: &[&str]| drawn::selected(&capture, owned, |selection| edges(selection).notes);
         assert!(notes(&["gz::"]).is_empty());
-        let nothing = "Nothing here matches the owned pattern `nope::*`. Most of the program here is in `gz::*`.";
+        let nothing = "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`.";
         assert_eq!(notes(&["nope::*"]), [nothing]);
         assert!(notes(&[])[0].contains("--owned 'gz::*'"));
         let table = drawn::selected(&capture, &["nope::*"], |selection| table(selection, &Options::default()));

@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(note(&["gz::*", "dart::*"]), None);
         assert_eq!(
             note(&["gz::*", "nope::*"]).unwrap(),
-            "Nothing here matches the owned pattern `nope::*`. Most of the program here is in `gz::*`."
+            "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`."
         );
     }
 

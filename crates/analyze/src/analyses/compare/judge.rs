@@ -54,9 +54,9 @@ impl Noise {
                 "Sampling noise only: one run a side does not tell how runs differ, which is often more. `stepscope ab` makes and compares several.".to_owned(),
             ],
             Noise::Runs if runs.0.min(runs.1) < least => vec![format!(
-                "With {} and {} an exact permutation test cannot reach p = {}: nothing is called changed. {least} a side can; 8 are better.",
-                quantity::plural(runs.0, "run before"),
-                quantity::plural(runs.1, "run after"),
+                "With {} before and {} after, an exact permutation test cannot reach p = {}, so nothing is called changed. {least} runs per side can; 8 are better.",
+                quantity::plural(runs.0, "run"),
+                quantity::plural(runs.1, "run"),
                 options.alpha,
             )],
             Noise::Runs => Vec::new(),

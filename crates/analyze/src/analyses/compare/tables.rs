@@ -176,11 +176,7 @@ fn family_notes(comparison: &Comparison, family: Family) -> Vec<String> {
     let mut notes = Vec::new();
     if tested > 0 {
         let few = rows.len() - tested;
-        let untested = if few > 0 {
-            format!("; {} with too few samples were not tested", quantity::plural(few, "row"))
-        } else {
-            String::new()
-        };
+        let untested = if few > 0 { format!("; {few} not tested for lack of samples") } else { String::new() };
         notes.push(format!("{changed} of {} changed{untested}.", quantity::plural(tested, "tested row")));
     }
     if family == Family::Waits && comparison.noise == Noise::Sampling {

@@ -129,7 +129,7 @@ fn equal_sides_have_not_changed() {
 #[test]
 fn three_runs_a_side_never_tell_a_change_and_say_so() {
     let comparison = compared(&runs(3, 0.30, 5), &runs(3, 0.10, 6));
-    assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after"), "{:?}", comparison.notes);
+    assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after,"), "{:?}", comparison.notes);
     let f = &row(&comparison, Family::Own, "f").judged;
     assert_eq!((f.verdict, f.p), (Verdict::CannotTell, Some(0.1)));
     assert_eq!(f.more_runs, Some(1));
@@ -162,7 +162,7 @@ fn rows_with_few_samples_are_not_tested_and_say_so() {
     assert!(f.p.unwrap() < 0.001, "it would be a change");
     assert_eq!((f.q, f.verdict), (None, Verdict::CannotTell));
     let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
-    assert_eq!(table.notes[0], "0 of 1 tested row changed; 1 other has too few samples to be tested.");
+    assert_eq!(table.notes[0], "0 of 1 tested row changed; 1 not tested for lack of samples.");
 }
 
 #[test]
