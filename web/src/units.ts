@@ -26,6 +26,8 @@ export function weight(value: number, unit: string): string {
       return inUnit(value, DURATIONS) + per;
     case "bytes":
       return inUnit(value, SIZES) + per;
+    case "percent":
+      return `${percent(value)} %${per}`;
     default:
       return `${value < 10_000_000 ? grouped(value) : inUnit(value, MULTIPLES)} ${base}`.trim() + per;
   }
@@ -44,10 +46,16 @@ export function grouped(value: number): string {
 }
 
 function inUnit(value: number, scale: Scale): string {
-  const [size, unit] = scale.find(([size]) => value / size < 999.5) ?? scale[scale.length - 1];
+  const [size, unit] = scale.find(([size, unit]) => value / size < limit(unit)) ?? scale[scale.length - 1];
   const scaled = value / size;
   const number = size === 1 && Number.isInteger(scaled) ? grouped(scaled) : threeDigits(scaled);
   return `${number} ${unit}`;
+}
+
+/** Minutes, hours and days begin at two of them; other units at four digits of the one before. */
+function limit(unit: string): number {
+  if (unit === "s" || unit === "min") return 119.5;
+  return unit === "h" ? 47.95 : 999.5;
 }
 
 function threeDigits(value: number): string {

@@ -28,7 +28,7 @@ pub enum NoteKind {
 /// ```
 /// use stepscope_model::{Note, NoteKind, NoteValue, note};
 ///
-/// let note = note!(Loss, "{} ({}) of blocked time has no stack.", NoteValue::ns(5_790_000_000), NoteValue::percent(49.88));
+/// let note = note!(Loss, "{} ({}) of blocked time has no stack.", NoteValue::ns(5_790_000_000_u64), NoteValue::percent(49.88));
 /// assert_eq!(note.kind(), NoteKind::Loss);
 /// assert_eq!(note.to_string(), "5.79 s (49.88 %) of blocked time has no stack.");
 /// ```

@@ -162,6 +162,7 @@ fn size_of(unit: &str, kind: Kind) -> f64 {
 /// Units by ascending size.
 type Scale = &'static [(f64, &'static str)];
 
+/// Durations switch to minutes, hours and days at two of them: `65.0 s`, `2.00 min`, `100 min`, `2.00 h`, `2.00 d`.
 const DURATIONS: Scale =
     &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min"), (3600e9, "h"), (86_400e9, "d")];
 const SIZES: Scale = &[
@@ -174,11 +175,16 @@ const SIZES: Scale = &[
 ];
 const MULTIPLES: Scale = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E")];
 
-/// The first unit in which the number has at most three digits before the point.
+/// The first unit in which the number has at most three digits before the point and is below two of the next unit, if
+/// that is no decimal multiple.
 fn in_unit(number: f64, scale: Scale) -> Quantity {
-    // Rounded to three digits, 999.5 would be written with four.
-    const FOUR_DIGITS: f64 = 999.5;
-    let fitting = scale.iter().find(|(size, _)| number.abs() / size < FOUR_DIGITS);
+    // Rounded to three digits, these would be written as `1,000`, `120` and `48.0`.
+    let limit = |unit: &str| match unit {
+        "s" | "min" => 119.5,
+        "h" => 47.95,
+        _ => 999.5,
+    };
+    let fitting = scale.iter().find(|(size, unit)| number.abs() / size < limit(unit));
     let &(size, unit) = fitting.unwrap_or(&scale[scale.len() - 1]);
     let scaled = number / size;
     let whole = size == 1.0 && scaled.fract() == 0.0;
@@ -337,9 +343,9 @@ mod tests {
             (999_500, "1.00 ms"),
             (1_234_567_890, "1.23 s"),
             (65_000_000_000, "65.0 s"),
-            (999_499_999_999, "999 s"),
+            (999_499_999_999, "16.7 min"),
             (1_200_000_000_000, "20.0 min"),
-            (360_000_000_000_000, "100 h"),
+            (360_000_000_000_000, "4.17 d"),
             (8_640_000_000_000_000, "100 d"),
             (i64::MAX, "106,752 d"),
             (-1_500_000, "-1.50 ms"),

@@ -224,8 +224,7 @@ impl Pen<'_> {
             push_markup(&node.module, elements);
             elements.push(')');
         }
-        for (before, text) in
-            [(": ", &weight(node.total, unit)), (", ", &share), (" %; self ", &weight(node.own, unit))]
+        for (before, text) in [(": ", &weight(node.total, unit)), (", ", &share), ("; self ", &weight(node.own, unit))]
         {
             elements.push_str(before);
             push_markup(text, elements);
