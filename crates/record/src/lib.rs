@@ -17,6 +17,8 @@ pub mod stream;
 
 pub use finish::{Builder, finish};
 pub use live::vdso;
+#[doc(hidden)]
+pub use marks::{ReadMark, read_segment};
 pub use session::{
     Kernel, Label, Options, Progress, Reason, RecordError, Recording, StepPoint, StepTime, TimeArgument, Until,
 };

@@ -8,6 +8,7 @@
 //! Marks name their thread by its id, which the kernel uses again, and they arrive before or after what the kernel
 //! tells of that thread. So the log holds both as they came, and [`finish`](crate::finish()) finds the thread.
 
+mod bytes;
 mod folder;
 mod layout;
 mod segment;
@@ -28,6 +29,7 @@ use crate::stream::{Entry, MarkNameRef, MarkThreadRef, Sink};
 use folder::Folder;
 use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
+pub use bytes::{ReadMark, read_segment};
 pub(crate) use tables::MarkTables;
 use ticks::Ticks;
 

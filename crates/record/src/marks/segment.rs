@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -84,9 +84,11 @@ pub enum Kind {
 }
 
 /// A segment that we record.
+///
+/// `F` is its file, or its bytes in memory.
 #[derive(Debug)]
-pub struct Segment {
-    file: File,
+pub struct Segment<F = File> {
+    file: F,
     path: PathBuf,
     layout: Layout,
     rings: Vec<Ring>,
@@ -133,7 +135,29 @@ impl Segment {
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             return Err(Refusal::Taken(Recorder::parse(&header).pid));
         }
-        let mut segment = Self {
+        let mut segment = Self::with_layout(file, path, layout);
+        let recorder = Recorder::parse(&header);
+        if !(recorder.recording && recorder.token == us.token) {
+            segment.pass_over();
+        }
+        segment.announce(us)?;
+        Ok(segment)
+    }
+}
+
+impl<F: FileExt> Segment<F> {
+    /// Reads the header of a segment of any owner.
+    ///
+    /// # Errors
+    /// [`Refusal`]
+    pub fn open(file: F) -> Result<Self, Refusal> {
+        let mut header = [0; HEADER_BYTES];
+        let read = file.read_at(&mut header, 0)?;
+        Ok(Self::with_layout(file, Path::new(""), Layout::parse(&header[..read])?))
+    }
+
+    fn with_layout(file: F, path: &Path, layout: Layout) -> Self {
+        Self {
             file,
             path: path.to_owned(),
             layout,
@@ -145,13 +169,7 @@ impl Segment {
             lost: 0,
             names_lost: 0,
             damaged: 0,
-        };
-        let recorder = Recorder::parse(&header);
-        if !(recorder.recording && recorder.token == us.token) {
-            segment.pass_over();
         }
-        segment.announce(us)?;
-        Ok(segment)
     }
 
     /// Whose it is, and where things are in it.
