@@ -1,4 +1,4 @@
-//! Flags that several verbs share, documented once.
+//! Flags shared by several subcommands, documented once.
 
 use std::path::PathBuf;
 use std::time::Duration;

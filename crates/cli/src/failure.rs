@@ -1,10 +1,10 @@
-//! How a verb ends when it cannot do what was asked.
+//! How a subcommand fails.
 
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-/// Why a verb did not do what was asked, and with which exit code the program ends.
+/// Why a subcommand failed; decides the exit code.
 #[derive(Debug)]
 pub enum Failure {
     /// The request makes no sense (exit code 2).

@@ -1,28 +1,28 @@
 //! `stepscope`: the performance lab for simulators and robotics software.
 //!
-//! The roof of the house: reads the command line, calls the rooms below, prints. One short file a verb.
+//! Reads the command line, calls the crates below and prints. One short file per subcommand.
 
 mod arguments;
+mod commands;
 mod failure;
 mod interrupt;
 mod load;
 mod output;
 mod progress;
 mod sides;
-mod verbs;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use verbs::Verb;
+use commands::Command;
 
 /// Record, rank, explain and compare the performance of simulators and robotics software.
 #[derive(Parser)]
 #[command(name = "stepscope", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct CommandLine {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
 }
 
 const EXIT_CODES: &str = "\
@@ -33,22 +33,22 @@ The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, the
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
-        Err(error) => return told(&error),
+        Err(error) => return print_help_or_error(&error),
     };
-    match line.verb.run() {
+    match line.command.run() {
         Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-/// Help that was asked for, or what is wrong with the command line. A gate's exit code 2 has a meaning of its own.
-fn told(error: &clap::Error) -> ExitCode {
-    // Where standard output is closed there is nobody to tell.
+/// Prints the requested help or the usage error. `gate` has its own exit code for usage errors.
+fn print_help_or_error(error: &clap::Error) -> ExitCode {
+    // A closed standard output is no error here.
     let _ = error.print();
-    let of_gate = std::env::args_os().nth(1).is_some_and(|verb| verb == "gate");
-    match (error.use_stderr(), of_gate) {
+    let is_gate = std::env::args_os().nth(1).is_some_and(|command| command == "gate");
+    match (error.use_stderr(), is_gate) {
         (false, _) => ExitCode::SUCCESS,
-        (true, true) => ExitCode::from(verbs::gate::NOT_JUDGED),
+        (true, true) => ExitCode::from(commands::gate::NOT_JUDGED),
         (true, false) => ExitCode::from(2),
     }
 }

@@ -68,7 +68,7 @@ impl TableArguments {
     }
 }
 
-/// Where a verb writes what is no table.
+/// Where a subcommand writes output that is not a table.
 pub enum Target {
     /// Standard output.
     Stdout,

@@ -19,7 +19,7 @@ use stepscope_model::{Capture, CaptureInfo, TreeDifference, disk};
 
 use crate::arguments::{LookArguments, ReadingArguments, duration};
 use crate::failure::Failure;
-use crate::verbs::rank::PhaseArgument;
+use crate::commands::rank::PhaseArgument;
 use crate::{load, progress};
 
 /// How captures are compared.

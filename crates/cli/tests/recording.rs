@@ -1,4 +1,4 @@
-//! Records real programs as a user does, and looks at the captures with every verb.
+//! Records real programs as a user does, and opens the captures with every subcommand.
 
 mod common;
 

@@ -12,7 +12,7 @@
 //!
 //! Runs of a case are interleaved in a drawn order, all settings and ways in each round, so that what else happens on the
 //! machine meets all of them. All runs of a case have the same steps to warm up, and bare runs that are compared have equally
-//! many steps. Recorded runs are an ordinary [run](crate::run), which every other verb can open.
+//! many steps. Recorded runs are an ordinary [run](crate::run), which every other subcommand opens.
 
 mod account;
 mod again;

@@ -117,8 +117,8 @@ impl Watch {
                 }
             }
             Condition::File { path, at_launch } => {
-                let verb = if at_launch.is_some() { "changed" } else { "appeared" };
-                format!("the file {} never {verb}", path.display())
+                let change = if at_launch.is_some() { "changed" } else { "appeared" };
+                format!("the file {} never {change}", path.display())
             }
             Condition::Steps(steps) => {
                 format!("fewer than {steps} steps ended, or none is counted: `stepscope doctor` tells what steps need")

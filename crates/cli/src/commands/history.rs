@@ -27,7 +27,7 @@ use crate::progress;
 #[command(args_conflicts_with_subcommands = true)]
 pub struct History {
     #[command(subcommand)]
-    verb: Option<HistoryVerb>,
+    command: Option<HistoryCommand>,
     /// Only scenarios of this name: `*` stands for any characters.
     #[arg(long, value_name = "NAME")]
     scenario: Option<Pattern>,
@@ -65,7 +65,7 @@ pub struct History {
 }
 
 #[derive(Debug, Subcommand)]
-enum HistoryVerb {
+enum HistoryCommand {
     Add(Add),
 }
 
@@ -117,7 +117,7 @@ impl StoreArguments {
 
 impl History {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        if let Some(HistoryVerb::Add(add)) = &self.verb {
+        if let Some(HistoryCommand::Add(add)) = &self.command {
             return add.run();
         }
         let store = self.store.store()?;

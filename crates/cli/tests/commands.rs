@@ -63,16 +63,16 @@ fn a_second_import_does_not_overwrite_the_first_unless_told() {
 fn a_folder_of_symbols_that_is_not_there_is_told_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
-    for (verb, flag) in
+    for (command, flag) in
         [("import", "--sysroot"), ("export", "--symbols"), ("show", "--sysroot"), ("flamegraph", "--symbols")]
     {
-        let mut arguments = vec![verb, "cpu.folded", flag, "nowhere"];
-        if verb == "export" {
+        let mut arguments = vec![command, "cpu.folded", flag, "nowhere"];
+        if command == "export" {
             arguments.extend(["--format", "folded"]);
         }
         let told = stepscope(folder.path(), &arguments);
-        assert_eq!(told.status.code(), Some(2), "{verb}");
-        assert!(text(&told.stderr).contains("nowhere: there is no such folder to look for symbols in"), "{verb}");
+        assert_eq!(told.status.code(), Some(2), "{command}");
+        assert!(text(&told.stderr).contains("nowhere: there is no such folder to look for symbols in"), "{command}");
     }
     let shown = stepscope(folder.path(), &["show", "cpu.folded", "--symbols", ".", "--sysroot", "/"]);
     assert!(shown.status.success());
@@ -169,16 +169,16 @@ fn the_doctor_names_every_dimension_and_looks_at_binaries() {
 }
 
 #[test]
-fn help_of_every_verb_can_be_shown() {
+fn help_of_every_subcommand_can_be_shown() {
     let folder = tempfile::tempdir().unwrap();
     let help = text(&stepscope(folder.path(), &["--help"]).stdout);
-    let verbs = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // Lines that continue a description are indented deeper.
-    let verb = |line: &'_ str| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')).map(str::to_owned);
-    let verbs: Vec<String> =
-        verbs.filter_map(verb).filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect();
-    assert!(verbs.len() >= 12, "{help}");
-    for verb in verbs {
-        assert!(stepscope(folder.path(), &[&verb, "--help"]).status.success() || verb == "help", "{verb}");
+    let command = |line: &'_ str| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')).map(str::to_owned);
+    let commands: Vec<String> =
+        commands.filter_map(command).filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect();
+    assert!(commands.len() >= 12, "{help}");
+    for command in commands {
+        assert!(stepscope(folder.path(), &[&command, "--help"]).status.success() || command == "help", "{command}");
     }
 }

@@ -1,4 +1,4 @@
-//! One file a verb.
+//! The subcommands, one file each.
 
 mod ab;
 mod compare;
@@ -29,9 +29,9 @@ use stepscope_symbolize::Symbolizer;
 use crate::failure::Failure;
 use crate::progress;
 
-/// What the program can do.
+/// A subcommand with its arguments.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum Command {
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Record(record::Record),
@@ -51,26 +51,26 @@ pub enum Verb {
     Prove(prove::Prove),
 }
 
-impl Verb {
+impl Command {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Verb::Demo(verb) => verb.run(),
-            Verb::Doctor(verb) => verb.run(),
-            Verb::Record(verb) => verb.run(),
-            Verb::Run(verb) => verb.run(),
-            Verb::Show(verb) => verb.run(),
-            Verb::Rank(verb) => verb.run(),
-            Verb::Ab(verb) => verb.run(),
-            Verb::Compare(verb) => verb.run(),
-            Verb::Gate(verb) => verb.run(),
-            Verb::History(verb) => verb.run(),
-            Verb::Explain(verb) => verb.run(),
-            Verb::Report(verb) => verb.run(),
-            Verb::Flamegraph(verb) => verb.run(),
-            Verb::Import(verb) => verb.run(),
-            Verb::Export(verb) => verb.run(),
-            Verb::Recover(verb) => verb.run(),
-            Verb::Prove(verb) => verb.run(),
+            Command::Demo(command) => command.run(),
+            Command::Doctor(command) => command.run(),
+            Command::Record(command) => command.run(),
+            Command::Run(command) => command.run(),
+            Command::Show(command) => command.run(),
+            Command::Rank(command) => command.run(),
+            Command::Ab(command) => command.run(),
+            Command::Compare(command) => command.run(),
+            Command::Gate(command) => command.run(),
+            Command::History(command) => command.run(),
+            Command::Explain(command) => command.run(),
+            Command::Report(command) => command.run(),
+            Command::Flamegraph(command) => command.run(),
+            Command::Import(command) => command.run(),
+            Command::Export(command) => command.run(),
+            Command::Recover(command) => command.run(),
+            Command::Prove(command) => command.run(),
         }
     }
 }
