@@ -18,8 +18,8 @@ use stepscope_lab::run::Run;
 use stepscope_model::{Capture, CaptureInfo, TreeDifference, disk};
 
 use crate::arguments::{LookArguments, ReadingArguments, duration};
-use crate::failure::Failure;
 use crate::commands::rank::PhaseArgument;
+use crate::failure::Failure;
 use crate::{load, progress};
 
 /// How captures are compared.

@@ -26,10 +26,10 @@ use rustc_hash::FxHashMap;
 use crate::clock;
 use crate::proc;
 use crate::stream::{Entry, MarkNameRef, MarkThreadRef, Sink};
+pub use bytes::{ReadMark, read_segment};
 use folder::Folder;
 use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
-pub use bytes::{ReadMark, read_segment};
 pub(crate) use tables::MarkTables;
 use ticks::Ticks;
 
