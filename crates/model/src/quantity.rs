@@ -59,7 +59,7 @@ pub fn quantity(value: &Value, kind: Kind) -> Quantity {
         Kind::Duration => in_unit(number, DURATIONS),
         Kind::Bytes => in_unit(number, SIZES),
         Kind::Percent => Quantity::bare(bare_percent(number)),
-        Kind::Count | Kind::Number | Kind::InRowUnit | Kind::Text | Kind::Flag => match value {
+        Kind::Count | Kind::Number | Kind::InRowUnit | Kind::Text | Kind::Prose | Kind::Flag => match value {
             Value::Int(integer) if kind != Kind::Number || integer.unsigned_abs() < 10_000_000 => {
                 Quantity::bare(grouped(*integer))
             }

@@ -60,8 +60,10 @@ pub enum Importance {
 /// How a column's values are shown to people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Text, left-aligned; the column that gives way when a terminal is narrow.
+    /// A name, left-aligned; shortened where a terminal is narrow.
     Text,
+    /// Sentences and commands: wrapped at spaces, never shortened.
+    Prose,
     /// A number of things.
     Count,
     /// A duration in ns, shown in a readable unit.
@@ -77,6 +79,13 @@ pub enum Kind {
     InRowUnit,
     /// Yes or no.
     Flag,
+}
+
+impl Kind {
+    /// Whether the values are text: names or prose.
+    pub fn is_text(self) -> bool {
+        matches!(self, Kind::Text | Kind::Prose)
+    }
 }
 
 /// One cell.

@@ -51,7 +51,7 @@ fn head(column: &Column) -> String {
 
 fn rule(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text | Kind::Flag => ":--",
+        Kind::Text | Kind::Prose | Kind::Flag => ":--",
         _ => "--:",
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn unit_column(table: &Table) -> Option<usize> {
 /// Whether three neighbouring columns are an estimate and the ends of its interval.
 fn is_estimate(columns: &[Column]) -> bool {
     let [point, low, high] = columns else { return false };
-    let is_number = !matches!(point.kind, Kind::Text | Kind::Flag);
+    let is_number = !point.kind.is_text() && point.kind != Kind::Flag;
     let alike = |column: &Column| column.kind == point.kind && column.unit == point.unit;
     let prefix = low.name.strip_suffix("low").filter(|prefix| high.name.strip_suffix("high") == Some(prefix));
     let of_point = |prefix: &str| match prefix.strip_suffix('_') {
@@ -149,7 +149,9 @@ impl Tone {
 
 /// Whether a column's texts are words of ours, not names from elsewhere.
 pub(crate) fn says_words(column: &Column) -> bool {
-    says_verdict(column) || ["reason", "allowed", "presence"].contains(&column.name.as_str())
+    column.kind == Kind::Prose
+        || says_verdict(column)
+        || ["reason", "allowed", "presence"].contains(&column.name.as_str())
 }
 
 /// Whether a column's texts are verdicts.

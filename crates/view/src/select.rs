@@ -214,7 +214,7 @@ impl Sort {
     fn bind(&self, table: &Table) -> Result<(usize, Direction), SelectionError> {
         let index = column_index(table, &self.column)?;
         let natural = match table.columns[index].kind {
-            Kind::Text => Direction::Ascending,
+            Kind::Text | Kind::Prose => Direction::Ascending,
             _ => Direction::Descending,
         };
         Ok((index, self.direction.unwrap_or(natural)))
@@ -381,7 +381,9 @@ fn last_line(error: &str) -> String {
 fn is(table: &Table, column: &Column, index: usize, value: &str, wanted: bool) -> Condition {
     let accepts = if wanted { Ordering::is_eq } else { Ordering::is_ne };
     match (column.kind, amount(table, column, value)) {
-        (Kind::Text | Kind::Flag, _) | (_, Err(_)) => Condition::Is { column: index, text: value.to_owned(), wanted },
+        (Kind::Text | Kind::Prose | Kind::Flag, _) | (_, Err(_)) => {
+            Condition::Is { column: index, text: value.to_owned(), wanted }
+        }
         (_, Ok((with, of))) => Condition::Compares { column: index, with, accepts, of },
     }
 }

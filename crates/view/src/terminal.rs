@@ -12,7 +12,7 @@
 //! a colour as well as their word.
 //!
 //! Where nothing limits the width of a line (a file, a pipe), all columns are there and all names are whole. On a terminal
-//! no row is wrapped. What has no room is left out by its [importance](Importance), and the last line says so:
+//! only [prose](Kind::Prose) is wrapped, within its column. What has no room is left out by its [importance](Importance), and the last line says so:
 //!
 //! 1. Essential columns, the first column, and what the reader asked for by name always stay.
 //! 2. The others are taken in as long as the names in the essential columns have [their part of the line](NameRoom);
@@ -38,6 +38,8 @@ const GAP: &str = "  ";
 const NARROWEST_TEXT: usize = 12;
 /// Text beside the names (modules, sources) has so much while names are short of room.
 const WIDEST_BESIDE: usize = 24;
+/// Prose is wrapped to no less than this.
+const NARROWEST_PROSE: usize = 30;
 /// Width to which notes are wrapped where nothing limits the width of a line.
 const NOTE_WIDTH: usize = 100;
 
@@ -72,15 +74,20 @@ fn write_rows(table: &Table, columns: &[Shown], style: &Style, out: &mut dyn Wri
     }
     for (index, row) in table.rows.iter().enumerate() {
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
-        let cells = columns.iter().map(|column| {
-            let cell = &column.cells[index];
-            let role = match column.tones.get(index) {
-                Some(Some(tone)) => Role::of_tone(*tone),
-                _ => role(cell, column.kind, is_owned),
-            };
-            (cell, role, column)
-        });
-        write_line(cells, style, out)?;
+        let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines(index)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        let empty = String::new();
+        for line in 0..height {
+            let cells = columns.iter().zip(&cells).map(|(column, lines)| {
+                let cell = lines.get(line).unwrap_or(&empty);
+                let role = match column.tones.get(index) {
+                    Some(Some(tone)) => Role::of_tone(*tone),
+                    _ => role(cell, column.kind, is_owned),
+                };
+                (cell, role, column)
+            });
+            write_line(cells, style, out)?;
+        }
     }
     Ok(())
 }
@@ -102,10 +109,16 @@ fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
         let Cell { quantity, ends } = reading.cell(row, part);
         let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
         let shown = format!("{}{unit}{ends}", visible(&quantity.to_string()));
-        let shown = shorten(&shown, room);
+        let lines = match column.kind {
+            Kind::Prose => wrapped("", &shown, room),
+            _ => vec![shorten(&shown, room).into_owned()],
+        };
         let padding = " ".repeat(longest - name.width());
         let role = Tone::of(column, value).map_or_else(|| role(&shown, Kind::Text, false), Role::of_tone);
-        writeln!(out, "{name}{padding}{GAP}{}", role.paint(&shown, style.colour))?;
+        for (index, line) in lines.iter().enumerate() {
+            let lead = if index == 0 { format!("{name}{padding}") } else { " ".repeat(longest) };
+            writeln!(out, "{lead}{GAP}{}", role.paint(line, style.colour))?;
+        }
     }
     Ok(())
 }
@@ -153,7 +166,7 @@ impl Shown {
 
     /// Whether its cells begin at the same place, and not end at it.
     fn is_left_aligned(&self) -> bool {
-        matches!(self.kind, Kind::Text | Kind::Flag) || self.place == Place::Close
+        self.kind.is_text() || self.kind == Kind::Flag || self.place == Place::Close
     }
 
     fn is_name(&self) -> bool {
@@ -219,6 +232,7 @@ fn with_room(table: &Table, columns: &[Shown], width: usize) -> Vec<bool> {
     let wanted = |column: &Shown, beside: Importance| match column.kind {
         Kind::Text if column.is_name() => column.width.min(names.of_each(beside).max(NARROWEST_TEXT)),
         Kind::Text => column.width.min(WIDEST_BESIDE),
+        Kind::Prose => column.width.min(NARROWEST_PROSE),
         _ => column.width,
     };
     let nothing_known = |index: usize| {
@@ -243,8 +257,11 @@ fn with_room(table: &Table, columns: &[Shown], width: usize) -> Vec<bool> {
 
 /// Width of a line of all these columns with every text as narrow as it may be.
 fn least_width(columns: &[Shown]) -> usize {
-    let least =
-        |column: &Shown| if column.kind == Kind::Text { column.width.min(NARROWEST_TEXT) } else { column.width };
+    let least = |column: &Shown| match column.kind {
+        Kind::Text => column.width.min(NARROWEST_TEXT),
+        Kind::Prose => column.width.min(NARROWEST_PROSE),
+        _ => column.width,
+    };
     let widths: usize = columns.iter().map(|column| least(column) + column.gap().len()).sum();
     widths.saturating_sub(GAP.len())
 }
@@ -260,7 +277,7 @@ fn shown(table: &Table, reading: &Reading<'_>, part: Part) -> Vec<Shown> {
         unit => format!("{}[{unit}]", column.name),
     };
     let cells = match column.kind {
-        Kind::Text => read.iter().map(|cell| visible(&cell.quantity.number).into_owned()).collect(),
+        Kind::Text | Kind::Prose => read.iter().map(|cell| visible(&cell.quantity.number).into_owned()).collect(),
         _ => with_aligned_units(read.iter().map(|cell| &cell.quantity)),
     };
     let mut shown = vec![Shown {
@@ -309,21 +326,28 @@ fn with_aligned_units<'q>(quantities: impl Iterator<Item = &'q Quantity>) -> Vec
     quantities.iter().map(cell).collect()
 }
 
-/// Takes room from the widest columns of text until the table fits, or none of them can give more: from those beside the
+/// Wraps prose to what the names leave, and takes room from the widest columns of text until the table fits, or none of them can give more: from those beside the
 /// names first, which have at most [`WIDEST_BESIDE`] while a name is short of room.
 fn narrow(columns: &mut [Shown], width: usize) {
     let gaps: usize = columns.iter().skip(1).map(|column| column.gap().len()).sum();
     let fixed: usize =
-        columns.iter().filter(|column| column.kind != Kind::Text).map(|column| column.width).sum::<usize>() + gaps;
+        columns.iter().filter(|column| !column.kind.is_text()).map(|column| column.width).sum::<usize>() + gaps;
     let room = width.saturating_sub(fixed);
     let widths = |wanted: fn(&Shown) -> bool| -> Vec<usize> {
         columns.iter().filter(|column| wanted(column)).map(|column| column.width).collect()
     };
     let (names, beside) = (widths(Shown::is_name), widths(|column| column.kind == Kind::Text && !column.is_name()));
-    let reserved: usize = beside.iter().map(|width| (*width).min(WIDEST_BESIDE)).sum();
+    let prose = widths(|column| column.kind == Kind::Prose);
+    let least_prose: usize = prose.iter().map(|width| (*width).min(NARROWEST_PROSE)).sum();
+    let reserved: usize = beside.iter().map(|width| (*width).min(WIDEST_BESIDE)).sum::<usize>() + least_prose;
     let cap_names = widest_that_fits(&names, room.saturating_sub(reserved)).max(NARROWEST_TEXT);
     let used: usize = names.iter().map(|width| (*width).min(cap_names)).sum();
-    let cap_beside = widest_that_fits(&beside, room.saturating_sub(used)).max(NARROWEST_TEXT);
+    let cap_beside = widest_that_fits(&beside, room.saturating_sub(used + least_prose)).max(NARROWEST_TEXT);
+    let used = used + beside.iter().map(|width| (*width).min(cap_beside)).sum::<usize>();
+    let cap_prose = widest_that_fits(&prose, room.saturating_sub(used)).max(NARROWEST_PROSE);
+    for column in columns.iter_mut().filter(|column| column.kind == Kind::Prose) {
+        column.width = column.width.min(cap_prose);
+    }
     for column in columns.iter_mut().filter(|column| column.kind == Kind::Text) {
         let cap = if column.is_name() { cap_names } else { cap_beside };
         if column.width > cap {
@@ -333,6 +357,14 @@ fn narrow(columns: &mut [Shown], width: usize) {
 }
 
 impl Shown {
+    /// The lines of a row's cell.
+    fn lines(&self, row: usize) -> Vec<String> {
+        match self.kind {
+            Kind::Prose => wrapped("", &self.cells[row], self.width),
+            _ => vec![self.cells[row].clone()],
+        }
+    }
+
     /// Shortens the texts of a column, those of a tree with their indentation.
     fn cut(&mut self, width: usize) {
         self.width = width;
@@ -367,7 +399,7 @@ fn widest_that_fits(widths: &[usize], room: usize) -> usize {
 fn role(cell: &str, kind: Kind, is_owned: bool) -> Role {
     match kind {
         _ if cell.trim_end() == MISSING => Role::Faint,
-        Kind::Text | Kind::Flag if is_owned => Role::Owned,
+        Kind::Text | Kind::Prose | Kind::Flag if is_owned => Role::Owned,
         Kind::Flag => Role::Faint,
         _ => Role::Plain,
     }
@@ -378,8 +410,9 @@ fn write_line<'a>(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let last = cells.len() - 1;
-    for (index, (cell, role, column)) in cells.enumerate() {
+    let cells: Vec<_> = cells.collect();
+    let last = cells.iter().rposition(|(cell, ..)| !cell.trim_end().is_empty()).unwrap_or(0);
+    for (index, (cell, role, column)) in cells.into_iter().take(last + 1).enumerate() {
         let gap = if index == 0 { "" } else { column.gap() };
         let padding = " ".repeat(column.width.saturating_sub(cell.width()));
         let shown = if index == last { cell.trim_end() } else { cell };
@@ -416,6 +449,8 @@ fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::Column;
+
     use super::*;
 
     #[test]
@@ -430,5 +465,28 @@ mod tests {
     fn notes_are_wrapped_at_spaces_and_long_words_are_not_broken() {
         assert_eq!(wrapped("note: ", "a bb ccc dddd", 12), ["note: a bb", "      ccc", "      dddd"]);
         assert_eq!(wrapped("note: ", "unbreakable_word", 8), ["note: unbreakable_word"]);
+    }
+
+    #[test]
+    fn prose_is_wrapped_within_its_column_and_commands_stay_whole() {
+        let columns = vec![
+            Column::new("dimension", Kind::Text, "", ""),
+            Column::new("detail", Kind::Prose, "", ""),
+            Column::new("remedy", Kind::Prose, "", ""),
+        ];
+        let mut table = Table::new("doctor", "Doctor", columns);
+        let remedy = "sudo sysctl kernel.perf_event_paranoid=1";
+        table.push(vec!["cpu".into(), "The kernel allows no samples of other users' programs.".into(), remedy.into()]);
+        table.push(vec!["steps".into(), "".into(), "".into()]);
+        let mut out = Vec::new();
+        render(&table, &Style { width: Some(74), colour: crate::style::Colour::Never }, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "Doctor\n\
+             dimension  detail                          remedy\n\
+             cpu        The kernel allows no samples    sudo sysctl\n\
+             \x20          of other users' programs.       kernel.perf_event_paranoid=1\n\
+             steps\n"
+        );
     }
 }

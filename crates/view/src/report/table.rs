@@ -154,7 +154,7 @@ fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], 
 fn push_cell(value: &Value, cell: &Cell, column: &Shown<'_>, html: &mut String) {
     let class = column.class;
     match value {
-        Value::Text(text) => match (Tone::of(column.column, value), short_form(text)) {
+        Value::Text(text) => match (Tone::of(column.column, value), column.short_form(text)) {
             (Some(tone), _) => {
                 append!(*html, "<td class=\"{class} {}\">{}</td>", tone.class(), markup(text));
             }
@@ -184,16 +184,6 @@ fn push_cell(value: &Value, cell: &Cell, column: &Shown<'_>, html: &mut String) 
 /// Text as markup, with permission to break lines between the parts of a qualified name.
 fn breakable(text: &str) -> String {
     markup(text).replace("::", "::<wbr>")
-}
-
-/// The form in which a long name is shown first.
-fn short_form(text: &str) -> Option<String> {
-    // No character takes less than a byte, so short texts need no measuring.
-    if text.len() <= LONGEST_NAME {
-        return None;
-    }
-    let shown = visible(text);
-    (shown.width() > LONGEST_NAME).then(|| shorten(&shown, SHORT_NAME).into_owned())
 }
 
 /// Class of the cells of columns in which numbers carry units of their own: the units are given equal room, so that the
@@ -226,6 +216,7 @@ impl<'a> Shown<'a> {
         let class = match column.kind {
             Kind::Text if unit_column(table) == Some(part.column) => "text of",
             Kind::Text => "text",
+            Kind::Prose => "text prose",
             Kind::Flag => "flag",
             Kind::Percent => "num share",
             _ if table.rows.iter().any(has_unit) => WITH_UNITS,
@@ -233,11 +224,21 @@ impl<'a> Shown<'a> {
         };
         Self { part, column, class, largest }
     }
+
+    /// The form in which a long name is shown first.
+    fn short_form(&self, text: &str) -> Option<String> {
+        // No character takes less than a byte, so short texts need no measuring.
+        if self.column.kind == Kind::Prose || text.len() <= LONGEST_NAME {
+            return None;
+        }
+        let shown = visible(text);
+        (shown.width() > LONGEST_NAME).then(|| shorten(&shown, SHORT_NAME).into_owned())
+    }
 }
 
 fn name_of_kind(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text => "text",
+        Kind::Text | Kind::Prose => "text",
         Kind::Count => "count",
         Kind::Duration => "duration",
         Kind::Bytes => "bytes",
@@ -267,7 +268,7 @@ fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: 
     });
     html.push_str(",\"shown\":");
     push_list(columns, html, |shown, html| match shown.column.kind {
-        Kind::Text | Kind::Flag => html.push_str("null"),
+        Kind::Text | Kind::Prose | Kind::Flag => html.push_str("null"),
         _ => push_list(&table.rows, html, |row, html| {
             push_shown(&row[shown.part.column], &reading.cell(row, shown.part), html);
         }),
@@ -323,7 +324,7 @@ fn push_list<T>(values: impl IntoIterator<Item = T>, html: &mut String, mut push
 
 fn push_value(shown: &Shown<'_>, row: &Row, reading: &Reading<'_>, html: &mut String) {
     match &row[shown.part.column] {
-        Value::Text(text) => match short_form(text) {
+        Value::Text(text) => match shown.short_form(text) {
             Some(short) => {
                 html.push('[');
                 push_json_string(&short, html);
