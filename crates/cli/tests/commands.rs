@@ -112,7 +112,9 @@ fn wrong_input_is_told_with_what_to_do_and_a_documented_exit_code() {
         (&["show", "-", "--format", "xml"], 2, "not an output format"),
         (&["show", "-", "--time", "5..2"], 2, "ends before it begins"),
         (&["show", "-", "--sort", "nothing"], 1, "no column"),
+        #[cfg(feature = "record")]
         (&["record"], 2, "COMMAND"),
+        #[cfg(feature = "record")]
         (&["record", "-o", "c", "--", "./no-such-program"], 1, "no-such-program"),
         (&["recover", "."], 2, "raw.log"),
         (&["import", "."], 2, "folder"),
@@ -147,6 +149,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert!(text(&output.stdout).starts_with("function\t"));
 }
 
+#[cfg(feature = "record")]
 #[test]
 fn the_doctor_names_every_dimension_and_looks_at_binaries() {
     let folder = tempfile::tempdir().unwrap();

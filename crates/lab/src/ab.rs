@@ -27,8 +27,9 @@ use std::time::Duration;
 use stepscope_model::Phase;
 use stepscope_stats::SplitMix64;
 
+use crate::calm::Calm;
 use crate::checkout::Checkouts;
-use crate::conditions::{Calm, disturbed};
+use crate::conditions::disturbed;
 use crate::event::Event;
 use crate::execution::{Bench, execute};
 use crate::lab_file::{LabFile, Pair, Pairs, Trial};

@@ -19,10 +19,12 @@ use stepscope_record::proc;
 
 use crate::event::Event;
 use crate::execution::Bench;
+use crate::exit::how_it_ended;
 use crate::lab_file::{Source, Trial};
 use crate::moved::Moved;
-use crate::outcome::{Failure, Outcome, Stage, how_it_ended};
+use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
+use crate::revision::{Checkout, WorkingTree};
 
 /// Folder of our worktrees in the repository's own folder.
 const FOLDER: &str = "stepscope";
@@ -118,17 +120,6 @@ impl CheckoutError {
         };
         Outcome::Failed(Failure { stage: Stage::Build, reason: self.to_string(), status, last_lines })
     }
-}
-
-/// Where the files of a revision are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkout {
-    /// The commit, in full.
-    pub commit: String,
-    /// The worktree's root.
-    pub tree: PathBuf,
-    /// The root of the repository's own working tree.
-    pub repository: PathBuf,
 }
 
 impl Checkout {
@@ -396,15 +387,6 @@ fn git(folder: &Path, action: &'static str, arguments: &[&str]) -> Result<String
     let said = text(&output.stderr);
     let reason = if said.is_empty() { output.status.to_string() } else { said };
     Err(CheckoutError::Git { action, reason })
-}
-
-/// The repository's own working tree, as it is when a run begins.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct WorkingTree {
-    /// The commit that is checked out.
-    pub revision: String,
-    /// Number of tracked files that differ from it.
-    pub changed_files: usize,
 }
 
 impl WorkingTree {

@@ -22,11 +22,13 @@ use stepscope_model::{Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
 use stepscope_record::{Label, RecordError, StepPoint};
 
-use crate::conditions::{During, DuringSum};
+use crate::calm::DuringSum;
+use crate::conditions::During;
 use crate::driver;
 use crate::event::{Event, Listener};
+use crate::exit::how_it_ended;
 use crate::lab_file::{StepSource, StopSettings, Trial};
-use crate::outcome::{Failure, Outcome, Stage, how_it_ended};
+use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
 use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
 use crate::recorder::{Order, Recorder, Recording};

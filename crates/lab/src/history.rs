@@ -28,10 +28,10 @@ use stepscope_analyze::{Selection, metrics, summary};
 use stepscope_model::{CaptureInfo, disk};
 
 pub use self::page::report;
-use crate::checkout::WorkingTree;
 pub use crate::json_lines::Damage;
 use crate::json_lines::JsonLines;
 use crate::lab_file;
+use crate::revision::WorkingTree;
 
 /// Name of the folder of a store.
 pub const FOLDER: &str = ".stepscope";

@@ -39,7 +39,9 @@
 //! - [`moved`]: what takes the place of a scenario's files in another build folder or checkout;
 //! - [`run`]: the folder of a run, and running its trials one after the other;
 //! - [`ab`]: running two variants in turns;
-//! - [`conditions`]: what others do on the machine, and which trials that spoils;
+//! - [`conditions`]: the background load of trials, and which trials it disturbed;
+//! - [`calm`]: waiting for the machine to be calm;
+//! - [`revision`]: which revision a program was built from;
 //! - [`checkout`]: a revision's files, checked out and built;
 //! - [`execution`]: the life of one trial, from launch to captures;
 //! - [`ready`]: when a program is ready;
@@ -54,25 +56,43 @@
 //! - [`recorder`]: the seam to what records, so that all of the above is tested with real programs and without the
 //!   right to record them.
 //!
+//! What reads (lab files, runs, reports, the history) needs no recorder. What launches and records is behind the feature
+//! `record`, which is on by default: `ab`, `calm`, `checkout`, `event`, `execution`, `output`, `proving`, `ready`,
+//! `recorder`, and in [`run`] what makes one.
+//!
 //! Two promises hold whatever happens. Nothing is left behind: a trial ends with its program, its drivers and all that
 //! these started, daemons included, ended. And nothing is lost: a phase that was recorded is kept, whatever fails
 //! after it.
 
+#[cfg(feature = "record")]
 pub mod ab;
+#[cfg(feature = "record")]
+pub mod calm;
+#[cfg(feature = "record")]
 pub mod checkout;
 pub mod conditions;
+#[cfg(feature = "record")]
 mod driver;
+#[cfg(feature = "record")]
 pub mod event;
+#[cfg(feature = "record")]
 pub mod execution;
+#[cfg(feature = "record")]
+mod exit;
 pub mod history;
 mod json_lines;
 pub mod lab_file;
 pub mod moved;
 pub mod outcome;
+#[cfg(feature = "record")]
 pub mod output;
+#[cfg(feature = "record")]
 pub mod proving;
+#[cfg(feature = "record")]
 pub mod ready;
+#[cfg(feature = "record")]
 pub mod recorder;
 pub mod report;
+pub mod revision;
 pub mod run;
 pub mod step;

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use stepscope_model::{Capture, Dimension};
 use stepscope_record::launch::{Launch, Launched};
-use stepscope_record::rawlog::LogError;
-use stepscope_record::{Label, Options, Progress, RecordError, StepPoint};
+
+use stepscope_record::{Label, LogError, Options, Progress, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
 
 /// What one launch is recorded with.

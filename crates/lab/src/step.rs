@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyze::pattern::offered;
 use stepscope_analyze::qualified_name::own_name;
 use stepscope_analyze::{Pattern, PatternError};
-use stepscope_record::{StepPoint, StepTime};
+use stepscope_assemble::{StepPoint, StepTime};
 use stepscope_symbolize::{Entry, Options, Problem, entries};
 
 /// The function that the simulation's loop calls once a step.

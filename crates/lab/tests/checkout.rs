@@ -9,11 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use common::Bed;
-use stepscope_lab::checkout::{CheckoutError, Checkouts, WorkingTree};
+use stepscope_lab::checkout::{CheckoutError, Checkouts};
 use stepscope_lab::event::Event;
 use stepscope_lab::execution::Bench;
 use stepscope_lab::lab_file::{LabFile, Selection, Trial};
 use stepscope_lab::outcome::Outcome;
+use stepscope_lab::revision::WorkingTree;
 use stepscope_lab::run::Run;
 use stepscope_model::disk;
 

@@ -11,57 +11,20 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use stepscope_model::Conditions;
+use stepscope_assemble::MachineReading;
 
 use crate::{clock, proc};
 
-/// The machine at an instant.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
-    /// Busy time of all processors since boot.
-    pub busy_ns: Option<u64>,
-    /// Time that the hypervisor gave to other guests since boot, while a processor of ours wanted to run.
-    pub stolen_ns: Option<u64>,
-    /// CPU time of this process since it began.
-    pub own_cpu_ns: u64,
-    /// The hottest processor sensor, in thousandths of a degree Celsius.
-    pub temperature_mc: Option<i64>,
-    /// Frequency governor of the first processor.
-    pub governor: Option<String>,
-}
-
-impl Reading {
-    /// Reads the machine now.
-    pub fn now() -> Self {
-        let stat = fs::read("/proc/stat").ok();
-        let times = stat.as_deref().and_then(CpuTimes::parse);
-        Self {
-            busy_ns: times.map(|times| times.busy_ns),
-            stolen_ns: times.map(|times| times.stolen_ns),
-            own_cpu_ns: clock::process_cpu_ns(),
-            temperature_mc: hottest(Path::new("/sys/class")),
-            governor: governor(),
-        }
-    }
-
-    /// Busy time of all processors from `earlier` to here, less that of this process.
-    pub fn busy_of_others_since(&self, earlier: &Reading) -> Option<u64> {
-        let busy = self.busy_ns?.saturating_sub(earlier.busy_ns?);
-        Some(busy.saturating_sub(self.own_cpu_ns.saturating_sub(earlier.own_cpu_ns)))
-    }
-}
-
-/// The conditions between two readings, in a window in which the recorded threads ran for `recorded_ns`. Where that is
-/// not known, nor is what others had. Of a recorder that was killed there is no second reading.
-pub fn between(start: &Reading, end: Option<&Reading>, recorded_ns: Option<u64>) -> Conditions {
-    let busy = end.and_then(|end| end.busy_of_others_since(start));
-    Conditions {
-        others_cpu_ns: busy.zip(recorded_ns).map(|(busy, recorded)| busy.saturating_sub(recorded)),
-        stolen_ns: end.and_then(|end| Some(end.stolen_ns?.saturating_sub(start.stolen_ns?))),
-        start_temperature_mc: start.temperature_mc,
-        end_temperature_mc: end.and_then(|end| end.temperature_mc),
-        end_governor: end.and_then(|end| end.governor.clone()),
+/// Reads the machine now.
+pub fn read_machine() -> MachineReading {
+    let stat = fs::read("/proc/stat").ok();
+    let times = stat.as_deref().and_then(CpuTimes::parse);
+    MachineReading {
+        busy_ns: times.map(|times| times.busy_ns),
+        stolen_ns: times.map(|times| times.stolen_ns),
+        own_cpu_ns: clock::process_cpu_ns(),
+        temperature_mc: hottest(Path::new("/sys/class")),
+        governor: governor(),
     }
 }
 
@@ -137,19 +100,6 @@ mod tests {
             assert_eq!(CpuTimes::parse(damaged), None);
         }
         assert_eq!(CpuTimes::parse(b"cpu  18446744073709551615 1 1 1 1 1 1\n"), None);
-    }
-
-    #[test]
-    fn what_others_had_is_the_busy_time_without_the_program_and_the_recorder() {
-        let start = Reading { busy_ns: Some(1_000), stolen_ns: Some(10), own_cpu_ns: 5, ..Reading::default() };
-        let end = Reading { busy_ns: Some(9_000), stolen_ns: Some(30), own_cpu_ns: 105, ..Reading::default() };
-        let conditions = between(&start, Some(&end), Some(6_000));
-        assert_eq!((conditions.others_cpu_ns, conditions.stolen_ns), (Some(1_900), Some(20)));
-        // Ticks are coarse: the exact time may be more than what they add up to.
-        assert_eq!(between(&start, Some(&end), Some(8_000)).others_cpu_ns, Some(0));
-        assert_eq!(between(&start, Some(&end), None).others_cpu_ns, None);
-        let killed = between(&start, None, Some(6_000));
-        assert_eq!((killed.others_cpu_ns, killed.stolen_ns), (None, None));
     }
 
     #[test]

@@ -4,22 +4,23 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
+use stepscope_assemble::{Module, ModuleKind, Target, UnwindTables};
+use stepscope_symbolize::own_vdso;
 
 use crate::proc::{self, Backing};
-use crate::stream::{Module, ModuleKind, UnwindTables, World};
 
 /// Files, memory and command lines of processes that run now.
 #[derive(Debug, Default)]
-pub(crate) struct Live;
+pub(crate) struct LiveTarget;
 
-impl World for Live {
+impl Target for LiveTarget {
     fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables> {
         match module.kind {
             ModuleKind::File => {
                 let file = open_mapped(&module.path, pid)?;
                 UnwindTables::of_elf(&ReadCache::new(file))
             }
-            ModuleKind::Vdso => UnwindTables::of_elf(vdso()?),
+            ModuleKind::Vdso => UnwindTables::of_elf(&*own_vdso()?),
             ModuleKind::Kernel | ModuleKind::Jit(_) => None,
         }
     }
@@ -53,13 +54,4 @@ fn open_mapped(path: &str, pid: u32) -> Option<File> {
     let is_it = |backing: &Backing| backing.path() == Some(Path::new(name));
     let mapping = mappings.iter().find(|mapping| mapping.access.execute && is_it(&mapping.backing))?;
     File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)).ok()
-}
-
-/// The image of this process' vdso, which is the same in every process of this kernel and architecture.
-pub fn vdso() -> Option<&'static [u8]> {
-    let mappings = proc::maps(std::process::id()).ok()?;
-    let vdso = mappings.iter().find(|mapping| mapping.backing == Backing::Special("[vdso]".into()))?;
-    let length = (vdso.end - vdso.start) as usize;
-    // SAFETY: the kernel maps the vdso readable, never writes to it and never unmaps it.
-    Some(unsafe { std::slice::from_raw_parts(vdso.start as *const u8, length) })
 }

@@ -12,7 +12,6 @@ mod bytes;
 mod folder;
 mod layout;
 mod segment;
-mod tables;
 mod ticks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,15 +21,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use stepscope_assemble::{Entry, MarkNameRef, MarkThreadRef, Sink};
 
 use crate::clock;
 use crate::proc;
-use crate::stream::{Entry, MarkNameRef, MarkThreadRef, Sink};
 pub use bytes::{ReadMark, read_segment};
 use folder::Folder;
 use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
-pub(crate) use tables::MarkTables;
 use ticks::Ticks;
 
 /// The variable by which a launched program knows its recorder, and marks from its first instruction.

@@ -11,9 +11,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use stepscope_model::disk;
+
+use crate::finish::LogError;
 use crate::launch::{Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
-use crate::rawlog::LogError;
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
 use recorder::{Command, Recorder};
@@ -127,7 +129,7 @@ impl Recording {
             Ok(launched) => Ok((launched, recording)),
             Err(error) => {
                 drop(recording);
-                let _ = std::fs::remove_file(folder.join(crate::rawlog::FILE_NAME));
+                let _ = std::fs::remove_file(folder.join(disk::RAW_LOG_FILE));
                 let _ = std::fs::remove_dir(folder);
                 Err(error.into())
             }

@@ -85,7 +85,7 @@ fn a_recorder_killed_in_mid_run_leaves_all_but_the_last_second() {
     let this = std::env::current_exe().unwrap();
     let mut recorder: Child =
         alone("records_until_it_is_killed", folder.path(), &[], &this).stdout(Stdio::null()).spawn().unwrap();
-    let log = folder.path().join(stepscope_record::rawlog::FILE_NAME);
+    let log = folder.path().join(stepscope_model::disk::RAW_LOG_FILE);
     let size = || std::fs::metadata(&log).map_or(0, |log| log.len());
     let refused = folder.path().join("refused");
     soon("the log to grow", || size() > 0 || refused.exists());

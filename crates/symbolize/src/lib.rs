@@ -34,6 +34,7 @@
 //! A file whose build-id differs from the recorded one is not used, and the difference is reported as a [`Problem`]:
 //! no name is better than a wrong one.
 
+pub mod build;
 mod debug_files;
 mod demangle;
 mod dwarf;
@@ -58,6 +59,7 @@ pub use entries::{Entry, entries};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;
 pub use symbolizer::{Options, RecordedKernel, Symbolizer};
+pub use vdso::own_vdso;
 
 /// A body of code that has names of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

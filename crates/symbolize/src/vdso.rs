@@ -27,7 +27,7 @@ pub(crate) fn name(offsets: &[u64], options: &Options, texts: &mut Texts) -> Mod
 fn open(recorded: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
     let path = Path::new(NAME);
     let unreadable = |reason: &str| Problem::Unreadable { path: path.to_owned(), reason: reason.to_owned() };
-    let bytes = own_image().ok_or_else(|| unreadable("this process has none"))?;
+    let bytes = own_vdso().ok_or_else(|| unreadable("this process has none"))?;
     let own = Image::from_bytes(path, bytes)?;
     let Some(recorded) = recorded else { return Ok(own) };
     if own.build_id().is_some_and(|id| same_build(id, recorded)) {
@@ -43,7 +43,7 @@ fn open(recorded: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
 }
 
 /// The one mapped into this process, which is the same for all processes of this machine (of its word size).
-fn own_image() -> Option<Vec<u8>> {
+pub fn own_vdso() -> Option<Vec<u8>> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with(NAME))?;
     let (start, end) = line.split(' ').next()?.split_once('-')?;
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn functions_of_the_vdso_have_names() {
-        let Some(bytes) = own_image() else {
+        let Some(bytes) = own_vdso() else {
             println!("skipped: functions_of_the_vdso_have_names: this process has no vdso");
             return;
         };

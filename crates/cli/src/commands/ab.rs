@@ -17,8 +17,9 @@ use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{RUNS_FOLDER, Run, RunInfo};
 use stepscope_model::Phase;
 
+use super::count;
 use super::rank::PhaseArgument;
-use super::run::{Teller, count};
+use super::run::Teller;
 use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::sides::CompareArguments;

@@ -12,8 +12,8 @@ use stepscope_lab::run::{RUN_FILE, Run};
 use stepscope_model::{Table, disk};
 use stepscope_view::report::write_html;
 
+use super::count;
 use super::rank::PhaseArgument;
-use super::run::count;
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;

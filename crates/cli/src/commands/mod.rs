@@ -1,8 +1,11 @@
 //! The subcommands, one file each.
 
+#[cfg(feature = "record")]
 mod ab;
 mod compare;
+#[cfg(feature = "record")]
 mod demo;
+#[cfg(feature = "record")]
 mod doctor;
 mod explain;
 mod export;
@@ -10,11 +13,14 @@ mod flamegraph;
 pub mod gate;
 pub mod history;
 mod import;
+#[cfg(feature = "record")]
 mod prove;
 pub mod rank;
+#[cfg(feature = "record")]
 mod record;
 mod recover;
 mod report;
+#[cfg(feature = "record")]
 mod run;
 mod show;
 
@@ -24,6 +30,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use stepscope_model::{Capture, disk};
+#[cfg(feature = "record")]
 use stepscope_symbolize::Symbolizer;
 
 use crate::failure::Failure;
@@ -32,12 +39,17 @@ use crate::progress;
 /// A subcommand with its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[cfg(feature = "record")]
     Demo(demo::Demo),
+    #[cfg(feature = "record")]
     Doctor(doctor::Doctor),
+    #[cfg(feature = "record")]
     Record(record::Record),
+    #[cfg(feature = "record")]
     Run(run::Run),
     Show(show::Show),
     Rank(rank::Rank),
+    #[cfg(feature = "record")]
     Ab(ab::Ab),
     Compare(compare::Compare),
     Gate(gate::Gate),
@@ -48,18 +60,24 @@ pub enum Command {
     Import(import::Import),
     Export(export::Export),
     Recover(recover::Recover),
+    #[cfg(feature = "record")]
     Prove(prove::Prove),
 }
 
 impl Command {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self {
+            #[cfg(feature = "record")]
             Command::Demo(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Doctor(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Record(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Run(command) => command.run(),
             Command::Show(command) => command.run(),
             Command::Rank(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Ab(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Gate(command) => command.run(),
@@ -70,6 +88,7 @@ impl Command {
             Command::Import(command) => command.run(),
             Command::Export(command) => command.run(),
             Command::Recover(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Prove(command) => command.run(),
         }
     }
@@ -93,6 +112,11 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
+/// `1 capture`, `3 captures`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// How many samples of CPU time a capture holds; samples of page faults and the like are not among them.
 fn cpu_samples(capture: &Capture) -> usize {
     let primary = stepscope_analyze::events::primary(capture);
@@ -100,9 +124,15 @@ fn cpu_samples(capture: &Capture) -> usize {
 }
 
 /// Names the addresses of the raw log in `folder`, writes the capture beside it and removes the log.
+#[cfg(feature = "record")]
 fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
     let mut symbolizer = Symbolizer::default();
     let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
+    keep(capture, folder)
+}
+
+/// Writes the capture of the raw log in `folder` beside it, and removes the log.
+fn keep(capture: Capture, folder: &Path) -> Result<Capture, Failure> {
     progress::of_step("writing the capture", || disk::write(&capture, folder)).map_err(|error| {
         let name = folder.display();
         Failure::Failed(format!("{error}; nothing is lost: make room, then `stepscope recover {name}`"))

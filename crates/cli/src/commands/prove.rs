@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::proof;
-use stepscope_lab::conditions::{CALM_PERCENT, Calm, busy_percent};
+use stepscope_lab::calm::Calm;
+use stepscope_lab::conditions::{CALM_PERCENT, busy_percent};
 use stepscope_lab::execution::Bench;
 use stepscope_lab::proving::{self, BuildKind, Conducted, Entry, Options, Scores};
 use stepscope_lab::recorder::PerfRecorder;

@@ -1,12 +1,17 @@
 //! `stepscope recover`: a capture from the raw log of a recorder that did not finish.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_assemble::finish;
 use stepscope_model::disk;
+use stepscope_symbolize::Symbolizer;
 
 use crate::failure::Failure;
+use crate::progress;
 
 /// Bring back what a recorder that was killed had written: all but about the last half second.
 #[derive(Debug, Args)]
@@ -26,7 +31,12 @@ impl Recover {
                 format!("{}: holds no {}, so no recorder was at work here", self.capture.display(), disk::RAW_LOG_FILE);
             return Err(Failure::Usage(message));
         }
-        let capture = super::finish_recording(&self.capture)?;
+        let log = self.capture.join(disk::RAW_LOG_FILE);
+        let failed = |reason: String| Failure::Failed(format!("{}: {reason}", log.display()));
+        let file = File::open(&log).map_err(|error| failed(error.to_string()))?;
+        let mut symbolizer = Symbolizer::default();
+        let read = progress::of_step("naming functions", || finish(BufReader::new(file), &mut symbolizer));
+        let capture = super::keep(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");
         }

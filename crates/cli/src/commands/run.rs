@@ -13,6 +13,7 @@ use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{RUNS_FOLDER, Run as RunFolder};
 use stepscope_model::Table;
 
+use super::count;
 use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::{interrupt, load, progress};
@@ -107,11 +108,6 @@ impl Conducted {
     pub fn rank(&self) -> Option<&Table> {
         self.results.as_ref().map(|results| &results.rank)
     }
-}
-
-/// `1 run`, `2 runs`.
-pub fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Tells on standard error how a run goes.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use regex::Regex;
 use stepscope_analyze::Ownership;
+use stepscope_assemble::StepTime;
 use stepscope_model::{Dimension, Phase};
-use stepscope_record::StepTime;
 use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};

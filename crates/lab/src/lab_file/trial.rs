@@ -6,7 +6,7 @@ use globset::{Glob, GlobMatcher};
 
 use super::problem::did_you_mean;
 use super::{BASE, LabFile, Scenario, Source, Variant};
-use crate::checkout::Checkout;
+use crate::revision::Checkout;
 
 /// A scenario in a variant: what is launched, once, to record its phases.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use stepscope_lab::lab_file::{LabFile, Selection, Trial};
 use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
 use stepscope_record::launch::{Launch, Launched};
-use stepscope_record::rawlog::LogError;
-use stepscope_record::{Label, Progress, RecordError};
+
+use stepscope_record::{Label, LogError, Progress, RecordError};
 
 /// Launches for real, records nothing, and writes down what it is told. Its captures hold one sample and their label.
 #[derive(Default)]

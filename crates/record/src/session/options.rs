@@ -1,12 +1,12 @@
 //! What to record, and how.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use stepscope_model::{Dimension, Phase};
 
+pub use stepscope_assemble::{StepPoint, StepTime, TimeArgument, TimeArgumentError};
+
 pub use crate::perf::Kernel;
-pub use crate::stream::{StepTime, TimeArgument, TimeArgumentError};
 
 /// What to record, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,19 +31,6 @@ pub struct Options {
     pub step_scope: Option<String>,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
-}
-
-/// The instruction at which each step of the simulation begins: the first of a function that its loop calls once a step.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepPoint {
-    /// The function's name.
-    pub function: String,
-    /// The file that holds it.
-    pub module: PathBuf,
-    /// Where in the file.
-    pub offset: u64,
-    /// The simulated time at that instant, if it can be told.
-    pub time: Option<StepTime>,
 }
 
 /// What a capture is of.

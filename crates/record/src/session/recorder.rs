@@ -11,21 +11,22 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use linux_perf_event_reader::RawEventRecord;
+use stepscope_assemble::raw_log::Writer;
+use stepscope_assemble::{
+    Assembler, Entry, EventRole, Follow, InitialMapping, InitialProcess, InitialState, InitialThread, MachineReading,
+    RecordingEnd, Sink, StepTimeSource, Switches,
+};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Machine, Origin, RecordingCost};
 
 use super::{Label, Options, Progress, RecordError, StepPoint, StepTime, TimeArgument};
 use crate::clock;
-use crate::conditions::{self, Reading};
-use crate::live::Live;
+use crate::conditions::read_machine;
+use crate::finish::create_log;
+use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::Marks;
 use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
 use crate::proc::{self, Backing, ProcessTree, ResourceSampler, State};
-use crate::rawlog::Writer;
-use crate::stream::{
-    Assembler, End, Entry, Follow, Meaning, Present, PresentMapping, PresentThread, Runnable, Sink, Switches, ToldTime,
-};
-
 /// How long records wait at most, where only rings are read: they wake us when they fill.
 const ROUND: Duration = Duration::from_millis(50);
 /// The same where stacks are read beyond their copy from live memory, which must not have changed much, or programs
@@ -51,8 +52,8 @@ pub(super) enum Command {
 
 /// Where entries go.
 enum Output {
-    Log { writer: Writer<File>, cpu_before_ns: u64, start: Box<Reading> },
-    Nowhere,
+    Log { writer: Writer<File>, cpu_before_ns: u64, start: Box<MachineReading> },
+    Paused,
 }
 
 /// A sink that counts what passes.
@@ -71,7 +72,7 @@ impl Counted {
 impl Sink for Counted {
     fn take(&mut self, entry: Entry) {
         self.waits += u64::from(matches!(entry, Entry::Wait(_)));
-        self.steps += u64::from(matches!(entry, Entry::StepBegin { .. } | Entry::StepMark { .. }));
+        self.steps += u64::from(matches!(entry, Entry::StepStart { .. } | Entry::StepMark { .. }));
         if let Output::Log { writer, .. } = &mut self.output {
             writer.take(entry);
         }
@@ -81,8 +82,8 @@ impl Sink for Counted {
 /// Everything that a recording needs, ready to run.
 pub(super) struct Recorder {
     events: Events,
-    meanings: BTreeMap<Kind, Meaning>,
-    assembler: Assembler<Live>,
+    meanings: BTreeMap<Kind, EventRole>,
+    assembler: Assembler<LiveTarget>,
     sink: Counted,
     marks: Marks,
     resources: Option<Resources>,
@@ -144,8 +145,8 @@ impl Pace {
 
 /// What gives records to the assembler.
 struct Taker<'a> {
-    assembler: &'a mut Assembler<Live>,
-    meanings: &'a BTreeMap<Kind, Meaning>,
+    assembler: &'a mut Assembler<LiveTarget>,
+    meanings: &'a BTreeMap<Kind, EventRole>,
     sink: &'a mut Counted,
 }
 
@@ -155,7 +156,7 @@ impl RecordTaker for Taker<'_> {
     }
 
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
-        let meaning = self.meanings.get(&kind).copied().unwrap_or(Meaning::Bookkeeping);
+        let meaning = self.meanings.get(&kind).copied().unwrap_or(EventRole::SideBand);
         self.assembler.take(meaning, record, self.sink);
     }
 }
@@ -164,7 +165,7 @@ impl Recorder {
     /// Prepares to record a child that waits before its exec.
     pub fn of_child(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
         let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid), marks)?;
-        recorder.assembler.expect_exec(pid);
+        recorder.assembler.expect_exec(pid, std::process::id());
         recorder.events.admit(pid);
         recorder.launched = Some(pid);
         recorder.enable()?;
@@ -190,7 +191,7 @@ impl Recorder {
         for pid in pids(&tree) {
             recorder.events.admit(pid);
             if let Some(present) = present(pid) {
-                recorder.assembler.present(&present, &mut recorder.sink);
+                recorder.assembler.add_running(&present, &mut recorder.sink);
             }
         }
         Ok(recorder)
@@ -232,8 +233,8 @@ impl Recorder {
         let mut recorder = Self {
             events,
             meanings: BTreeMap::new(),
-            assembler: Assembler::new(Live, Follow::Tree, switches, Some(window_ns)),
-            sink: Counted::new(Output::Nowhere),
+            assembler: Assembler::new(LiveTarget, Follow::Tree, switches, Some(window_ns)),
+            sink: Counted::new(Output::Paused),
             marks,
             resources,
             dimensions,
@@ -256,12 +257,12 @@ impl Recorder {
         };
         if let Some(StepPoint { module, offset, .. }) = &options.step {
             let path = fs::canonicalize(module).unwrap_or_else(|_| module.clone());
-            recorder.assembler.probed_at(path.to_string_lossy().into_owned(), *offset);
+            recorder.assembler.set_step_probe(path.to_string_lossy().into_owned(), *offset);
         }
         recorder.sink.output = recorder.new_log(folder)?;
         for (kind, event, weight) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
-            meanings.insert(kind, Meaning::Sampled { event, weight });
+            meanings.insert(kind, EventRole::Sampled { event, weight });
         }
         recorder.meanings = meanings;
         Ok(recorder)
@@ -270,9 +271,9 @@ impl Recorder {
     /// A log in this folder that starts with what is known.
     fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
         fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
-        let mut writer = Writer::create(folder)?;
+        let mut writer = create_log(folder)?;
         let (command, working_directory, environment) = self.program.clone();
-        let start = Box::new(Reading::now());
+        let start = Box::new(read_machine());
         writer.take(Entry::Start(Box::new(CaptureInfo {
             origin: Origin::Recorded,
             scenario: self.label.scenario.clone(),
@@ -285,7 +286,7 @@ impl Recorder {
             clock: Some("CLOCK_MONOTONIC".to_owned()),
             start_ns: Some(self.window_ns),
             machine: Some(self.machine.clone()),
-            conditions: Some(conditions::between(&start, None, None)),
+            conditions: Some(start.conditions_until(None, None)),
             dimensions: self.dimensions.clone(),
             ..CaptureInfo::default()
         })));
@@ -359,7 +360,7 @@ impl Recorder {
             Slice::Without => self.events.rest_stacks(),
         };
         if changed.is_ok() && self.thinning.slices > 1 {
-            self.assembler.thinned_switch_stacks(self.thinning.slices);
+            self.assembler.note_switch_stack_period(self.thinning.slices);
         }
     }
 
@@ -391,7 +392,7 @@ impl Recorder {
                 let _ = answer.send(self.begin_next(&folder, label));
             }
             Command::Pause(answer) => {
-                self.cut(Output::Nowhere);
+                self.cut(Output::Paused);
                 let _ = answer.send(());
             }
             Command::Exited { pid, status } => self.sink.take(Entry::ExitStatus { pid, status }),
@@ -413,7 +414,7 @@ impl Recorder {
         let now_ns = self.looked_ns;
         self.drain(now_ns);
         let mut next = Counted { steps: self.sink.steps, ..Counted::new(output) };
-        let reading = Reading::now();
+        let reading = read_machine();
         if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
             **start = reading.clone();
@@ -435,25 +436,25 @@ impl Recorder {
     fn stop(&mut self) {
         self.read_resources();
         let end_ns = clock::now_ns();
-        let reading = Reading::now();
+        let reading = read_machine();
         let _ = self.events.disable();
         self.drain(u64::MAX);
         self.learn_program();
         let Self { marks, assembler, sink, .. } = self;
         marks.stop(|pid| assembler.process(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
-        let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Nowhere));
+        let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Paused));
         self.close(&mut sink, end_ns, reading);
         self.sink = sink;
     }
 
     /// Completes a log.
-    fn close(&self, sink: &mut Counted, end_ns: u64, end: Reading) {
+    fn close(&self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
         let Output::Log { writer, cpu_before_ns, start } = &mut sink.output else { return };
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
         let log_bytes = writer.bytes();
         writer.take(Entry::MarksLost { count: self.marks.lost() });
-        writer.take(Entry::End(Box::new(End {
+        writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.marks.notes(),
@@ -591,7 +592,7 @@ struct Plan<'a> {
     events: &'a mut Events,
     options: &'a Options,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
-    meanings: BTreeMap<Kind, Meaning>,
+    meanings: BTreeMap<Kind, EventRole>,
     /// What is sampled, and what a sample that tells no period stands for.
     named: Vec<(Kind, Event, u64)>,
     switches: Switches,
@@ -662,7 +663,7 @@ impl<'a> Plan<'a> {
         let mut lacks = Vec::new();
         if self.wants(Dimension::Offcpu) {
             match self.events.add_switch_stacks() {
-                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, Meaning::SwitchStack)),
+                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack)),
                 Err(error) => lacks.push(format!(
                     "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
                      kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
@@ -688,14 +689,14 @@ impl<'a> Plan<'a> {
         self.events
             .add(Kind::Waking, attr)
             .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
-        self.meanings.insert(Kind::Waking, Meaning::Waking { pid_at });
+        self.meanings.insert(Kind::Waking, EventRole::Waking { pid_at });
         self.switches = Switches::WithWakeUps;
         let told = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
             format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
         })?;
         let meaning = match told {
-            WakerStacks::Written => Meaning::WakerStack { pid_at: WOKEN_AT },
-            WakerStacks::OfThreads => Meaning::Waking { pid_at },
+            WakerStacks::Written => EventRole::WakerStack { pid_at: WOKEN_AT },
+            WakerStacks::OfThreads => EventRole::Waking { pid_at },
         };
         self.meanings.insert(Kind::WakerStack, meaning);
         Ok(())
@@ -755,12 +756,12 @@ impl<'a> Plan<'a> {
         let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
         let time = match &step.time {
             Some(StepTime::Argument(argument)) => return self.add_telling_step(step, argument),
-            Some(StepTime::Every { step_ns }) => ToldTime::Every { step_ns: *step_ns },
-            None => ToldTime::Nothing,
+            Some(StepTime::Every { step_ns }) => StepTimeSource::Every { step_ns: *step_ns },
+            None => StepTimeSource::Unknown,
         };
         let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
         self.events.add_apart(Kind::Step, attr).map_err(refused)?;
-        self.meanings.insert(Kind::Step, Meaning::Step { time });
+        self.meanings.insert(Kind::Step, EventRole::Step { time });
         Ok(())
     }
 
@@ -775,10 +776,10 @@ impl<'a> Plan<'a> {
         };
         let probe = StepProbe::new(&step.module, step.offset, &fetched).map_err(refused)?;
         let attr = self.events.told_by(&probe);
-        let time = ToldTime::Value(argument.value_at(probe.argument_at));
+        let time = StepTimeSource::Value(argument.value_at(probe.argument_at));
         self.events.keep(probe);
         self.events.add_apart(Kind::Step, attr).map_err(refused)?;
-        self.meanings.insert(Kind::Step, Meaning::Step { time });
+        self.meanings.insert(Kind::Step, EventRole::Step { time });
         Ok(())
     }
 
@@ -823,7 +824,7 @@ fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordErr
 }
 
 fn counter(
-    assembler: &Assembler<Live>,
+    assembler: &Assembler<LiveTarget>,
     time_ns: u64,
     pid: u32,
     tid: Option<u32>,
@@ -839,15 +840,15 @@ fn counter(
 }
 
 /// A running process, as `/proc` tells it.
-fn present(pid: u32) -> Option<Present> {
+fn present(pid: u32) -> Option<InitialProcess> {
     let threads = proc::threads(pid).ok()?.into_iter().filter_map(|tid| {
         let stat = proc::thread_stat(pid, tid).ok().filter(|stat| !stat.state.has_ended())?;
-        let runnable = if stat.state == State::Running { Runnable::Yes } else { Runnable::No };
-        Some(PresentThread { tid, name: stat.name, runnable })
+        let state = if stat.state == State::Running { InitialState::Runnable } else { InitialState::Blocked };
+        Some(InitialThread { tid, name: stat.name, state })
     });
     let threads: Vec<_> = threads.collect();
     let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
-    let mappings = mappings.map(|mapping| PresentMapping {
+    let mappings = mappings.map(|mapping| InitialMapping {
         range: mapping.start..mapping.end,
         offset: mapping.offset,
         path: match mapping.backing {
@@ -860,7 +861,7 @@ fn present(pid: u32) -> Option<Present> {
         },
     });
     let parent_pid = proc::stat(pid).ok().map(|stat| stat.parent);
-    (!threads.is_empty()).then(|| Present { pid, parent_pid, threads, mappings: mappings.collect() })
+    (!threads.is_empty()).then(|| InitialProcess { pid, parent_pid, threads, mappings: mappings.collect() })
 }
 
 /// Command, directory, and the environment that matters.

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use linux_perf_event_reader::Endianness;
 use object::Object as _;
 use object::read::ReadCache;
-use stepscope_record::stream::{Entry, Module, ModuleKind, Sink, UnwindTables, World};
-use stepscope_symbolize::{Options, Symbolizer};
+use stepscope_assemble::{Entry, Module, ModuleKind, Sink, Target, UnwindTables};
+use stepscope_symbolize::{Options, Symbolizer, own_vdso};
 
 use super::features::Features;
 use super::file::PerfFile;
@@ -79,7 +79,7 @@ impl<'a> Elsewhere<'a> {
     }
 }
 
-impl World for Elsewhere<'_> {
+impl Target for Elsewhere<'_> {
     fn unwind_tables(&mut self, module: &Module, _: u32) -> Option<UnwindTables> {
         if !self.unwinds {
             return None;
@@ -90,13 +90,13 @@ impl World for Elsewhere<'_> {
                 UnwindTables::of_elf(&ReadCache::new(File::open(path).ok()?))
             }
             ModuleKind::Vdso if self.has_roots => {
-                let own = stepscope_record::vdso()?;
+                let own = own_vdso()?;
                 let recorded = self.features.vdso_build_id.as_deref();
                 let is_it = |recorded: &[u8]| {
-                    let id = object::File::parse(own).ok().and_then(|file| file.build_id().ok().flatten());
+                    let id = object::File::parse(&*own).ok().and_then(|file| file.build_id().ok().flatten());
                     id.is_some_and(|id| recorded.starts_with(id))
                 };
-                recorded.is_none_or(is_it).then(|| UnwindTables::of_elf(own))?
+                recorded.is_none_or(is_it).then(|| UnwindTables::of_elf(&*own))?
             }
             _ => None,
         }

@@ -1,8 +1,8 @@
 //! What the events of a `perf.data` file are: names, units, and what their samples mean.
 
 use linux_perf_event_reader::SampleFormat;
+use stepscope_assemble::{EventRef, EventRole, Switches};
 use stepscope_model::Event;
-use stepscope_record::stream::{EventRef, Meaning, Switches};
 
 use super::file::Attribute;
 use crate::import::perf_event;
@@ -45,8 +45,8 @@ const DUMMY: u64 = 9;
 
 /// Where `sched:sched_switch` and `sched:sched_waking` have what we need. The fields before it have not changed since
 /// 2009 (`include/trace/events/sched.h`); they follow 8 bytes that are common to all tracepoints.
-const SWITCH: Meaning = Meaning::Switch { state_at: 32, next_tid_at: 56 };
-const WAKING: Meaning = Meaning::Waking { pid_at: 24 };
+const SWITCH: EventRole = EventRole::Switch { state_at: 32, next_tid_at: 56 };
+const WAKING: EventRole = EventRole::Waking { pid_at: 24 };
 
 /// The kernel's name of an event, from its numbers.
 fn kernel_name(attribute: &Attribute) -> Option<&'static str> {
@@ -110,15 +110,19 @@ pub(super) fn switches(attributes: &[Attribute]) -> Switches {
 }
 
 /// What the samples of an event mean. Scheduler tracepoints become waits where switches are known; all else is sampled.
-pub(super) fn meaning(attribute: &Attribute, switches: Switches, add_event: impl FnOnce(Event) -> EventRef) -> Meaning {
+pub(super) fn meaning(
+    attribute: &Attribute,
+    switches: Switches,
+    add_event: impl FnOnce(Event) -> EventRef,
+) -> EventRole {
     const CONTEXT_SWITCHES: &str = "context-switches";
     let every_switch = kernel_name(attribute) == Some(CONTEXT_SWITCHES) && attribute.period == Some(1);
     match switches {
-        _ if attribute.kind == SOFTWARE && attribute.config == DUMMY => Meaning::Bookkeeping,
+        _ if attribute.kind == SOFTWARE && attribute.config == DUMMY => EventRole::SideBand,
         Switches::Recorded | Switches::WithWakeUps if is_switch(attribute) => SWITCH,
         Switches::WithWakeUps if is_waking(attribute) => WAKING,
-        Switches::Recorded | Switches::WithWakeUps if every_switch => Meaning::SwitchStack,
-        _ => Meaning::Sampled { event: add_event(event(attribute)), weight: weight(attribute).unwrap_or(1) },
+        Switches::Recorded | Switches::WithWakeUps if every_switch => EventRole::SwitchStack,
+        _ => EventRole::Sampled { event: add_event(event(attribute)), weight: weight(attribute).unwrap_or(1) },
     }
 }
 

@@ -22,9 +22,8 @@ use linux_perf_event_reader::constants::{
 use linux_perf_event_reader::{
     AttrFlags, Endianness, RawData, RawEventRecord, RecordParseInfo, RecordType, SampleFormat,
 };
+use stepscope_assemble::{Assembler, Builder, Entry, EventRole, Follow, RecordingEnd, Sink, Switches};
 use stepscope_model::{Capture, CaptureInfo, Dimension, DimensionStatus, Machine, Origin};
-use stepscope_record::Builder;
-use stepscope_record::stream::{Assembler, End, Entry, Follow, Meaning, Sink, Switches};
 use stepscope_symbolize::{RecordedKernel, Symbolizer};
 
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, perf_event};
@@ -72,7 +71,7 @@ struct Reading<'a> {
     options: &'a ImportOptions,
     elsewhere: Elsewhere<'a>,
     sink: Modules<'a, Builder>,
-    meanings: Vec<Meaning>,
+    meanings: Vec<EventRole>,
     layouts: Vec<RecordParseInfo>,
     switches: Switches,
     kernel_text: Option<u64>,
@@ -129,7 +128,11 @@ impl<'a> Reading<'a> {
                 .push(format!("{left_out} samples of no thread (the idle task, threads that had ended) are left out."));
         }
         notes.extend(self.elsewhere.notes());
-        self.sink.take(Entry::End(Box::new(End { end_ns: outcome.latest_ns, notes, ..End::default() })));
+        self.sink.take(Entry::RecordingEnd(Box::new(RecordingEnd {
+            end_ns: outcome.latest_ns,
+            notes,
+            ..RecordingEnd::default()
+        })));
         let mut symbolizer = self.symbolizer();
         (self.sink.inner.build(&mut symbolizer), outcome)
     }
@@ -143,7 +146,7 @@ impl<'a> Reading<'a> {
 
     fn take(&mut self, record: &Ordered<'_>, assembler: &mut Assembler<Elsewhere<'_>>) {
         let meaning = self.meanings[record.attribute];
-        if record.kind == Kind::SAMPLE && matches!(meaning, Meaning::Sampled { .. } | Meaning::SwitchStack) {
+        if record.kind == Kind::SAMPLE && matches!(meaning, EventRole::Sampled { .. } | EventRole::SwitchStack) {
             self.taken.samples += 1;
         }
         if self.kernel_text.is_none() {

@@ -1,4 +1,4 @@
-//! What the assembler asks of the world around it: all its input besides records.
+//! Unwind tables of an ELF image, in the form that framehop reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,36 +6,6 @@ use std::sync::Arc;
 use framehop::ExplicitModuleSectionInfo;
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
-
-use super::entry::Module;
-
-/// The live machine, or nothing but the files that a recording names.
-pub trait World {
-    /// Unwind tables of code that `pid` has mapped. Asked once for each module.
-    fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables>;
-
-    /// Reads a process' memory; gives how many bytes could be read. The default knows no memory.
-    fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
-        let _ = (pid, address, into);
-        0
-    }
-
-    /// The executable and the arguments of the program that `pid` runs.
-    fn image(&mut self, pid: u32) -> Option<(String, Vec<String>)> {
-        let _ = pid;
-        None
-    }
-}
-
-/// A world in which nothing is known: stacks come from callchains alone.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Nowhere;
-
-impl World for Nowhere {
-    fn unwind_tables(&mut self, _: &Module, _: u32) -> Option<UnwindTables> {
-        None
-    }
-}
 
 /// What is needed to unwind through a module, copied out of it: a mapped file can shrink while it is read, which would
 /// kill the reader; a copy cannot.
@@ -94,7 +64,7 @@ impl UnwindTables {
     }
 
     /// The module for framehop, where the file's bytes from `offset` are mapped at `mapped`.
-    pub(super) fn module(&self, mapped: Range<u64>, offset: u64) -> Option<framehop::Module<Arc<[u8]>>> {
+    pub(crate) fn module(&self, mapped: Range<u64>, offset: u64) -> Option<framehop::Module<Arc<[u8]>>> {
         let covers = |segment: &&Segment| (segment.file.start & !0xfff..segment.file.end).contains(&offset);
         let segment = self.segments.iter().filter(covers).max_by_key(|segment| segment.executable)?;
         // Where address `base` of the file is in the process.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState};
 
-use crate::conditions::Reading;
+use crate::machine_reading::MachineReading;
 
 macro_rules! refs {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
@@ -43,7 +43,7 @@ pub enum Entry {
     /// What is known about the recording from its start. Comes first, and once.
     Start(Box<CaptureInfo>),
     /// The launched program was executed: the recording window starts here, and not when the recorder got ready.
-    Began {
+    WindowStart {
         /// When.
         time_ns: u64,
     },
@@ -143,7 +143,7 @@ pub enum Entry {
     /// One interval off the CPU.
     Wait(Wait),
     /// A step of the simulation begins.
-    StepBegin {
+    StepStart {
         /// When.
         time_ns: u64,
         /// The thread that runs the loop.
@@ -226,7 +226,7 @@ pub enum Entry {
     /// What is lost so far; the last one counts.
     Losses(Box<Losses>),
     /// The recording ended as it should.
-    End(Box<End>),
+    RecordingEnd(Box<RecordingEnd>),
 }
 
 /// Where code comes from.
@@ -295,7 +295,7 @@ pub struct Wait {
 
 /// What is known when a recording ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct End {
+pub struct RecordingEnd {
     /// The end of the recording window.
     pub end_ns: Option<u64>,
     /// What recording cost.
@@ -308,7 +308,7 @@ pub struct End {
     pub dimensions: BTreeMap<Dimension, DimensionStatus>,
     /// The whole machine at the start of the window and at its end.
     #[serde(default)]
-    pub machine: Option<(Reading, Reading)>,
+    pub machine: Option<(MachineReading, MachineReading)>,
 }
 
 /// Takes entries: a raw log, or what builds a capture in memory.

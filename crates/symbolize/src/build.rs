@@ -18,7 +18,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use stepscope_model::{Build, Capture};
-use stepscope_symbolize::producers;
+
+use crate::producers;
 
 /// Build folders are at most so many folders above what they built.
 const MOST_ANCESTORS: usize = 8;

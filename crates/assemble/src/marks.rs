@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stepscope_model::{Capture, Counter, Dimension, DimensionStatus, ProcessId, Scope, Step, Thread, ThreadId};
 
-use crate::stream::{Entry, MarkNameRef, MarkThreadRef};
+use crate::entry::{Entry, MarkNameRef, MarkThreadRef};
 
 /// A thread marks something soon after it began, and by a clock that may differ by a little.
 const SLACK_NS: u64 = 1_000_000;
@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(tables.accept(scope(0, 0, 1, 2)), None);
         tables.accept(thread(41, 100)).unwrap();
         assert_eq!(tables.accept(scope(0, 0, 1, 2)), None);
-        assert_eq!(tables.accept(Entry::Began { time_ns: 1 }), None);
+        assert_eq!(tables.accept(Entry::WindowStart { time_ns: 1 }), None);
     }
 
     proptest::proptest! {

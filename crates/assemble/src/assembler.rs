@@ -1,16 +1,9 @@
 //! From kernel records to processes, stacks and waits: the assembler, without I/O.
 //!
 //! Records come in the order of time from live rings or from a `perf.data` file; what else there is to know (unwind
-//! tables, live memory, command lines) is asked of a [`World`]. What comes out is a sequence of [`Entry`] values for
+//! tables, live memory, command lines) is asked of a [`Target`]. What comes out is a sequence of [`Entry`] values for
 //! a [`Sink`]: the raw log of a recording, or the builder of a capture in memory. One assembler, two sources, one
 //! finisher.
-
-mod entry;
-mod life;
-mod record;
-mod sim_time;
-mod space;
-mod world;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,17 +12,15 @@ use linux_perf_event_reader::RawEventRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Event, Losses};
 
-pub use entry::{
-    End, Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample,
-    Sink, StackRef, ThreadRef, Wait,
+use crate::address_space::{AddressSpace, Ending, Mapping, Names, Registers, RuleCaches, UserStack};
+use crate::entry::{
+    Entry, EventRef, FrameRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, Sink, StackRef, ThreadRef, Wait,
 };
-pub use record::Malformed;
-pub use sim_time::{StepTime, TimeArgument, TimeArgumentError, TimeValue, ToldTime};
-pub use world::{Nowhere, UnwindTables, World};
-
-use life::{Interval, Life, Presumed, Wake};
-use record::{Body, FileIdentity, Map, Record};
-use space::{AddressSpace, Ending, Mapping, Names, Registers, RuleCaches, UserStack};
+use crate::kernel_record::{self as record, Body, FileIdentity, Map, Record};
+use crate::step_time::StepTimeSource;
+use crate::target::Target;
+use crate::thread_timeline::{InitialState, Interval, ThreadTimeline, Wake};
+use crate::unwind_tables::UnwindTables;
 
 /// Which processes are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +44,7 @@ pub enum Switches {
 
 /// What the samples of an event mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum EventRole {
     /// Each is a sample of this event.
     Sampled {
         /// The event.
@@ -85,54 +76,52 @@ pub enum Meaning {
     /// The current thread begins a step of the simulation.
     Step {
         /// How the simulated time is told.
-        time: ToldTime,
+        time: StepTimeSource,
     },
     /// None; only the event's other records count.
-    Bookkeeping,
+    SideBand,
 }
 
 /// A process that was there before the recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Present {
+pub struct InitialProcess {
     /// Its id.
     pub pid: u32,
     /// Its parent's.
     pub parent_pid: Option<u32>,
     /// Its threads.
-    pub threads: Vec<PresentThread>,
+    pub threads: Vec<InitialThread>,
     /// What it has mapped executable.
-    pub mappings: Vec<PresentMapping>,
+    pub mappings: Vec<InitialMapping>,
 }
 
 /// A thread that was there before the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresentThread {
+pub struct InitialThread {
     /// Its id.
     pub tid: u32,
     /// Its name.
     pub name: String,
-    /// Whether it ran or wanted to (state `R`), or waited.
-    pub runnable: Runnable,
-}
-
-/// What a thread seemed to do when the recording began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runnable {
-    /// It ran or waited for a processor.
-    Yes,
-    /// It waited for something.
-    No,
+    /// What it appeared to do.
+    pub state: InitialState,
 }
 
 /// An executable mapping that was there before the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresentMapping {
+pub struct InitialMapping {
     /// Addresses.
     pub range: Range<u64>,
     /// Offset in the file.
     pub offset: u64,
     /// Path of the file, as the kernel shows it.
     pub path: String,
+}
+
+/// A child of the recorder that is about to execute the recorded program.
+#[derive(Debug, Clone, Copy)]
+struct AwaitedExec {
+    pid: u32,
+    parent_pid: u32,
 }
 
 struct Process {
@@ -148,7 +137,7 @@ struct Thread {
     id: ThreadRef,
     pid: u32,
     name: String,
-    life: Life,
+    life: ThreadTimeline,
 }
 
 /// Turns records into entries.
@@ -163,7 +152,7 @@ pub struct Assembler<W> {
     threads: FxHashMap<u32, Thread>,
     /// Threads that ended; what comes of them later is the kernel burying them.
     ended: FxHashSet<u32>,
-    awaited: Option<u32>,
+    awaited: Option<AwaitedExec>,
     start_ns: Option<u64>,
     now_ns: Option<u64>,
     losses: Losses,
@@ -277,8 +266,8 @@ impl Numbers {
     }
 }
 
-impl<W: World, S: Sink> Names for Naming<'_, W, S> {
-    type World = W;
+impl<W: Target, S: Sink> Names for Naming<'_, W, S> {
+    type Target = W;
 
     fn frame(&mut self, mapping: &Mapping, address: u64) -> FrameRef {
         let offset = mapping.offset + (address - mapping.range.start);
@@ -296,7 +285,7 @@ impl<W: World, S: Sink> Names for Naming<'_, W, S> {
     }
 }
 
-impl<W: World> Assembler<W> {
+impl<W: Target> Assembler<W> {
     /// An assembler that knows no process yet. `start_ns` is where the recording window starts, where times are known.
     pub fn new(world: W, follow: Follow, switches: Switches, start_ns: Option<u64>) -> Self {
         Self {
@@ -327,15 +316,11 @@ impl<W: World> Assembler<W> {
     }
 
     /// Introduces a process that is there already.
-    pub fn present(&mut self, present: &Present, sink: &mut impl Sink) {
+    pub fn add_running(&mut self, present: &InitialProcess, sink: &mut impl Sink) {
         let start_ns = self.start_ns;
         self.start_process(present.pid, present.parent_pid, None, AddressSpace::new(), sink);
         for thread in &present.threads {
-            let presumed = match thread.runnable {
-                Runnable::Yes => Presumed::Runnable,
-                Runnable::No => Presumed::Blocked,
-            };
-            let life = Life::presumed(start_ns.unwrap_or(0), presumed);
+            let life = ThreadTimeline::presumed(start_ns.unwrap_or(0), thread.state);
             self.start_thread(present.pid, thread.tid, thread.name.clone(), start_ns, life, sink);
         }
         for mapping in &present.mappings {
@@ -357,18 +342,22 @@ impl<W: World> Assembler<W> {
     }
 
     /// Tells that the kernel interrupts the program at this instruction, and may execute it elsewhere.
-    pub fn probed_at(&mut self, path: String, offset: u64) {
+    pub fn set_step_probe(&mut self, path: String, offset: u64) {
         self.step_at = Some(StepAt { path, offset });
     }
 
     /// Announces a child that is about to execute a program. Until it does, it does not count.
-    pub fn expect_exec(&mut self, pid: u32) {
-        self.awaited = Some(pid);
+    pub fn expect_exec(&mut self, pid: u32, parent_pid: u32) {
+        self.awaited = Some(AwaitedExec { pid, parent_pid });
+    }
+
+    fn awaits(&self, pid: u32) -> bool {
+        self.awaited.is_some_and(|awaited| awaited.pid == pid)
     }
 
     /// Whether the records of this process count.
     pub fn follows(&self, pid: u32) -> bool {
-        self.follow == Follow::Everything || self.awaited == Some(pid) || self.processes.contains_key(&pid)
+        self.follow == Follow::Everything || self.awaits(pid) || self.processes.contains_key(&pid)
     }
 
     /// Ids of the followed processes that have not ended.
@@ -378,12 +367,12 @@ impl<W: World> Assembler<W> {
 
     /// The same, and the one that is about to execute a program.
     pub fn expected_pids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.pids().chain(self.awaited)
+        self.pids().chain(self.awaited.map(|awaited| awaited.pid))
     }
 
     /// Ends a process of which the source learned by other ways than records that it has ended.
     pub fn end_process(&mut self, pid: u32, time_ns: u64, sink: &mut impl Sink) {
-        if self.awaited == Some(pid) {
+        if self.awaits(pid) {
             self.awaited = None;
         }
         let Some(process) = self.processes.get(&pid) else { return };
@@ -419,13 +408,13 @@ impl<W: World> Assembler<W> {
     }
 
     /// Notes that off-CPU stacks are taken at every n-th switch only.
-    pub fn thinned_switch_stacks(&mut self, period: u64) {
+    pub fn note_switch_stack_period(&mut self, period: u64) {
         let thinned = self.losses.offcpu_stack_period.get_or_insert(1);
         *thinned = (*thinned).max(period);
     }
 
     /// Takes the next record. Records that are damaged are counted, and otherwise ignored.
-    pub fn take(&mut self, meaning: Meaning, raw: &RawEventRecord<'_>, sink: &mut impl Sink) {
+    pub fn take(&mut self, meaning: EventRole, raw: &RawEventRecord<'_>, sink: &mut impl Sink) {
         let Ok(mut record) = Record::parse(raw) else {
             self.losses.malformed_records += 1;
             return;
@@ -517,7 +506,7 @@ impl<W: World> Assembler<W> {
 
     fn sample(
         &mut self,
-        meaning: Meaning,
+        meaning: EventRole,
         record: &Record<'_>,
         sample: &record::Sample<'_>,
         raw: &RawEventRecord<'_>,
@@ -526,11 +515,11 @@ impl<W: World> Assembler<W> {
         // Interrupts of the idle task have no thread; -1 is a thread that is being buried.
         let (Some(pid), Some(tid)) = (record.pid.filter(|&pid| pid > 0), record.tid.filter(|&tid| tid > 0)) else {
             match meaning {
-                Meaning::Waking { pid_at } => {
+                EventRole::Waking { pid_at } => {
                     self.tells_wakings = sample.ip;
                     self.waking(pid_at, None, None, record, sample);
                 }
-                Meaning::Switch { next_tid_at, .. } => self.comes(next_tid_at, record, sample, sink),
+                EventRole::Switch { next_tid_at, .. } => self.comes(next_tid_at, record, sample, sink),
                 _ => {}
             }
             return;
@@ -542,7 +531,7 @@ impl<W: World> Assembler<W> {
             self.switch(pid, tid, Some(time), sink, |life, time| life.on_cpu(time, record.cpu));
         }
         match (meaning, thread) {
-            (Meaning::Sampled { event, weight }, Some(thread)) => {
+            (EventRole::Sampled { event, weight }, Some(thread)) => {
                 let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
                 sink.take(Entry::Sample(Sample {
@@ -554,21 +543,21 @@ impl<W: World> Assembler<W> {
                     weight: sample.period.unwrap_or(weight),
                 }));
             }
-            (Meaning::Step { time }, Some(thread)) => {
+            (EventRole::Step { time }, Some(thread)) => {
                 if let (Some(time_ns), Some(process)) = (record.time, self.processes.get_mut(&pid)) {
                     let sim_time_ns = time.read(process.steps_begun, sample.raw.as_deref());
                     process.steps_begun += 1;
-                    sink.take(Entry::StepBegin { time_ns, thread, sim_time_ns });
+                    sink.take(Entry::StepStart { time_ns, thread, sim_time_ns });
                 }
             }
-            (Meaning::SwitchStack, Some(_)) => {
+            (EventRole::SwitchStack, Some(_)) => {
                 let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.life.will_switch_at(stack);
                 }
             }
-            (Meaning::Switch { state_at, next_tid_at }, Some(_)) => {
+            (EventRole::Switch { state_at, next_tid_at }, Some(_)) => {
                 let stack = self.stack((pid, tid), sample, raw, sink);
                 self.losses.samples += 1;
                 let preempted = is_runnable(state_at, sample);
@@ -578,8 +567,8 @@ impl<W: World> Assembler<W> {
                 });
                 self.comes(next_tid_at, record, sample, sink);
             }
-            (Meaning::Switch { next_tid_at, .. }, None) => self.comes(next_tid_at, record, sample, sink),
-            (Meaning::Waking { pid_at }, thread) => {
+            (EventRole::Switch { next_tid_at, .. }, None) => self.comes(next_tid_at, record, sample, sink),
+            (EventRole::Waking { pid_at }, thread) => {
                 self.tells_wakings = sample.ip;
                 if !self.is_known_sleeper(pid_at, sample) {
                     return;
@@ -589,7 +578,7 @@ impl<W: World> Assembler<W> {
                 let stack = waker.filter(|_| has_stack).and_then(|_| self.stack((pid, tid), sample, raw, sink));
                 self.waking(pid_at, waker, stack, record, sample);
             }
-            (Meaning::WakerStack { pid_at }, Some(waker)) => {
+            (EventRole::WakerStack { pid_at }, Some(waker)) => {
                 // Where an interrupt woke it, the current thread has nothing to do with it, nor has its stack.
                 let Some(woken) = tid_in(pid_at, sample)
                     .filter(|woken| self.threads.get(woken).is_some_and(|thread| thread.life.lacks_stack_of(waker)))
@@ -676,7 +665,7 @@ impl<W: World> Assembler<W> {
         if let Some(thread) = self.threads.get(&tid) {
             return Some(thread.id);
         }
-        if self.ended.contains(&tid) || self.awaited == Some(pid) || !self.follows(pid) {
+        if self.ended.contains(&tid) || self.awaits(pid) || !self.follows(pid) {
             return None;
         }
         if !self.processes.contains_key(&pid) {
@@ -685,7 +674,7 @@ impl<W: World> Assembler<W> {
         }
         let name = (self.threads.get(&pid)).map_or_else(|| format!("thread {tid}"), |main| main.name.clone());
         let start_ns = self.start_ns.or(time);
-        let life = Life::presumed(start_ns.unwrap_or(0), Presumed::Blocked);
+        let life = ThreadTimeline::presumed(start_ns.unwrap_or(0), InitialState::Blocked);
         Some(self.start_thread(pid, tid, name, start_ns, life, sink))
     }
 
@@ -695,7 +684,7 @@ impl<W: World> Assembler<W> {
         tid: Option<i32>,
         time: Option<u64>,
         sink: &mut impl Sink,
-        change: impl FnOnce(&mut Life, u64) -> Option<Interval>,
+        change: impl FnOnce(&mut ThreadTimeline, u64) -> Option<Interval>,
     ) {
         if self.switches == Switches::Unrecorded {
             return;
@@ -714,7 +703,7 @@ impl<W: World> Assembler<W> {
         if exec {
             return self.exec(pid, tid, name, time, sink);
         }
-        if self.awaited == Some(pid) {
+        if self.awaits(pid) {
             return;
         }
         let known = self.threads.contains_key(&tid);
@@ -727,14 +716,13 @@ impl<W: World> Assembler<W> {
     }
 
     fn exec(&mut self, pid: u32, tid: u32, name: &str, time: Option<u64>, sink: &mut impl Sink) {
-        if self.awaited == Some(pid) {
-            self.awaited = None;
+        if let Some(awaited) = self.awaited.take_if(|awaited| awaited.pid == pid) {
             self.start_ns = time;
             if let Some(time_ns) = time {
-                sink.take(Entry::Began { time_ns });
+                sink.take(Entry::WindowStart { time_ns });
             }
-            self.start_process(pid, Some(std::process::id()), time, AddressSpace::new(), sink);
-            self.start_thread(pid, tid, name.to_owned(), time, Life::running(time.unwrap_or(0)), sink);
+            self.start_process(pid, Some(awaited.parent_pid), time, AddressSpace::new(), sink);
+            self.start_thread(pid, tid, name.to_owned(), time, ThreadTimeline::running(time.unwrap_or(0)), sink);
         }
         if self.thread(pid, tid, time, sink).is_none() {
             return;
@@ -751,7 +739,7 @@ impl<W: World> Assembler<W> {
     }
 
     fn fork(&mut self, pid: u32, parent_pid: u32, tid: u32, parent_tid: u32, time: Option<u64>, sink: &mut impl Sink) {
-        if self.awaited == Some(parent_pid) || self.threads.contains_key(&tid) {
+        if self.awaits(parent_pid) || self.threads.contains_key(&tid) {
             return;
         }
         if self.follow == Follow::Tree && !self.processes.contains_key(&parent_pid) {
@@ -768,14 +756,14 @@ impl<W: World> Assembler<W> {
         let maker = self.threads.get(&parent_tid).or_else(|| self.threads.get(&parent_pid));
         let name = maker.map_or_else(|| format!("thread {tid}"), |maker| maker.name.clone());
         let life = match time {
-            Some(time) => Life::born(time),
-            None => Life::presumed(self.start_ns.unwrap_or(0), Presumed::Blocked),
+            Some(time) => ThreadTimeline::born(time),
+            None => ThreadTimeline::presumed(self.start_ns.unwrap_or(0), InitialState::Blocked),
         };
         self.start_thread(pid, tid, name, time.or(self.start_ns), life, sink);
     }
 
     fn map(&mut self, map: Map, sink: &mut impl Sink) {
-        if map.kernel || !map.executable || map.pid <= 0 || self.awaited == Some(map.pid as u32) {
+        if map.kernel || !map.executable || map.pid <= 0 || self.awaits(map.pid as u32) {
             return;
         }
         let pid = map.pid as u32;
@@ -828,7 +816,7 @@ impl<W: World> Assembler<W> {
         tid: u32,
         name: String,
         start_ns: Option<u64>,
-        life: Life,
+        life: ThreadTimeline,
         sink: &mut impl Sink,
     ) -> ThreadRef {
         let id = ThreadRef(self.numbers.threads);

@@ -1,6 +1,20 @@
 //! The simulated time of a step, from an argument of the function that begins it.
 
+use std::path::PathBuf;
 use std::str::FromStr;
+
+/// The instruction at which each step of the simulation starts: the first of a function that its loop calls once a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPoint {
+    /// The function's name.
+    pub function: String,
+    /// The file that holds it.
+    pub module: PathBuf,
+    /// Where in the file.
+    pub offset: u64,
+    /// The simulated time at that instant, where it is known.
+    pub time: Option<StepTime>,
+}
 
 /// What is known of the simulated time when a step begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,12 +89,12 @@ impl NumberKind {
 
 impl TimeArgument {
     /// What the kernel is asked to fetch.
-    pub(crate) fn kernel_argument(&self) -> String {
+    pub fn kernel_argument(&self) -> String {
         format!("{}:{}", self.fetched, self.kind.kernel_type())
     }
 
     /// How the number that was fetched is to be read, from this offset in the raw data.
-    pub(crate) fn value_at(&self, offset: usize) -> TimeValue {
+    pub fn value_at(&self, offset: usize) -> TimeValue {
         TimeValue { offset, kind: self.kind, unit_ns: self.unit_ns }
     }
 }
@@ -149,9 +163,9 @@ impl TimeValue {
 
 /// How the record of a step's begin tells the simulated time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToldTime {
+pub enum StepTimeSource {
     /// Not at all.
-    Nothing,
+    Unknown,
     /// By its number: each step takes as long.
     Every {
         /// How long.
@@ -161,11 +175,11 @@ pub enum ToldTime {
     Value(TimeValue),
 }
 
-impl ToldTime {
+impl StepTimeSource {
     /// The simulated time when a process begins a step, after so many others.
-    pub(super) fn read(self, begun_before: u64, raw: Option<&[u8]>) -> Option<u64> {
+    pub(crate) fn read(self, begun_before: u64, raw: Option<&[u8]>) -> Option<u64> {
         match self {
-            Self::Nothing => None,
+            Self::Unknown => None,
             Self::Every { step_ns } => begun_before.checked_mul(step_ns),
             Self::Value(value) => raw.and_then(|raw| value.read(raw)),
         }

@@ -1,6 +1,6 @@
 //! A thread's life as running, runnable and blocked, from context switches and wake-ups.
 //!
-//! The three must add up to the lifetime, so a [`Life`] is a tiling: at any time the thread is in exactly one state, and
+//! The three must add up to the lifetime, so a [`ThreadTimeline`] is a tiling: at any time the thread is in exactly one state, and
 //! every event ends one interval and begins the next at the same instant. What switches do not tell is settled by the
 //! first event that does: a thread that was there before the recording was off the CPU if it is first switched in, and
 //! on it if it is first switched out or sampled, whatever `/proc` said a moment earlier.
@@ -9,8 +9,9 @@
 //! sets before it calls the scheduler, while the switch is recorded inside it. Such a wake-up belongs to the coming wait
 //! if that begins within [`EARLY_WAKE_NS`]; otherwise it only cancelled a sleep that never happened.
 
-use super::entry::{StackRef, ThreadRef};
 use stepscope_model::WaitState;
+
+use crate::entry::{StackRef, ThreadRef};
 
 /// How long before the switch-out a wake-up may be that ends the wait. Between setting its state and being switched
 /// out a thread runs a few hundred instructions; an interrupt in between takes microseconds.
@@ -44,17 +45,17 @@ impl Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Now {
     /// Not told yet; as far as known it was thus at the start.
-    Presumed(Presumed),
+    Initial(InitialState),
     Running,
     Off(Off),
 }
 
-/// What a thread seemed to do when the recording began.
+/// What a thread appeared to do when the recording started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presumed {
-    /// It ran or waited for a processor.
+pub enum InitialState {
+    /// It ran, or waited for a CPU.
     Runnable,
-    /// It waited for something.
+    /// It waited for something else.
     Blocked,
 }
 
@@ -73,7 +74,7 @@ pub(crate) struct Interval {
 
 /// One thread's states so far.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct ThreadTimeline {
     now: Now,
     since_ns: u64,
     early_wake: Option<Wake>,
@@ -82,10 +83,10 @@ pub(crate) struct Life {
     pub runnable_ns: u64,
 }
 
-impl Life {
+impl ThreadTimeline {
     /// A thread that was there at the start.
-    pub fn presumed(start_ns: u64, presumed: Presumed) -> Self {
-        Self::new(start_ns, Now::Presumed(presumed))
+    pub fn presumed(start_ns: u64, presumed: InitialState) -> Self {
+        Self::new(start_ns, Now::Initial(presumed))
     }
 
     /// A thread that begins now, and waits for its first turn.
@@ -126,7 +127,7 @@ impl Life {
     pub fn on_cpu(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<Interval> {
         match self.now {
             Now::Running => None,
-            Now::Presumed(_) => {
+            Now::Initial(_) => {
                 self.now = Now::Running;
                 None
             }
@@ -138,7 +139,7 @@ impl Life {
     pub fn switch_in(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<Interval> {
         self.switch_stack = None;
         self.early_wake = None;
-        if let Now::Presumed(presumed) = self.now {
+        if let Now::Initial(presumed) = self.now {
             self.now = Now::Off(presumed.off());
         }
         self.on_cpu(time_ns, cpu)
@@ -151,10 +152,10 @@ impl Life {
                 off.wake = Some(off.wake.map_or(wake, |known| known.completed_by(wake)));
             }
             Now::Off(_) => {}
-            Now::Presumed(Presumed::Blocked) => {
-                self.now = Now::Off(Off { wake: Some(wake), ..Presumed::Blocked.off() })
+            Now::Initial(InitialState::Blocked) => {
+                self.now = Now::Off(Off { wake: Some(wake), ..InitialState::Blocked.off() })
             }
-            Now::Running | Now::Presumed(_) => {
+            Now::Running | Now::Initial(_) => {
                 let same = self.early_wake.filter(|known| wake.time_ns.saturating_sub(known.time_ns) < EARLY_WAKE_NS);
                 self.early_wake = Some(same.map_or(wake, |known| known.completed_by(wake)));
             }
@@ -182,7 +183,7 @@ impl Life {
                 self.run_until(time_ns);
                 None
             }
-            Now::Presumed(presumed) => {
+            Now::Initial(presumed) => {
                 self.now = Now::Off(presumed.off());
                 self.end_wait(time_ns, None)
             }
@@ -223,11 +224,11 @@ impl Life {
     }
 }
 
-impl Presumed {
+impl InitialState {
     fn off(self) -> Off {
         let state = match self {
-            Presumed::Runnable => WaitState::Preempted,
-            Presumed::Blocked => WaitState::Blocked,
+            InitialState::Runnable => WaitState::Preempted,
+            InitialState::Blocked => WaitState::Blocked,
         };
         Off { state, stack: None, wake: None }
     }
@@ -239,7 +240,7 @@ mod tests {
 
     /// Plays a life drawn as `TIME EVENT` lines: `in`, `out` (blocks), `preempt`, `wake` (by thread 7), `irq` (woken
     /// by an interrupt), `seen` (sampled), `end`. Gives the intervals off the CPU as `START-END STATE runnable`.
-    fn play(mut life: Life, drawn: &str) -> (Vec<String>, u64, u64) {
+    fn play(mut life: ThreadTimeline, drawn: &str) -> (Vec<String>, u64, u64) {
         let mut waits = Vec::new();
         for line in drawn.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (time, event) = line.split_once(' ').unwrap();
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn blocked_time_splits_at_the_wake_up_into_blocked_and_runnable() {
         let (waits, running, runnable) = play(
-            Life::born(100),
+            ThreadTimeline::born(100),
             "110 in
              150 out
              250 wake
@@ -284,37 +285,37 @@ mod tests {
 
     #[test]
     fn a_first_switch_in_means_that_the_thread_was_off_since_the_start() {
-        let (waits, running, _) = play(Life::presumed(0, Presumed::Blocked), "70 in\n100 end");
+        let (waits, running, _) = play(ThreadTimeline::presumed(0, InitialState::Blocked), "70 in\n100 end");
         assert_eq!((waits, running), (vec!["0-70 Blocked ?".to_owned()], 30));
     }
 
     #[test]
     fn a_first_switch_out_means_that_the_thread_ran_since_the_start_whatever_proc_said() {
-        let (waits, running, _) = play(Life::presumed(0, Presumed::Blocked), "70 out\n100 end");
+        let (waits, running, _) = play(ThreadTimeline::presumed(0, InitialState::Blocked), "70 out\n100 end");
         assert_eq!((waits, running), (vec!["70-100 Blocked ?".to_owned()], 70));
     }
 
     #[test]
     fn a_thread_without_any_event_is_what_it_was_at_the_start() {
-        let (waits, ..) = play(Life::presumed(5, Presumed::Blocked), "100 end");
+        let (waits, ..) = play(ThreadTimeline::presumed(5, InitialState::Blocked), "100 end");
         assert_eq!(waits, ["5-100 Blocked ?"]);
     }
 
     #[test]
     fn a_wake_up_recorded_just_before_the_switch_out_makes_the_whole_wait_runnable() {
-        let (waits, ..) = play(Life::running(0), "990 wake\n1000 out\n1500 in");
+        let (waits, ..) = play(ThreadTimeline::running(0), "990 wake\n1000 out\n1500 in");
         assert_eq!(waits, ["1000-1500 Blocked 500 by 7"]);
     }
 
     #[test]
     fn a_wake_up_long_before_the_switch_out_cancelled_an_earlier_sleep() {
-        let (waits, ..) = play(Life::running(0), "990 wake\n1000000 out\n1000500 in");
+        let (waits, ..) = play(ThreadTimeline::running(0), "990 wake\n1000000 out\n1000500 in");
         assert_eq!(waits, ["1000000-1000500 Blocked ?"]);
     }
 
     #[test]
     fn a_wakers_stack_completes_its_wake_up_and_no_others() {
-        let mut life = Life::running(0);
+        let mut life = ThreadTimeline::running(0);
         let wake = Wake { time_ns: 30, waker: None, stack: None };
         life.switch_out(10, false);
         assert!(!life.lacks_stack_of(ThreadRef(7)), "nobody woke it yet");
@@ -333,14 +334,14 @@ mod tests {
 
     #[test]
     fn a_sample_of_a_thread_whose_switch_in_was_lost_ends_its_wait() {
-        let (waits, running, _) = play(Life::running(0), "10 out\n40 seen\n50 preempt\n60 in\n70 end");
+        let (waits, running, _) = play(ThreadTimeline::running(0), "10 out\n40 seen\n50 preempt\n60 in\n70 end");
         assert_eq!(waits, ["10-40 Blocked ?", "50-60 Preempted 10"]);
         assert_eq!(running, 10 + 10 + 10);
     }
 
     #[test]
     fn a_wait_that_is_cut_goes_on_in_the_next_capture() {
-        let mut life = Life::running(0);
+        let mut life = ThreadTimeline::running(0);
         life.switch_out(10, false);
         life.woken(Wake { time_ns: 30, waker: None, stack: None });
         let mut next = life.continued(40);
@@ -356,9 +357,9 @@ mod tests {
             events in proptest::collection::vec((0u64..200_000, 0..6u8), 0..60),
         ) {
             let mut life = match born {
-                0 => Life::born(1000),
-                1 => Life::presumed(1000, Presumed::Blocked),
-                _ => Life::presumed(1000, Presumed::Runnable),
+                0 => ThreadTimeline::born(1000),
+                1 => ThreadTimeline::presumed(1000, InitialState::Blocked),
+                _ => ThreadTimeline::presumed(1000, InitialState::Runnable),
             };
             let (mut time, mut off, mut last_end) = (1000, 0, 1000);
             let mut note = |wait: Option<Interval>| if let Some(wait) = wait {

@@ -214,6 +214,7 @@ fn parse_map<'a>(mut cursor: Cursor<'a>, misc: u16) -> Result<Body<'a>, Malforme
 }
 
 fn parse_map2<'a>(mut cursor: Cursor<'a>, misc: u16) -> Result<Body<'a>, Malformed> {
+    const PROT_EXEC: u32 = 4;
     let (pid, _tid) = (cursor.i32()?, cursor.i32()?);
     let (start, length, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let file = if misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
@@ -239,7 +240,7 @@ fn parse_map2<'a>(mut cursor: Cursor<'a>, misc: u16) -> Result<Body<'a>, Malform
         length,
         offset,
         file,
-        executable: protection & libc::PROT_EXEC as u32 != 0,
+        executable: protection & PROT_EXEC != 0,
         kernel: is_kernel(misc),
         path: cursor.text(),
     }))

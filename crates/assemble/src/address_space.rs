@@ -7,8 +7,8 @@ use std::sync::Arc;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _, UnwinderNative};
 use rustc_hash::FxHashMap;
 
-use super::entry::{FrameRef, ModuleRef};
-use super::world::World;
+use crate::entry::{FrameRef, ModuleRef};
+use crate::target::Target;
 
 /// No program has deeper stacks for a reason; broken tables can make them endless.
 const MAX_FRAMES: usize = 4096;
@@ -18,7 +18,7 @@ const CUT_CHAIN_FRAMES: usize = 96;
 
 /// Where a file, or code without one, is mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     pub range: Range<u64>,
     /// Offset in the module of the range's start; the absolute address for code without a file.
     pub offset: u64,
@@ -26,7 +26,7 @@ pub(super) struct Mapping {
 }
 
 /// One process' executable mappings and what has been found out about addresses in them.
-pub(super) struct AddressSpace {
+pub(crate) struct AddressSpace {
     /// By start; never overlapping.
     mappings: Vec<Mapping>,
     /// Where the kernel executes copies of instructions that it put breakpoints on.
@@ -148,8 +148,8 @@ impl AddressSpace {
 }
 
 /// What the walk needs of the assembler besides the address space.
-pub(super) trait Names {
-    type World: World;
+pub(crate) trait Names {
+    type Target: Target;
 
     /// The frame at an address that a mapping holds.
     fn frame(&mut self, mapping: &Mapping, address: u64) -> FrameRef;
@@ -157,12 +157,12 @@ pub(super) trait Names {
     /// Tables of a mapping's module, for framehop.
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>>;
 
-    fn world(&mut self) -> &mut Self::World;
+    fn world(&mut self) -> &mut Self::Target;
 }
 
 /// Unwind rules found before, shared by all processes. framehop's cache is a table of 509 rules; one for each residue
 /// of the address makes a larger one.
-pub(super) struct RuleCaches(Vec<CacheNative<MayAllocateDuringUnwind>>);
+pub(crate) struct RuleCaches(Vec<CacheNative<MayAllocateDuringUnwind>>);
 
 impl RuleCaches {
     const COUNT: usize = 16;
@@ -178,7 +178,7 @@ impl RuleCaches {
 
 /// The registers that unwinding starts from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Registers {
+pub(crate) struct Registers {
     pub ip: u64,
     pub sp: u64,
     pub fp: u64,
@@ -206,7 +206,7 @@ impl Registers {
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// At the function that nothing calls.
     Root,
     /// The same, or as far as frame pointers lead, through memory that the copy does not hold.
@@ -216,7 +216,7 @@ pub(super) enum Ending {
 }
 
 /// The user part of one sample.
-pub(super) struct UserStack<'a> {
+pub(crate) struct UserStack<'a> {
     pub pid: u32,
     pub tid: u32,
     pub registers: Registers,
@@ -297,7 +297,7 @@ const MAX_PIECE_DOUBLINGS: usize = 5;
 /// How far beyond the copy live memory is trusted to belong to the same stack.
 const LIVE_REACH_BYTES: u64 = 8 << 20;
 
-impl<W: World> StackMemory<'_, W> {
+impl<W: Target> StackMemory<'_, W> {
     fn word(&mut self, address: u64) -> Result<u64, ()> {
         let offset = address.checked_sub(self.stack.registers.sp).ok_or(())?;
         let copied = self.stack.copied;
@@ -492,7 +492,7 @@ impl AddressSpace {
     }
 
     /// One step up the stack. `None` at a root.
-    fn step<W: World>(
+    fn step<W: Target>(
         &self,
         address: FrameAddress,
         registers: &mut UnwindRegsNative,
@@ -599,7 +599,7 @@ impl AddressSpace {
 /// next to the frame. The tables describe this by an expression that reads memory, which framehop does not evaluate;
 /// it then goes by the frame pointer, which finds the caller but not its stack pointer.
 #[cfg(target_arch = "x86_64")]
-fn leave_realigned<W: World>(
+fn leave_realigned<W: Target>(
     before: State,
     caller: u64,
     registers: &mut UnwindRegsNative,

@@ -1,0 +1,410 @@
+//! From the entries of a recording to a capture: names for addresses, stacks with inlined frames.
+//!
+//! The normal end of a recording and `recover` are the same code: read the log, name, build. Importers of foreign
+//! recordings give their entries to a [`Builder`] directly.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use stepscope_model::{
+    Capture, Counter, Event, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, Sample, StackId, Step,
+    Thread, ThreadId, ThreadName, Wait,
+};
+use stepscope_symbolize::{Code, NamedBy, Place};
+
+use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackRef, ThreadRef};
+use crate::machine_reading::MachineReading;
+use crate::marks::MarkTables;
+use crate::raw_log::{self, Ending, ReadError};
+use crate::symbols::Symbols;
+
+/// Notes about modules are for reading; beyond this many they are counted.
+const MAX_PROBLEM_NOTES: usize = 12;
+
+/// Reads a raw log and builds its capture.
+///
+/// A log that ends early gives a capture whose origin is [`Origin::Recovered`].
+///
+/// # Errors
+/// [`ReadError`]
+pub fn finish(log: impl Read, symbols: &mut impl Symbols) -> Result<Capture, ReadError> {
+    let mut builder = Builder::default();
+    if let Ending::Damaged { offset } = raw_log::read(log, &mut builder)? {
+        builder.capture.info.notes.push(format!("The raw log is damaged at byte {offset}; the rest is lost."));
+    }
+    let mut capture = builder.build(symbols);
+    capture.info.build = symbols.build_of(&capture);
+    Ok(capture)
+}
+
+/// Collects entries and makes a capture of them.
+#[derive(Default)]
+pub struct Builder {
+    capture: Capture,
+    modules: Vec<entry::Module>,
+    frames: Vec<(Option<ModuleRef>, u64)>,
+    stacks: Vec<(Option<StackRef>, FrameRef)>,
+    /// Stacks of samples and waits as the log numbers them; they become handles when stacks are built.
+    samples: Vec<entry::Sample>,
+    waits: Vec<entry::Wait>,
+    /// When steps began, and on which thread.
+    step_begins: Vec<StepBegin>,
+    marks: MarkTables,
+    last_ns: Option<u64>,
+    /// The machine at the start of the window and at its end.
+    machine: Option<(MachineReading, MachineReading)>,
+    ended: bool,
+    /// Entries that refer to what does not exist. Only damaged or hostile logs have any.
+    malformed: u64,
+}
+
+impl Sink for Builder {
+    fn take(&mut self, entry: Entry) {
+        if self.accept(entry).is_none() {
+            self.malformed += 1;
+        }
+    }
+}
+
+impl Builder {
+    /// Takes an entry, unless it refers to what is not there.
+    fn accept(&mut self, entry: Entry) -> Option<()> {
+        let capture = &mut self.capture;
+        match entry {
+            Entry::Start(info) => capture.info = *info,
+            Entry::WindowStart { time_ns } => capture.info.start_ns = Some(time_ns),
+            Entry::Program { command, working_directory, environment } => {
+                let info = &mut capture.info;
+                (info.command, info.working_directory, info.environment) = (command, working_directory, environment);
+            }
+            Entry::Event(event) => {
+                capture.add_event(event);
+            }
+            Entry::Process { pid, parent_pid, start_ns } => {
+                capture.add_process(Process { pid, parent_pid, start_ns, ..Process::default() });
+            }
+            Entry::Image { process, executable, command_line } => {
+                let process = capture.processes.get_mut(process.0 as usize)?;
+                process.executable = executable;
+                process.command_line = quoted(&command_line);
+            }
+            Entry::ProcessEnd { process, time_ns } => {
+                capture.processes.get_mut(process.0 as usize)?.end_ns = Some(time_ns);
+                self.last_ns = self.last_ns.max(Some(time_ns));
+            }
+            Entry::ExitStatus { pid, status } => {
+                capture.processes.iter_mut().rev().find(|process| process.pid == pid)?.exit_status = Some(status);
+            }
+            Entry::Thread { tid, process, start_ns, name } => {
+                let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
+                capture.add_thread(Thread { tid, process: Some(process), name, start_ns, ..Thread::default() });
+            }
+            Entry::ThreadName { thread, time_ns, name } => {
+                rename(capture.threads.get_mut(thread.0 as usize)?, time_ns, name);
+            }
+            Entry::ThreadEnd { thread, time_ns, cpu_ns, runnable_ns } => {
+                let thread = capture.threads.get_mut(thread.0 as usize)?;
+                (thread.end_ns, thread.cpu_ns, thread.runnable_ns) = (time_ns, cpu_ns, runnable_ns);
+                self.last_ns = self.last_ns.max(time_ns);
+            }
+            Entry::Module(module) => self.modules.push(module),
+            Entry::Frame { module, offset } => {
+                if module.is_some_and(|module| module.0 as usize >= self.modules.len()) {
+                    return None;
+                }
+                self.frames.push((module, offset));
+            }
+            Entry::Stack { parent, frame } => {
+                let known = |stack: StackRef| (stack.0 as usize) < self.stacks.len();
+                if frame.0 as usize >= self.frames.len() || !parent.is_none_or(known) {
+                    return None;
+                }
+                self.stacks.push((parent, frame));
+            }
+            Entry::Sample(sample) => {
+                let fits = (sample.thread.0 as usize) < self.capture.threads.len()
+                    && (sample.event.0 as usize) < self.capture.info.events.len()
+                    && self.has_stack(sample.stack);
+                fits.then_some(())?;
+                self.last_ns = self.last_ns.max(sample.time_ns);
+                self.samples.push(sample);
+            }
+            Entry::Wait(wait) => {
+                let has_thread = |thread: ThreadRef| (thread.0 as usize) < self.capture.threads.len();
+                let fits = has_thread(wait.thread)
+                    && wait.waker.is_none_or(has_thread)
+                    && self.has_stack(wait.stack)
+                    && self.has_stack(wait.waker_stack);
+                fits.then_some(())?;
+                self.last_ns = self.last_ns.max(Some(wait.end_ns));
+                self.waits.push(wait);
+            }
+            Entry::StepStart { time_ns, thread, sim_time_ns } => {
+                let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
+                self.step_begins.push((time_ns, thread, sim_time_ns));
+                self.last_ns = self.last_ns.max(Some(time_ns));
+            }
+            Entry::Counter { time_ns, process, thread, name, value } => {
+                let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
+                let known = |thread: ThreadRef| (thread.0 as usize) < capture.threads.len();
+                thread.is_none_or(known).then_some(())?;
+                let (thread, name) = (thread.map(|thread| ThreadId(thread.0)), capture.intern_text(&name));
+                capture.counters.push(Counter { time_ns, process: Some(process), thread, name, value });
+                self.last_ns = self.last_ns.max(Some(time_ns));
+            }
+            Entry::MarkName { .. }
+            | Entry::MarkThread { .. }
+            | Entry::Scope { .. }
+            | Entry::StepMark { .. }
+            | Entry::FrameMark { .. }
+            | Entry::MarkedCounter { .. }
+            | Entry::MarksLost { .. } => {
+                self.marks.accept(entry)?;
+                self.last_ns = self.last_ns.max(self.marks.last_ns());
+            }
+            Entry::Losses(losses) => capture.info.losses = *losses,
+            Entry::RecordingEnd(end) => {
+                self.ended = true;
+                let info = &mut capture.info;
+                info.end_ns = end.end_ns.or(info.end_ns);
+                info.recording_cost = end.cost;
+                self.machine = end.machine;
+                info.notes.extend(end.notes);
+                info.dimensions.extend(end.dimensions);
+            }
+        }
+        Some(())
+    }
+
+    fn has_stack(&self, stack: Option<StackRef>) -> bool {
+        stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
+    }
+
+    /// What is known of the recording so far; importers complete it.
+    pub fn info_mut(&mut self) -> &mut stepscope_model::CaptureInfo {
+        &mut self.capture.info
+    }
+
+    /// Names everything and gives the capture.
+    pub fn build(mut self, symbols: &mut impl Symbols) -> Capture {
+        self.end_early();
+        let named = self.name_frames(symbols);
+        let nodes = self.build_stacks(&named);
+        let capture = &mut self.capture;
+        let node = |stack: Option<StackRef>| stack.and_then(|stack| nodes[stack.0 as usize]);
+        capture.samples.extend(self.samples.iter().map(|sample| Sample {
+            time_ns: sample.time_ns,
+            thread: ThreadId(sample.thread.0),
+            cpu: sample.cpu,
+            stack: node(sample.stack),
+            event: stepscope_model::EventId(sample.event.0),
+            weight: sample.weight,
+        }));
+        capture.samples.sort_by_key(|sample| sample.time_ns);
+        capture.waits.extend(self.waits.iter().map(|wait| Wait {
+            start_ns: wait.start_ns,
+            end_ns: wait.end_ns,
+            thread: ThreadId(wait.thread.0),
+            stack: node(wait.stack),
+            state: wait.state,
+            runnable_ns: wait.runnable_ns,
+            cpu: wait.cpu,
+            waker: wait.waker.map(|thread| ThreadId(thread.0)),
+            waker_stack: node(wait.waker_stack),
+        }));
+        capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
+        capture.steps = steps(&capture.threads, self.step_begins);
+        self.marks.fill(capture);
+        capture.info.losses.malformed_records += self.malformed;
+        count_coverage(capture);
+        if let Some((start, end)) = &self.machine {
+            let losses = &capture.info.losses;
+            let recorded_ns = losses.cpu_time_ns.or(losses.sampled_ns);
+            capture.info.conditions = Some(start.conditions_until(Some(end), recorded_ns));
+        }
+        self.capture
+    }
+
+    /// Closes what a recorder that was killed left open.
+    fn end_early(&mut self) {
+        if self.ended || self.capture.info.origin != Origin::Recorded {
+            return;
+        }
+        let info = &mut self.capture.info;
+        info.origin = Origin::Recovered;
+        info.end_ns = info.end_ns.or(self.last_ns);
+        info.notes.push(
+            "The recorder was stopped before it could finish: the last moments are missing, and exact thread times of \
+             threads that still ran are unknown."
+                .to_owned(),
+        );
+        info.losses.samples = info.losses.samples.max(self.samples.len() as u64);
+        let end_ns = info.end_ns;
+        for thread in self.capture.threads.iter_mut().filter(|thread| thread.end_ns.is_none()) {
+            thread.end_ns = end_ns;
+        }
+    }
+
+    /// The frames, outermost first, that each frame of the log stands for.
+    fn name_frames(&mut self, symbols: &mut impl Symbols) -> Vec<Vec<FrameId>> {
+        let mut by_module: HashMap<Option<ModuleRef>, Vec<usize>> = HashMap::new();
+        for (index, (module, _)) in self.frames.iter().enumerate() {
+            by_module.entry(*module).or_default().push(index);
+        }
+        let mut named = vec![Vec::new(); self.frames.len()];
+        let mut problems = BTreeSet::new();
+        let mut modules: HashMap<(String, Option<String>), ModuleId> = HashMap::new();
+        for index in 0..self.modules.len() {
+            let frames = by_module.remove(&Some(ModuleRef(index as u32))).unwrap_or_default();
+            let offsets: Vec<u64> = frames.iter().map(|&frame| self.frames[frame].1).collect();
+            let module = self.modules[index].clone();
+            let names = symbols.name(&code(&module), &offsets);
+            problems.extend(names.problems.iter().map(ToString::to_string));
+            let build_id = names.build_id.or_else(|| module.build_id.as_deref().map(hexadecimal));
+            let id = *modules.entry((module.path.clone(), build_id.clone())).or_insert_with(|| {
+                self.capture.add_module(stepscope_model::Module {
+                    path: module.path.clone(),
+                    build_id,
+                    symbols: names.symbols,
+                })
+            });
+            let language = if module.kind == ModuleKind::Kernel { Language::Kernel } else { Language::Native };
+            for (&frame, place) in frames.iter().zip(&names.places) {
+                named[frame] = self.add_place(place, id, language);
+            }
+        }
+        for frame in by_module.remove(&None).unwrap_or_default() {
+            let function: Arc<str> = format!("[unmapped {:#x}]", self.frames[frame].1).into();
+            self.capture.info.losses.unnamed_addresses += 1;
+            named[frame] = vec![self.capture.intern_frame(Frame::named(function))];
+        }
+        self.note_problems(problems);
+        named
+    }
+
+    fn add_place(&mut self, place: &Place, module: ModuleId, language: Language) -> Vec<FrameId> {
+        if matches!(place.named_by, NamedBy::Nothing | NamedBy::FunctionStart) {
+            self.capture.info.losses.unnamed_addresses += 1;
+        }
+        let capture = &mut self.capture;
+        let frames = place.frames.iter().map(|frame| {
+            capture.intern_frame(Frame {
+                function: frame.function.clone(),
+                module: Some(module),
+                file: frame.file.clone(),
+                line: frame.line,
+                inlined: frame.inlined,
+                address: place.address,
+                language,
+            })
+        });
+        frames.collect()
+    }
+
+    fn note_problems(&mut self, problems: BTreeSet<String>) {
+        let notes = &mut self.capture.info.notes;
+        let count = problems.len();
+        notes.extend(problems.into_iter().take(MAX_PROBLEM_NOTES));
+        if count > MAX_PROBLEM_NOTES {
+            notes.push(format!("{} more modules lack names for similar reasons.", count - MAX_PROBLEM_NOTES));
+        }
+    }
+
+    /// The capture's node for each node of the log.
+    fn build_stacks(&mut self, named: &[Vec<FrameId>]) -> Vec<Option<StackId>> {
+        let mut nodes: Vec<Option<StackId>> = Vec::with_capacity(self.stacks.len());
+        for (parent, frame) in &self.stacks {
+            let parent = parent.and_then(|parent| nodes[parent.0 as usize]);
+            let frames = &named[frame.0 as usize];
+            let add = |parent, &frame: &FrameId| Some(self.capture.intern_stack_node(parent, frame));
+            nodes.push(frames.iter().fold(parent, add));
+        }
+        nodes
+    }
+}
+
+/// When a step began, on which thread, and the simulated time then.
+type StepBegin = (u64, ThreadId, Option<u64>);
+
+/// The steps of each process: from one begin to the next, whichever threads run them. What comes before the first
+/// begin and after the last is of no whole step. The simulated time at the end of one is that at the begin of the next.
+fn steps(threads: &[Thread], mut begins: Vec<StepBegin>) -> Vec<Step> {
+    begins.sort_unstable();
+    let mut by_process: BTreeMap<Option<ProcessId>, Vec<StepBegin>> = BTreeMap::new();
+    for begin in begins {
+        by_process.entry(threads[begin.1.index()].process).or_default().push(begin);
+    }
+    let of_process = |begins: Vec<StepBegin>| -> Vec<Step> {
+        let step = |(index, pair): (usize, &[StepBegin])| Step {
+            index: index as u64,
+            start_ns: pair[0].0,
+            end_ns: pair[1].0,
+            sim_time_ns: pair[1].2,
+            thread: pair[0].1,
+        };
+        begins.windows(2).enumerate().map(step).collect()
+    };
+    let mut steps: Vec<Step> = by_process.into_values().flat_map(of_process).collect();
+    steps.sort_by_key(|step| step.start_ns);
+    steps
+}
+
+/// A thread took a name; the one it had becomes one of its earlier names.
+fn rename(thread: &mut Thread, time_ns: u64, name: String) {
+    let old = std::mem::replace(&mut thread.name, name.clone());
+    // A source that names what was there before, and a name of our own making, tell of no change.
+    if time_ns == 0 {
+        return;
+    }
+    if thread.names.is_empty() {
+        thread.names.push(ThreadName { time_ns: thread.start_ns.unwrap_or(0), name: old });
+    }
+    thread.names.push(ThreadName { time_ns, name });
+}
+
+/// Exact CPU time, sampled time, and the time of threads that no sample hit.
+fn count_coverage(capture: &mut Capture) {
+    let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
+    let of_cpu = |event: &Event| event.unit == "ns";
+    let mut sampled = vec![false; capture.threads.len()];
+    let mut sampled_ns = None;
+    for sample in &capture.samples {
+        if of_cpu(&capture.info.events[sample.event.index()]) {
+            *sampled_ns.get_or_insert(0) += sample.weight;
+        }
+        sampled[sample.thread.index()] = true;
+    }
+    let losses = &mut capture.info.losses;
+    losses.sampled_ns = sampled_ns;
+    if exact.is_empty() {
+        return;
+    }
+    losses.cpu_time_ns = Some(exact.iter().sum());
+    let unsampled = capture.threads.iter().zip(&sampled).filter(|(_, sampled)| !**sampled);
+    losses.unsampled_thread_ns = Some(unsampled.filter_map(|(thread, _)| thread.cpu_ns).sum());
+}
+
+fn code(module: &entry::Module) -> Code {
+    match module.kind {
+        ModuleKind::File => Code::File { path: PathBuf::from(&module.path), build_id: module.build_id.clone() },
+        ModuleKind::Kernel => Code::Kernel,
+        ModuleKind::Vdso => Code::Vdso,
+        ModuleKind::Jit(pid) => Code::Jit { pid },
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Arguments joined as a shell would quote them.
+fn quoted(arguments: &[String]) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "_-+=./:,@%^".contains(character);
+    let quote = |argument: &String| match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.clone(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    };
+    arguments.iter().map(quote).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,45 @@
+//! What packer and reader of a chunk agree on.
+
+/// First byte of each entry. Samples and marks have flags in the upper bits.
+pub(super) mod tag {
+    pub const START: u8 = 0;
+    pub const EVENT: u8 = 1;
+    pub const PROCESS: u8 = 2;
+    pub const IMAGE: u8 = 3;
+    pub const PROCESS_END: u8 = 4;
+    pub const EXIT_STATUS: u8 = 5;
+    pub const THREAD: u8 = 6;
+    pub const THREAD_NAME: u8 = 7;
+    pub const THREAD_END: u8 = 8;
+    pub const MODULE: u8 = 9;
+    pub const FRAME: u8 = 10;
+    pub const STACK: u8 = 11;
+    pub const SAMPLE: u8 = 12;
+    pub const WAIT: u8 = 13;
+    pub const COUNTER: u8 = 14;
+    pub const LOSSES: u8 = 15;
+    pub const END: u8 = 16;
+    pub const BEGAN: u8 = 17;
+    pub const PROGRAM: u8 = 18;
+    pub const STEP_BEGIN: u8 = 19;
+    pub const MARK_NAME: u8 = 20;
+    pub const MARK_THREAD: u8 = 21;
+    pub const SCOPE: u8 = 22;
+    pub const STEP_MARK: u8 = 23;
+    pub const FRAME_MARK: u8 = 24;
+    pub const MARKED_COUNTER: u8 = 25;
+    pub const MARKS_LOST: u8 = 26;
+    pub const TIMED_STEP_BEGIN: u8 = 27;
+}
+
+pub(super) const SAME_WEIGHT: u8 = 0x20;
+pub(super) const SAME_THREAD: u8 = 0x20;
+pub(super) const UNTIMED: u8 = 0x40;
+pub(super) const NO_CPU: u8 = 0x80;
+
+/// The last mark, from which the next one differs by little.
+#[derive(Default)]
+pub(super) struct MarkBefore {
+    pub time: u64,
+    pub thread: u32,
+}

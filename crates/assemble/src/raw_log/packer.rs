@@ -1,0 +1,280 @@
+//! Packs entries into the bytes of a chunk.
+
+use serde::Serialize;
+use stepscope_model::WaitState;
+
+use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
+use crate::entry::{Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef, Wait};
+
+/// Entries being packed. Numbers are LEB128; times, stacks and frames are differences to the ones before.
+#[derive(Default)]
+pub(super) struct ChunkPacker {
+    bytes: Vec<u8>,
+    time: u64,
+    stack: u32,
+    weight: u64,
+    mark: MarkBefore,
+}
+
+impl ChunkPacker {
+    /// The chunk so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Starts the next chunk, in the same allocation.
+    pub fn restart(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        *self = Self { bytes, ..Self::default() };
+    }
+
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    fn signed(&mut self, value: i64) {
+        self.number((value << 1 ^ value >> 63) as u64);
+    }
+
+    /// Absent is 0, so what is there is one more.
+    fn optional(&mut self, value: Option<u64>) {
+        match value {
+            None => self.number(0),
+            Some(u64::MAX) => self.number(u64::MAX),
+            Some(value) => self.number(value + 1),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.blob(text.as_bytes());
+    }
+
+    fn blob(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn json(&mut self, value: &impl Serialize) {
+        let text = serde_json::to_string(value).expect("the vocabulary's types serialise");
+        self.text(&text);
+    }
+
+    fn since_last(&mut self, time: u64) {
+        self.signed(time.wrapping_sub(self.time) as i64);
+        self.time = time;
+    }
+
+    fn stack(&mut self, stack: Option<StackRef>) {
+        match stack {
+            None => self.signed(0),
+            Some(StackRef(stack)) => {
+                // 0 means none, so differences of 0 and above are shifted by one.
+                let difference = i64::from(stack) - i64::from(self.stack);
+                self.signed(if difference >= 0 { difference + 1 } else { difference });
+                self.stack = stack;
+            }
+        }
+    }
+
+    /// Appends an entry.
+    pub fn put(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Start(info) => {
+                self.bytes.push(tag::START);
+                self.json(info);
+            }
+            Entry::WindowStart { time_ns } => {
+                self.bytes.push(tag::BEGAN);
+                self.since_last(*time_ns);
+            }
+            Entry::Program { command, working_directory, environment } => {
+                self.bytes.push(tag::PROGRAM);
+                self.json(&(command, working_directory, environment));
+            }
+            Entry::Event(event) => {
+                self.bytes.push(tag::EVENT);
+                self.json(event);
+            }
+            Entry::Process { pid, parent_pid, start_ns } => {
+                self.bytes.push(tag::PROCESS);
+                self.number(u64::from(*pid));
+                self.optional(parent_pid.map(u64::from));
+                self.optional(*start_ns);
+            }
+            Entry::Image { process, executable, command_line } => {
+                self.bytes.push(tag::IMAGE);
+                self.number(process.0.into());
+                self.text(executable);
+                self.number(command_line.len() as u64);
+                command_line.iter().for_each(|argument| self.text(argument));
+            }
+            Entry::ProcessEnd { process, time_ns } => {
+                self.bytes.push(tag::PROCESS_END);
+                self.number(process.0.into());
+                self.since_last(*time_ns);
+            }
+            Entry::ExitStatus { pid, status } => {
+                self.bytes.push(tag::EXIT_STATUS);
+                self.number(u64::from(*pid));
+                self.signed(i64::from(*status));
+            }
+            Entry::Thread { tid, process, start_ns, name } => {
+                self.bytes.push(tag::THREAD);
+                self.number(u64::from(*tid));
+                self.number(process.0.into());
+                self.optional(*start_ns);
+                self.text(name);
+            }
+            Entry::ThreadName { thread, time_ns, name } => {
+                self.bytes.push(tag::THREAD_NAME);
+                self.number(thread.0.into());
+                self.since_last(*time_ns);
+                self.text(name);
+            }
+            Entry::ThreadEnd { thread, time_ns, cpu_ns, runnable_ns } => {
+                self.bytes.push(tag::THREAD_END);
+                self.number(thread.0.into());
+                self.optional(*time_ns);
+                self.optional(*cpu_ns);
+                self.optional(*runnable_ns);
+            }
+            Entry::Module(module) => self.put_module(module),
+            Entry::Frame { module, offset } => {
+                self.bytes.push(tag::FRAME);
+                self.optional(module.map(|module| module.0.into()));
+                self.number(*offset);
+            }
+            Entry::Stack { parent, frame } => {
+                self.bytes.push(tag::STACK);
+                self.stack(*parent);
+                self.number(frame.0.into());
+            }
+            Entry::Sample(sample) => self.put_sample(sample),
+            Entry::Wait(wait) => self.put_wait(wait),
+            Entry::Counter { time_ns, process, thread, name, value } => {
+                self.bytes.push(tag::COUNTER);
+                self.since_last(*time_ns);
+                self.number(process.0.into());
+                self.optional(thread.map(|thread| thread.0.into()));
+                self.text(name);
+                self.signed(*value);
+            }
+            Entry::StepStart { time_ns, thread, sim_time_ns } => {
+                self.bytes.push(if sim_time_ns.is_some() { tag::TIMED_STEP_BEGIN } else { tag::STEP_BEGIN });
+                self.since_last(*time_ns);
+                self.number(thread.0.into());
+                sim_time_ns.iter().for_each(|&ns| self.number(ns));
+            }
+            Entry::MarkName { name } => {
+                self.bytes.push(tag::MARK_NAME);
+                self.text(name);
+            }
+            Entry::MarkThread { pid, tid, time_ns } => {
+                self.bytes.push(tag::MARK_THREAD);
+                self.number(u64::from(*pid));
+                self.number(u64::from(*tid));
+                self.number(*time_ns);
+            }
+            Entry::Scope { thread, name, start_ns, end_ns } => {
+                self.mark(tag::SCOPE, *thread, *end_ns);
+                self.number(name.0.into());
+                self.number(end_ns.wrapping_sub(*start_ns));
+            }
+            Entry::StepMark { thread, time_ns, sim_time_ns } => {
+                self.mark(tag::STEP_MARK, *thread, *time_ns);
+                self.optional(sim_time_ns.map(|ns| (ns << 1 ^ ns >> 63) as u64));
+            }
+            Entry::FrameMark { thread, name, time_ns } => {
+                self.mark(tag::FRAME_MARK, *thread, *time_ns);
+                self.number(name.0.into());
+            }
+            Entry::MarkedCounter { thread, name, time_ns, value } => {
+                self.mark(tag::MARKED_COUNTER, *thread, *time_ns);
+                self.number(name.0.into());
+                self.signed(*value);
+            }
+            Entry::MarksLost { count } => {
+                self.bytes.push(tag::MARKS_LOST);
+                self.number(*count);
+            }
+            Entry::Losses(losses) => {
+                self.bytes.push(tag::LOSSES);
+                self.json(losses);
+            }
+            Entry::RecordingEnd(end) => {
+                self.bytes.push(tag::END);
+                self.json(end);
+            }
+        }
+    }
+
+    /// What every mark begins with. Marks come ring by ring, so their times differ little from one to the next.
+    fn mark(&mut self, tag: u8, thread: MarkThreadRef, time_ns: u64) {
+        let same = thread.0 == self.mark.thread;
+        self.bytes.push(tag | if same { SAME_THREAD } else { 0 });
+        if !same {
+            self.number(thread.0.into());
+        }
+        self.signed(time_ns.wrapping_sub(self.mark.time) as i64);
+        self.mark = MarkBefore { time: time_ns, thread: thread.0 };
+    }
+
+    fn put_module(&mut self, module: &Module) {
+        self.bytes.push(tag::MODULE);
+        let (kind, pid) = match module.kind {
+            ModuleKind::File => (0, 0),
+            ModuleKind::Kernel => (1, 0),
+            ModuleKind::Vdso => (2, 0),
+            ModuleKind::Jit(pid) => (3, pid),
+        };
+        self.bytes.push(kind);
+        self.number(u64::from(pid));
+        self.text(&module.path);
+        self.blob(module.build_id.as_deref().unwrap_or_default());
+    }
+
+    fn put_sample(&mut self, sample: &Sample) {
+        let mut first = tag::SAMPLE;
+        first |= if sample.weight == self.weight { SAME_WEIGHT } else { 0 };
+        first |= if sample.time_ns.is_none() { UNTIMED } else { 0 };
+        first |= if sample.cpu.is_none() { NO_CPU } else { 0 };
+        self.bytes.push(first);
+        if let Some(time) = sample.time_ns {
+            self.since_last(time);
+        }
+        self.number(sample.thread.0.into());
+        if let Some(cpu) = sample.cpu {
+            self.number(u64::from(cpu));
+        }
+        self.stack(sample.stack);
+        self.number(sample.event.0.into());
+        if sample.weight != self.weight {
+            self.number(sample.weight);
+            self.weight = sample.weight;
+        }
+    }
+
+    fn put_wait(&mut self, wait: &Wait) {
+        self.bytes.push(tag::WAIT);
+        self.number(wait.thread.0.into());
+        self.since_last(wait.end_ns);
+        let length = wait.end_ns.saturating_sub(wait.start_ns);
+        // A preempted wait is runnable from end to end, which needs no saying.
+        let whole = wait.runnable_ns == Some(length);
+        self.number(length << 2 | u64::from(whole) << 1 | u64::from(wait.state == WaitState::Preempted));
+        if !whole {
+            self.optional(wait.runnable_ns);
+        }
+        self.stack(wait.stack);
+        self.optional(wait.cpu.map(u64::from));
+        self.optional(wait.waker.map(|thread| thread.0.into()));
+        if wait.waker.is_some() {
+            self.stack(wait.waker_stack);
+        }
+    }
+}

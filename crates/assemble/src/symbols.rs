@@ -1,0 +1,58 @@
+//! Where names of code come from: the seam between the finisher and whatever reads files.
+
+use stepscope_model::{Build, Capture, SymbolSource};
+use stepscope_symbolize::{Code, ModuleNames, NamedBy, NamedFrame, Place, Symbolizer, build};
+
+/// Names code, and knows how programs were built.
+pub trait Symbols {
+    /// Names the code at these offsets of one module; gives one place for each offset, in their order.
+    fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames;
+
+    /// How the main program of a capture was built, where that is known.
+    fn build_of(&mut self, capture: &Capture) -> Option<Build>;
+}
+
+impl Symbols for Symbolizer {
+    fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
+        Symbolizer::name(self, code, offsets)
+    }
+
+    fn build_of(&mut self, capture: &Capture) -> Option<Build> {
+        build::of(capture)
+    }
+}
+
+/// Knows no names and reads no files: every address becomes `module+0xOFFSET`. For tests and fuzzing.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoSymbols;
+
+impl Symbols for NoSymbols {
+    fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
+        let module = match code {
+            Code::File { path, .. } => path.display().to_string(),
+            Code::Kernel => "[kernel]".to_owned(),
+            Code::Vdso => "[vdso]".to_owned(),
+            Code::Jit { .. } => "[jit]".to_owned(),
+        };
+        let place = |offset: &u64| Place {
+            address: None,
+            frames: vec![NamedFrame {
+                function: format!("{module}+{offset:#x}").into(),
+                file: None,
+                line: None,
+                inlined: false,
+            }],
+            named_by: NamedBy::Nothing,
+        };
+        ModuleNames {
+            symbols: SymbolSource::default(),
+            build_id: None,
+            places: offsets.iter().map(place).collect(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn build_of(&mut self, _: &Capture) -> Option<Build> {
+        None
+    }
+}

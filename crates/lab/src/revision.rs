@@ -1,0 +1,25 @@
+//! Which revision a program was built from.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the files of a revision are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkout {
+    /// The commit, in full.
+    pub commit: String,
+    /// The worktree's root.
+    pub tree: PathBuf,
+    /// The root of the repository's own working tree.
+    pub repository: PathBuf,
+}
+
+/// The repository's own working tree, as it is when a run begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkingTree {
+    /// The commit that is checked out.
+    pub revision: String,
+    /// Number of tracked files that differ from it.
+    pub changed_files: usize,
+}

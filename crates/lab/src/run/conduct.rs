@@ -1,0 +1,222 @@
+//! Making a run: its folder, its trials one after the other, and `run.json` brought up to date.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use stepscope_record::{clock, machine};
+
+use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error};
+use crate::checkout::Checkouts;
+use crate::conditions::{Before, During};
+use crate::event::Event;
+use crate::execution::{Bench, execute};
+use crate::lab_file::{FILE_NAME, LabFile, Trial};
+use crate::outcome::Outcome;
+use crate::revision::WorkingTree;
+
+impl TrialInfo {
+    fn planned(trial: &Trial) -> Self {
+        let scenario = &trial.scenario;
+        Self {
+            scenario: scenario.name.clone(),
+            variant: trial.variant.clone(),
+            repetition: trial.repetition,
+            revision: trial.checkout.as_ref().map(|checkout| checkout.commit.clone()),
+            axis: scenario.axis.clone(),
+            command: scenario.command.clone(),
+            cwd: scenario.cwd.display().to_string(),
+            env: scenario.env.clone(),
+            drivers: scenario.drivers.iter().map(|driver| driver.command.clone()).collect(),
+            result: Outcome::NotRun,
+            ready_after_ns: None,
+            ready_by: None,
+            captured: Vec::new(),
+            before: None,
+            during: During::default(),
+            disturbed: None,
+            set_aside: None,
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Run {
+    /// Makes the folder of a new run below `runs`, named by the time, and links `latest` to it.
+    ///
+    /// # Errors
+    /// [`RunError::Io`]
+    pub fn create(runs: &Path, lab: &LabFile, trials: &[Trial]) -> Result<Self, RunError> {
+        fs::create_dir_all(runs).map_err(io_error(runs))?;
+        let started_at = clock::utc_now();
+        let folder = create_unused(runs, &clock::utc_file_name())?;
+        let copy = folder.join(FILE_NAME);
+        fs::write(&copy, &lab.text).map_err(io_error(&copy))?;
+        let info = RunInfo {
+            schema: SCHEMA,
+            tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
+            name: lab.name.clone(),
+            // A path that is no text cannot be written, and its copy is read as if it were the file.
+            lab: lab.path.to_str().is_some().then(|| lab.path.clone()),
+            ab: None,
+            working_tree: WorkingTree::of(lab.folder()),
+            started_at,
+            ended_at: None,
+            machine: Some(machine::describe()),
+            trials: trials.iter().map(TrialInfo::planned).collect(),
+        };
+        let run = Self { folder, info: Some(info) };
+        run.write_info()?;
+        link_latest(runs, &run.folder);
+        Ok(run)
+    }
+
+    pub(crate) fn write_info(&self) -> Result<(), RunError> {
+        let path = self.folder.join(RUN_FILE);
+        let text = serde_json::to_string_pretty(&self.info)
+            .map_err(|error| RunError::Damaged { path: path.clone(), reason: error.to_string() })?;
+        write_whole(&path, format!("{text}\n").as_bytes()).map_err(io_error(&path))
+    }
+
+    /// Runs the trials one after the other, each recorded into its folder. One that fails does not keep the others
+    /// from being run; an interrupt does. Revisions are built before anything is run. `run.json` is brought up to date
+    /// after each trial.
+    ///
+    /// # Errors
+    /// If `run.json` cannot be written.
+    pub fn conduct(&mut self, trials: &[Trial], bench: &mut Bench<'_>) -> Result<(), RunError> {
+        let mut checkouts = Checkouts::default();
+        let mut prepared = trials.to_vec();
+        for (index, trial) in prepared.iter_mut().enumerate() {
+            if let Err(error) = checkouts.prepare(trial, &self.folder, bench) {
+                self.trial_mut(index).result = error.outcome();
+            }
+        }
+        for (index, trial) in prepared.iter().enumerate() {
+            if bench.interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+            if self.trials().get(index).is_some_and(|info| info.result == Outcome::NotRun) {
+                self.perform(index, trial, None, bench)?;
+            } else {
+                bench.listener.told(&Event::Begun { trial, index, of: trials.len() });
+                bench.listener.told(&Event::Ended { trial, outcome: &self.trials()[index].result });
+            }
+        }
+        self.end()
+    }
+
+    /// Runs the trial that is planned as the `index`-th.
+    pub(crate) fn perform(
+        &mut self,
+        index: usize,
+        trial: &Trial,
+        before: Option<Before>,
+        bench: &mut Bench<'_>,
+    ) -> Result<(), RunError> {
+        bench.listener.told(&Event::Begun { trial, index, of: self.trials().len() });
+        let executed = execute(trial, &self.folder.join(trial.folder()), bench);
+        bench.listener.told(&Event::Ended { trial, outcome: &executed.outcome });
+        let governor = self.info.as_ref().and_then(|info| info.machine.as_ref()?.governor.clone());
+        // The command as it was: with the paths of a checkout.
+        let mut info = TrialInfo::planned(trial);
+        info.result = executed.outcome;
+        if let Some((after, by)) = executed.ready {
+            info.ready_after_ns = u64::try_from(after.as_nanos()).ok();
+            info.ready_by = Some(by);
+        }
+        info.captured = executed.captured;
+        info.notes = executed.notes;
+        info.during = executed.during;
+        info.before = before;
+        if let (Some(first), Some(now)) = (governor, info.before.as_ref().and_then(|before| before.governor.clone()))
+            && first != now
+        {
+            info.notes.push(format!("The frequency governor was {now}, where it was {first} when the run began."));
+        }
+        *self.trial_mut(index) = info;
+        self.write_info()
+    }
+
+    /// Says in `run.json` that the run is over.
+    pub(crate) fn end(&mut self) -> Result<(), RunError> {
+        if let Some(info) = &mut self.info {
+            info.ended_at = Some(clock::utc_now());
+        }
+        self.write_info()
+    }
+
+    pub(crate) fn trial_mut(&mut self, index: usize) -> &mut TrialInfo {
+        &mut self.info.as_mut().expect("a run that is made has a description").trials[index]
+    }
+
+    /// Plans one trial more, and gives its index.
+    pub(crate) fn plan(&mut self, trial: &Trial) -> usize {
+        let trials = &mut self.info.as_mut().expect("a run that is made has a description").trials;
+        trials.push(TrialInfo::planned(trial));
+        trials.len() - 1
+    }
+
+    /// Says what is compared.
+    pub(crate) fn compares(&mut self, ab: AbInfo) -> Result<(), RunError> {
+        if let Some(info) = &mut self.info {
+            info.ab = Some(ab);
+        }
+        self.write_info()
+    }
+
+    /// Puts a trial where it is not compared, and says why.
+    pub(crate) fn set_aside(&mut self, index: usize, why: String) -> Result<(), RunError> {
+        let trial = &self.trials()[index];
+        let from = self.folder.join(trial.first_folder());
+        let to = self.folder.join(SET_ASIDE).join(trial.first_folder());
+        if from.exists() {
+            let parent = to.parent().unwrap_or(&self.folder);
+            fs::create_dir_all(parent).map_err(io_error(parent))?;
+            fs::rename(&from, &to).map_err(io_error(&to))?;
+        }
+        self.trial_mut(index).set_aside = Some(why);
+        self.write_info()
+    }
+}
+
+/// Makes `runs/name`, or the first of `runs/name-2`, `runs/name-3`, ... that is not there. A run never writes into the
+/// folder of another.
+fn create_unused(runs: &Path, name: &str) -> Result<PathBuf, RunError> {
+    let mut folder = runs.join(name);
+    for number in 2.. {
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                folder = runs.join(format!("{name}-{number}"))
+            }
+            Err(error) => return Err(io_error(&folder)(error)),
+            Ok(()) => break,
+        }
+    }
+    Ok(folder)
+}
+
+/// Lets `latest` point to a run. It is for convenience only: where it cannot be made (a file system without links, a
+/// file of that name), there is none.
+fn link_latest(runs: &Path, folder: &Path) {
+    let latest = runs.join(LATEST);
+    if fs::symlink_metadata(&latest).is_ok_and(|metadata| !metadata.is_symlink()) {
+        return;
+    }
+    let Some(name) = folder.file_name() else { return };
+    let new = runs.join(format!(".{LATEST}-{}", std::process::id()));
+    if symlink(name, &new).and_then(|()| fs::rename(&new, &latest)).is_err() {
+        let _ = fs::remove_file(&new);
+    }
+}
+
+/// Writes a file so that a reader finds the old one or the new one, never a part.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = fs::File::create(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&part, path)
+}
