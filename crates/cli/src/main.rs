@@ -56,3 +56,29 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
         (true, false) => ExitCode::from(2),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// `BLESS=1 cargo test -p stepscope` writes the page again.
+    #[test]
+    fn the_reference_of_commands_is_up_to_date() {
+        let options = clap_markdown::MarkdownOptions::new()
+            .title("Commands".to_owned())
+            .show_footer(false)
+            .show_table_of_contents(true);
+        let page = clap_markdown::help_markdown_custom::<CommandLine>(&options);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/commands.md");
+        if std::env::var_os("BLESS").is_some() {
+            fs::create_dir_all(path.parent().expect("the page is in a folder")).expect("docs/ is writable");
+            fs::write(&path, page).expect("docs/ is writable");
+        } else {
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            assert!(page == committed, "docs/reference/commands.md is outdated; run: BLESS=1 cargo test -p stepscope");
+        }
+    }
+}
