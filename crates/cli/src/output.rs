@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stepscope_model::Table;
-use stepscope_view::{Columns, Filter, Format, Selection, Sort, Style, apply_to_all, render_all};
+use stepscope_view::{ColumnChoice, Filter, Format, Sort, Style, TableQuery, render_all};
 
 use crate::failure::Failure;
 
@@ -29,7 +29,7 @@ pub struct TableArguments {
     /// Only these columns, in this order: names with commas between them, or `all`. A terminal shows those that have
     /// room unless told, other formats all.
     #[arg(long, value_name = "NAME,...|all")]
-    columns: Option<Columns>,
+    columns: Option<ColumnChoice>,
 }
 
 /// Rows of a table for people, unless told.
@@ -49,7 +49,7 @@ impl TableArguments {
 
     /// The same, with so many rows of each table for people, unless told.
     pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
-        apply_to_all(&self.selection(rows_for_people), &mut tables)?;
+        self.query(rows_for_people).apply(&mut tables)?;
         let stdout = io::stdout();
         let style = Style::of_stdout(&stdout);
         let mut out = BufWriter::new(stdout.lock());
@@ -57,14 +57,14 @@ impl TableArguments {
         out.flush().map_err(Failure::writing("standard output"))
     }
 
-    fn selection(&self, rows_for_people: usize) -> Selection {
+    fn query(&self, rows_for_people: usize) -> TableQuery {
         let unless_told = (!self.for_programs()).then_some(rows_for_people);
         let limit = match self.limit {
             Some(0) => None,
             Some(rows) => Some(rows),
             None => unless_told,
         };
-        Selection { filters: self.filters.clone(), sort: self.sort.clone(), limit, columns: self.columns.clone() }
+        TableQuery { filters: self.filters.clone(), sort: self.sort.clone(), limit, columns: self.columns.clone() }
     }
 }
 

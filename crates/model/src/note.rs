@@ -21,6 +21,8 @@ pub enum NoteKind {
     Fact,
     /// What to do next.
     Hint,
+    /// Which of its rows a table shows. It belongs to that table: [`collapse`] keeps it.
+    Rows,
 }
 
 /// A remark on a table: a kind, a template and its values. Made by [`note!`](crate::note!).
@@ -242,7 +244,7 @@ pub fn collapse(tables: &mut [crate::Table]) {
     let mut shown: Vec<Note> = Vec::new();
     for table in tables {
         table.notes.retain(|note| {
-            let is_new = !shown.contains(note);
+            let is_new = note.kind == NoteKind::Rows || !shown.contains(note);
             if is_new {
                 shown.push(note.clone());
             }

@@ -45,5 +45,5 @@ pub mod terminal;
 pub mod visible;
 
 pub use format::{Format, render, render_all};
-pub use select::{Columns, Filter, Selection, Sort, apply_to_all};
+pub use select::{ColumnChoice, Filter, Sort, TableQuery};
 pub use style::{Colour, Style};

@@ -7,7 +7,7 @@ mod golden;
 
 use golden::assert_golden;
 use stepscope_model::{Column, Kind, Table, Value};
-use stepscope_view::{Colour, Format, Selection, Style, render};
+use stepscope_view::{Colour, Format, Style, TableQuery, render};
 
 fn hotspots() -> Table {
     let mut table = Table::new(
@@ -137,7 +137,8 @@ fn columns_are_left_out_by_importance_and_the_last_line_says_which() {
 #[test]
 fn columns_that_were_asked_for_are_not_left_out() {
     let mut table = of_importances();
-    Selection { columns: Some("all".parse().unwrap()), ..Selection::default() }.apply(&mut table).unwrap();
+    let query = TableQuery { columns: Some("all".parse().unwrap()), ..TableQuery::default() };
+    query.apply(std::slice::from_mut(&mut table)).unwrap();
     assert_eq!(shown_at(&table, 40).0, ["function", "module", "calls", "self", "late"]);
 }
 
@@ -158,7 +159,7 @@ fn one_row_that_does_not_fit_is_a_list() {
 fn a_limited_table_says_what_was_left_out() {
     let mut table = hotspots();
     let sort = Some("self_share:asc".parse().unwrap());
-    Selection { sort, limit: Some(2), ..Selection::default() }.apply(&mut table).unwrap();
+    TableQuery { sort, limit: Some(2), ..TableQuery::default() }.apply(std::slice::from_mut(&mut table)).unwrap();
     let style = Style { width: Some(100), colour: Colour::Never };
     assert_golden("table.limited.txt", &rendered(&table, Format::Table, style));
 }
