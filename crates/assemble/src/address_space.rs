@@ -1,12 +1,13 @@
 //! The executable part of a process' address space, and stacks through it.
 
-use std::collections::hash_map;
+use std::collections::{VecDeque, hash_map};
 use std::ops::Range;
 use std::sync::Arc;
 
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _, UnwinderNative};
 use rustc_hash::FxHashMap;
 
+use crate::calls::{Code, ends_in_call, may_have_called};
 use crate::entry::{FrameRef, ModuleRef};
 use crate::target::Target;
 
@@ -36,8 +37,10 @@ pub(crate) struct AddressSpace {
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
     frames: FxHashMap<u64, FrameRef>,
     after_call: FxHashMap<u64, bool>,
-    /// By thread, the last stack of which more than the copy was seen.
-    remembered: FxHashMap<u32, Remembered>,
+    /// By return address and an address in the callee, whether the call can have led there.
+    callers: FxHashMap<(u64, u64), bool>,
+    /// By thread, the last stacks that were followed beyond their copy, the newest first.
+    remembered: FxHashMap<u32, VecDeque<Remembered>>,
     live: LivePieces,
     /// States of the last walk, kept for the allocation alone.
     states: Vec<State>,
@@ -59,6 +62,7 @@ impl AddressSpace {
             unwinder: UnwinderNative::new(),
             frames: FxHashMap::default(),
             after_call: FxHashMap::default(),
+            callers: FxHashMap::default(),
             remembered: FxHashMap::default(),
             live: LivePieces::default(),
             states: Vec::new(),
@@ -112,6 +116,7 @@ impl AddressSpace {
         if !self.frames.is_empty() {
             self.frames.retain(|address, _| !new.range.contains(address));
             self.after_call.retain(|address, _| !new.range.contains(address));
+            self.callers.retain(|(caller, callee), _| !new.range.contains(caller) && !new.range.contains(callee));
         }
         pieces.push(new);
         pieces.sort_by_key(|piece| piece.range.start);
@@ -156,6 +161,9 @@ pub(crate) trait Names {
 
     /// Tables of a mapping's module, for framehop.
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>>;
+
+    /// The function at an address, by the unwind table of the mapping's module.
+    fn function(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<Range<u64>>;
 
     fn world(&mut self) -> &mut Self::Target;
 }
@@ -294,6 +302,8 @@ const SLOT_BYTES: u64 = if cfg!(target_arch = "x86_64") { 128 } else { 4 };
 const LOWEST_CODE: u64 = 64 << 10;
 /// Unwinding goes up the stack: each piece that is read is larger than the one before, up to 32 pages.
 const MAX_PIECE_DOUBLINGS: usize = 5;
+/// Stacks that are remembered for a thread: a loop calls several functions with large frames in turn.
+const MAX_REMEMBERED: usize = 8;
 /// How far beyond the copy live memory is trusted to belong to the same stack.
 const LIVE_REACH_BYTES: u64 = 8 << 20;
 
@@ -335,11 +345,21 @@ impl State {
         let fp = registers.fp();
         Self { address: address.address(), sp: registers.sp(), fp }
     }
+
+    /// Whether the stack above is the same. A frame pointer that does not point into the stack is an ordinary value,
+    /// as in code without frame pointers, and determines nothing.
+    fn continues_as(self, other: Self) -> bool {
+        let is_frame = |state: Self| state.fp.checked_sub(state.sp).is_some_and(|above| above <= LIVE_REACH_BYTES);
+        let same_frame = self.fp == other.fp || !is_frame(self) && !is_frame(other);
+        self.address == other.address && self.sp == other.sp && same_frame
+    }
 }
 
 /// A stack that was followed beyond its copy: the frames, leaf first, and the state at each.
 #[derive(Debug, Default)]
 struct Remembered {
+    /// Number of frames that rest on the copy alone.
+    exact: usize,
     states: Vec<State>,
     frames: Vec<FrameRef>,
 }
@@ -377,8 +397,8 @@ impl AddressSpace {
     ///
     /// Every step is by DWARF where there are tables, also in code with frame pointers: a leaf function often has no
     /// prologue, and frame pointers then skip its caller. Where the tables lead out of the copied bytes the walk reads
-    /// the live process; as its memory may have changed since, what it finds there counts only if every return
-    /// address follows a call and the walk reaches a root. Else, from the last state that rests on the copy alone,
+    /// the live process. As its memory may have changed since, what it finds there counts only if every return address
+    /// follows a call that can have led to the function below, and the walk reaches a root. Else, from the last state that rests on the copy alone,
     /// one of two carries on: the kernel's frame-pointer chain, which is exact, where it passes there; or the rest of
     /// an earlier stack of the thread that was in the same state there (a process that ended has no memory to read).
     pub fn walk<N: Names>(
@@ -411,11 +431,8 @@ impl AddressSpace {
                 frames.truncate(begin + 1);
                 return Ending::Root;
             }
-            (true, Some(_)) => {
-                let remembered = self.remembered.entry(stack.tid).or_default();
-                remembered.states.clone_from(&walked.states);
-                remembered.frames.clear();
-                remembered.frames.extend_from_slice(&frames[begin..]);
+            (true, Some(exact)) => {
+                self.remember(stack.tid, exact, &walked.states, &frames[begin..]);
                 return Ending::Continued;
             }
             (false, None) => {}
@@ -454,12 +471,14 @@ impl AddressSpace {
         let mut states = std::mem::take(&mut self.states);
         states.clear();
         let mut walked = Walked { reached_root: false, exact: None, last: stack.registers.ip, states };
+        let mut callee = stack.registers.ip;
         loop {
             let lookup = address.address_for_lookup();
             let Some(frame) = self.frame(lookup, stack.pid, names) else { break };
-            if walked.exact.is_some() && !self.follows_call(address.address(), stack.pid, names) {
+            if walked.exact.is_some() && !self.can_call(address.address(), callee, stack.pid, names) {
                 break;
             }
+            callee = lookup;
             frames.push(frame);
             walked.states.push(State::of(address, &registers));
             if walked.exact.is_none() {
@@ -555,10 +574,31 @@ impl AddressSpace {
 
     /// Appends the rest of an earlier stack of the thread that passed through this state.
     fn follow_memory(&self, tid: u32, state: State, frames: &mut Vec<FrameRef>) -> bool {
-        let Some(remembered) = self.remembered.get(&tid) else { return false };
-        let Some(at) = remembered.states.iter().position(|known| *known == state) else { return false };
-        frames.extend_from_slice(&remembered.frames[at + 1..]);
-        true
+        let known = self.remembered.get(&tid).into_iter().flatten().find_map(|remembered| {
+            let at = remembered.states.iter().position(|known| known.continues_as(state))?;
+            Some(&remembered.frames[at + 1..])
+        });
+        frames.extend_from_slice(known.unwrap_or_default());
+        known.is_some()
+    }
+
+    /// Keeps a stack that was followed beyond its copy from its `exact`-th frame on. It replaces the one that left the
+    /// copy in the same state, or else the oldest.
+    fn remember(&mut self, tid: u32, exact: usize, states: &[State], frames: &[FrameRef]) {
+        let remembered = self.remembered.entry(tid).or_default();
+        let same = |known: &Remembered| known.states[known.exact - 1].continues_as(states[exact - 1]);
+        let replaced = match remembered.iter().position(same) {
+            Some(index) => remembered.remove(index),
+            None if remembered.len() >= MAX_REMEMBERED => remembered.pop_back(),
+            None => None,
+        };
+        let mut stack = replaced.unwrap_or_default();
+        stack.exact = exact;
+        stack.states.clear();
+        stack.states.extend_from_slice(states);
+        stack.frames.clear();
+        stack.frames.extend_from_slice(frames);
+        remembered.push_front(stack);
     }
 
     /// Appends what the frame-pointer chain has above the frame that returns to `last`.
@@ -579,6 +619,21 @@ impl AddressSpace {
         frames.len() > before
     }
 
+    /// Whether the instruction before an address is a call that can have led to the function at `callee`.
+    fn can_call<N: Names>(&mut self, address: u64, callee: u64, pid: u32, names: &mut N) -> bool {
+        if !self.follows_call(address, pid, names) {
+            return false;
+        }
+        if let Some(&known) = self.callers.get(&(address, callee)) {
+            return known;
+        }
+        let mut code = LiveCode { space: self, names, pid };
+        let Some(function) = code.function(callee) else { return true };
+        let Some(can) = may_have_called(address, &function, &mut code) else { return true };
+        self.callers.insert((address, callee), can);
+        can
+    }
+
     /// Whether the instruction before an address is a call, as far as can be seen.
     fn follows_call<N: Names>(&mut self, address: u64, pid: u32, names: &mut N) -> bool {
         if let Some(&known) = self.after_call.get(&address) {
@@ -591,6 +646,23 @@ impl AddressSpace {
         let follows = ends_in_call(&code);
         self.after_call.insert(address, follows);
         follows
+    }
+}
+
+/// The code of a running process.
+struct LiveCode<'a, N> {
+    space: &'a AddressSpace,
+    names: &'a mut N,
+    pid: u32,
+}
+
+impl<N: Names> Code for LiveCode<'_, N> {
+    fn read(&mut self, address: u64, into: &mut [u8]) -> usize {
+        self.names.world().read_memory(self.pid, address, into)
+    }
+
+    fn function(&mut self, address: u64) -> Option<Range<u64>> {
+        self.names.function(self.space.find(address)?, address, self.pid)
     }
 }
 
@@ -618,42 +690,6 @@ fn leave_realigned<W: Target>(
             return;
         }
     }
-}
-
-/// Whether eight bytes of x86-64 code can end in a call: `e8 rel32`, or `ff /2` with any operand.
-#[cfg(target_arch = "x86_64")]
-fn ends_in_call(code: &[u8; 8]) -> bool {
-    if code[3] == 0xe8 {
-        return true;
-    }
-    // ff /2: ModRM's reg field is 2; the length is what mod and rm ask for.
-    (2..=7).any(|length| {
-        let at = 8 - length;
-        let (opcode, modrm) = (code[at], code[at + 1]);
-        let needed = match (modrm >> 6, modrm & 7) {
-            (0, 4) => {
-                if length == 7 {
-                    7
-                } else {
-                    3
-                }
-            }
-            (0, 5) => 6,
-            (0, _) | (3, _) => 2,
-            (1, 4) => 4,
-            (1, _) => 3,
-            (_, 4) => 7,
-            _ => 6,
-        };
-        opcode == 0xff && (modrm >> 3) & 7 == 2 && needed == length
-    })
-}
-
-/// Whether the last instruction of aarch64 code is `bl` or `blr` (authenticated ones too).
-#[cfg(target_arch = "aarch64")]
-fn ends_in_call(code: &[u8; 8]) -> bool {
-    let word = u32::from_le_bytes([code[4], code[5], code[6], code[7]]);
-    word >> 26 == 0b100101 || word & 0xffff_fc1f == 0xd63f_0000 || word & 0xfeff_f800 == 0xd63f_0800
 }
 
 #[cfg(test)]
@@ -701,23 +737,5 @@ mod tests {
             [0xfff, 0x1000, 0x1fff, 0x2000, 0x3fff, 0x4000].map(module),
             [None, Some(0), Some(0), None, Some(1), None]
         );
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn return_addresses_follow_direct_and_indirect_calls_only() {
-        let nops = |tail: &[u8]| {
-            let mut code = [0x90; 8];
-            code[8 - tail.len()..].copy_from_slice(tail);
-            ends_in_call(&code)
-        };
-        assert!(nops(&[0xe8, 1, 2, 3, 4]));
-        assert!(nops(&[0xff, 0xd0]), "call *%rax");
-        assert!(nops(&[0xff, 0x15, 1, 2, 3, 4]), "call *rel(%rip)");
-        assert!(nops(&[0xff, 0x50, 0x18]), "call *0x18(%rax)");
-        assert!(nops(&[0xff, 0x54, 0x24, 0x08]), "call *8(%rsp)");
-        assert!(!nops(&[0xe9, 1, 2, 3, 4]), "jmp");
-        assert!(!nops(&[0xff, 0xe0]), "jmp *%rax");
-        assert!(!nops(&[0xc3]), "ret");
     }
 }

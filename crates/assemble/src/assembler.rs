@@ -266,6 +266,13 @@ impl Numbers {
     }
 }
 
+impl<W: Target, S: Sink> Naming<'_, W, S> {
+    fn tables(&mut self, mapping: &Mapping, pid: u32) -> Option<&UnwindTables> {
+        let (module, tables) = &mut self.numbers.tables[mapping.module.0 as usize];
+        tables.get_or_insert_with(|| self.world.unwind_tables(module, pid)).as_ref()
+    }
+}
+
 impl<W: Target, S: Sink> Names for Naming<'_, W, S> {
     type Target = W;
 
@@ -275,9 +282,11 @@ impl<W: Target, S: Sink> Names for Naming<'_, W, S> {
     }
 
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>> {
-        let (module, tables) = &mut self.numbers.tables[mapping.module.0 as usize];
-        let tables = tables.get_or_insert_with(|| self.world.unwind_tables(module, pid));
-        tables.as_ref()?.module(mapping.range.clone(), mapping.offset)
+        self.tables(mapping, pid)?.module(mapping.range.clone(), mapping.offset)
+    }
+
+    fn function(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<Range<u64>> {
+        self.tables(mapping, pid)?.function(mapping.range.clone(), mapping.offset, address)
     }
 
     fn world(&mut self) -> &mut W {

@@ -3,6 +3,7 @@
 mod address_space;
 mod assembler;
 mod builder;
+mod calls;
 mod entry;
 mod kernel_record;
 mod machine_reading;

@@ -65,15 +65,75 @@ impl UnwindTables {
 
     /// The module for framehop, where the file's bytes from `offset` are mapped at `mapped`.
     pub(crate) fn module(&self, mapped: Range<u64>, offset: u64) -> Option<framehop::Module<Arc<[u8]>>> {
+        let base = self.mapped_base(&mapped, offset)?;
+        Some(framehop::Module::new(String::new(), mapped, base, self.sections.clone()))
+    }
+
+    /// The function at an address, where the file's bytes from `offset` are mapped at `mapped`: from the start of its
+    /// entry in `.eh_frame_hdr` to that of the next.
+    pub(crate) fn function(&self, mapped: Range<u64>, offset: u64, address: u64) -> Option<Range<u64>> {
+        let table = FunctionTable::parse(self.sections.eh_frame_hdr.as_deref()?)?;
+        let header_svma = self.sections.eh_frame_hdr_svma.as_ref()?.start;
+        let header = self.mapped_base(&mapped, offset)?.checked_add(header_svma.checked_sub(self.base)?)?;
+        table.function(header, address, mapped.end)
+    }
+
+    /// Where the file's address `base` is in a process.
+    fn mapped_base(&self, mapped: &Range<u64>, offset: u64) -> Option<u64> {
         let covers = |segment: &&Segment| (segment.file.start & !0xfff..segment.file.end).contains(&offset);
         let segment = self.segments.iter().filter(covers).max_by_key(|segment| segment.executable)?;
-        // Where address `base` of the file is in the process.
         let base = mapped
             .start
             .wrapping_sub(offset)
             .wrapping_add(segment.file.start)
             .wrapping_sub(segment.address)
             .wrapping_add(self.base);
-        (base <= mapped.start).then(|| framehop::Module::new(String::new(), mapped, base, self.sections.clone()))
+        (base <= mapped.start).then_some(base)
+    }
+}
+
+/// The sorted table of functions in `.eh_frame_hdr` (Linux Standard Base, 10.6.2).
+struct FunctionTable<'a>(&'a [[u8; 8]]);
+
+impl<'a> FunctionTable<'a> {
+    /// Parses the section in the encoding that every linker writes: 4-byte offsets from the section's start.
+    fn parse(section: &'a [u8]) -> Option<Self> {
+        const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        let rest = section.strip_prefix(&HEADER)?.get(4..)?;
+        let (count, entries) = rest.split_first_chunk()?;
+        let (entries, _) = entries.as_chunks();
+        entries.get(..u32::from_le_bytes(*count) as usize).map(Self)
+    }
+
+    /// The function at an address. `section` is the section's own address; the last function ends at `end`.
+    fn function(&self, section: u64, address: u64, end: u64) -> Option<Range<u64>> {
+        let start = |entry: &[u8; 8]| {
+            let offset = i32::from_le_bytes(*entry.first_chunk().expect("eight bytes"));
+            section.wrapping_add_signed(i64::from(offset))
+        };
+        let next = self.0.partition_point(|entry| start(entry) <= address);
+        let from = start(self.0.get(next.checked_sub(1)?)?);
+        let to = self.0.get(next).map_or(end, start);
+        (from..to).contains(&address).then_some(from..to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_reaches_to_the_next_one_in_the_table() {
+        let mut section = vec![1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0];
+        for offset in [-0x300_i32, 0, -0x100, 0] {
+            section.extend(offset.to_le_bytes());
+        }
+        let table = FunctionTable::parse(&section).unwrap();
+        let function = |address| table.function(0x1000, address, 0xfff);
+        assert_eq!(function(0xcff), None);
+        assert_eq!([0xd00, 0xeff].map(function), [Some(0xd00..0xf00), Some(0xd00..0xf00)]);
+        assert_eq!(function(0xf80), Some(0xf00..0xfff));
+        assert_eq!(function(0xfff), None);
+        assert!(FunctionTable::parse(&section[..20]).is_none() && FunctionTable::parse(&[1, 0, 0, 0]).is_none());
     }
 }

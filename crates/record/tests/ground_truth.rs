@@ -74,6 +74,15 @@ fn a_frame_larger_than_the_stack_copy_keeps_its_caller() {
 }
 
 #[test]
+fn a_caller_beyond_the_copy_is_not_confused_with_a_later_call() {
+    record("a_caller_beyond_the_copy_is_not_confused_with_a_later_call", &["moved-on"], |recorded| {
+        recorded.is_called_by("under_large_frame", &["large_frame"]);
+        recorded.is_called_by("large_frame", &["works"]);
+        recorded.is_rooted_and_named();
+    });
+}
+
+#[test]
 fn a_realigned_frame_keeps_its_callers() {
     record("a_realigned_frame_keeps_its_callers", &["realigned"], |recorded| {
         recorded.has_the_true_share_of("realigns");

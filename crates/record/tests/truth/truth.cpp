@@ -123,6 +123,34 @@ NOINLINE void big_frame() {
   frame[40 * 1024 - 1] = frame[0];
 }
 
+// The same, but the program has moved on when the recorder reads the stack beyond the copy: another call has left its
+// return address at the same place.
+NOINLINE void under_large_frame(std::int64_t ns) { BURN(ns); KEEP_FRAME(); }
+NOINLINE void large_frame(std::int64_t ns) {
+  volatile char frame[40 * 1024];
+  frame[0] = 1;
+  under_large_frame(ns);
+  frame[40 * 1024 - 1] = frame[0];
+}
+NOINLINE void resting_frame() {
+  volatile char frame[40 * 1024];
+  frame[0] = 1;
+  usleep(15000);
+  frame[40 * 1024 - 1] = frame[0];
+}
+NOINLINE void works(std::int64_t ns) { large_frame(ns); KEEP_FRAME(); }
+NOINLINE void rests() { resting_frame(); KEEP_FRAME(); }
+void works_and_rests() {
+  std::int64_t cost = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t before = thread_cpu_ns();
+    works((i == 0 ? 120 : 3) * MS);
+    cost += thread_cpu_ns() - before;
+    rests();
+  }
+  std::printf("truth works %lld\n", static_cast<long long>(cost));
+}
+
 // A frame that is aligned more than the stack is, and of changing size: its tables need expressions that read memory.
 NOINLINE void under_realigned(volatile double* values) { values[0] = 1; BURN(3 * MS); KEEP_FRAME(); }
 NOINLINE double realigned(long count) {
@@ -235,6 +263,8 @@ int main(int argc, char** argv) {
     TRUTH("deep", deep());
   } else if (which == "big-frame") {
     TRUTH("big_frame", big_frame());
+  } else if (which == "moved-on") {
+    works_and_rests();
   } else if (which == "realigned") {
     TRUTH("realigns", realigns());
   } else if (which == "inlined") {
