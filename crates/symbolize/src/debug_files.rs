@@ -1,7 +1,7 @@
-//! Where files are found: modules, their separate debug files, and what those refer to.
+//! Finds modules, their separate debug files, and the files that those refer to.
 //!
-//! The conventions are those of GDB ("Debugging Information in Separate Files" in its manual), `perf` (`perf-buildid-cache`)
-//! and debuginfod's cache.
+//! The conventions are those of GDB ("Debugging Information in Separate Files" in its manual), `perf`
+//! (`perf-buildid-cache`) and debuginfod's cache.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,13 +12,13 @@ use object::Object;
 use crate::image::{Image, hexadecimal};
 use crate::{Options, Problem};
 
-/// The file that was mapped as `path`, in the recorded build.
+/// Opens the file that was mapped as `path`, in the recorded build.
 ///
 /// # Errors
-/// Why the most promising candidate could not be used: another build tells more than a file that is not there.
+/// Why the best candidate could not be used. "Other build" takes precedence over "missing".
 pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
-    // The kernel marks files that were unlinked while mapped. Another file may have taken the name since, which only a
-    // build-id can tell.
+    // The kernel adds a suffix to files that were unlinked while mapped. Another file may have the name now; only a
+    // build-id tells them apart.
     let bytes = path.as_os_str().as_bytes();
     let (path, deleted) = match bytes.strip_suffix(b" (deleted)") {
         Some(name) => (Path::new(OsStr::from_bytes(name)), true),
@@ -54,13 +54,13 @@ fn of_build(image: Image, recorded: Option<&[u8]>) -> Result<Image, Problem> {
     })
 }
 
-/// `perf.data` pads build-ids to 20 bytes with zeros, and cuts longer ones off.
+/// Compares build-ids. `perf.data` pads them with zeros to 20 bytes and truncates longer ones.
 pub(crate) fn same_build(found: &[u8], recorded: &[u8]) -> bool {
     let common = found.len().min(recorded.len());
     common > 0 && found[..common] == recorded[..common] && recorded[common..].iter().all(|&byte| byte == 0)
 }
 
-/// `path`, which is absolute, below a directory that stands for `/`.
+/// Joins an absolute `path` to a directory that replaces `/`.
 fn below(root: &Path, path: &Path) -> PathBuf {
     if !path.is_absolute() {
         return path.to_owned();
@@ -75,13 +75,13 @@ fn cached_images(cache: &Path, build_id: &[u8]) -> [PathBuf; 2] {
     [cache.join(".build-id").join(head).join(tail).join("elf"), cache.join(hex.as_str()).join("executable")]
 }
 
-/// The file that holds a module's debug information, where that is not the module itself.
+/// The separate file with a module's debug information, if there is one.
 pub(crate) fn find_debug_file(image: &Image, options: &Options) -> Option<Image> {
     let by_build_id = image.build_id().and_then(|id| find_by_build_id(id, options));
     by_build_id.or_else(|| find_by_link(image, options)).or_else(|| find_by_name(image, options))
 }
 
-/// A file of the same name and build right in one of the directories: what a build leaves before it is stripped.
+/// Looks in each directory for a file of the same name and build, such as the build left before stripping.
 fn find_by_name(image: &Image, options: &Options) -> Option<Image> {
     let build_id = image.build_id()?;
     let name = image.path().file_name()?;
@@ -121,7 +121,7 @@ fn find_by_link(image: &Image, options: &Options) -> Option<Image> {
     })
 }
 
-/// Build-ids decide where both have one; else the checksum of the whole file, which takes reading all of it.
+/// Compares build-ids if both files have one, else the checksum of the whole debug file.
 fn belongs_to(debug: &Image, image: &Image, checksum: u32) -> bool {
     match (debug.build_id(), image.build_id()) {
         (Some(debug), Some(image)) => debug == image,
@@ -129,7 +129,7 @@ fn belongs_to(debug: &Image, image: &Image, checksum: u32) -> bool {
     }
 }
 
-/// A link is a file's name, never a path out of the directories that are searched.
+/// A link as a file name. Links that contain a path are rejected, so that they cannot leave the searched directories.
 fn plain_name(name: &[u8]) -> Option<&OsStr> {
     let mut components = Path::new(OsStr::from_bytes(name)).components();
     match (components.next(), components.next()) {
@@ -138,7 +138,7 @@ fn plain_name(name: &[u8]) -> Option<&OsStr> {
     }
 }
 
-/// The file to which `dwz` moved what several debug files share.
+/// The file to which `dwz` moved the parts shared by several debug files.
 pub(crate) fn find_supplement(debug: &Image, options: &Options) -> Option<Result<Image, Problem>> {
     let elf = debug.elf();
     let (name, build_id) = elf.gnu_debugaltlink().ok()??;
@@ -157,17 +157,17 @@ pub(crate) fn find_supplement(debug: &Image, options: &Options) -> Option<Result
     Some(find_by_build_id(build_id, options).ok_or(problem))
 }
 
-/// The symbol table that `.gnu_debugdata` holds ("mini debug info"): an ELF file compressed with xz.
+/// The symbol table in `.gnu_debugdata` ("mini debug info"): an ELF file compressed with xz.
 pub(crate) fn mini_debug_info(image: &Image) -> Option<Image> {
     let compressed = image.section(".gnu_debugdata")?;
-    // xz reaches ratios of several thousand on zeros only; symbol tables come to less than ten.
+    // xz exceeds a ratio of 1000 only on zeros; symbol tables stay below 10.
     let limit = (compressed.len() as u64).saturating_mul(100).min(1 << 30);
     let mut unpacked = Bounded { bytes: Vec::new(), limit };
     lzma_rs::xz_decompress(&mut compressed.as_ref(), &mut unpacked).ok()?;
     Image::from_bytes(image.path(), unpacked.bytes).ok()
 }
 
-/// Refuses to grow without end.
+/// A buffer with a size limit.
 struct Bounded {
     bytes: Vec<u8>,
     limit: u64,
@@ -176,7 +176,7 @@ struct Bounded {
 impl std::io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if (self.bytes.len() + bytes.len()) as u64 > self.limit {
-            return Err(std::io::Error::other("unpacks to more than a symbol table can"));
+            return Err(std::io::Error::other("it unpacks to more than a symbol table can have"));
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn build_ids_that_perf_padded_or_cut_are_the_same() {
+    fn build_ids_padded_or_truncated_by_perf_are_equal() {
         let id: Vec<u8> = (1..=20).collect();
         assert!(same_build(&id, &id));
         assert!(same_build(&id[..16], &[&id[..16], &[0; 4]].concat()));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_links_cannot_lead_out_of_their_directory() {
+    fn debug_links_cannot_leave_their_directory() {
         assert_eq!(plain_name(b"libfoo.so.debug"), Some(OsStr::new("libfoo.so.debug")));
         for name in [&b"../secret"[..], b"/etc/passwd", b"a/b", b"", b".."] {
             assert_eq!(plain_name(name), None);
@@ -211,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_build_left_before_it_was_stripped_is_found_by_its_name_in_a_directory_that_is_named() {
-        const TEST: &str = "what_a_build_left_before_it_was_stripped_is_found_by_its_name_in_a_directory_that_is_named";
+    fn an_unstripped_file_is_found_by_name_in_a_debug_directory() {
+        const TEST: &str = "an_unstripped_file_is_found_by_name_in_a_debug_directory";
         let whole = std::env::current_exe().unwrap();
         if Image::open(&whole).unwrap().build_id().is_none() {
             return println!("skipped: {TEST}: the linker writes no build-ids");
@@ -229,7 +229,7 @@ mod tests {
             find_debug_file(&Image::open(&stripped).unwrap(), &options).map(|image| image.path().to_owned())
         };
         assert_eq!(found(), None);
-        // A file of that name, but of another build.
+        // Same name, another build.
         std::os::unix::fs::symlink("/bin/sh", builds.path().join("sim")).unwrap();
         assert_eq!(found(), None);
         std::os::unix::fs::symlink(&whole, builds.path().join("sim.debug")).unwrap();

@@ -1,12 +1,12 @@
-//! Names from DWARF: functions, what was inlined into them, source lines.
+//! Names from DWARF: functions, inlined functions, source lines.
 //!
-//! All addresses of a module are named in one pass: they are sorted, each compilation unit that covers some of them
-//! is walked once, and of its line program only the rows at those addresses are kept. So a large program costs
-//! what its *hit* units cost, and nothing of it stays in memory. (The usual libraries index every function of a unit,
-//! and keep it, because they answer one address at a time.)
+//! All addresses of a module are named in one pass. They are sorted, each compilation unit that covers some of them is
+//! walked once, and only the line rows at those addresses are kept. So the cost depends on the units that were hit, not
+//! on the size of the program, and nothing stays in memory. (Libraries that answer one address at a time index every
+//! function of a unit and keep the index.)
 //!
-//! Only names that a linker sees are stored whole in DWARF. A function without such a name (static, or in an anonymous
-//! namespace, or of a lambda) is named by the scopes around it: see [`names`].
+//! DWARF stores complete names only for functions that the linker sees. Static functions, lambdas and functions in
+//! anonymous namespaces are named by their enclosing scopes: see [`names`].
 
 mod lines;
 mod names;
@@ -34,21 +34,21 @@ type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
 type Unit<'data> = gimli::Unit<Slice<'data>>;
 type Sections<'data> = DwarfSections<Cow<'data, [u8]>>;
 
-/// What debug information tells about a batch of addresses.
+/// The result for a batch of addresses.
 pub(crate) struct Found {
-    /// Per address, the frames there, outermost first; none if nothing is known of it. The outermost function's name is
-    /// empty where only its line is known.
+    /// Frames at each address, outermost first; empty if unknown. The outermost function's name is empty if only its
+    /// line is known.
     pub frames: Vec<Vec<NamedFrame>>,
-    /// What was damaged or missing.
+    /// Damaged or missing parts.
     pub problems: Vec<Problem>,
 }
 
-/// Whether a file holds debug information.
+/// Whether a file has debug information.
 pub(crate) fn is_in(elf: &object::File<'_>) -> bool {
     elf.section_by_name(".debug_info").is_some_and(|section| section.size() > 0)
 }
 
-/// Names `addresses` (ascending, each once) by the debug information in the file `debug`.
+/// Names `addresses` (ascending, without duplicates) by the debug information in `debug`.
 pub(crate) fn name(
     debug: &Image,
     elf: &object::File<'_>,
@@ -82,7 +82,7 @@ pub(crate) fn name(
     Found { frames: namer.frames, problems }
 }
 
-/// The sections that naming reads; the others (locations of variables, macros) may be larger than these.
+/// Loads the sections that naming reads. The others (locations of variables, macros) may be larger than all of these.
 fn sections<'data>(elf: &object::File<'data>, name: impl Fn(SectionId) -> Option<&'static str>) -> Sections<'data> {
     use SectionId::{
         DebugAbbrev, DebugAddr, DebugAranges, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists, DebugStr,
@@ -106,7 +106,7 @@ fn main_name(id: SectionId) -> Option<&'static str> {
     Some(id.name())
 }
 
-/// What could not be read.
+/// Counts of unreadable parts.
 #[derive(Default)]
 struct Losses {
     damaged_units: usize,
@@ -222,7 +222,7 @@ impl<'a, 'data> Namer<'a, 'data> {
         Ok(())
     }
 
-    /// The part of a unit that was split off into a `.dwo` file or a package of such.
+    /// Names addresses by the part of a unit that is in a `.dwo` file or a `.dwp` package.
     fn split_unit(
         &mut self,
         skeleton: &Unit<'data>,
@@ -246,7 +246,7 @@ impl<'a, 'data> Namer<'a, 'data> {
     }
 }
 
-/// Frames with names and the places of calls; the innermost one's line is still to be filled in.
+/// Frames with names and call sites. The caller adds the line of the innermost frame.
 fn name_in_unit<'data>(
     entry: Entry<'_, 'data>,
     addresses: &[u64],
@@ -275,7 +275,7 @@ fn name_in_unit<'data>(
     Ok(chains.into_iter().map(&mut frames_of).collect())
 }
 
-/// Which of `addresses` (ascending) lie in a range.
+/// Indices of the `addresses` (ascending) in a range.
 fn indices_in(addresses: &[u64], begin: u64, end: u64) -> std::ops::Range<usize> {
     let first = addresses.partition_point(|&address| address < begin);
     let count = addresses[first..].iter().take_while(|&&address| address < end).count();

@@ -1,4 +1,4 @@
-//! Functions by name: where their code begins in a file.
+//! Finds the code of functions by name.
 
 use std::path::Path;
 
@@ -7,26 +7,27 @@ use object::{Object, ObjectSymbol, SymbolKind, SymbolSection};
 use crate::image::{Image, Segments};
 use crate::{Options, Problem, debug_files, demangle};
 
-/// Where a function begins.
+/// The entry of a function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// Its name, demangled.
     pub name: String,
-    /// Its symbol, as the linker knows it.
+    /// Its linker symbol.
     pub symbol: String,
-    /// Position in the file of its first instruction.
+    /// File offset of its first instruction.
     pub offset: u64,
 }
 
-/// The functions of a file that are `wanted`, which is given the demangled name and the symbol of each; in the order of
-/// their offsets, one entry for each place. Symbols come from the file itself and its separate debug file.
+/// Finds the functions of a file for which `wanted(demangled name, symbol)` is true.
+///
+/// Entries are ordered by offset, with one entry per offset. Symbols come from the file and its separate debug file.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub fn entries(path: &Path, options: &Options, wanted: impl Fn(&str, &str) -> bool) -> Result<Vec<Entry>, Problem> {
     let image = Image::open(path)?;
     let debug = debug_files::find_debug_file(&image, options);
-    // A debug file has no code, so that only the file itself knows where addresses lie in it.
+    // A debug file has no code, so only the file itself maps addresses to offsets.
     let segments = Segments::of(&image.elf());
     let mut found = Vec::new();
     for elf in debug.iter().chain([&image]).map(Image::elf) {
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
     use crate::{Code, Symbolizer};
 
-    /// A function to be found.
+    /// The function to find.
     #[unsafe(no_mangle)]
     #[inline(never)]
     extern "C" fn stepscope_entries_of_this_test(number: u32) -> u32 {
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_found_by_its_symbol_and_is_named_at_the_offset_found() {
+    fn a_function_is_found_by_its_symbol() {
         assert_eq!(stepscope_entries_of_this_test(1), 2);
         let this = std::env::current_exe().unwrap();
         let wanted = |_: &str, symbol: &str| symbol == "stepscope_entries_of_this_test";
@@ -71,17 +72,16 @@ mod tests {
     }
 
     #[test]
-    fn demangled_names_are_told_apart_from_symbols() {
+    fn demangled_names_differ_from_symbols() {
         let this = std::env::current_exe().unwrap();
-        let wanted = |name: &str, symbol: &str| {
-            name.ends_with("demangled_names_are_told_apart_from_symbols") && symbol.starts_with("_")
-        };
+        let wanted =
+            |name: &str, symbol: &str| name.ends_with("demangled_names_differ_from_symbols") && symbol.starts_with("_");
         let found = entries(&this, &Options::default(), wanted).unwrap();
         assert!(!found.is_empty() && found.iter().all(|entry| entry.name.starts_with("stepscope_symbolize::")));
     }
 
     #[test]
-    fn a_file_that_is_no_program_is_told() {
+    fn a_file_that_is_not_elf_is_an_error() {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let error = entries(&manifest, &Options::default(), |_, _| true).unwrap_err();
         assert!(matches!(error, Problem::NotElf { .. }), "{error}");

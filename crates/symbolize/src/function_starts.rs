@@ -1,4 +1,4 @@
-//! Where functions start, from the unwind tables that even stripped files keep.
+//! Starts of functions, from the unwind tables that even stripped files keep.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use crate::image;
 
 type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
 
-/// The unwind tables of one file.
+/// The unwind tables of a file.
 pub(crate) struct FunctionStarts<'data> {
     frames: Cow<'data, [u8]>,
     header: Option<Cow<'data, [u8]>>,
     bases: BaseAddresses,
     endian: RunTimeEndian,
     address_size: u8,
-    /// Extents of all functions, by start, where there is no header to search in.
+    /// Extents of all functions by start, for files without a search table.
     extents: std::cell::OnceCell<Vec<(u64, u64)>>,
 }
 
 impl<'data> FunctionStarts<'data> {
-    /// The tables of a file; `None` if it has none.
+    /// The tables of a file, if it has any.
     pub(crate) fn of(elf: &object::File<'data>) -> Option<Self> {
         let address = |name: &str| elf.section_by_name(name).map(|section| section.address());
         let mut bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")?);
@@ -44,7 +44,7 @@ impl<'data> FunctionStarts<'data> {
         })
     }
 
-    /// Start of the function whose code `address` belongs to.
+    /// Start of the function that contains `address`.
     pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
         match &self.header {
             Some(header) => self.search(header, address).or_else(|| self.scan(address)),
@@ -66,7 +66,7 @@ impl<'data> FunctionStarts<'data> {
     }
 
     fn scan(&self, address: u64) -> Option<u64> {
-        // With a search table, what it does not find is not there; the scan is for files without one.
+        // The search table is complete; only files without one are scanned.
         if self.header.is_some() {
             return None;
         }

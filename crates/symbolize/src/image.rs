@@ -1,4 +1,4 @@
-//! [`Image`]: an ELF file, or the bytes of one, opened.
+//! [`Image`]: an ELF file in memory.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -10,7 +10,7 @@ use object::{CompressionFormat, Object, ObjectSection, ObjectSegment};
 
 use crate::Problem;
 
-/// An ELF file in memory. Its headers are read again at each use, which is cheaper than to keep them.
+/// An ELF file in memory. Headers are parsed at each use, which is cheaper than storing them.
 #[derive(Debug)]
 pub(crate) struct Image {
     path: PathBuf,
@@ -23,30 +23,29 @@ enum Bytes {
     Owned(Vec<u8>),
 }
 
-/// A decompressed section may be this much larger than its compressed form: no less than deflate can reach, so that
-/// only headers that lie are refused.
+/// Limit of decompressed to compressed size of a section. Deflate cannot exceed it, so only false headers are refused.
 const MAX_EXPANSION: u64 = 1100;
 
 impl Image {
-    /// Maps a file and checks that it begins as an ELF file.
+    /// Maps a file and checks that it is ELF.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         let unreadable = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Problem::Missing { path: path.to_owned() },
             _ => Problem::Unreadable { path: path.to_owned(), reason: error.to_string() },
         };
-        // The recorded path may be a device or a pipe, which must not be opened: that can block or do things.
+        // The recorded path may be a device or a pipe. Opening those can block or have effects.
         let metadata = std::fs::metadata(path).map_err(unreadable)?;
         if !metadata.is_file() {
             return Err(Problem::NotElf { path: path.to_owned(), reason: "not a regular file".to_owned() });
         }
         let file = File::open(path).map_err(unreadable)?;
-        // SAFETY: the map is only read, as bytes. That the file may change below it is documented at
-        // `Symbolizer::name`; parsers of `object` and `gimli` make no assumption about the bytes.
+        // SAFETY: the map is only read, as bytes. `Symbolizer::name` documents that the file may change meanwhile; the
+        // parsers of `object` and `gimli` make no assumption about the bytes.
         let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
         Self::new(path.to_owned(), Bytes::Mapped(map))
     }
 
-    /// An image that is not a file by itself: the vdso, or a symbol table unpacked from a section.
+    /// An image that is not a file: the vdso, or a symbol table unpacked from a section.
     pub(crate) fn from_bytes(path: &Path, bytes: Vec<u8>) -> Result<Self, Problem> {
         Self::new(path.to_owned(), Bytes::Owned(bytes))
     }
@@ -59,7 +58,7 @@ impl Image {
         }
     }
 
-    /// The file.
+    /// Path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -81,19 +80,19 @@ impl Image {
         self.elf().build_id().ok().flatten()
     }
 
-    /// A section's bytes, decompressed. `None` if there is no such section, if it is empty, or if it is damaged.
+    /// A section's bytes, decompressed. `None` if the section is missing, empty or damaged.
     pub(crate) fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         section(&self.elf(), name)
     }
 }
 
-/// Only ELF: of other formats there are no recordings, and their parsers need not be exposed to strange files.
+/// Parses ELF only: recordings have no other format, so other parsers need not see untrusted files.
 fn parse(bytes: &[u8]) -> Result<object::File<'_>, String> {
     match object::FileKind::parse(bytes) {
         Ok(object::FileKind::Elf32 | object::FileKind::Elf64) => {
             object::File::parse(bytes).map_err(|error| error.to_string())
         }
-        _ => Err("it does not begin as one".to_owned()),
+        _ => Err("its first bytes are not those of ELF".to_owned()),
     }
 }
 
@@ -111,7 +110,7 @@ pub(crate) fn section<'data>(elf: &object::File<'data>, name: &str) -> Option<Co
         return None;
     }
     match compressed.format {
-        // The library's own decoders are several times slower.
+        // The decoders of `object` are several times slower.
         CompressionFormat::Zstandard => {
             let size = usize::try_from(compressed.uncompressed_size).ok()?;
             zstd::bulk::decompress(compressed.data, size).ok().map(Cow::Owned)
@@ -126,7 +125,7 @@ pub(crate) fn section<'data>(elf: &object::File<'data>, name: &str) -> Option<Co
     }
 }
 
-/// Converts between positions in a file and its own addresses.
+/// Converts between file offsets and the file's own addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Segments(Vec<Segment>);
 
@@ -152,18 +151,18 @@ impl Segments {
                 }
             })
             .collect();
-        // Two segments can share a page of the file; what was sampled is in the executable one.
+        // Two segments can share a page of the file; samples are in the executable one.
         segments.sort_by_key(|segment| !segment.executable);
         Self(segments)
     }
 
-    /// The file's own address of what lies at `offset` in it.
+    /// Address of the byte at file offset `offset`.
     pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
         let segment = self.0.iter().find(|segment| (segment.file_start..segment.file_end).contains(&offset))?;
         segment.address.checked_add(offset - segment.file_start)
     }
 
-    /// Where in the file lies what is at `address` of its own.
+    /// File offset of the byte at `address`.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         self.0.iter().find_map(|segment| {
             let inside = address.checked_sub(segment.address)?;
@@ -172,7 +171,7 @@ impl Segments {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits, as build-ids are written.
+/// Bytes as lower-case hexadecimal digits, the usual form of build-ids.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

@@ -1,7 +1,6 @@
-//! Names of generated code, from what its generator writes for `perf`: `/tmp/perf-PID.map`, or a jitdump.
+//! Names of generated code, from the files that its generator writes for `perf`: `/tmp/perf-PID.map` or a jitdump.
 //!
-//! Both are described in the kernel's sources: `tools/perf/Documentation/jit-interface.txt` and
-//! `jitdump-specification.txt`.
+//! The kernel's sources describe both: `tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt`.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
@@ -14,10 +13,10 @@ use stepscope_model::SymbolSource;
 use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem};
 
-/// How generated code without a name is called. All of it alike, see [`crate::kernel::NAMELESS`].
+/// Name of all generated code without a name, see [`crate::kernel::NAMELESS`].
 const NAMELESS: &str = "[jit]";
 
-/// A map larger than this is not read: generators write some megabytes.
+/// Size limit of a map. Generators write some megabytes.
 const MAX_MAP_BYTES: u64 = 1 << 30;
 
 /// The generated functions of one process.
@@ -25,9 +24,9 @@ const MAX_MAP_BYTES: u64 = 1 << 30;
 pub(crate) struct JitCode {
     pid: u32,
     found: bool,
-    /// By address; where two overlap, in the order of their making.
+    /// Ordered by address, then by creation.
     functions: Vec<Function>,
-    /// The longest function, which bounds how far back a search has to look.
+    /// Size of the longest function, which limits how far a search goes back.
     longest: u64,
 }
 
@@ -35,13 +34,13 @@ pub(crate) struct JitCode {
 struct Function {
     start: u64,
     size: u64,
-    /// Later ones replace earlier ones where they overlap: generators reuse memory.
+    /// Order of creation. Later functions replace earlier ones, because generators reuse memory.
     order: usize,
     name: Arc<str>,
     line: Option<(Arc<str>, u32)>,
 }
 
-/// Reads what process `pid` wrote, wherever it is found.
+/// Reads the map or jitdump of process `pid`.
 pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
     let mut functions = Vec::new();
     let mut found = false;
@@ -57,7 +56,7 @@ pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
     JitCode::new(pid, found, functions)
 }
 
-/// In the root directory of the process, under its number there; then in ours.
+/// Candidate paths: in the process's root directory under its inner pid, then in ours.
 fn map_candidates(pid: u32, options: &Options) -> Vec<PathBuf> {
     let own_root = PathBuf::from(format!("/proc/{pid}/root"));
     let inner = inner_pid(pid).unwrap_or(pid);
@@ -66,7 +65,7 @@ fn map_candidates(pid: u32, options: &Options) -> Vec<PathBuf> {
     std::iter::once(inside).chain(outside).collect()
 }
 
-/// The process' number as it sees itself, in its own pid namespace.
+/// The pid of a process in its own pid namespace.
 fn inner_pid(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
@@ -83,8 +82,8 @@ fn read_map(path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// `START SIZE NAME` per line, numbers in hexadecimal with or without `0x`, names with spaces. Lines that are not so (a
-/// generator may be writing the last one) are left out.
+/// Parses lines `START SIZE NAME`: hexadecimal with or without `0x`; names may contain spaces. Malformed lines are
+/// skipped, because a generator may be writing the last one.
 fn parse_map(text: &[u8], functions: &mut Vec<Function>) {
     let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
     for line in text.split(|&byte| byte == b'\n') {
@@ -105,7 +104,7 @@ fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let Ok(mut reader) = JitDumpReader::new(BufReader::new(file)) else { return false };
     let mut line = None;
-    // What is read before damage, or before the generator's last unfinished record, counts.
+    // Records before damage, or before an unfinished record at the end, are used.
     while let Ok(Some(record)) = reader.next_record() {
         match record.parse() {
             Ok(JitDumpRecord::CodeDebugInfo(info)) => {
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_hold_spaces_and_later_code_replaces_earlier() {
+    fn names_may_contain_spaces_and_later_code_replaces_earlier() {
         let map = "1000 100 LazyCompile:~step /sim.js:3\n0x2000 20 old\n1ff0 40 new code\nbroken\n3000 10 \n4000 1";
         assert_eq!(
             names(map, &[0x1000, 0x10ff, 0x1100, 0x2005, 0x202f, 0x2030, 0x4000]),
@@ -196,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn generated_code_without_a_map_is_reported_with_what_to_do() {
+    fn generated_code_without_a_map_is_reported_with_a_remedy() {
         let options = Options { roots: Vec::new(), ..Options::default() };
-        // No process has number 0 as seen from outside the kernel.
+        // No process has pid 0.
         let named = load(0, &[], &options).name(&[0x1000], &mut Texts::default());
         assert_eq!(named.problems, [Problem::NoJitMap { pid: 0 }]);
         assert_eq!(named.symbols, SymbolSource::None);

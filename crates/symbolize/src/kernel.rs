@@ -1,6 +1,6 @@
-//! Names of the kernel's functions, from `/proc/kallsyms` or a copy of it that `perf` kept.
+//! Names of kernel functions, from `/proc/kallsyms` or a copy of it that `perf` saved.
 
-mod kept;
+mod cache;
 mod list;
 
 use std::fs::{self, File};
@@ -14,49 +14,48 @@ use crate::image::hexadecimal;
 use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, demangle};
 
-use kept::{Keeping, Kept};
+use cache::{CacheWriter, FunctionCache};
 use list::Search;
 
-/// How kernel code without a name is called. All of it alike: without names, its addresses tell a reader nothing and
-/// would tear one function into many.
+/// Name of all kernel code without a name. Separate addresses would split functions and mean nothing to readers.
 pub(crate) const NAMELESS: &str = "[kernel]";
 
 const LIST: &str = "/proc/kallsyms";
 
-/// A kernel, and where its functions are told.
+/// A kernel and the source of its function names.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     source: Source,
     build_id: Option<String>,
-    /// Where its code started when it was recorded. Where it starts in the list, if that is not known.
+    /// Start of its code when recorded. If unknown, the start in the list is used.
     recorded_text: Option<u64>,
 }
 
-/// Where the functions of a kernel are told.
+/// Source of a kernel's function names.
 #[derive(Debug)]
 enum Source {
-    /// By the kernel itself, which is running here.
+    /// The running kernel.
     Running {
-        /// Where its code starts; `None` where addresses are hidden.
+        /// Start of its code; `None` if addresses are hidden.
         text: Option<u64>,
-        /// Where what does not change is kept.
-        kept: Option<PathBuf>,
+        /// Path of the cache.
+        cache: Option<PathBuf>,
     },
-    /// By a list that was copied from it.
+    /// A copied list.
     Copied(Vec<u8>),
-    /// Nowhere.
+    /// None; the problem says why.
     Unknown(Problem),
 }
 
-/// Finds the list of functions of the kernel that was recorded.
+/// Finds the list of functions of the recorded kernel.
 pub(crate) fn load(options: &Options) -> Kernel {
     let running = running_build_id();
     let text = || list::start_of_text(File::open(LIST).ok()?);
     let Some(recorded) = &options.recorded_kernel else { return Kernel::running(running, text(), None, options) };
     let is_running = match (&recorded.build_id, &running) {
         (Some(recorded), Some(running)) => same_build(running, recorded),
-        // Without build-ids only the place where the kernel was loaded can tell, and it is random: equal by chance
-        // once in 512 boots at most.
+        // Without build-ids, only the kernel's load address can identify it. It is random: equal by chance at most once
+        // in 512 boots.
         _ => recorded.text_address.is_some() && text() == recorded.text_address,
     };
     if is_running {
@@ -77,7 +76,7 @@ fn find_cached(build_id: &[u8], options: &Options) -> Option<PathBuf> {
     candidates.map(|folder| folder.join("kallsyms")).find(|list| list.is_file())
 }
 
-/// Build-id of the running kernel: the note of type 3 by "GNU" among its ELF notes.
+/// Build-id of the running kernel: the note of type 3 from "GNU" among its ELF notes.
 fn running_build_id() -> Option<Vec<u8>> {
     let notes = fs::read("/sys/kernel/notes").ok()?;
     build_id_of_notes(&notes)
@@ -110,7 +109,7 @@ impl Names {
     }
 
     fn of(search: Search) -> Self {
-        if !search.tells_addresses {
+        if !search.has_addresses {
             return Self::none(Problem::KernelAddressesHidden);
         }
         let found = search.finish().into_iter();
@@ -122,16 +121,16 @@ impl Names {
 impl Kernel {
     fn running(build_id: Option<Vec<u8>>, text: Option<u64>, recorded_text: Option<u64>, options: &Options) -> Self {
         let build_id = build_id.as_deref().map(hexadecimal);
-        let kept = options.kernel_cache.as_ref().zip(build_id.as_ref());
-        let kept = kept.map(|(folder, build_id)| kept::path(folder, build_id));
-        Self { source: Source::Running { text, kept }, build_id, recorded_text }
+        let cache = options.kernel_cache.as_ref().zip(build_id.as_ref());
+        let cache = cache.map(|(folder, build_id)| cache::path(folder, build_id));
+        Self { source: Source::Running { text, cache }, build_id, recorded_text }
     }
 
     pub(crate) fn name(&self, addresses: &[u64], texts: &mut Texts) -> ModuleNames {
         let (names, shift) = match &self.source {
-            Source::Running { text, kept } => {
+            Source::Running { text, cache } => {
                 let shift = self.shift(*text);
-                (self.of_running(&shifted(addresses, shift), *text, kept.as_deref()), shift)
+                (self.of_running(&shifted(addresses, shift), *text, cache.as_deref()), shift)
             }
             Source::Copied(list) => {
                 let shift = self.shift(list::start_of_text(&list[..]));
@@ -158,7 +157,7 @@ impl Kernel {
         }
     }
 
-    /// What to add to a recorded address to get the same place in a list in which the kernel's code starts at `text`.
+    /// Offset from a recorded address to the same code in a list whose code starts at `text`.
     fn shift(&self, text: Option<u64>) -> u64 {
         match (text, self.recorded_text) {
             (Some(here), Some(there)) => here.wrapping_sub(there),
@@ -166,36 +165,36 @@ impl Kernel {
         }
     }
 
-    /// Names from what was kept of the running kernel, and for the rest from itself.
+    /// Names from the cache, and the rest from the running kernel.
     fn of_running(&self, addresses: &[u64], text: Option<u64>, path: Option<&Path>) -> Names {
-        let kept = path.and_then(Kept::open);
+        let cache = path.and_then(FunctionCache::open);
         let start = text.or(self.recorded_text);
-        let (Some(kept), Some(start)) = (kept, start) else { return self.of_list(addresses.to_vec(), text, path) };
+        let (Some(cache), Some(start)) = (cache, start) else { return self.of_list(addresses.to_vec(), text, path) };
         let (of_image, others): (Vec<u64>, Vec<u64>) =
-            addresses.iter().copied().partition(|address| kept.covers(address.wrapping_sub(start)));
+            addresses.iter().copied().partition(|address| cache.covers(address.wrapping_sub(start)));
         let mut names = Names { symbols: SymbolSource::SymbolTable, ..Names::default() };
         if !others.is_empty() {
             names = self.of_list(others, text, None);
             names.symbols = SymbolSource::SymbolTable;
         }
-        let name_at = |address: u64| Some((address, kept.name_at(address.wrapping_sub(start))?.to_owned()));
+        let name_at = |address: u64| Some((address, cache.name_at(address.wrapping_sub(start))?.to_owned()));
         names.by_address.extend(of_image.into_iter().filter_map(name_at));
         names
     }
 
-    /// Names from the list that the running kernel makes up. What does not change is kept at `path`.
+    /// Names from the running kernel's list. Functions of its own image are cached at `path`.
     fn of_list(&self, addresses: Vec<u64>, text: Option<u64>, path: Option<&Path>) -> Names {
         let Ok(list) = File::open(LIST) else { return Names::none(Problem::KernelAddressesHidden) };
         let mut search = Search::of(addresses);
-        let mut keeping = path.zip(text).and_then(|(path, text)| Keeping::begin(path, text).ok());
+        let mut writer = path.zip(text).and_then(|(path, text)| CacheWriter::create(path, text).ok());
         let read = list::for_each_line(list, |line| {
             search.line(line);
-            if let Some(keeping) = &mut keeping {
-                keeping.line(line);
+            if let Some(writer) = &mut writer {
+                writer.line(line);
             }
         });
-        if let Some(keeping) = keeping {
-            keeping.finish(read);
+        if let Some(writer) = writer {
+            writer.finish(read);
         }
         Names::of(search)
     }
@@ -230,7 +229,7 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
     }
 
     #[test]
-    fn an_address_belongs_to_the_function_before_it_but_not_across_data() {
+    fn an_address_belongs_to_the_previous_function_unless_data_is_between() {
         let kernel = copied(SYMBOLS, None);
         assert_eq!(
             names(&kernel, &[0xffffffff_81000105, 0xffffffff_81000205, 0xffffffff_c0000010, 0xffffffff_c0200000, 5]),
@@ -246,7 +245,7 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
     }
 
     #[test]
-    fn hidden_addresses_are_reported_and_give_one_name() {
+    fn hidden_addresses_are_reported_and_share_one_name() {
         let kernel = copied("0000000000000000 T _text\n0000000000000000 T do_sys_read\n", None);
         let named = kernel.name(&[0xffffffff_81000105], &mut Texts::default());
         assert_eq!(named.problems, [Problem::KernelAddressesHidden]);
@@ -256,7 +255,7 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
     }
 
     #[test]
-    fn another_kernel_is_not_named_by_the_running_ones_functions() {
+    fn another_kernel_is_not_named_by_functions_of_the_running_one() {
         let recorded = RecordedKernel { build_id: Some(vec![7; 20]), text_address: None };
         let options = Options { recorded_kernel: Some(recorded), build_id_caches: Vec::new(), ..Options::default() };
         let named = load(&options).name(&[0xffffffff_81000105], &mut Texts::default());
@@ -265,13 +264,13 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
     }
 
     #[test]
-    fn what_is_kept_names_as_the_running_kernel_does() {
+    fn cached_names_equal_those_of_the_running_kernel() {
         let Some(text) = list::start_of_text(File::open(super::LIST).unwrap()) else {
-            println!("skipped: what_is_kept_names_as_the_running_kernel_does: the kernel's addresses are hidden");
+            println!("skipped: cached_names_equal_those_of_the_running_kernel: the kernel's addresses are hidden");
             return;
         };
         if running_build_id().is_none() {
-            println!("skipped: what_is_kept_names_as_the_running_kernel_does: the kernel does not tell its build-id");
+            println!("skipped: cached_names_equal_those_of_the_running_kernel: the kernel shows no build-id");
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -279,7 +278,7 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
         let addresses: Vec<u64> = (0..300).map(|number| text + number * 60_007).collect();
         let plain = names(&with(None), &addresses);
         assert!(plain.iter().any(|name| name != NAMELESS));
-        for _ in ["it is kept", "it was kept"] {
+        for _ in ["written", "read"] {
             assert_eq!(names(&with(Some(folder.path().to_owned())), &addresses), plain);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

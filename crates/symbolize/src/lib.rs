@@ -1,9 +1,8 @@
-//! Addresses to frames: the function, what the compiler inlined there, source file and line.
+//! Turns addresses into frames: function, inlined functions, source file and line.
 //!
-//! Code is addressed by where it lies in its file: [`Code`] names the mapped file (or the kernel, the vdso, generated
-//! code) and an *offset* is a position in that file: `address - mapping start + mapping's file offset`. One call names
-//! all offsets of one module, so that the module is opened once, only the parts of its debug information that are
-//! hit are read, and nothing of it stays in memory:
+//! [`Code`] names a mapped file, the kernel, the vdso or generated code. An *offset* is a position in that file:
+//! `address - mapping start + file offset of the mapping`. One call names all offsets of a module. It opens the module
+//! once, reads only the debug information that is hit, and keeps nothing in memory:
 //!
 //! ```
 //! use stepscope_symbolize::{Code, Symbolizer};
@@ -13,26 +12,43 @@
 //! let this_program = std::env::current_exe().unwrap();
 //! let named = symbolizer.name(&Code::file(&this_program), &[0x40, 0x80]);
 //!
-//! // One place an offset, in the order given; a place always has at least one frame.
+//! // One place per offset, in the same order; a place has at least one frame.
 //! assert_eq!(named.places.len(), 2);
 //! for place in &named.places {
 //!     let innermost = place.frames.last().unwrap();
 //!     println!("{} at {:?}:{:?}", innermost.function, innermost.file, innermost.line);
 //! }
-//! // What stood in the way of better names, if anything did.
+//! // Reasons for missing names.
 //! assert!(named.problems.is_empty());
 //! # }
 //! ```
 //!
-//! Names come from the best source that covers an address, in this order: DWARF (in the file, or in a separate file
-//! found by build-id or `.gnu_debuglink`; with `dwz` supplements, compressed sections, and split `.dwo`/`.dwp` files),
-//! `.symtab`, `.dynsym`, `.gnu_debugdata`. A symbol names an address only if its extent covers it: the
-//! nearest earlier export of a stripped library is *not* the function that runs. An address without a name becomes
-//! `module+0x<start of its function>` where `.eh_frame` tells the start, so that samples of one nameless function stay
-//! together. How names are written is told at [`demangle`].
+//! The best source that covers an address gives its name:
 //!
-//! A file whose build-id differs from the recorded one is not used, and the difference is reported as a [`Problem`]:
-//! no name is better than a wrong one.
+//! 1. DWARF, in the file or in a separate file found by build-id or `.gnu_debuglink`; including `dwz` supplements,
+//!    compressed sections, and split `.dwo`/`.dwp` files
+//! 2. `.symtab`, `.dynsym`, `.gnu_debugdata`. A symbol must cover the address: the nearest earlier export of a stripped
+//!    library is *not* the function that runs.
+//! 3. `.eh_frame`, which has only starts of functions. The name is `module+0x<start>`, so that all samples of one
+//!    unnamed function have the same name.
+//!
+//! A file whose build-id differs from the recorded one is not used, because wrong names are worse than none. A
+//! [`Problem`] reports it. [`demangle`] makes names readable.
+//!
+//! # Modules
+//!
+//! | module | knows |
+//! |---|---|
+//! | `symbolizer` | [`Symbolizer`] and its options |
+//! | `module` | the sources of names of one module, best first |
+//! | `dwarf` | debug information: `units`, `unit`, `names`, `lines`, `split` |
+//! | `symbols`, `linkage` | symbol tables; stubs (`memcpy@plt`) |
+//! | `function_starts` | unwind tables |
+//! | `kernel`, `vdso`, `jit` | code that is in no file |
+//! | `debug_files`, `image` | where files are, and ELF in memory |
+//! | `demangle` | readable C++ and Rust names |
+//! | `entries`, `producers` | functions by name; compilers and their flags |
+//! | `texts` | interned names |
 
 pub mod build;
 mod debug_files;
@@ -61,122 +77,122 @@ pub use stepscope_model::SymbolSource;
 pub use symbolizer::{Options, RecordedKernel, Symbolizer};
 pub use vdso::own_vdso;
 
-/// A body of code that has names of its own.
+/// Code with its own names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A mapped file. Offsets are positions in the file.
     File {
-        /// Path as mapped, as the process saw it (see [`Options::roots`] for processes in containers).
+        /// Path as the process saw it (see [`Options::roots`] for processes in containers).
         path: PathBuf,
-        /// Build-id of the file that was mapped, where it is known. A file of another build is not used.
+        /// Build-id of the mapped file, if known. A file of another build is not used.
         build_id: Option<Vec<u8>>,
     },
     /// The kernel and its modules. Offsets are addresses.
     Kernel,
-    /// The kernel's code in every process. Offsets are positions in its image.
+    /// Kernel code that is mapped into every process. Offsets are positions in its image.
     Vdso,
-    /// Code that a process generated, outside any file. Offsets are addresses in that process.
+    /// Code that a process generated at run time. Offsets are addresses in that process.
     Jit {
-        /// Process id, as seen by us.
+        /// Process id in our pid namespace.
         pid: u32,
     },
 }
 
 impl Code {
-    /// A file whose build-id was not recorded.
+    /// A file without a recorded build-id.
     pub fn file(path: impl AsRef<Path>) -> Self {
         Code::File { path: path.as_ref().to_owned(), build_id: None }
     }
 }
 
-/// What [`Symbolizer::name`] found out about a module.
+/// The names of a module, from [`Symbolizer::name`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModuleNames {
-    /// The best source of names that the module has.
+    /// Best source of names of the module.
     pub symbols: SymbolSource,
-    /// GNU build-id in hexadecimal: the recorded one, or else that of the file found.
+    /// GNU build-id in hexadecimal: the recorded one, else that of the file.
     pub build_id: Option<String>,
-    /// One place for each offset, in the order they were given.
+    /// One place per offset, in the same order.
     pub places: Vec<Place>,
-    /// What stood in the way of better names. Empty for a file that simply has no debug information.
+    /// Reasons for missing names. A file without debug information is not a problem.
     pub problems: Vec<Problem>,
 }
 
-/// An address' names.
+/// The names of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Address in the module's own address space, as in its symbol table and as disassemblers show it; absent where
-    /// the file could not be read. For the kernel and generated code, the address itself.
+    /// Address in the module, as in its symbol table and in disassemblers; `None` if the file could not be read. For
+    /// the kernel and generated code, the address itself.
     pub address: Option<u64>,
-    /// The function and what was inlined into it there, outermost first. Never empty; the last is the innermost.
+    /// The function and the functions inlined there, outermost first. Never empty.
     pub frames: Vec<NamedFrame>,
-    /// How the outermost function's name was found.
+    /// Source of the outermost function's name.
     pub named_by: NamedBy,
 }
 
-/// How a function's name was found.
+/// Source of a function's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NamedBy {
-    /// It was not: the name is made of the module's name and an address.
+    /// None: the name is the module's name and an address.
     Nothing,
-    /// Only where the function starts is known: the name is made of the module's name and that address.
+    /// Unwind tables: the name is the module's name and the start of the function.
     FunctionStart,
-    /// A symbol table, a JIT's map, or the kernel's list.
+    /// A symbol table, the map of a JIT, or the kernel's list.
     Symbol,
     /// DWARF.
     DebugInfo,
 }
 
-/// A function at a place.
+/// A function at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFrame {
     /// Its name; see [`demangle`].
     pub function: Arc<str>,
-    /// Source file, as the compiler was given it, made absolute by the compiler's directory.
+    /// Source file as given to the compiler, made absolute with the compiler's working directory.
     pub file: Option<Arc<str>>,
-    /// Line in it: where the address is for the innermost frame, where the next frame was called for the others.
+    /// Line in it: of the address for the innermost frame, of the call for the others.
     pub line: Option<u32>,
-    /// Whether the compiler inlined it into the frame before.
+    /// Whether it is inlined into the previous frame.
     pub inlined: bool,
 }
 
 impl NamedFrame {
-    /// A function of which only the name is known.
+    /// A function with only a name.
     pub(crate) fn function(name: impl Into<Arc<str>>) -> Self {
         Self { function: name.into(), file: None, line: None, inlined: false }
     }
 }
 
-/// Why a module's names are missing or fewer than they could be.
+/// Why names of a module are missing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// There is no such file (any more).
-    #[error("{path} is not there: its functions have no names; put it back, or name a directory that holds it")]
+    /// The file does not exist.
+    #[error("{path}: not found, so its functions have no names; restore it, or name a directory that has it")]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The file is there but cannot be read.
-    #[error("{path} cannot be read ({reason}): its functions have no names; check its permissions")]
+    /// The file cannot be read.
+    #[error("{path}: cannot be read ({reason}), so its functions have no names; check its permissions")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error message.
         reason: String,
     },
-    /// The file is not an ELF file, or damaged beyond use.
-    #[error("{path} is not a readable ELF file ({reason}): its functions have no names")]
+    /// The file is not ELF, or is damaged.
+    #[error("{path}: not a readable ELF file ({reason}), so its functions have no names")]
     NotElf {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The file is not the one that was recorded.
+    /// The file is of another build than the recorded one.
     #[error(
-        "{path} is another build than the one recorded (build-id {found} instead of {recorded}): its names would be \
-         wrong and are not used; restore the recorded build, or record again"
+        "{path}: another build than the recorded one (build-id {found} instead of {recorded}), so its names are not \
+         used; restore the recorded build, or record again"
     )]
     OtherBuild {
         /// The file.
@@ -186,7 +202,7 @@ pub enum Problem {
         /// Build-id found, in hexadecimal, or `none`.
         found: String,
     },
-    /// A part of the debug information is damaged or missing; the other parts were used.
+    /// Part of the debug information is damaged or missing; the rest was used.
     #[error("{path}: debug information is incomplete ({reason}); functions may lack inlined frames and lines")]
     IncompleteDebugInfo {
         /// The file.
@@ -194,22 +210,22 @@ pub enum Problem {
         /// What is missing.
         reason: String,
     },
-    /// The kernel hides its addresses from us.
+    /// The kernel hides its addresses from this user.
     #[error(
-        "the kernel's addresses are hidden from this user: kernel functions have no names; run with CAP_SYSLOG or as \
-         root, or `sudo sysctl kernel.kptr_restrict=0`"
+        "the kernel hides its addresses from this user, so kernel functions have no names; run as root or with \
+         CAP_SYSLOG, or run `sudo sysctl kernel.kptr_restrict=0`"
     )]
     KernelAddressesHidden,
-    /// The recorded kernel is not the running one, and its symbols were not found.
+    /// The recorded kernel is not the running one, and its symbols are missing.
     #[error(
-        "another kernel was recorded than the one running here, and its symbols are not in ~/.debug: kernel functions \
-         have no names; name the file on the recorded machine, or bring its ~/.debug"
+        "the recorded kernel is not the running one, and its symbols are not in ~/.debug, so kernel functions have no \
+         names; import on the recorded machine, or copy its ~/.debug"
     )]
     OtherKernel,
-    /// Generated code without a description.
+    /// Generated code without a map or jitdump.
     #[error(
-        "process {pid} ran generated code without /tmp/perf-{pid}.map or a jitdump: it has no names; start it with its \
-         option for perf (java: -XX:+DumpPerfMapAtExit, node: --perf-basic-prof, python: -X perf)"
+        "process {pid} ran generated code without /tmp/perf-{pid}.map or a jitdump, so it has no names; start it with \
+         its option for perf (java: -XX:+DumpPerfMapAtExit, node: --perf-basic-prof, python: -X perf)"
     )]
     NoJitMap {
         /// The process.

@@ -1,13 +1,13 @@
 //! Names of the stubs through which a module calls other modules: `memcpy@plt`.
 //!
-//! No table names them. Each jumps to where a slot of the global offset table points, and a relocation names the symbol
-//! whose address the dynamic linker writes to that slot.
+//! Stubs have no symbols. Each jumps through a slot of the global offset table, and a relocation names the symbol whose
+//! address the dynamic linker writes to that slot.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
 use rustc_hash::FxHashMap;
 
-/// The stub sections of one file and the symbols that their slots hold.
+/// The stub sections of a file and the symbols of their slots.
 pub(crate) struct Linkage<'data> {
     stubs: Vec<(u64, &'data [u8])>,
     slots: FxHashMap<u64, &'data str>,
@@ -15,7 +15,7 @@ pub(crate) struct Linkage<'data> {
 }
 
 impl<'data> Linkage<'data> {
-    /// The stubs of a file, if it has such for any of `addresses`.
+    /// The stubs of a file, if any of `addresses` is in one.
     pub(crate) fn covering(elf: &object::File<'data>, addresses: &[u64]) -> Option<Self> {
         let stubs: Vec<(u64, &'data [u8])> = elf
             .sections()
@@ -31,14 +31,14 @@ impl<'data> Linkage<'data> {
         Some(Self { slots: slots(elf), stubs, architecture: elf.architecture() })
     }
 
-    /// The symbol that the stub at `address` jumps to.
+    /// The symbol to which the stub at `address` jumps.
     pub(crate) fn target_of(&self, address: u64) -> Option<&'data str> {
         let (start, code, at) = self.stubs.iter().find_map(|(start, code)| {
             let at = usize::try_from(address.checked_sub(*start)?).ok()?;
             (at < code.len()).then_some((*start, *code, at))
         })?;
-        // Stubs are 16 bytes long; those of `.plt.got` on x86-64 without branch tracking 8, those of aarch64 with
-        // branch tracking 24 after a head of 32.
+        // Stubs have 16 bytes. Exceptions: `.plt.got` on x86-64 without branch tracking, 8; aarch64 with branch
+        // tracking, 24 after a header of 32.
         let sizes: &[(usize, usize)] = match self.architecture {
             Architecture::X86_64 => &[(16, 0), (8, 0)],
             Architecture::Aarch64 => &[(16, 0), (24, 32)],
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_read_from_the_code_of_stubs() {
-        // As in a Debian /usr/bin: `jmp *0x2fe2(%rip)` at 0x1030.
+    fn slots_are_decoded_from_stub_code() {
+        // From a Debian /usr/bin: `jmp *0x2fe2(%rip)` at 0x1030.
         assert_eq!(slot_of_x86_64(0x1030, b"\xff\x25\xe2\x2f\x00\x00\x68\x00\x00\x00\x00"), Some(0x4018));
         assert_eq!(slot_of_x86_64(0x1050, b"\xf3\x0f\x1e\xfa\xf2\xff\x25\x75\x2f\x00\x00"), Some(0x3fd0));
         assert_eq!(slot_of_x86_64(0x1030, b"\x0f\x1f\x40\x00"), None);

@@ -1,4 +1,4 @@
-//! One module: its sources of names in their order, for one batch of offsets.
+//! Names the offsets of one module from its sources, best first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn name_file(
     names
 }
 
-/// Every offset called after the module, because `problem` is in the way.
+/// Names every offset by module and offset, because of `problem`.
 pub(crate) fn nameless(name: &str, offsets: &[u64], problem: Problem, texts: &mut Texts) -> ModuleNames {
     let place = |&offset: &u64| Place {
         address: None,
@@ -47,7 +47,7 @@ pub(crate) fn nameless(name: &str, offsets: &[u64], problem: Problem, texts: &mu
     }
 }
 
-/// Names `offsets` of an opened file that is called `name`.
+/// Names `offsets` of an open file called `name`.
 pub(crate) fn name_image(
     image: &Image,
     name: &str,
@@ -72,13 +72,13 @@ pub(crate) fn name_image(
     ModuleNames { symbols: naming.best, build_id: image.build_id().map(hexadecimal), places, problems: naming.problems }
 }
 
-/// The names of one batch of addresses while they are being found.
+/// The names of one batch of addresses, while its sources are read.
 struct Naming<'a> {
     image: &'a Image,
     elf: &'a object::File<'a>,
     starts: Option<FunctionStarts<'a>>,
     module: &'a str,
-    /// Ascending, each once.
+    /// Ascending, without duplicates.
     addresses: Vec<u64>,
     frames: Vec<Vec<NamedFrame>>,
     named_by: Vec<NamedBy>,
@@ -109,7 +109,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// Goes through the sources, best first; each names what those before it did not.
+    /// Reads the sources, best first. Each names the addresses that the sources before it left unnamed.
     fn run(&mut self, options: &Options) {
         let debug = match dwarf::is_in(self.elf) {
             true => None,
@@ -150,9 +150,8 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// Calls functions by the names under which their file offers them, where debug information has only a name that is
-    /// reserved for the implementation of C: `malloc` for `__GI___libc_malloc`, `__libc_start_main` for
-    /// `__libc_start_main_impl`. These are the names that people know and other tools show.
+    /// Replaces reserved names from debug information by exported names: `__GI___libc_malloc` becomes `malloc`,
+    /// `__libc_start_main_impl` becomes `__libc_start_main`. Other tools show the exported names.
     fn exported_names(&mut self) {
         let Some(starts) = &self.starts else { return };
         let is_reserved = |at: &usize| self.frames[*at].first().is_some_and(|frame| frame.function.starts_with("__"));
@@ -203,7 +202,7 @@ impl<'a> Naming<'a> {
 
     fn set_shared(&mut self, at: usize, name: Arc<str>, by: NamedBy) {
         self.named_by[at] = by;
-        // Debug information may know the line of code whose function it does not name.
+        // Debug information may have the line of a function that it does not name.
         match self.frames[at].first_mut() {
             Some(frame) => frame.function = name,
             None => self.frames[at].push(NamedFrame::function(name)),
@@ -237,7 +236,7 @@ impl<'a> Naming<'a> {
         Place { address: Some(address), frames: self.frames[at].clone(), named_by: self.named_by[at] }
     }
 
-    /// What lies in no segment that is loaded; a mapping made by hand, or a damaged file.
+    /// An offset outside all loaded segments: a mapping made by hand, or a damaged file.
     fn outside(&self, offset: u64) -> Place {
         Place {
             address: None,
@@ -257,7 +256,7 @@ mod tests {
         fn pthread_mutex_lock(mutex: *mut u8) -> i32;
     }
 
-    /// File and offset in it of what is mapped at an address of this process.
+    /// File and file offset of an address of this process.
     fn place(address: u64) -> (String, u64) {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_the_c_library_have_the_names_that_people_know() {
+    fn functions_of_the_c_library_have_their_exported_names() {
         let functions = [
             ("malloc", malloc as *const ()),
             ("read", read as *const ()),

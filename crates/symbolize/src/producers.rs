@@ -1,4 +1,4 @@
-//! What compilers note about themselves in debug information: their name, their version, and with GCC their switches.
+//! Compilers of a file, from debug information: name, version, and with GCC the flags.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,18 +10,19 @@ use object::{Object, ObjectSection};
 use crate::Problem;
 use crate::image::{self, Image};
 
-/// So many units are looked at, spread over the file: enough to know how most of it was built.
-const MOST_UNITS: usize = 256;
+/// Number of units to read, spread over the file. Enough to know how most of it was built.
+const MAX_UNITS: usize = 256;
 
-/// A compressed section that is larger than this unpacked is left alone: what is asked for is not worth the time.
-const MOST_UNPACKED: u64 = 128 << 20;
+/// Compressed sections larger than this when unpacked are skipped, because unpacking takes too long.
+const MAX_UNPACKED_BYTES: u64 = 128 << 20;
 
-/// The notes (`DW_AT_producer`) of the units in a program's or library's own debug information, each with the number of
-/// units that hold it. Of large files a sample of units is read. Empty where there is no debug information, and where
-/// the file is of another build than `build_id`.
+/// Counts the compilation units by producer (`DW_AT_producer`) in a file's own debug information.
+///
+/// Only a sample of units is read from large files. The result is empty without debug information, or if the file is of
+/// another build than `build_id`.
 ///
 /// # Errors
-/// If the file cannot be read, or is no ELF file.
+/// If the file cannot be read or is not ELF.
 pub fn producers(path: &Path, build_id: Option<&[u8]>) -> Result<BTreeMap<String, usize>, Problem> {
     let image = Image::open(path)?;
     if build_id.is_some_and(|wanted| image.build_id().is_some_and(|found| found != wanted)) {
@@ -30,7 +31,7 @@ pub fn producers(path: &Path, build_id: Option<&[u8]>) -> Result<BTreeMap<String
     Ok(counted(&image.elf()).unwrap_or_default())
 }
 
-/// `None` where the debug information is damaged before the first unit.
+/// `None` if the debug information is damaged before the first unit.
 fn counted(elf: &object::File<'_>) -> Option<BTreeMap<String, usize>> {
     let load = |id: SectionId| -> Result<Cow<'_, [u8]>, std::convert::Infallible> {
         use SectionId::{DebugAbbrev, DebugInfo, DebugLineStr, DebugStr};
@@ -50,7 +51,7 @@ fn counted(elf: &object::File<'_>) -> Option<BTreeMap<String, usize>> {
         units.push(header);
     }
     let mut counts = BTreeMap::new();
-    for header in units.iter().step_by(units.len().div_ceil(MOST_UNITS).max(1)) {
+    for header in units.iter().step_by(units.len().div_ceil(MAX_UNITS).max(1)) {
         let Ok(abbreviations) = dwarf.abbreviations(header) else { continue };
         let mut entries = header.entries(&abbreviations);
         let Ok(Some(unit)) = entries.next_dfs() else { continue };
@@ -69,7 +70,9 @@ fn counted(elf: &object::File<'_>) -> Option<BTreeMap<String, usize>> {
 
 fn is_too_large(elf: &object::File<'_>, name: &str) -> bool {
     let packed = elf.section_by_name(name).and_then(|section| section.compressed_data().ok());
-    packed.is_some_and(|data| data.format != object::CompressionFormat::None && data.uncompressed_size > MOST_UNPACKED)
+    packed.is_some_and(|data| {
+        data.format != object::CompressionFormat::None && data.uncompressed_size > MAX_UNPACKED_BYTES
+    })
 }
 
 #[cfg(test)]
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_switches_of_gcc_are_found_per_unit() {
+    fn the_flags_of_gcc_are_found_per_unit() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         write("main.c", "int f(int); int main(void) { return f(1); }");
@@ -96,7 +99,7 @@ mod tests {
             && cc(&["main.o", "f.o", "-o", "packed", "-Wl,--compress-debug-sections=zlib"])
             && cc(&["-s", "main.o", "f.o", "-o", "stripped"]);
         if !built {
-            println!("skipped: the_switches_of_gcc_are_found_per_unit: there is no gcc");
+            println!("skipped: the_flags_of_gcc_are_found_per_unit: there is no gcc");
             return;
         }
         for name in ["plain", "packed"] {

@@ -1,40 +1,41 @@
-//! [`Symbolizer`]: which code is named how, and what is kept between calls.
+//! [`Symbolizer`]: names code, and caches what several calls share.
 
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 
+use crate::image::Image;
 use crate::jit::JitCode;
 use crate::kernel::Kernel;
 use crate::texts::Texts;
 use crate::{Code, ModuleNames, debug_files, jit, kernel, module, vdso};
 
-/// Where to look for files, and what was recorded where.
+/// Where to look for files, and which kernel was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Directories that stand for `/` of the recorded processes, tried in order: `/`, a sysroot, `/proc/PID/root` of a
-    /// process in a container. The first that holds the file (of the recorded build) is used.
+    /// Directories that replace `/` of the recorded processes, in order: `/`, a sysroot, `/proc/PID/root` of a process
+    /// in a container. The first one with the file (of the recorded build) is used.
     pub roots: Vec<PathBuf>,
-    /// Directories of separate debug files, laid out as `/usr/lib/debug` is, or holding files of the modules' own names.
+    /// Directories of separate debug files, laid out like `/usr/lib/debug`, or with files named as the modules.
     pub debug_directories: Vec<PathBuf>,
-    /// Stores of files by build-id: those of `perf` (`~/.debug`) and of debuginfod (`~/.cache/debuginfod_client`).
+    /// Caches of files by build-id: those of `perf` (`~/.debug`) and debuginfod (`~/.cache/debuginfod_client`).
     pub build_id_caches: Vec<PathBuf>,
-    /// Folder in which the running kernel's functions are kept for the next time, since it takes the kernel longer to
-    /// tell them than a short recording takes otherwise; made when it is needed. `None` keeps nothing.
+    /// Folder that caches the functions of the running kernel, created if needed. Reading them from the kernel takes
+    /// longer than a short recording. `None` disables the cache.
     pub kernel_cache: Option<PathBuf>,
-    /// The kernel that was recorded. `None` means the one running here.
+    /// The recorded kernel. `None` means the running one.
     pub recorded_kernel: Option<RecordedKernel>,
-    /// Build-id of the vdso that was recorded, where known. `None` means the one running here.
+    /// Build-id of the recorded vdso, if known. `None` means the running kernel's.
     pub recorded_vdso: Option<Vec<u8>>,
 }
 
-/// A kernel that may not be the one running here.
+/// A recorded kernel, which need not be the running one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedKernel {
-    /// Its build-id, where known.
+    /// Its build-id, if known.
     pub build_id: Option<Vec<u8>>,
-    /// Address of its symbol `_text` (or `_stext`) when it was recorded, where known: tells where the kernel had been
-    /// loaded, which changes with every boot.
+    /// Address of its symbol `_text` (or `_stext`) when it was recorded, if known. The kernel is loaded at another
+    /// address after each boot.
     pub text_address: Option<u64>,
 }
 
@@ -58,8 +59,8 @@ impl Default for Options {
     }
 }
 
-/// Names code. Keeps what several calls share: which kernel was recorded, the maps of generated code, and one copy
-/// of each text. Modules are opened anew in each call: ask for all offsets of a module at once.
+/// Names code. Caches what several calls share: the recorded kernel, maps of generated code, and interned names. A
+/// module is opened in each call, so ask for all offsets of a module at once.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     options: Options,
@@ -70,22 +71,24 @@ pub struct Symbolizer {
 }
 
 impl Symbolizer {
-    /// A symbolizer that looks for files as told.
+    /// A symbolizer with these options.
     pub fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// Tells where a process writes its jitdump: the file that it mapped executable, named `jit-PID.dump`.
+    /// Adds the jitdump of a process: the file `jit-PID.dump` that it mapped as executable.
     pub fn add_jit_dump(&mut self, pid: u32, path: impl AsRef<Path>) {
         self.jit_dumps.entry(pid).or_default().push(path.as_ref().to_owned());
         self.jits.remove(&pid);
     }
 
-    /// Names `offsets` (see [`Code`] for what they are), in any order, repeated or not.
+    /// Names `offsets` in any order; duplicates are allowed. [`Code`] says what the offsets are.
     ///
-    /// Never fails: what cannot be named is called after its module, and [`ModuleNames::problems`] says why.
-    /// Files are mapped into memory; a file that another program truncates meanwhile ends the process with SIGBUS, as
-    /// it does for every debugger.
+    /// This never fails: an unnamed offset gets the module's name and its address, and [`ModuleNames::problems`] has
+    /// the reason.
+    ///
+    /// Files are mapped into memory. If another program truncates one meanwhile, this process gets SIGBUS, as any
+    /// debugger would.
     pub fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
         match code {
             Code::File { path, build_id } => {
@@ -104,9 +107,17 @@ impl Symbolizer {
         }
     }
 
-    /// Where the file that was mapped as `path` is found here, by the same rules as for names: the first of
-    /// [`Options::roots`] and [`Options::build_id_caches`] that holds it in the recorded build. For readers of unwind
-    /// tables.
+    /// Names `offsets` of an ELF file in memory called `name`. This never fails, like [`name`](Self::name).
+    pub fn name_bytes(&mut self, name: &str, bytes: Vec<u8>, offsets: &[u64]) -> ModuleNames {
+        match Image::from_bytes(Path::new(name), bytes) {
+            Ok(image) => module::name_image(&image, name, offsets, &self.options, &mut self.texts),
+            Err(problem) => module::nameless(name, offsets, problem, &mut self.texts),
+        }
+    }
+
+    /// Path of the file that was mapped as `path`, for readers of unwind tables.
+    ///
+    /// It is the first in [`Options::roots`] and [`Options::build_id_caches`] of the recorded build, as for names.
     pub fn find_file(&self, path: &Path, build_id: Option<&[u8]>) -> Option<PathBuf> {
         debug_files::find_image(path, build_id, &self.options).ok().map(|image| image.path().to_owned())
     }

@@ -7,23 +7,24 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind, Symbo
 /// A symbol that names an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Symbol<'data> {
-    /// Where it starts.
+    /// Its address.
     pub start: u64,
-    /// Its name as in the table.
+    /// Its name in the table.
     pub name: &'data str,
     rank: Rank,
 }
 
-/// Which of several symbols that hold an address is shown. Greater is better, in this order: the one that starts last; a
-/// function before a label; a name that the file offers to others (global or weak) before a local one; the name with fewer
-/// leading underscores; a global one before a weak one; the shorter name.
+/// Order of symbols that cover the same address; the greatest is shown.
 ///
-/// So glibc's `read` is called that, and not `__GI___libc_read` (its local alias) or `__libc_read`, which `perf` shows
-/// because it takes weak names for the worst. Code of the vdso keeps the prefix that tells it from the C library's:
-/// `__vdso_clock_gettime`.
+/// In this order: latest start; function before label; exported (global or weak) before local; fewer leading
+/// underscores; global before weak; shorter name.
+///
+/// Thus glibc's `read` is shown as `read`, not as its local alias `__GI___libc_read`, nor as `__libc_read`, which
+/// `perf` shows because it ranks weak names last. Functions of the vdso keep the prefix that distinguishes them from
+/// the C library's: `__vdso_clock_gettime`.
 type Rank = (u64, Kind, Scope, Reverse<usize>, Binding, Reverse<usize>);
 
-/// Labels are what assemblers make of any name; functions are declared to be such.
+/// Assemblers emit labels for any name; functions have a symbol type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Label,
@@ -42,8 +43,10 @@ enum Binding {
     Global,
 }
 
-/// Names each of `addresses` (ascending) that lies within a symbol's extent, and, where a symbol has no extent, up to
-/// the next symbol, or the next function that `function_start` knows, or the end of its section.
+/// Names each of `addresses` (ascending) that a symbol covers.
+///
+/// A symbol without size extends to the next symbol, the next function start that `function_start` knows, or the end of
+/// its section.
 pub(crate) fn find<'data>(
     elf: &object::File<'data>,
     table: Table,
@@ -57,7 +60,7 @@ pub(crate) fn find<'data>(
     found
 }
 
-/// Which symbol table.
+/// A symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     /// `.symtab`
@@ -86,7 +89,7 @@ fn symbols<'data, 'file>(
 
 fn ranked<'data>(symbol: &object::Symbol<'data, '_>, kind: Kind) -> Option<Symbol<'data>> {
     let name = symbol.name().ok()?;
-    // Mapping symbols of Arm assemblers, and local labels, name no function.
+    // Mapping symbols of Arm assemblers and local labels are no functions.
     if name.is_empty() || name.starts_with(['$', '.']) {
         return None;
     }
@@ -133,7 +136,7 @@ pub(crate) fn exported_at<'data>(elf: &object::File<'data>, starts: &[u64]) -> V
     found.into_iter().map(|symbol| symbol.map(|symbol| symbol.name)).collect()
 }
 
-/// Assembly often gives its functions no size.
+/// Extends symbols without size, which are common in assembly.
 fn extend_to_next<'data>(
     elf: &object::File<'data>,
     table: Table,
@@ -141,7 +144,7 @@ fn extend_to_next<'data>(
     function_start: impl Fn(u64) -> Option<u64>,
     found: &mut [Option<Symbol<'data>>],
 ) {
-    // Per address, the latest symbol before it, with its size and the end of its section.
+    // Per address: the last symbol before it, its size, and the end of its section.
     let mut before: Vec<Option<(Symbol<'data>, u64, u64)>> = vec![None; addresses.len()];
     let sections: Vec<(usize, u64)> = elf
         .sections()
@@ -169,7 +172,7 @@ fn extend_to_next<'data>(
     }
 }
 
-/// Whether a file has such a table.
+/// Whether a file has this table.
 pub(crate) fn is_in(elf: &object::File<'_>, table: Table) -> bool {
     symbols(elf, table).next().is_some()
 }

@@ -1,9 +1,9 @@
-//! Names that many places share, kept once.
+//! Interned strings: names that occur in many frames are stored once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// One shared copy of each text.
+/// The set of interned strings.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(HashSet<Arc<str>, rustc_hash::FxBuildHasher>);
 

@@ -1,4 +1,4 @@
-//! Names in the vdso: code of the kernel that is mapped into every process, and in no file.
+//! Names in the vdso: kernel code that is mapped into every process and is in no file.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use crate::{ModuleNames, Options, Problem, module};
 
 const NAME: &str = "[vdso]";
 
-/// Far more than any vdso has, so that a wrong line of `maps` cannot cost memory.
+/// Size limit, far above any vdso, in case a line of `maps` is wrong.
 const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) fn name(offsets: &[u64], options: &Options, texts: &mut Texts) -> ModuleNames {
@@ -42,7 +42,7 @@ fn open(recorded: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
     })
 }
 
-/// The one mapped into this process, which is the same for all processes of this machine (of its word size).
+/// The vdso of this process. All processes of this machine with the same word size have the same one.
 pub fn own_vdso() -> Option<Vec<u8>> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with(NAME))?;
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kernels_vdso_is_not_named_by_ours() {
+    fn the_vdso_of_another_kernel_is_not_used() {
         let options = Options { recorded_vdso: Some(vec![7; 20]), build_id_caches: Vec::new(), ..Options::default() };
         let named = name(&[0x900], &options, &mut Texts::default());
         assert_eq!(&*named.places[0].frames[0].function, "[vdso]+0x900");

@@ -8,20 +8,20 @@ use rustc_hash::FxHashMap;
 use super::{Dwarf, Slice, Unit};
 use crate::texts::Texts;
 
-/// A line of a unit's table.
+/// A row of a unit's line table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Index into the unit's list of files.
+    /// Index in the unit's list of files.
     pub file: u64,
-    /// Line; absent for code of no line.
+    /// Line; absent for code without one.
     pub line: Option<u32>,
 }
 
-/// The rows that cover `addresses` (ascending). A table that turns out damaged gives the rows before the damage.
+/// The rows that cover `addresses` (ascending). From a damaged table, the rows before the damage.
 pub(super) fn rows_at(program: IncompleteLineProgram<Slice<'_>>, addresses: &[u64]) -> Vec<Option<Row>> {
     let mut found = vec![None; addresses.len()];
     let mut rows = program.rows();
-    // The row before, and the first address that is not before it. Within a sequence addresses never decrease.
+    // The previous row, and the index of the first address at or after it. Addresses never decrease within a sequence.
     let mut before: Option<(u64, Row, usize)> = None;
     while let Ok(Some((_, row))) = rows.next_row() {
         let address = row.address();
@@ -53,7 +53,7 @@ impl<'a, 'data> Files<'a, 'data> {
         Self { dwarf, unit, header, names: FxHashMap::default() }
     }
 
-    /// The file of this index.
+    /// The name of the file at `index`.
     pub(super) fn name(&mut self, index: u64, texts: &mut Texts) -> Option<Arc<str>> {
         if let Some(name) = self.names.get(&index) {
             return name.clone();
@@ -63,13 +63,13 @@ impl<'a, 'data> Files<'a, 'data> {
         name
     }
 
-    /// The name below its directory below the compiler's directory, as far as they are relative.
+    /// The file's path: name, directory and compiler's directory are joined as long as they are relative.
     fn path(&self, index: u64) -> Option<String> {
         let header = self.header?;
         let file = header.file(index)?;
         let text = |value| self.dwarf.attr_string(self.unit, value).ok().map(|text| text.to_string_lossy());
         let mut path = self.unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default();
-        // Directory 0 is the compiler's own, in version 5 by being listed, before by convention.
+        // Directory 0 is the compiler's working directory: listed in version 5, implied before.
         if file.directory_index() != 0 {
             append(&mut path, &file.directory(header).and_then(text).unwrap_or_default());
         }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_names_are_below_the_directory_before() {
+    fn relative_names_are_joined_to_the_previous_directory() {
         let path = |parts: &[&str]| {
             let mut path = String::new();
             parts.iter().for_each(|part| append(&mut path, part));

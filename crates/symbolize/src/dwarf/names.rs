@@ -1,9 +1,9 @@
 //! Qualified names of functions.
 //!
-//! A function that linkers see carries its mangled name. The others (static functions, those in anonymous namespaces,
-//! lambdas, whatever of them was inlined) carry only their last name; the scopes around their first declaration give
-//! the rest: `gz::sim::(anonymous namespace)::Merge`, `World::Load::{lambda#2}::operator()`, where the number counts
-//! the lambdas of the enclosing function in the order of the debug information.
+//! A function that the linker sees has its mangled name. Others (static functions, functions in anonymous namespaces,
+//! lambdas, and inlined copies of these) have only their last name. The scopes around their first declaration give the
+//! rest: `gz::sim::(anonymous namespace)::Merge`, `World::Load::{lambda#2}::operator()`. The number counts the lambdas
+//! of the enclosing function in the order of the debug information.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::{Dwarf, Slice, Unit};
 use crate::demangle;
 use crate::texts::Texts;
 
-/// How far a function may be from its first declaration, counted with the scopes around it. Real chains have some ten
-/// links; damaged ones may be rings.
+/// Limit of links from a function to its first declaration, scopes included. Real chains have about ten links; damaged
+/// ones can be circular.
 const MAX_LINKS: usize = 64;
 
-/// Which file an entry is in: the main one, or the supplement that `dwz` made.
+/// The file of an entry: the main one, or the supplement that `dwz` made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
     Main,
@@ -31,7 +31,7 @@ enum Part {
 type Key = (Part, DebugInfoOffset);
 type Die<'data> = DebuggingInformationEntry<Slice<'data>>;
 
-/// The names of one file's functions that were found so far, and the units that were needed for them.
+/// The names found so far in one file, and the units read for them.
 #[derive(Default)]
 pub(super) struct FunctionNames<'data> {
     functions: FxHashMap<Key, Option<Arc<str>>>,
@@ -48,7 +48,7 @@ pub(super) struct Naming<'n, 'a, 'data> {
     scopes: Rc<Scopes>,
 }
 
-/// An entry of some unit.
+/// An entry of a unit.
 #[derive(Clone)]
 struct Place<'data> {
     part: Part,
@@ -83,14 +83,14 @@ fn join(texts: &mut Texts, around: &str, name: &str) -> Arc<str> {
 }
 
 impl<'data> FunctionNames<'data> {
-    /// Begins with a unit whose scopes are known.
+    /// Starts with a unit whose scopes are known.
     pub(super) fn in_unit<'n, 'a>(&'n mut self, entry: Entry<'a, 'data>, scopes: Scopes) -> Naming<'n, 'a, 'data> {
         Naming { names: self, entry, scopes: Rc::new(scopes) }
     }
 }
 
 impl<'data> Naming<'_, '_, 'data> {
-    /// The name of the function at an entry of the unit; `None` if it has none.
+    /// The name of the function at `offset`, if it has one.
     pub(super) fn function(&mut self, offset: UnitOffset, texts: &mut Texts) -> Option<Arc<str>> {
         let place = Place { part: Part::Main, unit: self.entry.unit.clone(), offset };
         self.function_at(place, MAX_LINKS, texts)
@@ -106,7 +106,7 @@ impl<'data> Naming<'_, '_, 'data> {
         name
     }
 
-    /// Follows an instance to its abstract instance, and a definition to its declaration, until one has a mangled name.
+    /// Follows instances to their abstract instance and definitions to their declaration until one has a mangled name.
     fn find_function(&mut self, mut place: Place<'data>, mut links: usize, texts: &mut Texts) -> Option<Arc<str>> {
         let mut last_name = None;
         loop {
@@ -128,7 +128,7 @@ impl<'data> Naming<'_, '_, 'data> {
         Some(join(texts, &around, &name))
     }
 
-    /// The qualified name of the scope that an entry is declared in; empty for the outermost.
+    /// The qualified name of the scope that contains an entry; empty at the top level.
     fn path_around(&mut self, place: &Place<'data>, links: usize, texts: &mut Texts) -> Option<Arc<str>> {
         let tree = self.tree(place)?;
         let parent = tree.index_of(place.offset).and_then(|index| tree.get(index).parent);
@@ -176,7 +176,7 @@ impl<'data> Naming<'_, '_, 'data> {
         texts: &mut Texts,
     ) -> Option<Arc<str>> {
         let die = place.die()?;
-        // A nested type that is defined outside the type around it.
+        // A nested type that is defined outside its enclosing type.
         if let Some(declaration) = die.attr_value(gimli::DW_AT_specification) {
             let declaration = self.refer(place, declaration)?;
             let tree = self.tree(&declaration)?;
@@ -191,7 +191,7 @@ impl<'data> Naming<'_, '_, 'data> {
         Some(join(texts, &around, &name))
     }
 
-    /// A lambda's type, or another one without a name, told from its neighbours by its number among them.
+    /// The name of a lambda or another unnamed type: its number among the unnamed types of the same scope.
     fn nameless_type(&self, place: &Place<'data>, tree: &Scopes, index: usize) -> String {
         let die_at = |offset| place.at(offset).die();
         let is_nameless = |offset| die_at(offset).is_some_and(|die| die.attr_value(gimli::DW_AT_name).is_none());

@@ -1,4 +1,4 @@
-//! Debug information that the compiler left in files of its own: `.dwo` files, or one `.dwp` package of them.
+//! Split debug information: `.dwo` files, or one `.dwp` package of them.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use crate::NamedFrame;
 use crate::image::{self, Image};
 use crate::texts::Texts;
 
-/// The package that belongs to a file: of the same name with `.dwp` behind it.
+/// The package of a file: its name with `.dwp` appended.
 pub(super) fn package_beside(debug: &Image) -> Option<Image> {
     let mut path = debug.path().as_os_str().to_owned();
     path.push(".dwp");
@@ -33,7 +33,7 @@ impl<'data> Package<'data> {
         DwarfPackageSections::load(load).ok().map(Self)
     }
 
-    /// The sections of one unit.
+    /// The sections of the unit `id`.
     pub(super) fn unit<'a>(&'a self, id: DwoId, parent: &Dwarf<'a>) -> Option<Dwarf<'a>> {
         let endian = parent.debug_info.reader().endian();
         let slice = |section: &'a Cow<'data, [u8]>| EndianSlice::new(section, endian);
@@ -41,7 +41,7 @@ impl<'data> Package<'data> {
     }
 }
 
-/// Where a unit's `.dwo` file may be: where the compiler put it, or beside the file that was linked from it.
+/// Paths where a unit's `.dwo` file may be: as the compiler wrote it, or beside the linked file.
 pub(super) fn candidates(dwarf: &Dwarf<'_>, skeleton: &Unit<'_>, debug: &Image) -> Vec<PathBuf> {
     let name = skeleton.dwo_name().ok().flatten().and_then(|name| dwarf.attr_string(skeleton, name).ok());
     let Some(name) = name else { return Vec::new() };
@@ -52,7 +52,7 @@ pub(super) fn candidates(dwarf: &Dwarf<'_>, skeleton: &Unit<'_>, debug: &Image) 
     std::iter::once(directory.join(name)).chain(beside).collect()
 }
 
-/// Names addresses by the unit `id` in an opened `.dwo` file. `None` if the file holds another one.
+/// Names addresses by the unit `id` of an open `.dwo` file. `None` if the file has another unit.
 pub(super) fn name_in_file(
     elf: &object::File<'_>,
     id: DwoId,
@@ -79,7 +79,7 @@ fn name_in_sections<'a>(
     name_in_dwarf(&dwarf, id, skeleton, addresses, texts)
 }
 
-/// Names addresses by the unit `id` among those of `dwarf`.
+/// Names addresses by the unit `id` of `dwarf`.
 pub(super) fn name_in_dwarf<'a>(
     dwarf: &Dwarf<'a>,
     id: DwoId,

@@ -1,4 +1,4 @@
-//! Which functions are at an address: one walk over the entries of a compilation unit.
+//! Finds the functions at an address, in one walk over the entries of a compilation unit.
 
 use std::rc::Rc;
 
@@ -6,37 +6,37 @@ use gimli::{Abbreviation, Attribute, AttributeValue, DwTag, EntriesRaw, UnitHead
 
 use super::{Dwarf, Slice, Unit, indices_in};
 
-/// A unit with what it may refer to.
+/// A unit and the data that it refers to.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a, 'data> {
     pub dwarf: &'a Dwarf<'data>,
     pub unit: &'a Rc<Unit<'data>>,
-    /// All units of the file, by offset.
+    /// All units of the file by offset.
     pub headers: &'a [UnitHeader<Slice<'data>>],
 }
 
-/// A function at an address: the code's own, or one that was inlined.
+/// A function at an address, inlined or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     /// Its entry in the unit.
     pub function: UnitOffset,
-    /// Whether it was inlined into the one before.
+    /// Whether it is inlined into the previous one.
     pub inlined: bool,
-    /// Index of the source file in which it was called.
+    /// Index of the source file of the call.
     pub call_file: Option<u64>,
-    /// Line at which it was called.
+    /// Line of the call.
     pub call_line: Option<u32>,
 }
 
-/// What a walk over a unit finds.
+/// The result of a walk over a unit.
 pub(super) struct Chains {
-    /// Per address, the functions there, outermost first.
+    /// Functions at each address, outermost first.
     pub chains: Vec<Vec<Link>>,
-    /// Where the unit's scopes lie.
+    /// The unit's scopes.
     pub scopes: Scopes,
 }
 
-/// The entries of a unit that can be part of a qualified name, and how they nest.
+/// Entries that can be part of a qualified name, and their nesting.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
     /// Ascending.
@@ -48,12 +48,12 @@ pub(super) struct Scopes {
 pub(super) struct Scope {
     pub offset: UnitOffset,
     pub tag: DwTag,
-    /// Index of the scope around it.
+    /// Index of the enclosing scope.
     pub parent: Option<u32>,
 }
 
 impl Scopes {
-    /// The scopes of a whole unit.
+    /// Collects the scopes of a unit.
     pub(super) fn of(unit: &Unit<'_>) -> gimli::Result<Self> {
         let mut walk = ScopeWalk::default();
         let mut entries = unit.entries_raw(None)?;
@@ -67,7 +67,7 @@ impl Scopes {
         Ok(walk.scopes)
     }
 
-    /// The scope at this entry.
+    /// Index of the scope at an entry.
     pub(super) fn index_of(&self, offset: UnitOffset) -> Option<usize> {
         self.entries.binary_search_by_key(&offset, |scope| scope.offset).ok()
     }
@@ -76,7 +76,7 @@ impl Scopes {
         self.entries[index]
     }
 
-    /// The scopes directly inside one, in order; the outermost ones for `None`.
+    /// Direct children of a scope in order; the top level for `None`.
     pub(super) fn inside(&self, parent: Option<u32>) -> impl Iterator<Item = Scope> + '_ {
         let first = parent.map_or(0, |parent| parent as usize + 1);
         let below = self.entries[first..].iter().copied().take_while(move |scope| scope.parent >= parent);
@@ -87,7 +87,7 @@ impl Scopes {
 #[derive(Default)]
 struct ScopeWalk {
     scopes: Scopes,
-    /// Depth and index of the scopes around the present entry.
+    /// Depth and index of the enclosing scopes.
     around: Vec<(isize, u32)>,
 }
 
@@ -135,8 +135,8 @@ struct ChainWalk<'a, 'data> {
     entry: Entry<'a, 'data>,
     addresses: &'a [u64],
     chains: Vec<Vec<Link>>,
-    /// The functions, own or inlined, around the present entry, with their depth. A function that none of the
-    /// addresses is in stands here too: what is inlined in a function inside another belongs to the inner one.
+    /// Depth and functions around the current entry, inlined ones included. Functions without any of the addresses are
+    /// included: code inlined into an inner function belongs to the inner one.
     around: Vec<(isize, Link)>,
     scopes: ScopeWalk,
 }
@@ -150,7 +150,7 @@ impl<'data> ChainWalk<'_, 'data> {
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             let tag = abbreviation.tag();
             self.scopes.enter(offset, depth, tag);
-            // Functions can be inside functions and types (lambdas are), so nothing can be skipped as a whole.
+            // Functions occur inside functions and types (lambdas), so no subtree can be skipped.
             match tag {
                 gimli::DW_TAG_subprogram => self.subprogram(offset, depth, abbreviation, &mut entries)?,
                 gimli::DW_TAG_inlined_subroutine => self.inlined(offset, depth, abbreviation, &mut entries)?,
@@ -179,7 +179,7 @@ impl<'data> ChainWalk<'_, 'data> {
         }
         let attributes = Attributes::read(self.entry, abbreviation, entries)?;
         self.for_each_index(&attributes, |chain, _| {
-            // Two functions at one place were folded into one by the linker; the first is as good as the other.
+            // The linker folded two functions into one; either name is right.
             if chain.is_empty() {
                 chain.push(link);
             }
@@ -198,7 +198,7 @@ impl<'data> ChainWalk<'_, 'data> {
         let (call_file, call_line) = (attributes.call_file, attributes.call_line);
         self.around.push((depth, Link { function: offset, inlined: true, call_file, call_line }));
         self.for_each_index(&attributes, |chain, around| {
-            // The ranges of what is around may leave out the address, though it is in them; gcc writes such.
+            // An enclosing range may omit the address although its child has it; GCC emits such ranges.
             let Some(last) = chain.last().copied() else { return };
             let inlined = around.iter().rev().take_while(|(_, link)| link.inlined).count();
             let known = around.len() - inlined;
@@ -215,7 +215,7 @@ impl<'data> ChainWalk<'_, 'data> {
         mut found: impl FnMut(&mut Vec<Link>, &[(isize, Link)]),
     ) -> gimli::Result<()> {
         let mut in_range = |begin: u64, end: u64| {
-            // What the linker dropped is left at address 0, where no code can be.
+            // The linker leaves dropped functions at address 0.
             if begin != 0 {
                 let chains = &mut self.chains[indices_in(self.addresses, begin, end)];
                 chains.iter_mut().for_each(|chain| found(chain, &self.around));
@@ -242,7 +242,7 @@ fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation.attributes().iter().any(|spec| matches!(spec.name(), gimli::DW_AT_low_pc | gimli::DW_AT_ranges))
 }
 
-/// What a function's entry says about its code.
+/// Attributes that describe a function's code.
 #[derive(Default)]
 struct Attributes<'data> {
     low_pc: Option<u64>,

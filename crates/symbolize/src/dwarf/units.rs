@@ -1,22 +1,22 @@
-//! The compilation units, and which of them cover which addresses.
+//! Compilation units and the addresses that they cover.
 //!
-//! `.debug_aranges` tells it at a glance, for the units that it lists (those of gcc; clang writes none). What a unit that is
-//! not listed covers is in its first entry, for which its abbreviations must be read: that is only done
-//! for addresses that no listed unit covers.
+//! `.debug_aranges` lists the ranges of some units (GCC writes it, clang does not). For other units, the ranges are in
+//! the first entry, which requires reading the unit's abbreviations. That is done only for addresses that no listed
+//! unit covers.
 
 use gimli::{DebugInfoOffset, UnitHeader};
 
 use super::{Dwarf, Losses, Slice, indices_in};
 
-/// The compilation units, and which of them cover which addresses.
+/// Compilation units and the addresses that they cover.
 pub(super) struct Units<'data> {
-    /// In the order of their offsets.
+    /// All headers, ordered by offset.
     pub headers: Vec<UnitHeader<Slice<'data>>>,
-    /// Ascending, each once.
+    /// Ascending, without duplicates.
     pub hits: Vec<Hit>,
 }
 
-/// A unit that covers an address, both by index.
+/// A unit and an address that it covers, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hit {
     pub unit: usize,
@@ -24,7 +24,7 @@ pub(super) struct Hit {
 }
 
 impl<'data> Units<'data> {
-    /// The units of `dwarf`, and those that cover `addresses` (ascending).
+    /// Reads the units of `dwarf` and finds those that cover `addresses` (ascending).
     pub fn of(dwarf: &Dwarf<'data>, addresses: &[u64], losses: &mut Losses) -> Self {
         let mut found = Self { headers: Vec::new(), hits: Vec::new() };
         let mut headers = dwarf.units();
@@ -39,7 +39,7 @@ impl<'data> Units<'data> {
             }
         }
         let mut listed = vec![false; found.headers.len()];
-        // A list that is damaged is no loss as long as the units are whole: they tell the same.
+        // A damaged list is no loss if the units are intact: they have the same ranges.
         if found.add_listed(dwarf, addresses, &mut listed).is_err() {
             listed.fill(false);
             found.hits.clear();
@@ -57,7 +57,7 @@ impl<'data> Units<'data> {
         found
     }
 
-    /// Adds the hits in units that `.debug_aranges` lists, and marks these.
+    /// Adds hits in the units listed in `.debug_aranges`, and sets `listed` for them.
     fn add_listed(&mut self, dwarf: &Dwarf<'data>, addresses: &[u64], listed: &mut [bool]) -> gimli::Result<()> {
         let mut sets = dwarf.debug_aranges.headers();
         while let Some(set) = sets.next()? {
@@ -88,7 +88,7 @@ impl<'data> Units<'data> {
     }
 
     fn add_range(&mut self, unit: usize, begin: u64, end: u64, addresses: &[u64]) {
-        // What the linker dropped is left at address 0, where no code can be.
+        // The linker leaves dropped functions at address 0.
         if begin == 0 {
             return;
         }
@@ -100,7 +100,7 @@ fn index_of_unit(headers: &[UnitHeader<Slice<'_>>], offset: DebugInfoOffset<usiz
     headers.binary_search_by_key(&Some(offset), |header| header.debug_info_offset()).ok()
 }
 
-/// The header of the unit that holds an offset.
+/// The header of the unit that contains an offset.
 pub(super) fn header_holding<'data>(
     headers: &[UnitHeader<Slice<'data>>],
     offset: DebugInfoOffset<usize>,

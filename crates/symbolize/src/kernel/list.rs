@@ -1,29 +1,29 @@
-//! A list of the kernel's symbols, as `/proc/kallsyms` has it: read line by line, and not kept.
+//! Reads a list of kernel symbols (`/proc/kallsyms`) line by line.
 //!
-//! A list has some hundred thousand lines, of which a recording asks for a few hundred. So the list goes by once, and
-//! for each address that is asked for only the latest symbol before it is remembered.
+//! A list has some hundred thousand lines, and a recording needs a few hundred names. So one pass keeps, for each
+//! address, only the last symbol before it.
 
 use std::cmp::Reverse;
 use std::io::{self, BufRead, BufReader, Read};
 
-/// No function of the kernel is longer; beyond it lies what the list does not tell.
+/// Size limit of a kernel function. Code farther from a symbol is not in the list.
 pub(super) const MAX_FUNCTION_BYTES: u64 = 1 << 20;
 
-/// `ffffffff81000000 T _text`, with `\t[module]` at the end for modules.
+/// A line: `ffffffff81000000 T _text`, with `\\t[module]` at the end for modules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'list> {
     pub address: u64,
     kind: u8,
     pub name: &'list [u8],
-    /// Whether the kernel's own image holds it, and no module, probe or trampoline.
+    /// Whether it is in the kernel's image, not in a module, probe or trampoline.
     pub is_of_image: bool,
 }
 
-/// What tells several names for one place apart; the greatest is shown.
+/// Order of names at the same address; the greatest is shown.
 pub(super) type Rank = (bool, bool, Reverse<usize>, usize);
 
 impl<'list> Line<'list> {
-    /// Reads a line without its end. `None` if it is not of the form.
+    /// Parses a line without its line feed. `None` if it is malformed.
     pub fn parse(line: &'list [u8]) -> Option<Self> {
         let space = memchr::memchr(b' ', line)?;
         let (address, rest) = (hexadecimal(&line[..space])?, &line[space + 1..]);
@@ -33,19 +33,19 @@ impl<'list> Line<'list> {
         Some(Self { address, kind, name: &rest[..end], is_of_image: end == rest.len() })
     }
 
-    /// The upper half of the address space. Where addresses are hidden all are zero, and some entries (of per-CPU data)
-    /// are small numbers everywhere.
+    /// Whether the address is in the upper half of the address space. Hidden addresses are zero; some entries of
+    /// per-CPU data are small numbers.
     pub fn is_kernel_address(&self) -> bool {
         self.address >> 63 == 1
     }
 
-    /// Whether it marks where the kernel's code starts.
+    /// Whether it marks the start of the kernel's code.
     pub fn is_start_of_text(&self) -> bool {
         matches!(self.name, b"_text" | b"_stext")
     }
 
-    /// Of several names for one place, the one that `perf` shows: global before local, plain before underscored; the
-    /// marks of sections (`_text`, `_stext`) are no functions if anything else is there. `None` for what is no function.
+    /// Rank among names at the same address, as in `perf`: global before local, then fewer underscores; section markers
+    /// (`_text`, `_stext`) come last. `None` if it is not a function.
     pub fn rank(&self) -> Option<Rank> {
         if !matches!(self.kind, b't' | b'T' | b'w' | b'W') {
             return None;
@@ -64,7 +64,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, |number, &byte| Some(number << 4 | digit(byte)?))
 }
 
-/// Calls `visit` with each line that can be read.
+/// Calls `visit` with each valid line.
 pub(super) fn for_each_line(list: impl Read, mut visit: impl FnMut(&Line<'_>)) -> io::Result<()> {
     let mut list = BufReader::with_capacity(1 << 16, list);
     let mut bytes = Vec::with_capacity(256);
@@ -77,10 +77,9 @@ pub(super) fn for_each_line(list: impl Read, mut visit: impl FnMut(&Line<'_>)) -
     Ok(())
 }
 
-/// The address at which the kernel's code starts, according to a list; it is among the first lines. `None` where
-/// addresses are hidden.
+/// Start of the kernel's code according to a list. It is among the first lines. `None` if addresses are hidden.
 pub(super) fn start_of_text(list: impl Read) -> Option<u64> {
-    // The kernel makes the list up as it is read, which takes a while: so only the beginning is.
+    // The kernel generates the list while it is read, so a small buffer saves time.
     let mut list = BufReader::with_capacity(1 << 12, list);
     let mut bytes = Vec::new();
     loop {
@@ -95,11 +94,11 @@ pub(super) fn start_of_text(list: impl Read) -> Option<u64> {
     }
 }
 
-/// The best name of the latest place seen before an address.
+/// The best name at the last address seen before an address.
 #[derive(Debug, Default, Clone)]
 struct Place {
     start: Option<u64>,
-    /// Of `name`; nothing is the least, and stands for a place that is no function.
+    /// Rank of `name`. `None` ranks lowest: an address without a function.
     rank: Option<Rank>,
     name: Vec<u8>,
 }
@@ -119,18 +118,17 @@ impl Place {
     }
 }
 
-/// Looks for the functions that hold some addresses, in lines that go by in any order.
+/// Finds the functions that contain some addresses, from lines in any order.
 #[derive(Debug)]
 pub(super) struct Search {
-    /// Ascending, each once.
+    /// Ascending, without duplicates.
     addresses: Vec<u64>,
-    /// By address, the latest place after the address before.
+    /// Per address: the best symbol between the previous address and this one.
     before: Vec<Place>,
-    /// Which of them the last line was offered to, and for which lines that is the one: neighbours in the list mostly
-    /// lie between the same two addresses.
+    /// Gap between addresses that the last line fell into. Neighbouring lines mostly fall into the same gap.
     gap: Gap,
-    /// Whether there was any line that tells an address of the kernel.
-    pub tells_addresses: bool,
+    /// Whether any line had a kernel address.
+    pub has_addresses: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -145,14 +143,14 @@ impl Search {
         addresses.sort_unstable();
         addresses.dedup();
         let before = vec![Place::default(); addresses.len()];
-        Self { addresses, before, gap: Gap { first: 1, last: 0, index: 0 }, tells_addresses: false }
+        Self { addresses, before, gap: Gap { first: 1, last: 0, index: 0 }, has_addresses: false }
     }
 
     pub fn line(&mut self, line: &Line<'_>) {
         if !line.is_kernel_address() {
             return;
         }
-        self.tells_addresses = true;
+        self.has_addresses = true;
         if !(self.gap.first..=self.gap.last).contains(&line.address) {
             self.gap = self.gap_of(line.address);
         }
@@ -168,7 +166,7 @@ impl Search {
         Gap { first, last: self.addresses.get(index).copied().unwrap_or(u64::MAX), index }
     }
 
-    /// After the last line, the name of the function that holds each address, ascending by address.
+    /// Names of the functions that contain the addresses, ascending by address.
     pub fn finish(self) -> Vec<(u64, Option<String>)> {
         let mut latest = Place::default();
         let mut found = Vec::with_capacity(self.addresses.len());

@@ -1,10 +1,9 @@
-//! The functions of a kernel's own image, kept from one naming to the next.
+//! Cache of the functions in a kernel's image.
 //!
-//! The kernel makes `/proc/kallsyms` up as it is read: it unpacks each of some hundred thousand names, which takes longer
-//! than all else that a short recording asks for. But what its own image holds never changes, except for the
-//! place where a boot loads it. So addresses relative to its start (`_text`) are kept, by build-id, in a text that is
-//! searched where it lies: lines of 16 hexadecimal digits, a space, and a name (none where no function starts), ascending.
-//! Modules, trampolines and compiled BPF come and go, and are not kept.
+//! The kernel generates `/proc/kallsyms` on each read and unpacks some hundred thousand names, which takes longer than
+//! a short recording. The image itself changes only in its load address. So the cache holds addresses relative to
+//! `_text`, one file per build-id. The file is searched in place: ascending lines of 16 hexadecimal digits, a space,
+//! and a name (empty where no function starts). Modules, trampolines and compiled BPF change and are not cached.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,27 +13,28 @@ use memmap2::Mmap;
 
 use super::list::{Line, MAX_FUNCTION_BYTES, Rank};
 
-/// Raised when what is kept changes its form.
+/// Incremented when the format changes.
 const HEAD: &[u8] = b"stepscope kernel functions 1\n";
 
-/// Where the functions of the kernel of this build-id (in hexadecimal) are kept in `folder`.
+/// Path of the cache in `folder` for a kernel's build-id (hexadecimal).
 pub(super) fn path(folder: &Path, build_id: &str) -> PathBuf {
     folder.join(format!("kernel-{build_id}"))
 }
 
-/// What was kept of a kernel.
+/// An open cache.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct FunctionCache {
     file: Mmap,
-    /// Where its image ends, relative to its start.
+    /// End of the image relative to its start.
     end: u64,
 }
 
-impl Kept {
-    /// Opens it. `None` if nothing is kept, or not in a form that we write.
+impl FunctionCache {
+    /// Opens a cache. `None` if there is none or its format is unknown.
     pub fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        // SAFETY: the map is only read, as bytes. The file is put in its place whole and never changed (see `Keeping`).
+        // SAFETY: the map is only read, as bytes. The file is renamed into place when complete and never changed (see
+        // `CacheWriter`).
         let file = unsafe { Mmap::map(&file) }.ok()?;
         let lines = file.strip_prefix(HEAD)?.strip_suffix(b"\n")?;
         let last = &lines[memchr::memrchr(b'\n', lines).map_or(0, |end| end + 1)..];
@@ -42,15 +42,15 @@ impl Kept {
         Some(Self { file, end })
     }
 
-    /// Whether what lies at this distance from the start of the kernel is of its own image.
+    /// Whether an offset from the kernel's start is in its image.
     pub fn covers(&self, relative: u64) -> bool {
         relative < self.end
     }
 
-    /// The function that holds what lies at this distance from the start of the kernel.
+    /// The function at an offset from the kernel's start.
     pub fn name_at(&self, relative: u64) -> Option<&str> {
         let lines = &self.file[HEAD.len()..];
-        // The line to be found starts in `low..high`; `low` is always the start of one.
+        // The line starts in `low..high`; `low` is always the start of a line.
         let (mut low, mut high) = (0, lines.len());
         loop {
             let middle = low + (high - low) / 2;
@@ -58,11 +58,11 @@ impl Kept {
             let Some(start) = start else { break };
             match parse(line_at(lines, start))? {
                 (address, _) if address <= relative => low = start,
-                // The line that starts at `middle` itself, if one does, was not looked at.
+                // The line that starts at `middle` was not examined.
                 _ => high = middle + 1,
             }
         }
-        // What is left begins with lines that are not above it: at most the few that the last halving did not tell apart.
+        // At most a few lines remain; take the last one that is not above.
         let mut found = None;
         while low < high {
             let line = line_at(lines, low);
@@ -90,12 +90,12 @@ fn parse(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((address, name.strip_prefix(b" ")?))
 }
 
-/// Keeps what goes by, for the next time. Whatever fails, only time is lost.
-pub(super) struct Keeping {
+/// Writes the cache while the list is read. An error costs only time.
+pub(super) struct CacheWriter {
     part: PathBuf,
     path: PathBuf,
     out: BufWriter<File>,
-    /// Where the kernel's code starts.
+    /// Start of the kernel's code.
     text: u64,
     address: u64,
     rank: Option<Rank>,
@@ -107,16 +107,16 @@ pub(super) struct Keeping {
 enum State {
     /// Before the first line.
     Start,
-    /// Among the lines of the image.
+    /// In the image.
     Image,
-    /// Behind them.
+    /// After the image.
     Modules,
-    /// The lines are not as expected, or cannot be written.
+    /// The lines are malformed, or writing failed.
     Failed,
 }
 
-impl Keeping {
-    pub fn begin(path: &Path, text: u64) -> io::Result<Self> {
+impl CacheWriter {
+    pub fn create(path: &Path, text: u64) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -135,7 +135,7 @@ impl Keeping {
             self.state = State::Modules;
             return;
         }
-        // Lines of the image are in order, before all others: the kernel searches by that order itself.
+        // Lines of the image come first and in order: the kernel itself searches by that order.
         if self.state == State::Modules || line.address < self.address {
             self.state = State::Failed;
             return;
@@ -163,7 +163,7 @@ impl Keeping {
         }
     }
 
-    /// Puts what was kept in its place, if the list was read to its end.
+    /// Moves the cache into place if the list was read completely.
     pub fn finish(mut self, read: io::Result<()>) {
         self.write_place();
         let is_whole = read.is_ok() && matches!(self.state, State::Image | State::Modules);
@@ -180,35 +180,35 @@ mod tests {
 
     const TEXT: u64 = 0xffffffff_81000000;
 
-    fn kept(list: &str) -> Option<Kept> {
+    fn cached(list: &str) -> Option<FunctionCache> {
         let folder = tempfile::tempdir().unwrap();
         let path = path(&folder.path().join("cache"), "ab12");
-        let mut keeping = Keeping::begin(&path, TEXT).unwrap();
-        let read = for_each_line(list.as_bytes(), |line| keeping.line(line));
-        keeping.finish(read);
-        Kept::open(&path)
+        let mut writer = CacheWriter::create(&path, TEXT).unwrap();
+        let read = for_each_line(list.as_bytes(), |line| writer.line(line));
+        writer.finish(read);
+        FunctionCache::open(&path)
     }
 
     #[test]
-    fn every_place_of_the_image_is_found_again_wherever_the_halving_falls() {
+    fn every_address_of_the_image_is_found_by_the_search() {
         let mut list = format!("0000000000000000 A per_cpu\n{TEXT:016x} T _text\n");
         let names: Vec<String> = (1..=500).map(|number| "f".repeat(1 + number * 7 % 60)).collect();
         for (number, name) in names.iter().enumerate() {
             list += &format!("{:016x} t {name}\n", TEXT + 16 * (number as u64 + 1));
         }
         list += &format!("{:016x} B _end\n{:016x} t hook\t[module]\n", TEXT + 0x10000, TEXT + 0x20000);
-        let kept = kept(&list).unwrap();
-        assert_eq!(kept.name_at(5), Some("_text"));
+        let cache = cached(&list).unwrap();
+        assert_eq!(cache.name_at(5), Some("_text"));
         for (number, name) in names.iter().enumerate() {
             for address in [16 * (number as u64 + 1), 16 * (number as u64 + 1) + 15] {
-                assert_eq!(kept.name_at(address), Some(name.as_str()), "{address:#x}");
+                assert_eq!(cache.name_at(address), Some(name.as_str()), "{address:#x}");
             }
         }
-        assert!(kept.covers(0xffff) && !kept.covers(0x10000) && !kept.covers(0x20005));
+        assert!(cache.covers(0xffff) && !cache.covers(0x10000) && !cache.covers(0x20005));
     }
 
     #[test]
-    fn data_and_the_best_of_several_names_are_kept() {
+    fn data_and_the_best_of_several_names_are_cached() {
         let list = "\
 ffffffff81000000 T _text
 ffffffff81000100 t __do_sys_read
@@ -216,19 +216,19 @@ ffffffff81000100 T do_sys_read
 ffffffff81000200 D some_data
 ffffffff81000300 B _end
 ";
-        let kept = kept(list).unwrap();
-        assert_eq!([0x1ff, 0x200, 0x2ff].map(|at| kept.name_at(at)), [Some("do_sys_read"), None, None]);
+        let cache = cached(list).unwrap();
+        assert_eq!([0x1ff, 0x200, 0x2ff].map(|at| cache.name_at(at)), [Some("do_sys_read"), None, None]);
     }
 
     #[test]
-    fn a_list_that_is_not_in_order_and_a_damaged_file_are_not_kept() {
-        assert!(kept("ffffffff81000100 T f\nffffffff81000000 T _text\n").is_none());
-        assert!(kept("").is_none());
+    fn unordered_lists_and_damaged_files_are_not_cached() {
+        assert!(cached("ffffffff81000100 T f\nffffffff81000000 T _text\n").is_none());
+        assert!(cached("").is_none());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kernel-ab12");
         for bytes in [&b""[..], HEAD, b"stepscope kernel functions 1\nxyz\n", b"something else\n"] {
             fs::write(&path, bytes).unwrap();
-            assert!(Kept::open(&path).is_none(), "{bytes:?}");
+            assert!(FunctionCache::open(&path).is_none(), "{bytes:?}");
         }
     }
 }
