@@ -37,7 +37,10 @@
 //! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod analyses;
+pub mod analysis;
 mod columns;
+#[cfg(test)]
+mod docs;
 #[cfg(test)]
 mod drawn;
 mod notes;
@@ -47,6 +50,7 @@ pub use analyses::{
     calltree, comparable, compare, critical_path, explain, faults, gate, history, hotspots, metrics, proof, rank,
     resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree, wall,
 };
+pub use analysis::{ANALYSES, Analysis};
 pub use query::functions::{Function, Functions, Identity};
 pub use query::ownership::{Owned, Ownership};
 pub use query::pattern::{Pattern, PatternError};

@@ -224,7 +224,7 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     }
 }
 
-/// Which steps are slow: those of this percentile and above, or those beyond a natural gap.
+/// Which steps are slow: those at this percentile and above, or those beyond a natural gap.
 pub fn slow_options(percentile: Option<f64>) -> slow_steps::Options {
     let slow = percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
     slow_steps::Options { slow, ..slow_steps::Options::default() }
@@ -232,10 +232,7 @@ pub fn slow_options(percentile: Option<f64>) -> slow_steps::Options {
 
 /// A percentile of steps above which they are slow.
 pub fn percentile(text: &str) -> Result<f64, String> {
-    let percent: Option<f64> = text.trim_end_matches('%').trim().parse().ok();
-    percent
-        .filter(|percent| (60.0..=100.0).contains(percent))
-        .ok_or_else(|| "write a percentile from 60 to 100".to_owned())
+    slow_steps::SLOW_PERCENTILE.parse(text)
 }
 
 fn step_range(text: &str) -> Result<StepRange, String> {

@@ -5,24 +5,16 @@
 
 mod comparison;
 
-use stepscope_analyze::{
-    Selection, calltree, critical_path, hotspots, rank, scopes, slow_steps, step_times, steps_over_time, summary,
-    threads, wall,
-};
-use stepscope_model::quantity::grouped;
-use stepscope_model::{CallTree, CaptureInfo, Column, Kind, Machine, Phase, Table, TreeDifference};
-use stepscope_view::chart::{Chart, Mark};
+use stepscope_analyze::analysis::{Part, ReportSection};
+use stepscope_analyze::{ANALYSES, Selection, rank, summary};
+use stepscope_model::quantity::plural;
+use stepscope_model::{CaptureInfo, Column, Kind, Machine, NoteValue, Phase, Table, note};
+use stepscope_view::chart::Chart;
 use stepscope_view::report::{Report, Section};
 
 pub use self::comparison::{Compared, comparison};
 use crate::outcome::Outcome;
 use crate::run::{RunInfo, TrialInfo};
-
-/// Rows of a capture's hot spots that a report holds. What is below them is in the capture.
-const MOST_HOTSPOTS: usize = 500;
-
-/// Rows of the other tables of a capture.
-const MOST_ROWS: usize = 1000;
 
 /// A report on captures, and on the run that they are of, if they are of one.
 pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
@@ -42,9 +34,9 @@ fn head(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
     let scenarios = run.map_or(0, |run| run.trials.len());
     let mut parts = Vec::new();
     if scenarios > 0 {
-        parts.push(number_of(scenarios, "trial"));
+        parts.push(plural(scenarios, "trial"));
     }
-    parts.push(number_of(selections.len(), "capture"));
+    parts.push(plural(selections.len(), "capture"));
     let mut report = Report::new(title).subtitle(parts.join(", "));
     let started = run.map(|run| &run.started_at).or_else(|| infos.iter().find_map(|info| info.started_at.as_ref()));
     if let Some(started) = started {
@@ -61,10 +53,6 @@ fn head(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
         report = report.fact("command", shell_words(&only.command));
     }
     report.fact("made by", run.map_or(concat!("stepscope ", env!("CARGO_PKG_VERSION")), |run| run.tool.as_str()))
-}
-
-fn number_of(count: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(count as i128), if count == 1 { "" } else { "s" })
 }
 
 fn machine(machine: &Machine) -> String {
@@ -183,124 +171,32 @@ fn trials(run: &RunInfo) -> Table {
     table
 }
 
+/// The sections of a capture: those of each analysis, in the order of [`ANALYSES`].
 fn capture(selection: &Selection<'_>) -> Section {
     let label = summary::label(selection.capture());
     let mut section = Section::new(label.replace('/', " · ")).anchor(label.replace('/', "-"));
     section.notes = selection.capture().info.notes.iter().map(|note| note.as_str().into()).collect();
-    let tree = calltree::Options::default();
-    let on_cpu = calltree::of_samples(selection, &tree);
-    let off_cpu = calltree::off_cpu(selection, &tree);
-    let parts = [
-        Some(Section::new("Summary").figures(summary::table(std::slice::from_ref(selection)))),
-        steps(selection),
-        slow_steps(selection),
-        critical_path(selection),
-        table_section("Scopes", scopes_of(selection), MOST_ROWS),
-        table_section("Hot spots", hotspots::table(selection, &hotspots::Options::default()), MOST_HOTSPOTS),
-        flame_graph("On-CPU flame graph", on_cpu),
-        table_section("Threads", threads::table(selection), MOST_ROWS),
-        table_section("Wall", wall::table(selection, wall::Grouping::Thread), MOST_ROWS),
-        table_section("Blocked", wall::callers(selection), MOST_ROWS),
-        flame_graph("Off-CPU flame graph", off_cpu),
-    ];
-    parts.into_iter().flatten().fold(section, Section::section)
+    let sections = ANALYSES.iter().flat_map(|analysis| analysis.report(selection));
+    sections.map(section_of).fold(section, Section::section)
 }
 
-/// How long steps take: the loop at a glance, over the recording, as a histogram, and the longest. None without steps.
-fn steps(selection: &Selection<'_>) -> Option<Section> {
-    let over_time = steps_over_time::table(selection)?;
-    let lines = vec![
-        Mark::Band("shortest".into(), "longest".into()),
-        Mark::Line("median".into()),
-        Mark::Points("stall".into()),
-    ];
-    let mut section = Section::new("Steps");
-    let chart = Chart::new(over_time, "at", lines);
-    let mut charted =
-        Some(chart.caption("step time since the start: median as a line, shortest to longest, stalls as dots"));
-    for table in step_times::tables(selection) {
-        section = match table.name.as_str() {
-            "step_histogram" => {
-                let bars = Mark::Bars { to: "to".into(), height: "steps".into() };
-                section.chart(Chart::new(table, "from", vec![bars]).caption("number of steps over their time"))
-            }
-            _ => section.table(table),
-        };
-        // Right after the row that sums it up.
-        section = match charted.take() {
-            Some(chart) => section.chart(chart),
-            None => section,
-        };
-    }
-    Some(section)
+fn section_of(section: ReportSection) -> Section {
+    let show = |shown: Section, part| match part {
+        Part::Figures(table) => shown.figures(table),
+        Part::Table(table) => shown.table(shortened(table, section.most_rows)),
+        Part::Chart { table, across, marks, caption } => shown.chart(Chart::new(table, across, marks).caption(caption)),
+        Part::FlameGraph(tree) => shown.flame_graph(tree),
+        Part::Difference(difference) => shown.difference(difference),
+    };
+    section.parts.into_iter().fold(Section::new(section.title), show)
 }
 
-/// What happens in the slow steps and not in typical ones. None where that cannot be told.
-fn slow_steps(selection: &Selection<'_>) -> Option<Section> {
-    let options = slow_steps::Options::default();
-    let evidence = calltree::Evidence::OnCpu;
-    let trees = slow_steps::trees(selection, &options, &calltree::Options::default(), evidence);
-    let section = Section::new("Slow steps").difference(slow_steps_difference(&trees.ok()?));
-    Some(slow_steps::tables(selection, &options).into_iter().map(shortened).fold(section, Section::table))
-}
-
-/// Slow steps against typical ones, to be drawn as one.
-pub fn slow_steps_difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {
-    let mut difference = TreeDifference::of(("slow steps", slow), ("typical steps", typical));
-    let tree = &mut difference.tree;
-    tree.title = format!("Slow steps against typical ones: {}", lower_first(&slow.title));
-    let told = [tree.subtitle.as_str(), &format!("against {}", lower_first(&typical.title))];
-    tree.subtitle = told.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
-    difference
-}
-
-/// A heading as a part of a sentence; abbreviations at its start are not there.
-fn lower_first(title: &str) -> String {
-    let mut characters = title.chars();
-    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
-}
-
-/// What steps wait for. None where wake-ups or steps are not known.
-fn critical_path(selection: &Selection<'_>) -> Option<Section> {
-    let tables = critical_path::tables(selection);
-    if tables.iter().all(|table| table.rows.is_empty()) {
-        return None;
-    }
-    Some(tables.into_iter().map(shortened).fold(Section::new("Critical path"), Section::table))
-}
-
-/// The scopes; without any, nothing is said of them.
-fn scopes_of(selection: &Selection<'_>) -> Table {
-    let mut table = scopes::table(selection);
-    if table.rows.is_empty() {
-        table.notes.clear();
-    }
-    table
-}
-
-fn shortened(mut table: Table) -> Table {
-    shorten(&mut table, MOST_ROWS);
-    table
-}
-
-/// A section of one table; none if it is empty and has nothing to say about that.
-fn table_section(title: &str, mut table: Table, most: usize) -> Option<Section> {
-    if table.rows.is_empty() && table.notes.is_empty() {
-        return None;
-    }
-    shorten(&mut table, most);
-    Some(Section::new(title).table(table))
-}
-
-/// Leaves the first rows, and says so.
-fn shorten(table: &mut Table, most: usize) {
+/// The first rows of a table, and a note if there are more.
+fn shortened(mut table: Table, most: usize) -> Table {
     if table.rows.len() > most {
-        let left_out = grouped((table.rows.len() - most) as i128);
+        let hidden = NoteValue::number(table.rows.len() - most);
         table.rows.truncate(most);
-        table.note(format!("{left_out} more rows are in the capture: `stepscope show` lists all."));
+        table.note(note!(Hint, "{} more rows: `stepscope show` lists all.", hidden));
     }
-}
-
-fn flame_graph(title: &str, tree: CallTree) -> Option<Section> {
-    (tree.nodes[0].total > 0).then(|| Section::new(title).flame_graph(tree))
+    table
 }

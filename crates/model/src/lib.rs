@@ -21,6 +21,7 @@ pub mod capture;
 pub mod disk;
 pub mod ids;
 pub mod info;
+pub mod mark;
 pub mod note;
 pub mod quantity;
 pub mod table;
@@ -35,6 +36,7 @@ pub use info::{
     Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase,
     RecordingCost, SCHEMA,
 };
+pub use mark::Mark;
 pub use note::{Note, NoteKind, NoteValue};
 pub use table::{Column, Columns, Importance, Kind, Row, Table, Value};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};

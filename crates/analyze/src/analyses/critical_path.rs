@@ -40,10 +40,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Capture, StackId, Table, ThreadId, Value, Wait, WaitState, quantity};
+use stepscope_model::{Capture, Dimension, StackId, Table, ThreadId, Value, Wait, WaitState, quantity};
 use stepscope_stats::Distribution;
 
 use crate::analyses::step_times::{Made, no_steps};
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::off_cpu::{OffCpu, woken_at};
@@ -805,6 +806,35 @@ fn slack(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
         ]);
     }
     table
+}
+
+/// What steps wait for.
+pub struct CriticalPath;
+
+impl Analysis for CriticalPath {
+    fn title(&self) -> &'static str {
+        "Critical path"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "critical-path",
+            question: "Which work, on any thread, does each step wait for, and how much could be saved?",
+            tables: |selection, _| tables(selection),
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Steps, Dimension::Sched]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let tables = tables(selection);
+        if tables.iter().all(|table| table.rows.is_empty()) {
+            return Vec::new();
+        }
+        ReportSection::of_tables("Critical path", tables).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

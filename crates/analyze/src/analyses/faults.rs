@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 
 use stepscope_model::{Dimension, DimensionStatus, Table, Value, quantity};
 
+use crate::analysis::{Analysis, View};
 use crate::columns;
 use crate::query::events::{self, Role};
 use crate::query::functions::NO_STACK;
@@ -162,6 +163,27 @@ fn missing(selection: &Selection<'_>) -> String {
         Some(DimensionStatus::Missing { reason, .. }) => format!("Page faults were not recorded: {reason}"),
         Some(_) => "There were no page faults.".to_owned(),
         None => "Page faults were not recorded; record with the dimension `faults`.".to_owned(),
+    }
+}
+
+/// Page faults.
+pub struct PageFaults;
+
+impl Analysis for PageFaults {
+    fn title(&self) -> &'static str {
+        "Page faults"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "faults",
+            question: "Which functions cause page faults?",
+            tables: |selection, _| vec![table(selection)],
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Faults]
     }
 }
 

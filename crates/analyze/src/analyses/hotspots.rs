@@ -32,8 +32,9 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Capture, Column, FrameId, Kind, Note, Table, Value, quantity};
+use stepscope_model::{Capture, Column, Dimension, FrameId, Kind, Note, Table, Value, quantity};
 
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
@@ -457,6 +458,42 @@ fn edges_note(selection: &Selection<'_>) -> Option<Note> {
         "No code is said to be owned, so nothing is attributed: name your own with --owned 'gz::*', --owned-module or --owned-source, or `owned` in the lab file."
             .into(),
     )
+}
+
+/// Most rows of the table in a report.
+pub const MOST_ROWS: usize = 500;
+
+/// What each function costs.
+pub struct HotSpots;
+
+impl Analysis for HotSpots {
+    fn title(&self) -> &'static str {
+        "Hot spots"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "hotspots",
+                question: "What does each function cost: by itself, with its callees, and as the nearest owned caller?",
+                tables: |selection, _| vec![table(selection, &Options::default())],
+            },
+            View {
+                name: "edges",
+                question: "Which owned function pays for which leaf?",
+                tables: |selection, _| vec![edges(selection)],
+            },
+        ]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Cpu]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let section = ReportSection::of_tables("Hot spots", vec![table(selection, &Options::default())]);
+        section.map(|section| section.most_rows(MOST_ROWS)).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

@@ -22,3 +22,21 @@ pub mod summary;
 pub mod threads;
 pub mod tree;
 pub mod wall;
+
+use crate::analysis::Analysis;
+
+/// Every analysis of one capture, in the order of a report.
+pub static ANALYSES: &[&dyn Analysis] = &[
+    &summary::Summary,
+    &step_times::StepTimes,
+    &slow_steps::SlowSteps,
+    &critical_path::CriticalPath,
+    &scopes::Scopes,
+    &hotspots::HotSpots,
+    &tree::Tree,
+    &threads::Threads,
+    &wall::Wall,
+    &sched::Scheduling,
+    &faults::PageFaults,
+    &resources::Resources,
+];

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use stepscope_model::{Capture, Column, Dimension, DimensionStatus, Process, ProcessId, Table, Value};
 
+use crate::analysis::{Analysis, View};
 use crate::columns;
 use crate::query::select::{Selection, process_name};
 
@@ -363,6 +364,34 @@ fn notes(selection: &Selection<'_>) -> Vec<String> {
         Some(DimensionStatus::Missing { reason, .. }) => format!("Resources were not recorded: {reason}"),
         _ => "Resources were not recorded; record with the dimension `resources`.".to_owned(),
     }]
+}
+
+/// What each process used.
+pub struct Resources;
+
+impl Analysis for Resources {
+    fn title(&self) -> &'static str {
+        "Resources"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "resources",
+                question: "How much CPU, memory, threads and I/O did each process use?",
+                tables: |selection, _| vec![table(selection)],
+            },
+            View {
+                name: "counters",
+                question: "How did each counter of each process change?",
+                tables: |selection, _| vec![counters(selection)],
+            },
+        ]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Resources]
+    }
 }
 
 #[cfg(test)]

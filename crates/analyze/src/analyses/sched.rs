@@ -14,9 +14,10 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{Table, ThreadId, Value, WaitState, quantity};
+use stepscope_model::{Dimension, Table, ThreadId, Value, WaitState, quantity};
 use stepscope_stats::Distribution;
 
+use crate::analysis::{Analysis, View};
 use crate::columns;
 use crate::query::select::{Selection, process_name};
 use crate::query::wake_ups::{self, WakeUps};
@@ -209,6 +210,27 @@ fn wake_ups_note(selection: &Selection<'_>) -> Option<String> {
                 "Wake-ups were not recorded: of the delays after them there is {total}; percentile and maximum are of preempted intervals."
             ))
         }
+    }
+}
+
+/// Scheduler delay.
+pub struct Scheduling;
+
+impl Analysis for Scheduling {
+    fn title(&self) -> &'static str {
+        "Scheduler delay"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "sched",
+            question: "How long did each thread wait for a CPU, and how often did it switch?",
+            tables: |selection, _| vec![table(selection, &Options::default())],
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Sched]
     }
 }
 

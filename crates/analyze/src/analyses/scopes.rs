@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Scope, Table, ThreadId, Value, quantity};
 use stepscope_stats::{Distribution, Estimate, trend};
 
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
@@ -279,6 +280,31 @@ fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<String> {
         notes.push("Filters on functions, modules and ownership do not apply: scopes have no stacks.".to_owned());
     }
     notes
+}
+
+/// What marked scopes take.
+pub struct Scopes;
+
+impl Analysis for Scopes {
+    fn title(&self) -> &'static str {
+        "Scopes"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "scopes",
+            question: "How long do the program's marked scopes take, and do they run or wait?",
+            tables: |selection, _| vec![table(selection)],
+        }]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let table = table(selection);
+        if table.rows.is_empty() {
+            return Vec::new();
+        }
+        ReportSection::of_tables("Scopes", vec![table]).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

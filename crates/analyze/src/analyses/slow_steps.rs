@@ -44,13 +44,14 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{CallTree, Note, StackId, Table, Value, Wait, quantity};
+use stepscope_model::{CallTree, Dimension, Note, StackId, Table, TreeDifference, Value, Wait, quantity};
 use stepscope_stats::bootstrap::{self, BlockBootstrap, Set};
 use stepscope_stats::{Distribution, Estimate};
 
 use crate::analyses::calltree::{self, Evidence};
 use crate::analyses::critical_path::Paths;
 use crate::analyses::step_times::{Made, Pacing, no_steps};
+use crate::analysis::{Analysis, AnalysisOption, OptionValues, Part, ReportSection, View};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
@@ -735,6 +736,77 @@ pub fn trees(
         }
     };
     Ok((of(Side::Slow, "slow step"), of(Side::Typical, "typical step")))
+}
+
+/// What slow steps do that typical steps do not.
+pub struct SlowSteps;
+
+/// Which steps are slow.
+pub const SLOW_PERCENTILE: AnalysisOption = AnalysisOption {
+    name: "slow-percentile",
+    value: "PERCENT",
+    range: (60.0, 100.0),
+    default: "beyond a natural gap in the step times if there is a clear one, else 95",
+    doc: "Steps at or above this percentile of step time are slow.",
+};
+
+impl Options {
+    /// The options that the command line gave.
+    pub fn of(values: &OptionValues) -> Self {
+        Self { slow: values.get(&SLOW_PERCENTILE).map_or(Slow::Natural, Slow::Percentile), ..Self::default() }
+    }
+}
+
+impl Analysis for SlowSteps {
+    fn title(&self) -> &'static str {
+        "Slow steps"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "slow-steps",
+            question: "What happens in the slowest steps that does not happen in typical steps?",
+            tables: |selection, values| tables(selection, &Options::of(values)),
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Steps]
+    }
+
+    fn options(&self) -> &'static [AnalysisOption] {
+        &[SLOW_PERCENTILE]
+    }
+
+    fn also_in(&self) -> &'static [&'static str] {
+        &["flamegraph --slow-steps"]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let options = Options::default();
+        let trees = trees(selection, &options, &calltree::Options::default(), calltree::Evidence::OnCpu);
+        let Ok(trees) = trees else { return Vec::new() };
+        let tables = tables(selection, &options).into_iter().map(Part::Table);
+        let parts = [Part::Difference(difference(&trees))].into_iter().chain(tables).collect();
+        vec![ReportSection::new("Slow steps", parts)]
+    }
+}
+
+/// The call trees of slow steps and of typical steps, compared.
+pub fn difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {
+    let mut difference = TreeDifference::of(("slow steps", slow), ("typical steps", typical));
+    let tree = &mut difference.tree;
+    tree.title = format!("Slow steps against typical ones: {}", lower_first(&slow.title));
+    let against = format!("against {}", lower_first(&typical.title));
+    let parts = [tree.subtitle.as_str(), &against];
+    tree.subtitle = parts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
+    difference
+}
+
+/// A heading as a part of a sentence.
+fn lower_first(title: &str) -> String {
+    let mut characters = title.chars();
+    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
 }
 
 #[cfg(test)]

@@ -29,9 +29,11 @@
 
 use std::ops::Range;
 
-use stepscope_model::{StackId, Step, Table, ThreadId, Value, Wait, WaitState, quantity};
+use stepscope_model::{Dimension, Mark, StackId, Step, Table, ThreadId, Value, Wait, WaitState, quantity};
 use stepscope_stats::{Distribution, Estimate, trend};
 
+use crate::analyses::steps_over_time;
+use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns;
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::{OffCpu, Spent};
@@ -636,6 +638,54 @@ fn largest(mut parts: Vec<(FunctionId, u64)>) -> Option<(FunctionId, u64)> {
     let sums = parts.chunk_by(|a, b| a.0 == b.0);
     let sums = sums.map(|of_one| (of_one[0].0, of_one.iter().fold(0_u64, |sum, part| sum.saturating_add(part.1))));
     sums.reduce(|best, one| if one.1 > best.1 { one } else { best })
+}
+
+/// How long steps take.
+pub struct StepTimes;
+
+impl Analysis for StepTimes {
+    fn title(&self) -> &'static str {
+        "Steps"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "steps",
+            question: "How long do steps take, what are they made of, do they grow, and which stall?",
+            tables: |selection, _| tables(selection),
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Steps]
+    }
+
+    /// The loops, a chart over time, the quantities, a histogram and the longest steps.
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let Some(over_time) = steps_over_time::table(selection) else { return Vec::new() };
+        let over_time = Part::Chart {
+            table: over_time,
+            across: "at",
+            marks: vec![
+                Mark::Band("shortest".into(), "longest".into()),
+                Mark::Line("median".into()),
+                Mark::Points("stall".into()),
+            ],
+            caption: "step time since the start: median as a line, shortest to longest, stalls as dots",
+        };
+        let part = |table: Table| match table.name.as_str() {
+            "step_histogram" => Part::Chart {
+                table,
+                across: "from",
+                marks: vec![Mark::Bars { to: "to".into(), height: "steps".into() }],
+                caption: "number of steps over their time",
+            },
+            _ => Part::Table(table),
+        };
+        let mut parts: Vec<Part> = tables(selection).into_iter().map(part).collect();
+        parts.insert(1, over_time);
+        vec![ReportSection::new("Steps", parts)]
+    }
 }
 
 #[cfg(test)]

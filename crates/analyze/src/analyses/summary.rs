@@ -12,6 +12,7 @@ use stepscope_model::{Capture, DimensionStatus, FrameKind, Origin, Table, Value,
 
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
+use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns;
 use crate::query::events::{self, Role};
 use crate::query::select::Selection;
@@ -199,6 +200,34 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
         }
     }
     table
+}
+
+/// How much of a capture was recorded.
+pub struct Summary;
+
+impl Analysis for Summary {
+    fn title(&self) -> &'static str {
+        "Summary and dimensions"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "summary",
+                question: "How long is the recording, and how much of it is covered or lost?",
+                tables: |selection, _| vec![table(std::slice::from_ref(selection))],
+            },
+            View {
+                name: "dimensions",
+                question: "What was recorded, and why was the rest not?",
+                tables: |selection, _| vec![dimensions(std::slice::from_ref(selection))],
+            },
+        ]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        vec![ReportSection::new("Summary", vec![Part::Figures(table(std::slice::from_ref(selection)))])]
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use stepscope_model::{Counts, Note, Table, ThreadId, Value, quantity};
 
 use crate::analyses::hotspots::other_events;
 use crate::analyses::summary::LEAST_COVERAGE_PERCENT;
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::{Selection, process_name};
@@ -260,6 +261,34 @@ fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Who used the CPUs.
+pub struct Threads;
+
+impl Analysis for Threads {
+    fn title(&self) -> &'static str {
+        "Threads"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "threads",
+                question: "How much CPU time did each thread use, and in which function?",
+                tables: |selection, _| vec![table(selection)],
+            },
+            View {
+                name: "thread-names",
+                question: "How much CPU time did threads of each name use?",
+                tables: |selection, _| vec![by_name(selection)],
+            },
+        ]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        ReportSection::of_tables("Threads", vec![table(selection)]).into_iter().collect()
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{CallTree, FrameKind, Table, Value};
+use stepscope_model::{CallTree, Dimension, FrameKind, Table, Value};
 
 use crate::analyses::calltree;
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::select::Selection;
 use crate::query::weights::percent;
@@ -152,6 +153,46 @@ impl<'a> Outline<'a> {
                 FrameKind::Group.name().into(),
             ],
         }
+    }
+}
+
+/// The call tree.
+pub struct Tree;
+
+impl Analysis for Tree {
+    fn title(&self) -> &'static str {
+        "Call tree"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "tree",
+                question: "On which call paths does the cost lie, from the root down?",
+                tables: |selection, _| vec![table(selection, &Options::default())],
+            },
+            View {
+                name: "inverted-tree",
+                question: "Which callers lead to each costly leaf?",
+                tables: |selection, _| {
+                    let tree = calltree::Options { order: calltree::Order::LeavesFirst, ..Default::default() };
+                    vec![table(selection, &Options { tree, ..Options::default() })]
+                },
+            },
+        ]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Cpu]
+    }
+
+    fn also_in(&self) -> &'static [&'static str] {
+        &["flamegraph"]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let tree = calltree::of_samples(selection, &calltree::Options::default());
+        ReportSection::of_tree("On-CPU flame graph", tree).into_iter().collect()
     }
 }
 

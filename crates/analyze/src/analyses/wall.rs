@@ -24,8 +24,10 @@
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Capture, Column, Kind, StackId, Table, ThreadId, Value, Wait, WaitState, quantity};
+use stepscope_model::{Capture, Column, Dimension, Kind, StackId, Table, ThreadId, Value, Wait, WaitState, quantity};
 
+use crate::analyses::calltree;
+use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::{Selection, process_name};
@@ -440,6 +442,49 @@ fn callers_table() -> Table {
     let classes = WaitClass::ALL.map(|class| columns::duration(class.name(), "The part of it that was of this class."));
     table_columns.extend(classes);
     Table::new("blocked", "Blocked time by nearest owned caller", table_columns)
+}
+
+/// How threads spent their lifetime.
+pub struct Wall;
+
+impl Analysis for Wall {
+    fn title(&self) -> &'static str {
+        "Wall time"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[
+            View {
+                name: "wall",
+                question: "How much of its lifetime was each thread running, runnable, or blocked, and on what?",
+                tables: |selection, _| vec![table(selection, Grouping::Thread)],
+            },
+            View {
+                name: "wall-names",
+                question: "How much of their lifetime were threads of each name running, runnable, or blocked?",
+                tables: |selection, _| vec![table(selection, Grouping::ThreadName)],
+            },
+            View {
+                name: "blocked",
+                question: "Which owned functions block, for how long, and on what?",
+                tables: |selection, _| vec![callers(selection)],
+            },
+        ]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Offcpu]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let off_cpu = calltree::off_cpu(selection, &calltree::Options::default());
+        let sections = [
+            ReportSection::of_tables("Wall", vec![table(selection, Grouping::Thread)]),
+            ReportSection::of_tables("Blocked", vec![callers(selection)]),
+            ReportSection::of_tree("Off-CPU flame graph", off_cpu),
+        ];
+        sections.into_iter().flatten().collect()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use stepscope_analyze::compare::tree;
 use stepscope_analyze::events::{self, Role};
 use stepscope_analyze::{Functions, Selection, calltree, slow_steps, step_times};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
-use stepscope_lab::report::slow_steps_difference;
 use stepscope_model::{CallTree, Capture, EventId, TreeDifference};
 use stepscope_view::flamegraph::{self, Colours};
 
@@ -162,7 +161,7 @@ impl Flamegraph {
         let options = slow_options(self.slow_percentile);
         let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
         let trees = slow_steps::trees(selection, &options, &self.tree_options(), evidence).map_err(Failure::Failed)?;
-        self.write_difference(&slow_steps_difference(&trees), target)
+        self.write_difference(&slow_steps::difference(&trees), target)
     }
 
     /// Two sides against each other.

@@ -10,7 +10,8 @@ use stepscope_view::chart::Forest;
 use stepscope_view::report::{Report, Section};
 use stepscope_view::sentence;
 
-use super::{MOST_HOTSPOTS, MOST_ROWS};
+use stepscope_analyze::analysis::MOST_ROWS;
+use stepscope_analyze::hotspots::MOST_ROWS as MOST_HOTSPOTS;
 
 /// What was compared, and what came of it.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -25,6 +25,7 @@
 mod axis;
 mod forest;
 
+pub use stepscope_model::Mark;
 use stepscope_model::{Column, Table, Value};
 
 use self::axis::{Axis, Scale, labelled};
@@ -56,31 +57,6 @@ pub enum Floor {
     Zero,
     /// Below the least value: for small changes of something large, such as a history. Bars begin at zero nevertheless.
     Least,
-}
-
-/// Something that a chart draws of each row. Rows without the values it needs are passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mark {
-    /// The area between two columns.
-    Band(String, String),
-    /// A line through a column's values, in the order of the rows.
-    Line(String),
-    /// A point for each row that has a value, for what stands out.
-    Points(String),
-    /// An upright line between two columns: how well a point is known.
-    Interval(String, String),
-    /// A line through a column's values that keeps to one as long as it can, and then steps to the next: for levels.
-    Steps(String),
-    /// A dashed line from top to bottom at each row where the column is `true`, or has a text, which is its title: for
-    /// what happened then.
-    Rules(String),
-    /// A bar from the horizontal axis' column to this one, as high as the second.
-    Bars {
-        /// The column that tells where each bar ends.
-        to: String,
-        /// The column that tells how high it is.
-        height: String,
-    },
 }
 
 const WIDTH: f64 = 960.0;
