@@ -1,9 +1,11 @@
-//! BCa intervals (bias-corrected and accelerated; Efron, *Better Bootstrap Confidence Intervals*, 1987): percentiles of
-//! resampled numbers, shifted by the bias `z0` and the acceleration `a`. They correct for the skew that costs have.
+//! BCa intervals (bias-corrected and accelerated; Efron, *Better Bootstrap Confidence Intervals*, JASA 82, 1987).
+//!
+//! The ends are percentiles of resampled values, shifted by the bias `z0` and the acceleration `a`: `Φ(z0 + (z0 + z) /
+//! (1 - a (z0 + z)))` with `z = Φ⁻¹((1 ± confidence) / 2)`. This corrects for the skew of costs.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// The interval of `confidence` from ordered resampled numbers; `None` if there are none or all are equal.
+/// The interval of `confidence` from sorted resampled values. `None` if there are none or all are equal.
 pub fn interval(resampled: &[f64], value: f64, acceleration: f64, confidence: f64) -> Option<(f64, f64)> {
     let (first, last) = (resampled.first()?, resampled.last()?);
     if first == last {
@@ -12,7 +14,7 @@ pub fn interval(resampled: &[f64], value: f64, acceleration: f64, confidence: f6
     let normal = Normal::standard();
     let below = resampled.partition_point(|one| *one < value) as f64;
     let up_to = resampled.partition_point(|one| *one <= value) as f64;
-    // Half of those that are equal; never all or none, of which the quantile is infinite.
+    // Ties count half. The share is never 0 or 1, where the quantile is infinite.
     let of = resampled.len() as f64;
     let bias = normal.inverse_cdf((f64::midpoint(below, up_to) / of).clamp(0.5 / of, 1.0 - 0.5 / of));
     let end = |probability: f64| {
@@ -24,8 +26,9 @@ pub fn interval(resampled: &[f64], value: f64, acceleration: f64, confidence: f6
     Some((low.min(value), high.max(value)))
 }
 
-/// Skewness of a number's influence: a sixth of the third moment of what the number is without each part of the data,
-/// less their mean, over the second to the power of 3/2. Several samples have a group each, with a mean of its own.
+/// The acceleration of several samples, from their jackknife values `x`.
+///
+/// `a = Σ d^3 / (6 (Σ d^2)^(3/2))` with `d = mean(x) - x`, where each sample has its own mean.
 pub fn acceleration(left_out: &[&[f64]]) -> f64 {
     let (mut squares, mut cubes) = (0.0, 0.0);
     for group in left_out {

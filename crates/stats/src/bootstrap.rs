@@ -1,38 +1,37 @@
-//! [`BlockBootstrap`]: how well a number is known that was computed from a series whose neighbours resemble each other.
+//! [`BlockBootstrap`]: confidence intervals of numbers computed from a series whose neighbours are correlated.
 //!
-//! The bootstrap asks how a number would have come out in other recordings of the same program, and answers by
-//! recomputing it from resamples of this one. Steps of a simulation are no independent draws: a slow one is followed
-//! by a slow one, because caches are cold or a neighbour has the core. Resampling single steps would destroy that and
-//! give intervals that are too narrow; resampling *blocks of consecutive steps* keeps it (moving blocks: Künsch, *The
-//! Jackknife and the Bootstrap for General Stationary Observations*, 1989).
+//! The bootstrap estimates how a number would vary between recordings of the same program, by recomputing it from
+//! resamples of this one. Steps of a simulation are not independent: a slow step often follows a slow step, because
+//! caches are cold or another program has the CPU. Resampling single steps would destroy that and make intervals too
+//! narrow. Resampling *blocks of consecutive steps* keeps it (moving blocks: Künsch, *The Jackknife and the Bootstrap
+//! for General Stationary Observations*, 1989).
 //!
 //! # Block length
-//! `n^(1/3)` for `n` observations, the order that minimises the error of the variance (Hall, Horowitz and Jing, 1995), but
-//! at least `n / 250`: beyond some hundred blocks more of them tell nothing, and longer ones keep more of what hangs
-//! together.
+//! `n^(1/3)` for `n` observations, the order that minimises the error of the variance (Hall, Horowitz and Jing, 1995),
+//! but at least `n / 250`. More than some hundred blocks add nothing, and longer blocks keep more of the correlation.
 //!
 //! # Interval
-//! [BCa](crate::bca), with the acceleration from leaving out one block at a time. Where every resample gives the same number
-//! the interval is that number.
+//! [BCa](crate::bca), with the acceleration from leaving out one block at a time. If all resamples give the same
+//! number, the interval is that number.
 //!
-//! The generator is seeded, so that equal input has equal intervals.
+//! The generator has a fixed seed, so that equal input gives equal intervals.
 
 use crate::bca;
 use crate::interval::Estimate;
 use crate::random::SplitMix64;
 
-/// Resamples taken unless told. Their scatter moves the end of a 95 % interval by about 3 % of its width.
+/// Default number of resamples. Their scatter moves the ends of a 95 % interval by about 3 % of its width.
 pub const REPLICATES: usize = 1_000;
 
-/// There are at most about so many blocks.
-const MOST_BLOCKS: usize = 250;
+/// Maximum number of blocks, about.
+const MAX_BLOCKS: usize = 250;
 
-/// The set that an observation belongs to.
+/// The set of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// The one whose mean is taken.
+    /// The set whose mean is taken.
     This,
-    /// The one whose mean is subtracted.
+    /// The set whose mean is subtracted.
     Other,
     /// Neither.
     Neither,
@@ -43,17 +42,17 @@ pub enum Set {
 pub struct BlockBootstrap {
     sets: Vec<Set>,
     length: usize,
-    /// First observations of the blocks of each resample.
+    /// Index of the first observation of each block, by resample.
     resamples: Vec<Vec<u32>>,
-    /// Numbers of observations of both sets in each resample.
+    /// Number of observations of both sets in each resample.
     sizes: Vec<[f64; 2]>,
     whole: [f64; 2],
-    /// Of each prefix of the series.
+    /// Number of observations of both sets in each prefix of the series.
     prefix_sizes: Vec<[u32; 2]>,
 }
 
 impl BlockBootstrap {
-    /// Draws resamples of a series of observations that belong to these sets.
+    /// Draws resamples of a series of observations in these sets.
     pub fn new(sets: Vec<Set>, replicates: usize, seed: u64) -> Self {
         let length = block_length(sets.len());
         let mut prefix_sizes = Vec::with_capacity(sets.len() + 1);
@@ -86,7 +85,7 @@ impl BlockBootstrap {
                 let of = self.size_of(*start as usize..*start as usize + self.length);
                 [size[0] + of[0], size[1] + of[1]]
             });
-            // Without one of the sets a resample has no difference; in others of such a program it would be seen.
+            // A resample without one of the sets has no difference and is drawn again.
             if size[0] > 0.0 && size[1] > 0.0 {
                 self.resamples.push(resample);
                 self.sizes.push(size);
@@ -99,17 +98,18 @@ impl BlockBootstrap {
         [f64::from(after[0] - before[0]), f64::from(after[1] - before[1])]
     }
 
-    /// Number of observations in a block.
+    /// Number of observations per block.
     pub fn block_length(&self) -> usize {
         self.length
     }
 
-    /// The mean of [`Set::This`] less that of [`Set::Other`], with an interval of `confidence` (e.g. 0.95). `values` are
-    /// (observation, value), by observation; what is not listed is 0, and several values of one observation add up.
-    /// `None` if one of the sets is empty.
+    /// The mean of [`Set::This`] minus that of [`Set::Other`], with an interval of `confidence` (e.g. 0.95).
+    ///
+    /// `values` are (observation, value), ordered by observation. Missing observations are 0; several values of one
+    /// observation add up. `None` if one of the sets is empty.
     ///
     /// # Panics
-    /// If a value is of no observation.
+    /// If a value has an observation outside the series.
     pub fn difference_of_means(&self, values: &[(u32, f64)], confidence: f64) -> Option<Estimate> {
         if self.whole.contains(&0.0) {
             return None;
@@ -160,7 +160,7 @@ impl BlockBootstrap {
         sums
     }
 
-    /// Skewness of the number's influence, from leaving out each block of a partition of the series.
+    /// The acceleration, from leaving out each block of a partition of the series.
     fn acceleration(&self, sums: &[[f64; 2]]) -> f64 {
         let n = self.sets.len();
         let total = sums[n];
@@ -177,10 +177,10 @@ impl BlockBootstrap {
     }
 }
 
-/// Length of the blocks for so many observations: see the [module](self).
+/// Length of a block: see the [module](self).
 fn block_length(observations: usize) -> usize {
     let rule = (observations as f64).cbrt().ceil() as usize;
-    rule.max(observations.div_ceil(MOST_BLOCKS)).clamp(1, observations.max(1))
+    rule.max(observations.div_ceil(MAX_BLOCKS)).clamp(1, observations.max(1))
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_varies_is_known_exactly() {
+    fn constant_values_have_an_exact_interval() {
         let bootstrap = BlockBootstrap::new(alternating(100, 10), 200, 1);
         let values: Vec<(u32, f64)> = (0..100).map(|index| (index, if index % 10 == 0 { 5.0 } else { 2.0 })).collect();
         let estimate = bootstrap.difference_of_means(&values, 0.95).unwrap();
@@ -222,7 +222,7 @@ mod tests {
         assert_ne!(of(5), of(6));
     }
 
-    /// Draws many series with a known difference and counts how often the interval holds it.
+    /// Draws series with a known difference and counts how often the interval contains it.
     fn coverage(mut series: impl FnMut(&mut SplitMix64) -> Vec<(u32, f64)>, truth: f64) -> usize {
         let mut random = SplitMix64::new(11);
         let mut holds = |random: &mut SplitMix64| {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn of_independent_values_the_interval_holds_the_truth_about_as_often_as_it_says() {
+    fn coverage_is_nominal_for_independent_values() {
         let held = coverage(
             |random| {
                 let value = |index: u32| if index.is_multiple_of(5) { 30.0 } else { 20.0 };
@@ -246,9 +246,9 @@ mod tests {
         assert!((180..=199).contains(&held), "{held} of 200");
     }
 
-    /// Costs are skewed: here one value in ten is ten times the others.
+    /// Costs are skewed: here one value in ten is ten times as large.
     #[test]
-    fn of_skewed_values_too() {
+    fn coverage_is_nominal_for_skewed_values() {
         let held = coverage(
             |random| {
                 let noise = |random: &mut SplitMix64| if random.below(10) == 0 { 10.0 } else { 0.0 };
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_of_the_cube_root_until_there_are_too_many() {
+    fn block_length_is_the_cube_root_up_to_250_blocks() {
         assert_eq!([0, 1, 2, 27, 1_000, 100_000].map(block_length), [1, 1, 2, 3, 10, 400]);
     }
 }

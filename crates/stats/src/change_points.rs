@@ -1,34 +1,35 @@
-//! [`ChangeSearch`]: where in a series of runs a number changed for good.
+//! [`ChangeSearch`]: lasting changes in a series of runs.
 //!
-//! E-divisive with a permutation test (Matteson and James, *A Nonparametric Approach for Multiple Change Point Analysis of
-//! Multivariate Data*, JASA 109, 2014), which MongoDB runs on its continuous benchmarks (Daly et al., *The Use of Change
-//! Point Detection to Identify Software Performance Regressions*, ICPE 2020), and Hunter on Cassandra's (Fleming et al.,
-//! ICPE 2023). It needs neither a distribution nor the number of changes, and finds changes of scatter too.
+//! This is E-divisive with a permutation test (Matteson and James, *A Nonparametric Approach for Multiple Change Point
+//! Analysis of Multivariate Data*, JASA 109, 2014). MongoDB uses it on continuous benchmarks (Daly et al., *The Use of
+//! Change Point Detection to Identify Software Performance Regressions*, ICPE 2020), Hunter on Cassandra's (Fleming et
+//! al., ICPE 2023). It assumes no distribution and no number of changes, and also finds changes of scatter.
 //!
 //! # Statistic
-//! The energy distance of the m points before a place and the n points from it on, all within one segment:
+//! The energy distance between the m points before a position and the n points after it, within one segment:
 //!
 //! ```text
 //! q = m n / (m + n) · (2 mean |x - y|  -  mean |x - x'|  -  mean |y - y'|)
 //! ```
 //!
-//! where means are over pairs of points, of both sides or of one. The place with the largest q of all segments is the
-//! next candidate; the right end is that of the segment (as MongoDB's does; the original also tries earlier ones).
+//! Means are over pairs of points from both sides, or from one. The position with the largest q of all segments is the
+//! next candidate. The right end is the end of the segment, as in MongoDB's version; the original also tries earlier
+//! ends.
 //!
 //! # Test
-//! Within each segment the points are shuffled, and the largest q of the shuffled series is taken; p is the part of the
-//! shuffles (and of the data itself) that reach the candidate's. A significant candidate cuts its segment in two, and the
-//! search goes on; the first one that is not significant ends it. So a series without any change has a false one with
-//! probability `alpha` at most, however long it is.
+//! The points within each segment are shuffled. p is the share of shuffles, the data included, whose largest q reaches
+//! the candidate's. A significant candidate divides its segment and the search continues; it ends at the first
+//! candidate that is not significant. So a series without a change has a false one with probability `alpha` at most, at
+//! any length.
 //!
 //! # Limits
-//! Independent points are supposed. A slow trend is no step, and is cut into several: that something changed is right, the
-//! places are arbitrary. Less than [`ChangeSearch::least`] points from either end nothing is found.
+//! Points are assumed independent. A slow trend is divided into several steps: a change is real, its position
+//! arbitrary. Nothing is found within [`ChangeSearch::least`] points of either end.
 //!
 //! # Speed
-//! On the line, the sum of distances to all earlier points comes from the number and the sum of the smaller ones, held in a
-//! Fenwick tree, and that to all later ones from the sum over all points, which no shuffling changes: O(n log n) a
-//! shuffle instead of O(n^2). Shuffling ends as soon as the candidate cannot be significant.
+//! In one dimension, the sum of distances to earlier points follows from the number and the sum of the smaller ones,
+//! held in a Fenwick tree. The sum to later points follows from the total, which shuffling does not change. A shuffle
+//! takes O(n log n) instead of O(n^2). Shuffling stops when the candidate cannot become significant.
 
 use crate::random::SplitMix64;
 
@@ -37,24 +38,24 @@ use crate::random::SplitMix64;
 pub struct ChangePoint {
     /// Index of the first point after the change.
     pub position: usize,
-    /// Of the permutation test.
+    /// The p-value of the permutation test.
     pub p: f64,
-    /// Mean of the points from the change before (or the start) to this one.
+    /// Mean of the points from the previous change (or the start) to this one.
     pub before: f64,
     /// Mean of the points from this change to the next (or the end).
     pub after: f64,
 }
 
-/// How to search.
+/// Parameters of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChangeSearch {
-    /// Level of the test: a series without a change has one found with at most this probability.
+    /// Significance level: the probability of a false change in a series without one is at most this.
     pub alpha: f64,
     /// Number of shuffles; `1 / (shuffles + 1)` is the smallest p.
     pub shuffles: usize,
-    /// Least number of points between changes, and between a change and an end; at least 1.
+    /// Minimum number of points between changes, and between a change and an end; at least 1.
     pub least: usize,
-    /// Of the generator.
+    /// Seed of the generator.
     pub seed: u64,
 }
 
@@ -66,7 +67,7 @@ impl Default for ChangeSearch {
 }
 
 impl ChangeSearch {
-    /// The changes of a series, by position. Empty if a value is not finite: nothing can be said of such a series.
+    /// The changes of a series, by position. Empty if a value is not finite.
     pub fn find(&self, series: &[f64]) -> Vec<ChangePoint> {
         if !series.iter().all(|value| value.is_finite()) {
             return Vec::new();
@@ -89,7 +90,7 @@ impl ChangeSearch {
         with_means(series, &found)
     }
 
-    /// The p of a candidate, or `None` if it is above the level.
+    /// The p-value of a candidate, or `None` if it is above the level.
     fn significance(&self, segments: &[Segment], energy: f64, least: usize, random: &mut SplitMix64) -> Option<f64> {
         let all = (self.shuffles + 1) as f64;
         let mut shuffled: Vec<Vec<Point>> = segments.iter().map(|segment| segment.points.clone()).collect();
@@ -109,7 +110,7 @@ impl ChangeSearch {
     }
 }
 
-/// Energies that differ by no more than this part of them are equal: they were summed in different orders.
+/// Relative difference up to which energies count as equal, because they are summed in different orders.
 const TIE: f64 = 1e-9;
 
 fn largest(segments: &[Segment]) -> Option<usize> {
@@ -136,13 +137,13 @@ fn with_means(series: &[f64], found: &[(usize, f64)]) -> Vec<ChangePoint> {
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     value: f64,
-    /// Its place among the values of its segment, by size.
+    /// Its rank among the values of its segment.
     rank: u32,
-    /// Sum of its distances to all of them, which no shuffling changes.
+    /// Sum of its distances to all of them, which shuffling does not change.
     distances: f64,
 }
 
-/// A part of the series without a change so far, and the best candidate in it.
+/// A part of the series without a change so far, and its best candidate.
 struct Segment {
     start: usize,
     points: Vec<Point>,
@@ -151,11 +152,11 @@ struct Segment {
 }
 
 impl Segment {
-    /// `None` if it is too short for a change.
+    /// `None` if it is too short to divide.
     fn new(values: &[f64], start: usize, least: usize) -> Option<Self> {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
-        // Less the smallest: sums of them keep the digits in which they differ.
+        // Values minus the smallest one: their sums keep the digits in which they differ.
         let smallest = order.first().map_or(0.0, |first| values[*first]);
         let mut points = vec![Point::default(); values.len()];
         let (mut below, mut above) = (0.0, values.iter().map(|value| value - smallest).sum::<f64>());
@@ -172,14 +173,14 @@ impl Segment {
     }
 }
 
-/// The place with the largest energy, and that; `None` if the points are too few to be cut.
+/// The position with the largest energy, and that energy. `None` if there are too few points.
 fn best_place(points: &[Point], least: usize) -> Option<(usize, f64)> {
     if points.len() < 2 * least {
         return None;
     }
     let all = points.iter().map(|point| point.distances).sum::<f64>() / 2.0;
     let mut tree = Fenwick { nodes: vec![(0, 0.0); points.len() + 1], total: 0.0 };
-    // Sums of the distances of all pairs of points before the place, and from it on.
+    // Sums of the distances between all pairs of points before the position, and after it.
     let (mut before, mut after, mut best) = (0.0, all, None);
     for (earlier, point) in points[..points.len() - least].iter().enumerate() {
         let to_earlier = tree.distances(*point, earlier);
@@ -195,7 +196,7 @@ fn best_place(points: &[Point], least: usize) -> Option<(usize, f64)> {
     best
 }
 
-/// The energy distance of two sides of these sizes, from sums of the distances of pairs.
+/// The energy distance of two sides of these sizes, from sums of pair distances.
 fn energy(before: f64, after: f64, all: f64, sizes: [usize; 2]) -> f64 {
     let [m, n] = sizes.map(|size| size as f64);
     let mean = |sum: f64, n: f64| if n > 1.0 { sum / (n * (n - 1.0) / 2.0) } else { 0.0 };
@@ -204,13 +205,13 @@ fn energy(before: f64, after: f64, all: f64, sizes: [usize; 2]) -> f64 {
 
 /// Number and sum of the values below a rank (Fenwick, *A New Data Structure for Cumulative Frequency Tables*, 1994).
 struct Fenwick {
-    /// The first is that of no values.
+    /// Node 0 has no values.
     nodes: Vec<(u32, f64)>,
     total: f64,
 }
 
 impl Fenwick {
-    /// Sum of a point's distances to those that are in the tree, so many of them.
+    /// Sum of the distances from a point to the `others` points in the tree.
     fn distances(&self, point: Point, others: usize) -> f64 {
         let (mut node, mut smaller, mut sum) = (point.rank as usize, 0, 0.0);
         while node > 0 {
@@ -248,7 +249,7 @@ mod tests {
     fn the_energy_is_that_of_the_definition() {
         let values = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
         let segment = Segment::new(&values, 0, 1).unwrap();
-        // The best place is after the third: 9 / 6 · (2 · 1 - 0 - 0).
+        // The best position is after the third point: 9 / 6 · (2 · 1 - 0 - 0).
         assert_eq!((segment.place, segment.energy), (3, 3.0));
         assert!(segment.points.iter().all(|point| point.distances == 3.0));
         let values = [5.0, 1.0, 4.0, 4.0, 0.0, 9.0];
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_changes_are_found_where_they_are() {
+    fn planted_changes_are_found_at_their_positions() {
         let mut random = SplitMix64::new(2);
         let series: Vec<f64> = [(40, 10.0), (25, 13.0), (35, 11.0)]
             .into_iter()
@@ -285,13 +286,13 @@ mod tests {
         let mut series = noise(&mut random, 60, 10.0);
         series[30] = 1e4;
         assert_eq!(positions(&series), [0_usize; 0]);
-        // Nor does it hide one.
+        // It hides no change either.
         series[45..].iter_mut().for_each(|value| *value += 5.0);
         assert_eq!(positions(&series), [45]);
     }
 
     #[test]
-    fn a_trend_is_cut_into_steps() {
+    fn a_trend_is_divided_into_steps() {
         let mut random = SplitMix64::new(4);
         let series: Vec<f64> = noise(&mut random, 100, 10.0)
             .iter()
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn series_that_are_constant_short_or_not_finite_have_no_change() {
+    fn constant_short_and_infinite_series_have_no_change() {
         assert_eq!(positions(&[0.1; 50]), [0_usize; 0]);
         assert_eq!(positions(&[1.0, 1.0, 5.0, 5.0]), [0_usize; 0]);
         assert_eq!(positions(&[]), [0_usize; 0]);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_change_one_is_found_as_rarely_as_asked() {
+    fn false_changes_are_as_rare_as_alpha() {
         let mut random = SplitMix64::new(5);
         let search = ChangeSearch { alpha: 0.05, shuffles: 199, ..ChangeSearch::default() };
         let found = (0..400).filter(|_| !search.find(&noise(&mut random, 30, 1.0)).is_empty()).count();

@@ -1,28 +1,27 @@
-//! [`rate_change`]: what changed between two counts of samples, one run each.
+//! [`rate_change`]: the change between two sample counts, one run each.
 //!
-//! A count k of samples over an exposure E (steps, or seconds) is taken for a draw of a Poisson distribution with the
-//! mean `rate · E`. That knows the noise of sampling alone: what the next run would show is not in it, and whatever is said of
-//! it must be labelled "sampling noise only".
+//! A count k over an exposure E (steps or seconds) is taken as Poisson with mean `rate · E`. This covers sampling noise
+//! only, not differences between runs. Results must say so.
 //!
 //! # p
-//! Given `n = k_1 + k_2`, `k_2` is binomial with `π = E_2 / (E_1 + E_2)` if the rates are equal (Przyborowski and Wilenski,
-//! 1940). Two-sided p is twice the smaller of the two tails, each with the observed count, at most 1: that one agrees
-//! with the interval (p <= 0.05 exactly if the 95 % interval of the ratio excludes 1).
+//! Let `n = k_1 + k_2`. If the rates are equal, `k_2` is binomial with `π = E_2 / (E_1 + E_2)` (Przyborowski and
+//! Wilenski, 1940). The two-sided p is twice the smaller tail, each including the observed count, at most 1. It agrees
+//! with the interval: p <= 0.05 exactly if the 95 % interval of the ratio excludes 1.
 //!
 //! # Interval of the ratio
-//! The Clopper-Pearson interval (1934) of π, and of the ratio of rates `π / (1 - π) · E_1 / E_2`. It covers the truth
-//! at least as often as it says.
+//! The Clopper-Pearson interval of π (1934) gives that of the ratio of rates, `π / (1 - π) · E_1 / E_2`. Its coverage
+//! is at least nominal.
 //!
 //! # Interval of the difference
-//! MOVER (Zou and Donner, 2008) from the exact interval of each rate (Garwood, 1936), `[d - sqrt((r_2 - l_2)^2 + (u_1 - r_1)^2),
-//! d + sqrt((u_2 - r_2)^2 + (r_1 - l_1)^2)]`.
+//! MOVER (Zou and Donner, 2008) from the exact interval of each rate (Garwood, 1936): `[d - sqrt((r_2 - l_2)^2 + (u_1 -
+//! r_1)^2), d + sqrt((u_2 - r_2)^2 + (r_1 - l_1)^2)]`.
 //!
-//! Tails are those of [`crate::discrete`], for counts of any size.
+//! Tails come from [`crate::discrete`].
 
 use crate::discrete::{Binomial, Poisson};
 use crate::interval::Estimate;
 
-/// A count of samples, and what it was counted over.
+/// A sample count and its exposure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Count {
     /// Number of samples.
@@ -37,7 +36,7 @@ impl Count {
     }
 }
 
-/// What changed between two counts.
+/// The change between two counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateChange {
     /// Samples per exposure before.
@@ -46,13 +45,13 @@ pub struct RateChange {
     pub after: f64,
     /// `after - before`.
     pub difference: Estimate,
-    /// `after / before`; its upper end is infinite and its value too if there was nothing before. `None` if both are 0.
+    /// `after / before`. Value and upper end are infinite if `before` is 0; `None` if both are 0.
     pub ratio: Option<Estimate>,
-    /// Two-sided p of equal rates.
+    /// Two-sided p-value of equal rates.
     pub p: f64,
 }
 
-/// The change of a rate with intervals of `confidence`; `None` if an exposure is not positive and finite.
+/// The change of a rate with intervals of `confidence`. `None` unless both exposures are positive and finite.
 pub fn rate_change(before: Count, after: Count, confidence: f64) -> Option<RateChange> {
     let positive = |count: Count| count.exposure > 0.0 && count.exposure.is_finite();
     if !positive(before) || !positive(after) {
@@ -74,7 +73,7 @@ fn ratio(before: Count, after: Count, confidence: f64) -> Estimate {
     let all = before.samples.saturating_add(after.samples);
     let tail = f64::midpoint(1.0, -confidence);
     let scale = before.exposure / after.exposure;
-    // As log odds, so that parts close to 0 and 1 keep their digits; from those observed, half a sample at least.
+    // Log odds keep the digits of shares near 0 and 1. The search starts at the observed ones, at least half a sample.
     let (of_before, of_after) = (before.samples.max(1) as f64, after.samples.max(1) as f64);
     let (observed, error) = ((of_after / of_before).ln(), (1.0 / of_before + 1.0 / of_after).sqrt());
     let low = || {
@@ -100,7 +99,7 @@ fn difference(before: Count, after: Count, confidence: f64) -> Estimate {
     Estimate { value, low: value - below_after.hypot(above_before), high: value + above_after.hypot(below_before) }
 }
 
-/// The exact interval of a Poisson mean.
+/// The exact interval of a Poisson mean (Garwood, 1936).
 fn garwood(samples: u64, confidence: f64) -> (f64, f64) {
     let tail = f64::midpoint(1.0, -confidence);
     let counted = samples.max(1) as f64;
@@ -110,7 +109,7 @@ fn garwood(samples: u64, confidence: f64) -> (f64, f64) {
     (if samples == 0 { 0.0 } else { low() }, high)
 }
 
-/// Where an increasing function passes 0, not far (in steps of `step`) from `start`.
+/// The root of an increasing function near `start`, searched in steps of `step`.
 fn root(function: impl Fn(f64) -> f64, start: f64, step: f64) -> f64 {
     let (mut low, mut high) = (start - step, start + step);
     for _ in 0..60 {
@@ -121,7 +120,7 @@ fn root(function: impl Fn(f64) -> f64, start: f64, step: f64) -> f64 {
             _ => (low, high) = (low - 2.0 * width, low),
         }
     }
-    // Ends in 12 digits of the step: that is more than a reader or a test can want.
+    // Bisects to 12 digits of the step.
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
         if function(middle) < 0.0 { low = middle } else { high = middle }
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn small_differences_of_hundreds_of_samples_cannot_tell_and_large_ones_can() {
+    fn small_differences_of_hundreds_of_samples_are_inconclusive_and_large_ones_significant() {
         for (before, after) in [(401, 380), (714, 675)] {
             let found = change(before, after);
             assert!(found.p > 0.05, "{before} -> {after}: {}", found.p);
@@ -153,7 +152,7 @@ mod tests {
         }
     }
 
-    /// Of 5 samples all before: each tail is 1 / 32 or 1.
+    /// 5 samples, all before: the tails are 1/32 and 1.
     #[test]
     fn p_is_twice_the_smaller_tail() {
         assert!((change(5, 0).p - 2.0 / 32.0).abs() < 1e-14);
@@ -165,9 +164,9 @@ mod tests {
         found == expected || (found - expected).abs() <= relative * expected.abs()
     }
 
-    /// p, and the ends of the ratio's interval, computed with scipy 1.17 (`binom.cdf`, `binom.sf`, `beta.ppf`).
+    /// p and the interval of the ratio, computed with scipy 1.17 (`binom.cdf`, `binom.sf`, `beta.ppf`).
     #[test]
-    fn p_and_interval_are_those_of_an_independent_program() {
+    fn p_and_interval_equal_those_of_scipy() {
         for ((before, after), (exposure_before, exposure_after), p, low, high) in [
             ((401, 380), (1.0, 1.0), 0.474_226_716_530_127_3, 0.821_391_443_834_603_4, 1.093_118_851_371_455),
             ((714, 675), (1.0, 1.0), 0.307_914_134_137_335_26, 0.849_694_816_566_534_8, 1.051_751_202_821_855),

@@ -1,17 +1,17 @@
-//! Tails of the binomial and the Poisson distribution, for counts of any size.
+//! Tails of the binomial and Poisson distributions, for counts of any size.
 //!
-//! A tail is summed from the count outward while the distribution's variance is at most [`SUMMED`]. Each probability is
-//! Loader's (*Fast and Accurate Computation of Binomial Probabilities*, 2000), whose digits do not depend on the size of the
-//! counts; incomplete beta functions of libraries lose digits from some ten thousand on, and have none left at 10^12.
-//! Beyond that variance a tail is the saddlepoint approximation of Lugannani and Rice with Daniels' second continuity
-//! correction (*Tail Probability Approximations*, International Statistical Review 55, 1987), right to seven digits there.
+//! Up to a variance of [`SUMMED`] a tail is summed from the count outward. Each probability is computed as by Loader
+//! (*Fast and Accurate Computation of Binomial Probabilities*, 2000), which is accurate at any size. Incomplete beta
+//! functions of libraries lose digits from some ten thousand on, and all of them at 10^12. Above that variance a tail
+//! is the saddlepoint approximation of Lugannani and Rice with Daniels' second continuity correction (*Tail Probability
+//! Approximations*, International Statistical Review 55, 1987), accurate to seven digits there.
 
 use std::f64::consts::TAU;
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 
-/// Tails of distributions of at most this variance are summed: of some thousand terms at most.
+/// Variance up to which tails are summed, in at most some thousand terms.
 pub const SUMMED: f64 = 10_000.0;
 
 /// The number of successes of independent trials.
@@ -23,8 +23,8 @@ pub struct Binomial {
 }
 
 impl Binomial {
-    /// Of so many trials, each with a probability of success that is given as log odds `ln(p / (1 - p))`, so that
-    /// probabilities close to 1 keep their digits too.
+    /// `trials` with a probability of success p, given as log odds `ln(p / (1 - p))`. Log odds keep the digits of p
+    /// near 1.
     pub fn with_log_odds(trials: u64, odds: f64) -> Self {
         Self { trials, success: 1.0 / (1.0 + (-odds).exp()), failure: 1.0 / (1.0 + odds.exp()) }
     }
@@ -68,7 +68,7 @@ impl Binomial {
         (correction - deviance).exp() * (trials / (TAU * successes * failures)).sqrt()
     }
 
-    /// P(X > `x`) of a place half-way between two counts.
+    /// P(X > `x`), where `x` is half-way between two counts.
     fn saddlepoint(self, x: f64) -> f64 {
         let (trials, rest) = (self.trials as f64, self.trials as f64 - x);
         let (successes, failures) = (trials * self.success, trials * self.failure);
@@ -85,7 +85,7 @@ impl Binomial {
 /// The number of independent events.
 #[derive(Debug, Clone, Copy)]
 pub struct Poisson {
-    /// Expected number; not negative.
+    /// Expected number, 0 or more.
     pub mean: f64,
 }
 
@@ -135,7 +135,7 @@ impl Poisson {
     }
 }
 
-/// The first term and those after it, each by its ratio to the one before, until they no longer count.
+/// Sums a first term and its successors, each given as a ratio to its predecessor, until they are negligible.
 fn sum(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut term, mut sum) = (first, first);
     for ratio in ratios {
@@ -148,7 +148,7 @@ fn sum(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// The distribution, tilted so that its mean is at the place.
+/// The distribution tilted so that its mean is at the count.
 struct Saddlepoint {
     tilt: f64,
     deviance: f64,
@@ -156,17 +156,17 @@ struct Saddlepoint {
     skewness: f64,
 }
 
-/// Lugannani and Rice's upper tail.
+/// The upper tail of Lugannani and Rice.
 fn tail(at: Saddlepoint) -> f64 {
     let normal = Normal::standard();
     let w = at.tilt.signum() * (2.0 * at.deviance).sqrt();
     let u = 2.0 * (at.tilt / 2.0).sinh() * at.variance.sqrt();
-    // Close to the mean both quotients grow without limit; this is the limit of their difference.
+    // Near the mean both quotients diverge; this is the limit of their difference.
     let correction = if w.abs() < 1e-3 { -at.skewness / 6.0 } else { 1.0 / u - 1.0 / w };
     (normal.sf(w) + normal.pdf(w) * correction).clamp(0.0, 1.0)
 }
 
-/// `ln n! - ln(sqrt(2 pi n) (n / e)^n)` of a positive n.
+/// `ln n! - ln(sqrt(2 pi n) (n / e)^n)` for n > 0.
 fn stirling_error(n: f64) -> f64 {
     if n < 16.0 {
         return ln_gamma(n + 1.0) - (n + 0.5) * n.ln() + n - 0.5 * TAU.ln();
@@ -175,7 +175,7 @@ fn stirling_error(n: f64) -> f64 {
     (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - 1.0 / 1680.0 / square) / square) / square) / n
 }
 
-/// `x ln(x / mean) + mean - x`, without cancellation near the mean; of positive numbers.
+/// `x ln(x / mean) + mean - x` for positive numbers, without cancellation near the mean.
 fn deviance(x: f64, mean: f64) -> f64 {
     let ratio = (x - mean) / (x + mean);
     if ratio.abs() > 0.1 {
@@ -203,9 +203,9 @@ mod tests {
         (found - expected).abs() <= relative * expected.abs()
     }
 
-    /// Of four tosses of a coin.
+    /// Four coin tosses.
     #[test]
-    fn small_tails_are_those_counted_by_hand() {
+    fn small_tails_equal_those_counted_by_hand() {
         let coin = Binomial::with_log_odds(4, 0.0);
         for (count, at_least) in [(0, 16.0), (1, 15.0), (2, 11.0), (3, 5.0), (4, 1.0), (5, 0.0)] {
             assert!((coin.at_least(count) - at_least / 16.0).abs() < 1e-14, "{count}: {}", coin.at_least(count));
@@ -218,7 +218,7 @@ mod tests {
 
     /// Computed with 60 digits (mpmath's regularised incomplete beta and gamma functions).
     #[test]
-    fn tails_are_those_of_an_independent_program() {
+    fn tails_equal_those_of_mpmath() {
         for (count, trials, odds, expected) in [
             (3, 20, 0.0, 0.999_798_774_719_238_3),
             (120, 149, 0.0, 1.182_061_675_192_292_8e-14),
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// Of 2 · 10^12 tosses of a coin: the normal distribution is exact to twelve digits.
+    /// 2 · 10^12 coin tosses: the normal distribution is exact to twelve digits.
     #[test]
     fn enormous_counts_keep_their_digits() {
         let found = Binomial::with_log_odds(2_000_003_000_000, 0.0).at_least(1_000_003_000_000);
@@ -248,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_agree_where_they_meet() {
-        // Variance 10,000 · (1 ± 0.0001): summed, and by the saddlepoint.
+    fn sum_and_saddlepoint_agree_at_the_limit() {
+        // Variance 10,000 · (1 ± 0.0001): once summed, once by the saddlepoint.
         for count in [19_500, 19_900, 20_000, 20_010, 20_300] {
             let of = |trials| Binomial::with_log_odds(trials, 0.0);
             let (summed, approximated) = (of(40_000), of(40_000));

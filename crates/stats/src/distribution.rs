@@ -1,8 +1,8 @@
-//! [`Distribution`]: the values of one quantity, ordered.
+//! [`Distribution`]: the sorted values of one quantity.
 
-/// Measured values of one quantity, kept whole and in order.
+/// All measured values of one quantity, sorted.
 ///
-/// Everything asked of an empty distribution is `None`: no data is not zero.
+/// Statistics of an empty distribution are `None`: no data is not zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     sorted: Vec<u64>,
@@ -45,14 +45,16 @@ impl Distribution {
         (!self.is_empty()).then(|| self.sum as f64 / self.len() as f64)
     }
 
-    /// The 50th [percentile](Self::percentile): a value that occurred, the lower one of the two in the middle.
+    /// The 50th [percentile](Self::percentile): a measured value, the lower of the middle two.
     pub fn median(&self) -> Option<u64> {
         self.percentile(50.0)
     }
 
-    /// The smallest value that at least `percent` % of the values do not exceed (nearest rank; definition 1 of Hyndman
-    /// and Fan, *Sample Quantiles in Statistical Packages*, 1996). It is always a value that occurred, which matters
-    /// for delays: an interpolated p99 between 1 ms and 4 s is a delay nobody saw.
+    /// The smallest value that at least `percent` % of the values do not exceed.
+    ///
+    /// This is the nearest rank (definition 1 of Hyndman and Fan, *Sample Quantiles in Statistical Packages*, 1996),
+    /// and always a measured value. For delays that matters: an interpolated p99 between 1 ms and 4 s would never have
+    /// occurred.
     ///
     /// # Panics
     /// If `percent` is not within 0 to 100.
@@ -85,7 +87,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_the_nearest_rank() {
-        // The worked example of the definition: five values, each covers 20 %.
+        // The example of the definition: five values, each covers 20 %.
         let distribution = of([50, 15, 40, 20, 35]);
         let at = |percent| distribution.percentile(percent).unwrap();
         assert_eq!([at(5.0), at(20.0), at(30.0), at(40.0), at(50.0), at(100.0)], [15, 15, 20, 20, 35, 50]);
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_of_no_values() {
+    fn an_empty_distribution_has_no_statistics() {
         let empty = of([]);
         assert_eq!((empty.min(), empty.max(), empty.mean(), empty.median(), empty.sum()), (None, None, None, None, 0));
     }
@@ -118,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn at_least_the_asked_part_of_the_values_does_not_exceed_a_percentile(
+        fn at_least_the_given_share_of_values_does_not_exceed_a_percentile(
             values in prop::collection::vec(0_u64..50, 1..40),
             percent in 0.0..=100.0_f64,
         ) {

@@ -1,63 +1,67 @@
-//! [`HierarchicalBootstrap`]: what changed between two sides that were each measured in several runs.
+//! [`HierarchicalBootstrap`]: the change between two sides that were measured in several runs each.
 //!
-//! A run tells less than its many steps suggest: where its memory came to lie, how warm the machine was and what else
-//! ran are drawn once for all of its steps (Mytkowicz et al., *Producing Wrong Data Without Doing Anything Obviously
-//! Wrong!*, ASPLOS 2009; Kalibera and Jones, *Rigorous Benchmarking in Reasonable Time*, ISMM 2013). So runs are the unit: a
-//! side's value is the mean of its runs' means, and how well it is known comes from how the runs differ. Blocks of
-//! consecutive steps within the runs say how much of that difference is noise of the steps alone.
+//! The steps of a run are not independent evidence. Memory layout, temperature and other programs are drawn once for
+//! all steps of a run (Mytkowicz et al., *Producing Wrong Data Without Doing Anything Obviously Wrong!*, ASPLOS 2009;
+//! Kalibera and Jones, *Rigorous Benchmarking in Reasonable Time*, ISMM 2013). So runs are the unit: a side's value is
+//! the mean of its runs' means, and its uncertainty comes from how the runs differ. Blocks of consecutive steps show
+//! how much of that difference is noise within runs.
 //!
 //! # Variance
-//! Of a side with R runs of means `m_i`, whose blocks have the residuals `e_ij` (b_i of them):
+//! A side has R runs with means `m_i`; run i has `b_i` blocks with residuals `e_ij`:
 //!
-//! - between runs, `B = sum (m_i - m)^2 / (R - 1)`: expected to be the variance of runs *and* that of the noise within;
-//! - within runs, `W = 1/R sum w_i` with `w_i = sum_j e_ij^2 / (b_i (b_i - 1))`: the part that comes from noise within.
+//! - Between runs, `B = sum (m_i - m)^2 / (R - 1)`. It estimates the variance of runs *plus* that of the noise within
+//!   runs.
+//! - Within runs, `W = 1/R sum w_i` with `w_i = sum_j e_ij^2 / (b_i (b_i - 1))`: the noise alone.
 //!
-//! The variance of the side's value is `V = max(B, 4/5 W) / R`: W is contained in B, and never counted twice; where few runs
-//! happen to lie much closer together than their own noise allows, it is the noise that counts. (The larger of two
-//! estimates of one variance is too large on average; with 4/5 intervals cover 95 to 96 % where runs differ by no more than
-//! their noise, and 97 % with the whole of W.) One run alone has `V = w_1`, and one run without blocks (or with one) is
-//! known not at all: the interval is infinite and p is 1.
+//! The variance of the side's value is `V = max(B, 4/5 W) / R`. W is part of B and never counted twice. If few runs
+//! happen to be closer together than their noise allows, the noise counts. (The larger of two estimates of a variance
+//! is too large on average. With 4/5, intervals cover 95 to 96 % if runs differ only by their noise; with the whole of
+//! W, 97 %.) A single run has `V = w_1`. A single run with at most one block has unknown variance: the interval is
+//! infinite and p is 1.
 //!
 //! # Bootstrap
-//! Runs are drawn with replacement, then blocks within each drawn run. Drawn as they are, that would count the noise
-//! within twice and miss a part `1/R` of the rest, so that the runs' means are first moved towards (or away from) the
-//! side's, `m + k (m_i - m)` with `k^2 = max(0, B - W) / (sum (m_i - m)^2 / R)`, and what is drawn within a run is
-//! scaled to the variance `w_i`, or to `w_i V R / W` where that is less (after Davison and Hinkley, *Bootstrap Methods and
-//! their Application*, 1997, section 3.8). The variance of the resampled values is then V exactly.
+//! Runs are drawn with replacement, then blocks within each drawn run. Without correction, this would count the noise
+//! within runs twice and miss a share `1/R` of the rest. So the means of runs are first moved towards (or away from)
+//! the side's mean, `m + k (m_i - m)` with `k^2 = max(0, B - W) / (sum (m_i - m)^2 / R)`. Draws within a run are scaled
+//! to the variance `w_i`, or to `w_i V R / W` if that is smaller (after Davison and Hinkley, *Bootstrap Methods and
+//! their Application*, 1997, section 3.8). The variance of the resampled values is then exactly V.
 //!
 //! # Interval
-//! [BCa](crate::bca), the acceleration from leaving out a run (of a side of one run, a block). Few runs do not show how
-//! widely runs scatter: the interval's ends are therefore moved outward by `t / z`, the quantile of Student's t over the
-//! normal one (after Hesterberg, *What Teachers Should Know about the Bootstrap*, 2014, section 5.3, who widens the levels
-//! instead; but of four runs no resample lies as far out as these levels ask). The ratio's interval is made of
-//! logarithms in the same way.
+//! [BCa](crate::bca), with the acceleration from leaving out a run (or a block, if a side has one run). Few runs
+//! underestimate the scatter of runs. So both ends are moved outward by `t / z`, the quantile of Student's t over the
+//! normal one. (Hesterberg, *What Teachers Should Know about the Bootstrap*, 2014, section 5.3, widens the levels
+//! instead; but no resample of four runs lies that far out.) The interval of the ratio is computed likewise from
+//! logarithms.
 //!
-//! No end is nearer than that of Student's interval, `value ± t · sqrt(V_1 + V_2)`. BCa makes up for skew by moving both ends
-//! the same way, which is right where one side is skewed; where both are, their skews cancel in the difference, and what
-//! is left of BCa's shift is chance. With 20 runs a side, of which one in ten is slowed down by something else, BCa alone covers
-//! 89 % instead of 95 %, Student's interval 97 %; with noise on one side only it is the other way round. The hull of both
-//! covers 95 to 99 %, and of normal noise is 2 to 6 % wider than either.
+//! The result is the hull with Student's interval, `value ± t · sqrt(V_1 + V_2)`. BCa corrects for skew by moving both
+//! ends in the same direction, which is right if one side is skewed. If both are, their skews cancel in the difference
+//! and the shift is chance. With 20 runs per side, one in ten slowed down from outside, BCa alone covers 89 % instead
+//! of 95 %, Student's interval 97 %. With noise on one side only, it is the other way round. The hull covers 95 to 99
+//! %; for normal noise it is 2 to 6 % wider than either.
 //!
-//! Degrees of freedom of the two sides together are Satterthwaite's: `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)`. Of one
-//! side, `1 / f = s / (R - 1) + (1 - s) / g`: `g = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))` are the degrees of the noise within
-//! (at least R - 1), of which many blocks tell, and `s = max(0, B - 4/5 W) / B` is the part of the variance that only the
-//! few runs tell of. With `f = R - 1` throughout, intervals would be a quarter wider than they need be where runs differ by no more
-//! than their noise.
+//! Degrees of freedom of both sides are Satterthwaite's: `(V_1 + V_2)^2 / (V_1^2 / f_1 + V_2^2 / f_2)`. For one side,
+//! `1 / f = s / (R - 1) + (1 - s) / g`. `g = (sum w_i)^2 / sum (w_i^2 / (b_i - 1))` (at least R - 1) are the degrees of
+//! the noise within runs, estimated from many blocks. `s = max(0, B - 4/5 W) / B` is the share of the variance
+//! estimated from the few runs. With `f = R - 1` throughout, intervals would be a quarter too wide if runs differ only
+//! by their noise.
 //!
 //! # Calibration
-//! Of simulated comparisons (`examples/calibration.rs`; 4, 8 and 20 runs a side; runs that differ by 0, 1 and 3 % besides their
-//! noise; sampled and skewed noise; changes of 0 to 20 %) the 95 % interval holds the truth in 95 to 97 %. Where it fails: two
-//! runs a side (92 %), and one run a side whose steps resemble each other for longer than a block is a small multiple of
-//! (90 % at a correlation of 0.9 from step to step in blocks of 30): one run cannot tell that from what its blocks are. Where
-//! one run in ten is slowed down by something else it is too wide (98 to 99 % with 4 and 8 runs a side).
+//! In simulated comparisons (`examples/calibration.rs`) the 95 % interval contains the true value in 95 to 97 %. They
+//! have 4, 8 and 20 runs per side, runs that differ by 0, 1 and 3 % besides their noise, sampling noise and skewed
+//! noise, and changes of 0 to 20 %. Exceptions:
+//!
+//! - Two runs per side: 92 %.
+//! - One run per side whose steps are correlated over most of a block: 90 % at a correlation of 0.9 between steps in
+//!   blocks of 30. One run cannot separate this from differences between blocks.
+//! - One run in ten slowed down from outside: 98 to 99 % with 4 and 8 runs per side, so the interval is too wide.
 //!
 //! # p
-//! The two-sided tail of Student's t at `(after - before) / sqrt(V_1 + V_2)` (Welch, 1947), with fewer degrees of freedom: for
-//! a side of several runs the harmonic mean of `R - 1` and f. Of a thousand rows the smallest p decide, and these are of
-//! rows whose runs happened to lie close together; the degrees that make 95 % intervals right make such p too small by
-//! far. (Of 300 functions that did not change one was called changed in 10 % of the comparisons of 4 + 4 runs with f, in
-//! none with `R - 1`, and in 0.5 % with the mean, which finds a quarter more of those that did change.) It supposes that
-//! the means of runs are about normal; see [`crate::permutation`] for the test that does not.
+//! The two-sided tail of Student's t at `(after - before) / sqrt(V_1 + V_2)` (Welch, 1947), with fewer degrees of
+//! freedom: for a side of several runs, the harmonic mean of `R - 1` and f. Among a thousand rows the smallest p
+//! decide, and these belong to rows whose runs happened to be close together. The degrees that give correct 95 %
+//! intervals make such p far too small. (With 300 unchanged functions and 4 + 4 runs, at least one was called changed
+//! in 10 % of the comparisons with f, in none with `R - 1`, and in 0.5 % with the mean, which finds a quarter more real
+//! changes.) It assumes that the means of runs are about normal; [`crate::permutation`] does not.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -66,62 +70,63 @@ use crate::interval::Estimate;
 use crate::random::SplitMix64;
 use crate::student;
 
-/// Resamples to take unless told otherwise: the ends of a 95 % interval then scatter by about 2 % of its width.
+/// Default number of resamples: the ends of a 95 % interval then scatter by about 2 % of its width.
 pub const REPLICATES: usize = 2_000;
 
-/// Means that differ by no more than this part of them are equal.
+/// Relative difference up to which means are equal.
 const ROUNDING: f64 = 1e-12;
 
-/// The part of the noise within runs that is the least that runs can differ by: see the [module](self).
+/// Minimum variance between runs, as a share of the noise within them: see the [module](self).
 const FLOOR: f64 = 0.8;
 
-/// What one run says of a number.
+/// One run's value of a number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     /// The run's mean.
     pub mean: f64,
-    /// Deviations of the run's consecutive blocks of steps from it, in the same unit; their sum is zero. Empty if only
-    /// the mean is known (as of a percentile).
+    /// Deviations of consecutive blocks of steps from the mean, in the same unit; their sum is zero. Empty if only the
+    /// mean is known, as for a percentile.
     pub residuals: Vec<f64>,
 }
 
-/// How far runs of one side differ, as variances of one run's mean.
+/// Scatter of the runs of one side, as variances of one run's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Number of runs.
     pub runs: usize,
-    /// Variance of the runs' true means, `max(0, B - W)`; 0 of one run, where it is not known.
+    /// Variance of the true means of runs, `max(0, B - W)`. 0 for one run, where it is unknown.
     pub between: f64,
-    /// Variance that the noise within a run gives its mean, `W`; 0 where there are no blocks.
+    /// Variance of a run's mean from noise within the run, `W`. 0 without blocks.
     pub within: f64,
 }
 
-/// A number before and after, and how well its change is known.
+/// The change of a number between two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// Mean of the runs before.
     pub before: f64,
     /// Mean of the runs after.
     pub after: f64,
-    /// `after - before`. Ends are infinite where a side is one run without blocks.
+    /// `after - before`. Ends are infinite if a side is one run without blocks.
     pub difference: Estimate,
-    /// `after / before`; `None` unless both are positive. An end may be 0 or infinite, where some runs have nothing.
+    /// `after / before`; `None` unless both are positive. An end may be 0 or infinite if some runs are 0.
     pub ratio: Option<Estimate>,
-    /// Standard error of the difference, `sqrt(V_1 + V_2)`; infinite where a side is not known.
+    /// Standard error of the difference, `sqrt(V_1 + V_2)`; infinite if that of a side is unknown.
     pub standard_error: f64,
-    /// Standard error of the ratio's natural logarithm, `sqrt(V_1 / before^2 + V_2 / after^2)`; `None` as the ratio.
+    /// Standard error of the log ratio, `sqrt(V_1 / before^2 + V_2 / after^2)`; `None` without a ratio.
     pub log_ratio_standard_error: Option<f64>,
-    /// Of both standard errors, after Satterthwaite; at least 1.
+    /// Degrees of freedom of both standard errors, after Satterthwaite; at least 1.
     pub degrees_of_freedom: f64,
-    /// Two-sided tail of Student's t of the difference, with fewer degrees of freedom than the interval: 1 of equal values, 0 of different ones that never vary.
+    /// Two-sided p-value of the difference, with fewer degrees of freedom than the interval. 1 for equal values, 0 for
+    /// different values that never vary.
     pub p: f64,
-    /// How the runs before differ.
+    /// Scatter of the runs before.
     pub spread_before: Spread,
-    /// How the runs after differ.
+    /// Scatter of the runs after.
     pub spread_after: Spread,
 }
 
-/// Resamples of two sides of runs, drawn once and used for many numbers, so that these are comparable.
+/// Resamples of two sides, drawn once and used for many numbers, so that these are comparable.
 #[derive(Debug, Clone)]
 pub struct HierarchicalBootstrap {
     before: Draws,
@@ -129,7 +134,7 @@ pub struct HierarchicalBootstrap {
 }
 
 impl HierarchicalBootstrap {
-    /// Draws resamples of two sides, each given as the numbers of blocks of its runs (0 of runs without).
+    /// Draws resamples of two sides, given the number of blocks of each run (0 for none).
     ///
     /// # Panics
     /// If a run has more than 65,536 blocks.
@@ -138,11 +143,12 @@ impl HierarchicalBootstrap {
         Self { before: Draws::new(before, replicates, &mut random), after: Draws::new(after, replicates, &mut random) }
     }
 
-    /// The change of a number between two sides, with intervals of `confidence` (e.g. 0.95); `None` if a side has no
-    /// runs or a value is not finite.
+    /// The change of a number between two sides, with intervals of `confidence` (e.g. 0.95).
+    ///
+    /// `None` if a side has no runs or a value is not finite.
     ///
     /// # Panics
-    /// If a side has another number of runs than was drawn for, or a run another number of blocks (none at all is fine).
+    /// If the number of runs, or of blocks of a run, differs from the one drawn for. A run without blocks is allowed.
     pub fn change(&self, before: &[Run], after: &[Run], confidence: f64) -> Option<Change> {
         let (first, second) = (Side::new(before)?, Side::new(after)?);
         let standard_error = (first.variance + second.variance).sqrt();
@@ -180,12 +186,12 @@ impl HierarchicalBootstrap {
     }
 }
 
-/// Resampled values of two sides, and their values without each run.
+/// Resampled values of two sides, and their jackknife values.
 struct Resamples {
     before: (Vec<f64>, Vec<f64>),
     after: (Vec<f64>, Vec<f64>),
     confidence: f64,
-    /// Of Student's t, at which the intervals end.
+    /// Quantile of Student's t for the ends of intervals.
     quantile: f64,
 }
 
@@ -199,8 +205,8 @@ impl Resamples {
         self.interval(value, error, of, [-1.0 / before.value, 1.0 / after.value])
     }
 
-    /// The hull of Student's interval and of the BCa interval whose ends are moved outward from the value; the influence
-    /// of either side on what is made of both is that on the side's value times its slope.
+    /// The hull of Student's interval and the widened BCa interval of a function of both sides. The influence of a side
+    /// on the result is its influence on the side's value times its slope.
     fn interval(&self, value: f64, error: f64, of: impl Fn(f64, f64) -> f64, slopes: [f64; 2]) -> Estimate {
         let mut resampled: Vec<f64> =
             self.before.0.iter().zip(&self.after.0).map(|(before, after)| of(*before, *after)).collect();
@@ -219,13 +225,13 @@ impl Resamples {
     }
 }
 
-/// The difference of two values; 0 if it is no more than what adding up numbers in another order may cause.
+/// The difference of two values, or 0 if rounding can explain it.
 fn apart(before: f64, after: f64) -> f64 {
     let difference = after - before;
     if difference.abs() <= ROUNDING * before.abs().max(after.abs()) { 0.0 } else { difference }
 }
 
-/// The logarithm of the ratio of resampled values; where nothing is left of both, that of the data.
+/// The log ratio of resampled values, or that of the data if both are 0.
 fn log_ratio(before: f64, after: f64, otherwise: f64) -> f64 {
     match (before > 0.0, after > 0.0) {
         (true, true) => (after / before).ln(),
@@ -235,7 +241,7 @@ fn log_ratio(before: f64, after: f64, otherwise: f64) -> f64 {
     }
 }
 
-/// What the side's value is without each of its runs, or without each block where there is one run.
+/// Jackknife values of a side: without each run, or without each block if there is one run.
 fn left_out(runs: &[Run]) -> Vec<f64> {
     let without = |values: &mut dyn Iterator<Item = f64>, sum: f64, n: usize| -> Vec<f64> {
         values.map(|value| (sum - value) / (n - 1) as f64).collect()
@@ -251,18 +257,18 @@ fn left_out(runs: &[Run]) -> Vec<f64> {
     }
 }
 
-/// Satterthwaite's degrees of freedom of a sum of variances, (variance, degrees) each.
+/// Satterthwaite's degrees of freedom of a sum of variances, given as (variance, degrees).
 fn satterthwaite(parts: [(f64, f64); 2]) -> f64 {
     let sum: f64 = parts.iter().map(|(variance, _)| variance).sum();
     let spread: f64 = parts.iter().map(|(variance, degrees)| (variance / sum).powi(2) / degrees).sum();
-    // Nothing varies, or a side is not known: degrees do not matter.
+    // Without variance, or with an unknown one, the degrees do not matter.
     if sum > 0.0 && sum.is_finite() { (1.0 / spread).max(1.0) } else { 1.0 }
 }
 
-/// What the runs of one side say.
+/// The estimates of one side.
 struct Side {
     value: f64,
-    /// Of the value.
+    /// Variance of the value.
     variance: f64,
     degrees: f64,
     /// Factor k of the runs' deviations from the value.
@@ -313,7 +319,7 @@ impl Side {
 }
 
 impl Side {
-    /// Degrees of freedom that rely less on the noise within: see the [module](self).
+    /// Degrees of freedom that rely less on the noise within runs: see the [module](self).
     fn cautious_degrees(&self) -> f64 {
         match self.spread.runs {
             1 => self.degrees,
@@ -322,37 +328,37 @@ impl Side {
     }
 }
 
-/// Variance of a run's mean by the noise of its blocks, and its degrees of freedom; `None` of less than two blocks.
+/// Variance of a run's mean from the noise of its blocks, and its degrees of freedom. `None` for fewer than two blocks.
 fn noise(run: &Run) -> Option<(f64, f64)> {
     let blocks = run.residuals.len() as f64;
     let squares: f64 = run.residuals.iter().map(|residual| residual * residual).sum();
     (blocks >= 2.0).then(|| (squares / (blocks * (blocks - 1.0)), blocks - 1.0))
 }
 
-/// Which runs and which of their blocks were drawn.
+/// The drawn runs and blocks of one side.
 ///
-/// Blocks are drawn first, some hundred times for each run: these are its *readings*. A replicate then draws runs, and of
-/// each one of its readings. That gives the same distribution as drawing blocks anew for each replicate, but for chance
-/// (which [`Draws::readings`] takes out of the mean and the variance), with a tenth of the additions.
+/// Blocks are drawn first, some hundred times for each run: its *readings*. A replicate then draws runs, and one
+/// reading of each. The distribution is the same as with new blocks for each replicate, except for chance, which
+/// [`Draws::readings`] removes from mean and variance. It takes a tenth of the additions.
 #[derive(Debug, Clone)]
 struct Draws {
     blocks: Vec<usize>,
-    /// Number of readings of each run.
+    /// Number of readings per run.
     readings: usize,
-    /// Of each run's readings, as many blocks as it has.
+    /// Blocks of each reading: as many as the run has.
     picks: Vec<u16>,
-    /// Of each replicate as many readings (of whichever runs) as there are runs.
+    /// Readings of each replicate: as many as there are runs.
     drawn: Vec<u32>,
 }
 
-/// There are so many readings of a side, and at least [`LEAST_READINGS`] of each run.
+/// Number of readings per side; each run has at least [`MIN_READINGS`].
 const READINGS: usize = 2_048;
-const LEAST_READINGS: usize = 32;
+const MIN_READINGS: usize = 32;
 
 impl Draws {
     fn new(blocks: &[usize], replicates: usize, random: &mut SplitMix64) -> Self {
         assert!(blocks.iter().all(|blocks| *blocks <= 1 << 16), "a run has at most 65,536 blocks");
-        let readings = (READINGS / blocks.len().max(1)).max(LEAST_READINGS);
+        let readings = (READINGS / blocks.len().max(1)).max(MIN_READINGS);
         let mut picks = Vec::with_capacity(readings * blocks.iter().sum::<usize>());
         for blocks in blocks {
             picks.extend((0..readings * blocks).map(|_| random.below(*blocks) as u16));
@@ -362,7 +368,7 @@ impl Draws {
         Self { blocks: blocks.to_vec(), readings, picks, drawn }
     }
 
-    /// The side's value in each resample.
+    /// The value of the side in each resample.
     fn values(&self, runs: &[Run], side: &Side) -> Vec<f64> {
         assert_eq!(runs.len(), self.blocks.len(), "resamples were drawn for another number of runs");
         let mut readings = Vec::with_capacity(self.readings * runs.len());
@@ -377,7 +383,7 @@ impl Draws {
         self.drawn.chunks_exact(runs.len()).map(|drawn| side.value + sum(drawn) / count).collect()
     }
 
-    /// What a run's mean could have been, less the side's value: around a centre, with exactly the variance of its noise.
+    /// Possible means of a run minus the side's value, with exactly the mean and variance of its noise.
     fn readings(&self, run: &Run, picks: &[u16], side: &Side, readings: &mut Vec<f64>) {
         let centre = (run.mean - side.value) * side.shrinkage;
         let Some((variance, _)) = noise(run).filter(|(variance, _)| *variance > 0.0) else {
@@ -420,7 +426,7 @@ mod tests {
 
     /// scipy 1.17: `ttest_ind(after, before, equal_var=False)`.
     #[test]
-    fn of_means_alone_p_is_welchs() {
+    fn without_blocks_p_is_welchs() {
         let found = change(&runs(&[10.0, 12.0, 11.0, 13.0]), &runs(&[20.0, 23.0, 22.0, 19.0]));
         assert_eq!((found.before, found.after, found.difference.value), (11.5, 21.0, 9.5));
         // (5/3 + 10/3) / 4.
@@ -436,12 +442,12 @@ mod tests {
 
     /// Means 10 and 12: B = 2. Residuals of 1 and -1 give each mean a noise of 2 / (2 · 1) = 1: W = 1.
     #[test]
-    fn noise_within_is_part_of_the_scatter_of_runs_and_counts_once() {
+    fn noise_within_runs_counts_once() {
         let sides = [run(10.0, &[1.0, -1.0]), run(12.0, &[-1.0, 1.0])];
         let side = Side::new(&sides).unwrap();
         assert_eq!(side.spread, Spread { runs: 2, between: 1.0, within: 1.0 });
         assert_eq!((side.variance, side.shrinkage), (1.0, 1.0));
-        // B - 4/5 W is 3/5 of B: so much has one degree, the rest the noise's two.
+        // B - 4/5 W is 3/5 of B. That share has one degree, the rest has the two of the noise.
         assert!((side.degrees - 1.0 / (0.6 + 0.4 / 2.0)).abs() < 1e-12);
     }
 
@@ -465,10 +471,10 @@ mod tests {
     }
 
     #[test]
-    fn where_runs_lie_closer_together_than_their_noise_the_noise_counts() {
+    fn the_noise_counts_if_runs_are_closer_together() {
         let sides = [run(10.0, &[3.0, -3.0]), run(10.0, &[3.0, -3.0]), run(10.3, &[3.0, -3.0])];
         let side = Side::new(&sides).unwrap();
-        // Each run's mean has a noise of 18 / 2 = 9.
+        // The mean of each run has a noise of 18 / 2 = 9.
         assert!((side.variance - 0.8 * 3.0).abs() < 1e-12);
         assert_eq!((side.shrinkage, side.spread.between), (0.0, 0.0));
         let values = Draws::new(&[2, 2, 2], 40_000, &mut SplitMix64::new(4)).values(&sides, &side);
@@ -479,16 +485,16 @@ mod tests {
     }
 
     #[test]
-    fn of_one_run_a_side_the_blocks_tell() {
+    fn one_run_per_side_takes_its_variance_from_blocks() {
         let found = change(&[run(10.0, &[1.0, -1.0, 2.0, -2.0])], &[run(20.0, &[1.0, -1.0, 2.0, -2.0])]);
-        // 10 / (4 · 3) a side, of three degrees each.
+        // 10 / (4 · 3) per side, with three degrees each.
         assert!((found.standard_error - (10.0_f64 / 6.0).sqrt()).abs() < 1e-12);
         assert!((found.degrees_of_freedom - 6.0).abs() < 1e-12);
         assert!(found.difference.low > 5.0 && found.difference.high < 15.0, "{:?}", found.difference);
     }
 
     #[test]
-    fn one_run_without_blocks_tells_nothing() {
+    fn one_run_without_blocks_has_infinite_intervals() {
         let found = change(&runs(&[10.0]), &runs(&[20.0, 21.0, 22.0]));
         assert_eq!((found.p, found.difference.low, found.difference.high), (1.0, f64::NEG_INFINITY, f64::INFINITY));
         let ratio = found.ratio.unwrap();
@@ -496,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_varies_is_known_exactly() {
+    fn constant_values_have_an_exact_interval() {
         let found = change(&runs(&[0.1; 4]), &runs(&[0.2; 4]));
         assert_eq!((found.difference.low, found.difference.high, found.p), (0.1, 0.1, 0.0));
         let same = change(&runs(&[0.1; 4]), &runs(&[0.1; 7]));
@@ -505,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_has_vanished_has_no_ratio() {
+    fn new_and_vanished_numbers_have_no_ratio() {
         let found = change(&runs(&[0.0; 4]), &runs(&[5.0, 6.0, 7.0, 8.0]));
         assert_eq!((found.ratio, found.log_ratio_standard_error), (None, None));
         assert!(found.difference.low > 3.0 && found.p < 0.01);
@@ -513,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_without_runs_or_a_value_that_is_not_finite_has_no_change() {
+    fn an_empty_side_or_an_infinite_value_has_no_change() {
         let bootstrap = HierarchicalBootstrap::new(&[0, 0], &[], 10, 1);
         assert_eq!(bootstrap.change(&runs(&[1.0, 2.0]), &[], 0.95), None);
         let bootstrap = HierarchicalBootstrap::new(&[0], &[2], 10, 1);
@@ -529,7 +535,7 @@ mod tests {
         assert_ne!(of(3).difference, of(4).difference);
     }
 
-    /// About normal, with mean 0 and variance 1: the sum of twelve uniform numbers.
+    /// About normal with mean 0 and variance 1: the sum of twelve uniform numbers.
     fn normal(random: &mut SplitMix64) -> f64 {
         (0..12).map(|_| random.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0
     }
@@ -545,9 +551,9 @@ mod tests {
         (0..count).map(|_| one(random)).collect()
     }
 
-    /// The whole truth is told by `examples/calibration.rs`; of 400 comparisons 95 % are 380, give or take 9.
+    /// `examples/calibration.rs` is the full check. 95 % of 400 comparisons are 380 ± 9.
     #[test]
-    fn intervals_hold_the_truth_about_as_often_as_they_say() {
+    fn coverage_is_nominal() {
         let mut random = SplitMix64::new(21);
         for count in [4, 8] {
             let bootstrap = HierarchicalBootstrap::new(&vec![16; count], &vec![16; count], 1_000, 7);
@@ -561,9 +567,9 @@ mod tests {
         }
     }
 
-    /// Forty comparisons of fifty functions that did not change: in no more than 5 % of them is one called changed.
+    /// Forty comparisons of fifty unchanged functions: at most 5 % have a function called changed.
     #[test]
-    fn without_a_change_a_family_rarely_has_a_false_one() {
+    fn unchanged_families_rarely_have_a_false_change() {
         let mut random = SplitMix64::new(22);
         let bootstrap = HierarchicalBootstrap::new(&[16; 6], &[16; 6], 500, 7);
         let splits = Permutations::new(6, 6, 7);

@@ -1,9 +1,9 @@
-//! [`Estimate`]: a number that was measured, and how well it is known.
+//! [`Estimate`]: a number with a confidence interval.
 
-/// A measured number with a confidence interval.
+/// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The number.
+    /// The estimate.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -12,12 +12,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether the interval is on one side of zero: the number is not zero by chance alone.
+    /// Whether the interval excludes zero.
     pub fn excludes_zero(&self) -> bool {
         self.low > 0.0 || self.high < 0.0
     }
 
-    /// The estimate of the number times `factor`, a positive one.
+    /// The estimate scaled by a positive `factor`.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         debug_assert!(factor >= 0.0);

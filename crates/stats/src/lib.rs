@@ -1,4 +1,4 @@
-//! Statistics as types that own their operations. Knows no profile.
+//! Statistics as types that own their operations; no knowledge of profiles.
 //!
 //! ```
 //! use stepscope_stats::Distribution;
@@ -9,7 +9,7 @@
 //! assert_eq!(delays.mean(), Some(11.5));
 //! ```
 //!
-//! Four runs before and four after, of which the means are known:
+//! The means of four runs before and four after:
 //!
 //! ```
 //! use stepscope_stats::{HierarchicalBootstrap, Permutations, Run, power::Goal};
@@ -22,25 +22,25 @@
 //!
 //! let test = Permutations::new(4, 4, 1).test(&before, &after).unwrap();
 //! assert!(test.at_floor && test.p == 2.0 / 70.0);
-//! assert_eq!(Goal::default().runs_that_tell(&change), Some(4));
+//! assert_eq!(Goal::default().runs_needed(&change), Some(4));
 //! ```
 //!
 //! | module | knows |
 //! |---|---|
-//! | [`distribution`] | the values of one quantity: percentiles, mean |
-//! | [`hierarchical`] | what changed between two sides of several runs each, resampling runs, then blocks of steps within |
-//! | [`permutation`] | how often chance alone would set two sides of runs apart so far |
-//! | [`counts`] | what changed between two counts of samples, one run each |
-//! | [`multiple`] | adjusted p values of many comparisons at once |
-//! | [`power`] | which change would have been seen, and how many runs would tell |
-//! | [`change_points`] | where in a series of runs a number changed for good |
-//! | [`bootstrap`] | how well a difference of two sets of steps is known, resampling blocks of consecutive ones |
-//! | [`bca`] | intervals from resampled numbers, corrected for bias and skew |
-//! | [`median`] | the middle of a few values, and its standard error |
-//! | [`trend`] | the slope of a series, whatever a few outliers do |
-//! | [`interval`] | a number with a confidence interval |
-//! | [`student`] | Student's t distribution, with the normal one as its limit |
-//! | [`discrete`] | tails of the binomial and the Poisson distribution, for counts of any size |
+//! | [`distribution`] | values of one quantity: percentiles, mean |
+//! | [`hierarchical`] | the change between two sets of runs, by resampling runs, then blocks of steps |
+//! | [`permutation`] | p-value of the difference between two sets of runs |
+//! | [`counts`] | the change between two sample counts, one run each |
+//! | [`multiple`] | adjusted p (q) of many comparisons |
+//! | [`power`] | the smallest detectable change, and the runs needed |
+//! | [`change_points`] | lasting changes in a series of runs |
+//! | [`bootstrap`] | the difference of two sets of steps, by resampling blocks of consecutive steps |
+//! | [`bca`] | confidence intervals from resampled values, corrected for bias and skew |
+//! | [`median`] | median and its standard error |
+//! | [`trend`] | slope of a series, robust against outliers |
+//! | [`interval`] | an estimate with a confidence interval |
+//! | [`student`] | Student's t distribution; the normal one is its limit |
+//! | [`discrete`] | tails of the binomial and Poisson distributions, for counts of any size |
 //! | [`random`] | a seeded generator |
 
 pub mod bca;

@@ -1,34 +1,34 @@
-//! [`median`]: the middle of a few values, and how well it is known, whatever an outlier among them does.
+//! [`median`] of a few values and its standard error, robust against outliers.
 //!
-//! The standard error is that of the median of normal values, `sqrt(π/2) σ / sqrt(n)`, with σ from their median absolute
-//! deviation (Hampel, *The Influence Curve and Its Role in Robust Estimation*, JASA 69, 1974) with the corrections for few
-//! values of Croux and Rousseeuw (*Time-Efficient Algorithms for Two Highly Robust Estimators of Scale*, COMPSTAT 1992).
+//! The standard error is that of the median of normal values, `sqrt(π/2) σ / sqrt(n)`. σ comes from the median absolute
+//! deviation (Hampel, *The Influence Curve and Its Role in Robust Estimation*, JASA 69, 1974), corrected for few values
+//! (Croux and Rousseeuw, *Time-Efficient Algorithms for Two Highly Robust Estimators of Scale*, COMPSTAT 1992).
 
 use std::f64::consts::FRAC_PI_2;
 
-/// The median absolute deviation of a normal distribution times this is its standard deviation.
-const OF_NORMAL: f64 = 1.4826;
+/// Standard deviation of a normal distribution over its median absolute deviation.
+const NORMAL_FACTOR: f64 = 1.4826;
 
-/// By how much the deviation of 2, 3, ... 9 values is too small on average.
+/// Corrections of the deviation of 2, 3, ... 9 values, which is too small on average.
 const FEW: [f64; 8] = [1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107];
 
-/// The middle of `values`; of an even number the mean of the two in the middle. `None` of none.
+/// The median of `values`; for an even number, the mean of the middle two. `None` if empty.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| of_sorted(&sorted))
 }
 
-/// The standard error of the [`median`] of `values`, in their unit; `None` of fewer than two.
+/// The standard error of the [`median`] of `values`, in their unit. `None` for fewer than two values.
 pub fn standard_error_of_median(values: &[f64]) -> Option<f64> {
     let count = values.len();
     let middle = median(values).filter(|_| count >= 2)?;
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     let few = FEW.get(count - 2).copied().unwrap_or(count as f64 / (count as f64 - 0.8));
-    Some(FRAC_PI_2.sqrt() * OF_NORMAL * few * median(&deviations)? / (count as f64).sqrt())
+    Some(FRAC_PI_2.sqrt() * NORMAL_FACTOR * few * median(&deviations)? / (count as f64).sqrt())
 }
 
-/// The middle of values in order, of which there is at least one.
+/// The median of sorted values, of which there is at least one.
 pub(crate) fn of_sorted(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_says_nothing_of_its_error() {
+    fn one_value_has_no_standard_error() {
         assert_eq!(standard_error_of_median(&[7.0]), None);
         assert_eq!(standard_error_of_median(&[7.0, 7.0]), Some(0.0));
     }
@@ -58,9 +58,9 @@ mod tests {
         assert_eq!(of(50.0), of(5e9));
     }
 
-    /// The sum of twelve uniform numbers less six is nearly normal with σ = 1.
+    /// The sum of twelve uniform numbers minus six is nearly normal with σ = 1.
     #[test]
-    fn the_error_is_that_of_medians_that_are_drawn_again_and_again() {
+    fn the_error_equals_the_scatter_of_resampled_medians() {
         let mut random = SplitMix64::new(3);
         let mut normal = || (0..12).map(|_| random.below(1 << 40) as f64 / (1_u64 << 40) as f64).sum::<f64>() - 6.0;
         for count in [3_usize, 9, 21] {

@@ -1,19 +1,20 @@
-//! Many comparisons at once: adjusted p values (q values).
+//! Adjusted p-values (q) for many comparisons.
 //!
-//! Of 1,000 functions that did not change 50 have p <= 0.05. [`benjamini_hochberg`] bounds the expected part of false
-//! ones among those that are *called* changed (the false discovery rate; Benjamini and Hochberg, *Controlling the False
-//! Discovery Rate*, JRSS B 57, 1995): with p values ordered from the smallest, `q(i) = min over j >= i of (m p(j) / j)`, at
-//! most 1. Calling changed what has `q <= 0.05` keeps that part at 5 %, for independent tests and for those with positive
-//! regression dependency (Benjamini and Yekutieli, 2001), which costs that share the noise of a run have.
+//! Of 1,000 functions that did not change, 50 have p <= 0.05. [`benjamini_hochberg`] limits the expected share of false
+//! ones among the comparisons that are *called* changed: the false discovery rate (Benjamini and Hochberg, *Controlling
+//! the False Discovery Rate*, JRSS B 57, 1995). With m p-values in ascending order, `q(i) = min over j >= i of (m p(j)
+//! / j)`, at most 1. Calling everything with `q <= 0.05` changed keeps the rate at 5 %, for independent tests and for
+//! tests with positive regression dependency (Benjamini and Yekutieli, 2001). Costs that share the noise of a run have
+//! such a dependency.
 //!
 //! # Families
-//! m is the number of tests of one *family*: the rows that a reader reads as one list and picks the striking ones from.
-//! Comparisons here have one family for each of: whole-run metrics; functions by attributed cost; by self cost; by
-//! inclusive cost; threads; categories; waits. Rows that were not tested (too few samples, p refused) are not in it.
+//! m is the number of tests in a *family*: the rows that a reader scans as one list. Comparisons have one family each
+//! for whole-run metrics, attributed cost, self cost and inclusive cost of functions, threads, categories, and waits.
+//! Untested rows (too few samples, p refused) are not counted.
 
-/// The q values of `p` values, in their order: see the [module](self). Equal p have equal q.
+/// The q-values of `p`, in the same order: see the [module](self). Equal p have equal q.
 ///
-/// A p that is not a number is taken for 1: it is no evidence.
+/// NaN counts as p = 1: no evidence.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let of = |index: usize| if p[index].is_nan() { 1.0 } else { p[index].clamp(0.0, 1.0) };
     let mut order: Vec<usize> = (0..p.len()).collect();
@@ -21,7 +22,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut q = vec![1.0; p.len()];
     let mut least: f64 = 1.0;
     for (rank, index) in order.iter().enumerate().rev() {
-        // Of equal p the last one comes first and has the smallest quotient, so that the others take over its q.
+        // Among equal p the last one is visited first. It has the smallest quotient, which the others take over.
         least = least.min(of(*index) * p.len() as f64 / (rank + 1) as f64);
         q[*index] = least;
     }
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_no_evidence() {
+    fn nan_is_no_evidence() {
         assert_eq!(benjamini_hochberg(&[f64::NAN, 0.01]), [1.0, 0.02]);
     }
 

@@ -1,7 +1,6 @@
-//! [`SplitMix64`]: numbers that look random and are the same in every run.
+//! [`SplitMix64`]: repeatable pseudorandom numbers.
 //!
-//! Resampling must be repeatable: the same capture gives the same interval on every machine, so generators are seeded
-//! and none takes a seed from the clock.
+//! The same capture must give the same interval on every machine. So generators have fixed seeds, never the clock.
 
 /// The generator of Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014: 64 bits of state,
 /// period 2^64, passes BigCrush.
@@ -11,7 +10,7 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// A generator; equal seeds give equal numbers.
+    /// A generator. Equal seeds give equal numbers.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -25,7 +24,7 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`, each equally likely but for a bias of less than `limit` / 2^64 (Lemire's multiplication).
+    /// A uniform number below `limit`, with a bias of less than `limit` / 2^64 (Lemire's multiplication).
     ///
     /// # Panics
     /// If `limit` is 0.
@@ -34,7 +33,7 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * limit as u128) >> 64) as usize
     }
 
-    /// Puts these into an order that is drawn, each equally likely (Fisher and Yates).
+    /// Shuffles `items` uniformly (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for place in (1..items.len()).rev() {
             items.swap(place, self.below(place + 1));
@@ -48,7 +47,7 @@ mod tests {
 
     /// The reference implementation's first outputs for seed 1234567.
     #[test]
-    fn the_sequence_is_that_of_the_reference() {
+    fn the_sequence_equals_the_reference() {
         let mut random = SplitMix64::new(1_234_567);
         let first: [u64; 3] = std::array::from_fn(|_| random.next_u64());
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

@@ -1,11 +1,11 @@
-//! Student's t distribution, with the normal one as its limit.
+//! Student's t distribution; the normal one is its limit.
 //!
-//! Tails and quantiles are those of `statrs`, which loses digits at millions of degrees of freedom; from there on the
-//! normal distribution is equal to seven digits.
+//! Tails and quantiles come from `statrs`. It loses digits at millions of degrees of freedom, where the normal
+//! distribution agrees to seven digits.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
-/// From so many degrees of freedom on the normal distribution is taken.
+/// Degrees of freedom from which the normal distribution is used.
 const NORMAL_FROM: f64 = 1e6;
 
 /// The t with P(T <= t) = `probability` at `degrees` of freedom (positive, may be infinite).
@@ -57,7 +57,7 @@ mod tests {
 
     /// Printed tables of the distribution, and scipy 1.17's `stats.t`.
     #[test]
-    fn quantiles_are_those_of_the_tables() {
+    fn quantiles_equal_printed_tables() {
         for (probability, degrees, t) in [
             (0.975, 1.0, 12.706_204_736_174_7),
             (0.975, 6.0, 2.446_911_851_144_97),

@@ -1,30 +1,31 @@
-//! [`theil_sen`]: a slope that a few outliers cannot bend.
+//! [`theil_sen`]: the slope of a series, robust against outliers.
 //!
-//! The slope of a series is the median of the slopes of all pairs of its points (Theil, 1950; Sen, *Estimates of the
-//! Regression Coefficient Based on Kendall's Tau*, JASA 63, 1968). Up to 29 % of the points may be arbitrarily wrong
-//! without changing it much, where least squares follow a single one. Sen's interval needs no distribution either: of
-//! the n(n-1)/2 ordered slopes it takes those whose ranks are half of `z sqrt(n(n-1)(2n+5)/18)` from the middle.
+//! The slope is the median of the slopes between all pairs of points (Theil, 1950; Sen, *Estimates of the Regression
+//! Coefficient Based on Kendall's Tau*, JASA 63, 1968). Up to 29 % of the points may be arbitrarily wrong without much
+//! effect; least squares follow a single outlier. Sen's interval needs no distribution: it uses the sorted n(n-1)/2
+//! slopes at ranks `z sqrt(n(n-1)(2n+5)/18) / 2` from the middle.
 //!
-//! The interval supposes that the points are independent. Neighbouring steps are not, and all pairs of many points are
-//! too many, so that a long series is cut into at most [`BLOCKS`] blocks of consecutive points, and each block is one
-//! point: its median, at its middle.
+//! The interval assumes independent points. Neighbouring steps are dependent, and long series have too many pairs. So a
+//! long series is divided into at most [`BLOCKS`] blocks of consecutive points. The median of each block, at its
+//! middle, is one point.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::interval::Estimate;
 use crate::median::of_sorted;
 
-/// A series has at most so many points after it was cut into blocks.
+/// Number of points after a series is divided into blocks, at most.
 pub const BLOCKS: usize = 200;
 
-/// Fewer points than this have no slope worth telling.
-pub const FEWEST: usize = 8;
+/// Number of points that a slope needs.
+pub const MIN_POINTS: usize = 8;
 
-/// The slope of `points`, (position, value) by position, with an interval of `confidence` (e.g. 0.95); `None` of fewer
-/// than [`FEWEST`] points, or if all are at one position.
+/// The slope of `points`, (position, value) ordered by position, with an interval of `confidence` (e.g. 0.95).
+///
+/// `None` for fewer than [`MIN_POINTS`] points, or if all have the same position.
 pub fn theil_sen(points: &[(f64, f64)], confidence: f64) -> Option<Estimate> {
     let points = in_blocks(points);
-    if points.len() < FEWEST {
+    if points.len() < MIN_POINTS {
         return None;
     }
     let mut slopes = Vec::with_capacity(points.len() * (points.len() - 1) / 2);
@@ -67,7 +68,7 @@ mod tests {
     use crate::random::SplitMix64;
 
     #[test]
-    fn the_slope_of_a_line_is_exact_whatever_a_fifth_of_the_points_do() {
+    fn the_slope_is_exact_despite_outliers_in_a_fifth_of_the_points() {
         let point = |index: u32| (f64::from(index), if index % 5 == 3 { 1e6 } else { 2.0 * f64::from(index) + 7.0 });
         let points: Vec<(f64, f64)> = (0..40).map(point).collect();
         assert_eq!(theil_sen(&points, 0.95).unwrap().value, 2.0);
@@ -79,13 +80,13 @@ mod tests {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 90.0];
         let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect();
         let slope = theil_sen(&points, 0.95).unwrap();
-        // 28 slopes are 1, the eight with the outlier are larger: ranks 8 and 28 of 0 to 35.
+        // 28 slopes are 1, and the eight with the outlier are larger: the interval has ranks 8 and 28 of 0 to 35.
         assert_eq!((slope.value, slope.low), (1.0, 1.0));
         assert_eq!(slope.high, 89.0 / 8.0);
     }
 
     #[test]
-    fn noise_without_a_trend_mostly_has_zero_in_its_interval() {
+    fn intervals_of_noise_mostly_include_zero() {
         let mut random = SplitMix64::new(7);
         let covered = |random: &mut SplitMix64| {
             let points: Vec<(f64, f64)> =
@@ -97,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_series_is_cut_into_blocks_and_keeps_its_slope() {
+    fn a_long_series_is_divided_into_blocks_and_keeps_its_slope() {
         let points: Vec<(f64, f64)> = (0..100_000).map(|index| (f64::from(index), 0.5 * f64::from(index))).collect();
         let slope = theil_sen(&points, 0.95).unwrap();
         assert!((slope.value - 0.5).abs() < 1e-9, "{slope:?}");
     }
 
     #[test]
-    fn few_points_and_points_at_one_place_have_no_slope() {
+    fn few_points_and_equal_positions_have_no_slope() {
         assert_eq!(theil_sen(&[(0.0, 1.0); 7], 0.95), None);
         assert_eq!(theil_sen(&[(1.0, 1.0); 20], 0.95), None);
     }

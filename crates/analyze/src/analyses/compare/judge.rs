@@ -109,7 +109,7 @@ impl Judged {
         self.detectable_percent = change.log_ratio_standard_error.map(detectable);
         if self.verdict == Verdict::CannotTell {
             let have = change.spread_before.runs.min(change.spread_after.runs);
-            self.more_runs = goal.runs_that_tell(change).map(|runs| runs.saturating_sub(have).max(1) as u64);
+            self.more_runs = goal.runs_needed(change).map(|runs| runs.saturating_sub(have).max(1) as u64);
         }
     }
 
@@ -245,7 +245,7 @@ impl Judge {
         judged.tested = self.is_enough(counted);
         let goal = goal(&self.options);
         if let Some(ratio) = judged.ratio.filter(|_| counted.before.min(counted.after) > 0) {
-            let times = goal.times_as_many(counted.before, counted.after, ratio.value);
+            let times = goal.sample_factor(counted.before, counted.after, ratio.value);
             judged.more_runs = times.map(|times| ((times - 1.0).ceil() as u64).max(1));
             let error = (1.0 / counted.before as f64 + 1.0 / counted.after as f64).sqrt();
             judged.detectable_percent = Some((goal.detectable_ratio(error, f64::INFINITY) - 1.0) * 100.0);
