@@ -34,13 +34,13 @@ const JUDGED = [
   ["less2", "−1 %"],
   ["less3", "−5 %"],
   ["even", "equivalent"],
-  ["unsure", "cannot tell"],
+  ["unsure", "inconclusive"],
 ] as const;
 
 /** What is known to have changed is never grey, however small its part of the whole. */
 function changeClass(share: number, verdict: Verdict | undefined): string {
   if (verdict === "equivalent") return "even";
-  if (verdict === "cannot tell") return "unsure";
+  if (verdict === "inconclusive") return "unsure";
   const known = verdict === "changed" ? 1 : 0;
   const strength = Math.max(known, STRENGTHS.filter((least) => Math.abs(share) >= least).length);
   return CHANGES[share > 0 ? 3 - strength : 3 + strength][0];

@@ -31,7 +31,7 @@ export const KINDS = ["group", "native", "runtime", "allocator", "kernel", "pyth
 export type Kind = (typeof KINDS)[number];
 
 /** What a comparison says, in the order of their codes. */
-export const VERDICTS = ["changed", "equivalent", "cannot tell"] as const;
+export const VERDICTS = ["changed", "equivalent", "inconclusive"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 /** Whose weights the widths of a difference show: the tree's that is asked about, the other's, the larger of both. */

@@ -216,7 +216,7 @@ fn power(comparisons: u64) {
         "{comparisons} comparisons each; one function changed, by its share of the cost; all 60 are tested together\n"
     );
     println!(
-        "runs  share  change  changed  equivalent  cannot tell  interval holds the truth: changed one, all others"
+        "runs  share  change  changed  equivalent  inconclusive  interval holds the truth: changed one, all others"
     );
     for runs in [4, 8, 20] {
         for function in [0, 5, 20] {
@@ -244,7 +244,7 @@ fn power(comparisons: u64) {
                     (factor - 1.0) * 100.0,
                     percent(count(Verdict::Changed), looks.len()),
                     percent(count(Verdict::Equivalent), looks.len()),
-                    percent(count(Verdict::CannotTell), looks.len()),
+                    percent(count(Verdict::Inconclusive), looks.len()),
                     percent(held, looks.len()),
                     percent(held_others, others),
                 );

@@ -104,7 +104,7 @@ fn counts_of_equal_durations_are_judged_as_one_run_each_and_labelled() {
     let tables = tables(&stepscope(folder.path(), &arguments));
     let functions = table(&tables, "compare_self");
     let verdicts = ["small", "half", "grown", "g"].map(|name| row(functions, name)["verdict"].as_str().unwrap());
-    assert_eq!(verdicts, ["cannot tell", "changed", "changed", "equivalent"]);
+    assert_eq!(verdicts, ["inconclusive", "changed", "changed", "equivalent"]);
     assert!(notes(table(&tables, "compare_runs")).contains("Sampling noise only"));
     assert_eq!(row(functions, "half")["before_count"], 675);
 }
@@ -117,7 +117,7 @@ fn without_durations_there_are_shares_and_no_tests() {
     let tables = tables(&stepscope(folder.path(), &["compare", "base.folded", "cand.folded", "--format", "json"]));
     let f = row(table(&tables, "compare_self"), "f");
     assert_eq!((&f["before"], &f["after"]), (&Value::from(67.5), &Value::from(48.0)));
-    assert_eq!((&f["p"], &f["verdict"]), (&Value::Null, &Value::from("cannot tell")));
+    assert_eq!((&f["p"], &f["verdict"]), (&Value::Null, &Value::from("inconclusive")));
     assert!(notes(table(&tables, "compare_runs")).contains("--assume-duration"));
 }
 

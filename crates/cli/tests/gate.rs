@@ -121,16 +121,16 @@ fn what_should_rise_is_limited_from_below() {
     assert_eq!(code(&gate(prepared(&lab, &BEFORE.map(|us| us / 2)).path(), &[])), Some(0));
 }
 
-/// Runs so different from each other that 5 % cannot be told.
+/// Runs so different from each other that a change of 5 % is inconclusive.
 const NOISY: [u64; 8] = [1000, 1900, 700, 1200, 500, 1500, 1300, 900];
 
 #[test]
-fn what_cannot_be_told_has_an_exit_code_of_its_own_unless_the_user_says_what_it_counts_as() {
+fn an_inconclusive_result_has_its_own_exit_code_unless_the_user_says_how_it_counts() {
     let folder = prepared(LAB, &NOISY);
     let output = gate(folder.path(), &["--format", "json", "--junit", "gate.xml"]);
     assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
     let row = judged(&output, "step.mean");
-    assert_eq!(row["result"], "cannot tell");
+    assert_eq!(row["result"], "inconclusive");
     assert_eq!(row["reason"], "the limit lies inside the interval");
     let outcome = |name: &str| {
         let xml = fs::read_to_string(folder.path().join(name)).unwrap();
@@ -140,7 +140,7 @@ fn what_cannot_be_told_has_an_exit_code_of_its_own_unless_the_user_says_what_it_
         element.tag_name().name().to_owned()
     };
     assert_eq!(outcome("gate.xml"), "skipped");
-    assert_eq!(code(&gate(folder.path(), &["--cannot-tell", "pass"])), Some(0));
+    assert_eq!(code(&gate(folder.path(), &["--inconclusive", "pass"])), Some(0));
     assert_eq!(code(&gate(folder.path(), &["--cannot-tell", "fail", "--junit", "fail.xml"])), Some(1));
     assert_eq!(outcome("fail.xml"), "error");
     let of_lab = LAB.replace("[gate]", "[gate]\ncannot_tell = \"fail\"");
@@ -148,7 +148,7 @@ fn what_cannot_be_told_has_an_exit_code_of_its_own_unless_the_user_says_what_it_
 }
 
 #[test]
-fn what_was_not_measured_cannot_be_told() {
+fn a_metric_that_was_not_measured_is_inconclusive() {
     let lab = format!("{LAB}[gate.function]\n\"gz::Step\" = \"+5%\"\n");
     let output = gate(prepared(&lab, &slower(0)).path(), &["--format", "json"]);
     assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
@@ -158,7 +158,7 @@ fn what_was_not_measured_cannot_be_told() {
 }
 
 #[test]
-fn of_one_run_a_side_figures_of_the_whole_run_cannot_be_told() {
+fn with_one_run_per_side_metrics_of_the_whole_run_are_inconclusive() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("stepscope.toml"), LAB).unwrap();
     write_side(&folder.path().join("before"), "shapes", &[1000]);

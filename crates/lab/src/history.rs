@@ -246,7 +246,12 @@ mod tests {
                 build: None,
                 revision: None,
                 tool: "stepscope 0.1.0".into(),
-                figures: vec![Figure { name: "rtf".into(), unit: String::new(), value: number as f64 / 7.0 }],
+                figures: vec![Figure {
+                    name: "rtf".into(),
+                    unit: String::new(),
+                    better: None,
+                    value: number as f64 / 7.0,
+                }],
                 kept: Kept::Gone,
             },
         }

@@ -36,7 +36,7 @@ use stepscope_model::{Dimension, Phase};
 use crate::moved::Moved;
 use crate::step::StepFunction;
 
-pub use gate::{Allowed, CannotTell, Gate, Limit, Limited, Unit};
+pub use gate::{Allowed, Gate, Limit, Limited, Unit, WhenInconclusive};
 pub use problem::{LabFileError, Problem};
 pub use trial::{Pair, Pairs, Selection, SelectionError, Trial};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use stepscope_lab::lab_file::{
-    AbSettings, Allowed, CannotTell, CompareSettings, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs,
-    Ready, RecordSettings, Selection, SelectionError, Source, StepSource, StopSettings, Unit,
+    AbSettings, Allowed, CompareSettings, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs, Ready,
+    RecordSettings, Selection, SelectionError, Source, StepSource, StopSettings, Unit, WhenInconclusive,
 };
 use stepscope_lab::moved::Moved;
 use stepscope_model::{Dimension, Phase};
@@ -184,7 +184,7 @@ command = ["./build/sim", "build/a.sdf"]
 
 [scenario.b]
 command = ["./build/sim", "build/b.sdf"]
-gate = { step.p99 = "off", "step.mean" = "+1%", wall = "+1s", cannot_tell = "fail" }
+gate = { step.p99 = "off", "step.mean" = "+1%", wall = "+1s", inconclusive = "fail" }
 
 [variant.before]
 
@@ -252,7 +252,7 @@ fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
             percent(Limited::Metric("step.p99"), 5.0),
             memory(),
         ],
-        cannot_tell: CannotTell::Pass,
+        when_inconclusive: WhenInconclusive::Pass,
     };
     assert_eq!((&lab.gate, &lab.scenarios[0].gate), (&general, &general));
     let of_b = Gate {
@@ -264,11 +264,11 @@ fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
             percent(Limited::Metric("step.mean"), 1.0),
             amount(Limited::Metric("wall"), 1e9, Unit::Nanoseconds),
         ],
-        cannot_tell: CannotTell::Fail,
+        when_inconclusive: WhenInconclusive::Fail,
     };
     assert_eq!(lab.scenarios[1].gate, of_b);
     let without = parse("scenario.a = { command = ['a'] }");
-    assert_eq!(without.gate, Gate { limits: Vec::new(), cannot_tell: CannotTell::Report });
+    assert_eq!(without.gate, Gate { limits: Vec::new(), when_inconclusive: WhenInconclusive::Report });
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the
         (told, CompareSettings::default().tolerance_percent)
     );
     assert_eq!((comparing.scenarios[0].gate.limits.len(), comparing.scenarios[1].gate.limits.len()), (4, 4));
-    assert_eq!(comparing.gate.cannot_tell, CannotTell::default());
+    assert_eq!(comparing.gate.when_inconclusive, WhenInconclusive::default());
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn every_key_and_dimension_is_documented() {
         "runs",
         "warm",
         "tolerance",
-        "cannot_tell",
+        "inconclusive",
         "thread",
     ];
     let dimensions = Dimension::ALL.map(Dimension::name);
@@ -420,7 +420,7 @@ proptest! {
             "scenario.a.cwd", "scenario.a.env", "scenario.a.ready", "scenario.a.drivers", "scenario.a.step",
             "scenario.a.record", "scenario.a.owned.namespaces", "scenario.a.ready.log_regex", "variant.b.scenarios",
             "record.steady.duration_s", "stop.interrupt_s", "gate", "gate.rtf", "gate.step", "gate.function", "gate.x.y.z",
-            "gate.cannot_tell", "scenario.a.gate", "ab", "ab.runs", "ab.baseline", "compare.tolerance", "variant.b.folders",
+            "gate.inconclusive", "gate.cannot_tell", "scenario.a.gate", "ab", "ab.runs", "ab.baseline", "compare.tolerance", "variant.b.folders",
             "variant.b.program", "variant.b.revision", "variant.b.build",
         ]),
         value in any_value(),

@@ -71,9 +71,50 @@ pub struct CaptureInfo {
     /// What the recording itself cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
+    /// The user's own metrics, as the program reported them during the recording.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own_metrics: Vec<OwnMetric>,
     /// Remarks for the reader of any result made from this capture, in full sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// A metric that the user defines, such as a latency that the program logs: every value of one recording.
+///
+/// A comparison shows its `mean`, `median`, `p95` and `p99` as `metric.NAME.mean` and so on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OwnMetric {
+    /// Name in the lab file's `[metric.NAME]`.
+    pub name: String,
+    /// Unit of the values. Durations in `ns` and sizes in `bytes` are shown in readable units.
+    #[serde(default)]
+    pub unit: String,
+    /// Which way it should go.
+    #[serde(default)]
+    pub better: Better,
+    /// The finite values, in the order in which the program reported them.
+    pub values: Vec<f64>,
+}
+
+/// Which way a metric should go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Less is better, as for costs.
+    #[default]
+    Lower,
+    /// More is better, as for rates.
+    Higher,
+}
+
+impl Better {
+    /// The word used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+    }
 }
 
 impl Default for CaptureInfo {
@@ -100,6 +141,7 @@ impl Default for CaptureInfo {
             dimensions: BTreeMap::new(),
             losses: Losses::default(),
             recording_cost: None,
+            own_metrics: Vec::new(),
             notes: Vec::new(),
         }
     }

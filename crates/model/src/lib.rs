@@ -33,8 +33,8 @@ pub use capture::{
 };
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
-    Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin, Phase,
-    RecordingCost, SCHEMA,
+    Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,
+    OwnMetric, Phase, RecordingCost, SCHEMA,
 };
 pub use mark::Mark;
 pub use note::{Note, NoteKind, NoteValue};

@@ -37,6 +37,9 @@ pub struct Column {
     pub unit: String,
     /// What it means, in a sentence.
     pub doc: String,
+    /// Header for people, where it says more than the name: a variant's name in place of `before`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// How its values are shown to people; the values themselves stay exact.
     #[serde(skip)]
     pub kind: Kind,
@@ -153,7 +156,25 @@ impl Table {
 impl Column {
     /// A column.
     pub fn new(name: &str, kind: Kind, unit: impl Into<String>, doc: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), unit: unit.into(), doc: doc.into(), kind, importance: Importance::Normal }
+        Self {
+            name: name.to_owned(),
+            unit: unit.into(),
+            doc: doc.into(),
+            label: None,
+            kind,
+            importance: Importance::Normal,
+        }
+    }
+
+    /// The same column with this header for people.
+    #[must_use]
+    pub fn labelled(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    /// The header for people: the label, else the name.
+    pub fn header(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
     }
 
     /// The same column as a [`Importance::Detail`].

@@ -96,12 +96,12 @@ pub struct TreeDifference {
 /// What a comparison says about a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Verdict {
-    /// It is another than before, and not by chance.
+    /// The difference is statistically significant.
     Changed,
-    /// If it is another than before, then by less than matters.
+    /// Any difference is smaller than the tolerance.
     Equivalent,
-    /// What was measured does not tell.
-    CannotTell,
+    /// The data show neither.
+    Inconclusive,
 }
 
 impl Verdict {
@@ -110,7 +110,7 @@ impl Verdict {
         match self {
             Verdict::Changed => "changed",
             Verdict::Equivalent => "equivalent",
-            Verdict::CannotTell => "cannot tell",
+            Verdict::Inconclusive => "inconclusive",
         }
     }
 }

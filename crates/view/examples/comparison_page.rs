@@ -36,8 +36,8 @@ fn metrics() -> Table {
         ("step.p99", "ns/step", 4.2e6, 2.1e6, [0.5, 0.48, 0.52], "changed"),
         ("rtf", "", 0.9, 1.8, [2.0, 1.9, 2.1], "changed"),
         ("rss.peak", "bytes", 31e6, 31.1e6, [1.003, 0.998, 1.008], "equivalent"),
-        ("wall", "ns", 3e9, 3.1e9, [1.03, 0.8, 1.3], "cannot tell"),
-        ("faults.major", "faults/step", 0.0, 0.0, [f64::NAN; 3], "cannot tell"),
+        ("wall", "ns", 3e9, 3.1e9, [1.03, 0.8, 1.3], "inconclusive"),
+        ("faults.major", "faults/step", 0.0, 0.0, [f64::NAN; 3], "inconclusive"),
     ];
     for (metric, unit, before, after, ratio, verdict) in rows {
         let names = [metric, unit].map(Value::from).into_iter();
@@ -47,7 +47,7 @@ fn metrics() -> Table {
     for index in 0..5_u32 {
         let row: Vec<Value> = vec![format!("other{index}").into(), "".into(), index.into(), index.into()];
         let numbers = [Value::Missing, Value::Missing, Value::Missing];
-        let verdict = [Value::from("cannot tell"), false.into(), "gz::Step".into()];
+        let verdict = [Value::from("inconclusive"), false.into(), "gz::Step".into()];
         table.push(row.into_iter().chain(numbers).chain(verdict).collect());
     }
     table

@@ -44,10 +44,10 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// No statistics: less than 20 on both sides cannot tell, and of the rest what differs by more than 5 % changed.
+/// No statistics: fewer than 20 samples on both sides are inconclusive; of the rest, a difference above 5 % is a change.
 fn judged(difference: &TreeDifference) -> Vec<Verdict> {
     let verdict = |(node, base): (&CallNode, &BaseWeight)| match (node.total, base.total) {
-        (now, before) if now.max(before) < 20 => Verdict::CannotTell,
+        (now, before) if now.max(before) < 20 => Verdict::Inconclusive,
         (now, before) if now.abs_diff(before) * 20 > now.max(before) => Verdict::Changed,
         _ => Verdict::Equivalent,
     };

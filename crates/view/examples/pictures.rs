@@ -47,8 +47,8 @@ fn verdicts() -> Forest {
             ("a little less, well known", 0.97, 0.956, 0.984, "changed"),
             ("twice as much, badly known", 2.1, 1.25, 3.4, "changed"),
             ("the same, well known", 1.003, 0.985, 1.022, "equivalent"),
-            ("the same? not known well enough", 1.02, 0.9, 1.16, "cannot tell"),
-            ("less? not known well enough", 0.84, 0.66, 1.08, "cannot tell"),
+            ("the same? not known well enough", 1.02, 0.9, 1.16, "inconclusive"),
+            ("less? not known well enough", 0.84, 0.66, 1.08, "inconclusive"),
         ],
     )
 }
@@ -98,9 +98,9 @@ fn more_runs() -> Forest {
         (name, 0.96, 0.96 - half, 0.96 + half, verdict)
     };
     let rows = [
-        row("2 runs a side", 4.303, 2.0, "cannot tell"),
-        row("3 runs a side", 2.776, 3.0, "cannot tell"),
-        row("4 runs a side", 2.447, 4.0, "cannot tell"),
+        row("2 runs a side", 4.303, 2.0, "inconclusive"),
+        row("3 runs a side", 2.776, 3.0, "inconclusive"),
+        row("4 runs a side", 2.447, 4.0, "inconclusive"),
         row("6 runs a side", 2.228, 6.0, "changed"),
         row("8 runs a side", 2.145, 8.0, "changed"),
         row("16 runs a side", 2.042, 16.0, "changed"),
@@ -139,7 +139,7 @@ fn gate() -> Forest {
         ("pass: all of it below 1.05", 0.99, 0.96, 1.02, "pass"),
         ("pass, though it changed", 1.03, 1.015, 1.045, "pass"),
         ("regression: all of it beyond 1.05", 1.12, 1.07, 1.17, "regression"),
-        ("cannot tell: 1.05 is inside", 1.04, 0.98, 1.1, "cannot tell"),
+        ("inconclusive: 1.05 is inside", 1.04, 0.98, 1.1, "inconclusive"),
     ];
     forest("A limit of +5 %", &rows)
 }

@@ -131,7 +131,7 @@ impl Tone {
             "changed" | "more" | "less" => Some(Tone::Strong),
             "regression" => Some(Tone::Alarm),
             "equivalent" | "pass" => Some(Tone::Calm),
-            "cannot tell" => Some(Tone::Faint),
+            "inconclusive" => Some(Tone::Faint),
             _ => None,
         }
     }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(tone("verdict", "changed"), Some(Tone::Strong));
         assert_eq!(tone("verdict_to_first", "equivalent"), Some(Tone::Calm));
         assert_eq!(tone("result", "regression"), Some(Tone::Alarm));
-        assert_eq!(tone("verdict", "cannot tell"), Some(Tone::Faint));
+        assert_eq!(tone("verdict", "inconclusive"), Some(Tone::Faint));
         assert_eq!(tone("function", "changed"), None);
         assert_eq!(tone("verdict", "strange"), None);
     }

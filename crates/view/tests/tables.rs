@@ -219,7 +219,7 @@ fn comparison() -> Table {
         ("step.p99", "ns/step", 4.2e6, [-2.05e6, -2.3e6, -1.84e6], [0.512, 0.4801, 0.5534], "changed"),
         ("rtf", "", 0.71, [0.7, 0.39, 1.22], [2.0, 1.54, 2.91], "changed"),
         ("rss.peak", "bytes", 31e6, [98_304.0, -20_480.0, 204_800.0], [1.0032, 0.9993, 1.0066], "equivalent"),
-        ("faults.major", "faults/step", 0.0, [0.0, 0.0, 0.0], [f64::NAN; 3], "cannot tell"),
+        ("faults.major", "faults/step", 0.0, [0.0, 0.0, 0.0], [f64::NAN; 3], "inconclusive"),
     ];
     for (metric, unit, before, difference, ratio, verdict) in rows {
         let numbers = [before].into_iter().chain(difference).chain(ratio).map(Value::from);

@@ -8,11 +8,11 @@
 //! |---|---|
 //! | wholly on the good side of the limit | *pass*, be there a change or not |
 //! | wholly beyond it | *regression* |
-//! | on both sides | *cannot tell*, with how many more runs a side would tell |
+//! | on both sides | *inconclusive*, with how many more runs a side would tell |
 //!
 //! So a regression is never called on the word of one noisy run, and a pass is never the mere lack of evidence: with few
-//! runs intervals are wide, and the gate says that it cannot tell. Each end of the interval errs with probability 2.5 %.
-//! What was not measured is "cannot tell" too, with the reason: no data is no pass. A pattern that may fit many is about those of
+//! runs intervals are wide, and the result is inconclusive. Each end of the interval errs with probability 2.5 %.
+//! What was not measured is inconclusive too, with the reason: no data is no pass. A pattern that may fit many is about those of
 //! which there are enough samples to say anything.
 //!
 //! Several limits are several chances to err; each is judged at its own level, because each is a question of its own that was
@@ -22,7 +22,9 @@ use stepscope_model::{Column, Kind, Table, Value};
 use stepscope_stats::Estimate;
 
 use crate::analyses::compare::{Comparison, Family, Judged, Row};
-use crate::analyses::metrics::{self, Better};
+#[cfg(doc)]
+use crate::analyses::metrics;
+use crate::analyses::metrics::Better;
 use crate::columns;
 use crate::query::pattern::Pattern;
 use crate::query::qualified_name::own_name;
@@ -41,7 +43,7 @@ pub struct Limit {
 /// What a limit is about.
 #[derive(Debug, Clone)]
 pub enum Limited {
-    /// A figure of the whole recording, one of [`metrics::NAMES`].
+    /// A metric of the whole recording: one of [`metrics::NAMES`], or `metric.NAME.STATISTIC`.
     Metric(String),
     /// The attributed cost of each function that this fits: its name, or its own qualified name.
     Function(Pattern),
@@ -63,8 +65,8 @@ pub enum Allowed {
 pub enum Outcome {
     /// It was kept.
     Pass,
-    /// It cannot be told.
-    CannotTell,
+    /// The interval contains the limit, or nothing was measured.
+    Inconclusive,
     /// It was broken.
     Regression,
 }
@@ -74,7 +76,7 @@ impl Outcome {
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Pass => "pass",
-            Outcome::CannotTell => "cannot tell",
+            Outcome::Inconclusive => "inconclusive",
             Outcome::Regression => "regression",
         }
     }
@@ -124,10 +126,10 @@ pub fn overall(judgements: &[Judgement]) -> Outcome {
 
 fn of_limit(comparison: &Comparison, limit: &Limit) -> Vec<Judgement> {
     match &limit.of {
-        Limited::Metric(name) => match comparison.metrics.iter().find(|row| row.name == name) {
+        Limited::Metric(name) => match comparison.metrics.iter().find(|row| row.name == *name) {
             Some(row) => {
                 let runs = row.runs.0.min(row.runs.1);
-                vec![of_row(limit, name.clone(), &row.unit, metrics::better(name), &row.judged, runs)]
+                vec![of_row(limit, name.clone(), &row.unit, row.better, &row.judged, runs)]
             }
             None => vec![not_measured(limit, name.clone(), "it was not recorded on both sides".to_owned())],
         },
@@ -178,7 +180,7 @@ fn not_measured(limit: &Limit, metric: String, reason: String) -> Judgement {
         unit: String::new(),
         allowed: limit.text.clone(),
         numbers: None,
-        outcome: Outcome::CannotTell,
+        outcome: Outcome::Inconclusive,
         reason: Some(reason),
         more_runs: None,
     }
@@ -191,11 +193,11 @@ fn of_row(limit: &Limit, metric: String, unit: &str, better: Better, judged: &Ju
     let outcome = range.outcome();
     let unknown = !is_known(&judged.difference);
     let reason = match outcome {
-        Outcome::CannotTell if unknown => Some("how much runs differ is not known".to_owned()),
-        Outcome::CannotTell => Some("the limit lies inside the interval".to_owned()),
+        Outcome::Inconclusive if unknown => Some("how much runs differ is not known".to_owned()),
+        Outcome::Inconclusive => Some("the limit lies inside the interval".to_owned()),
         Outcome::Pass | Outcome::Regression => None,
     };
-    let more_runs = (outcome == Outcome::CannotTell).then(|| range.more_runs(runs)).flatten();
+    let more_runs = (outcome == Outcome::Inconclusive).then(|| range.more_runs(runs)).flatten();
     let (unit, allowed) = (unit.to_owned(), limit.text.clone());
     Judgement { metric, unit, allowed, numbers: Some(numbers), outcome, reason, more_runs }
 }
@@ -247,7 +249,7 @@ impl Range {
         } else if self.low > self.limit {
             Outcome::Regression
         } else {
-            Outcome::CannotTell
+            Outcome::Inconclusive
         }
     }
 
@@ -282,7 +284,7 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
         columns::text("allowed", "The change for the worse that is tolerated.").essential(),
         columns::text(
             "result",
-            "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or cannot tell.",
+            "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
         )
         .essential(),
         columns::text("reason", "Why it cannot be told."),
@@ -348,8 +350,8 @@ mod tests {
         let of = |value, low, high| outcome(&numbers(value, low, high), Allowed::Percent(5.0), Better::Lower);
         assert_eq!(of(0.99, 0.96, 1.02), Outcome::Pass);
         assert_eq!(of(1.03, 1.01, 1.05), Outcome::Pass, "it changed, but by no more than is tolerated");
-        assert_eq!(of(1.03, 1.01, 1.051), Outcome::CannotTell);
-        assert_eq!(of(1.2, 1.04, 1.4), Outcome::CannotTell, "likely worse, and not known to be");
+        assert_eq!(of(1.03, 1.01, 1.051), Outcome::Inconclusive);
+        assert_eq!(of(1.2, 1.04, 1.4), Outcome::Inconclusive, "likely worse, and not known to be");
         assert_eq!(of(1.2, 1.06, 1.4), Outcome::Regression);
     }
 
@@ -358,7 +360,7 @@ mod tests {
         let of = |value, low, high| outcome(&numbers(value, low, high), Allowed::Percent(3.0), Better::Higher);
         assert_eq!(of(1.5, 1.4, 1.6), Outcome::Pass);
         assert_eq!(of(0.985, 0.971, 1.0), Outcome::Pass);
-        assert_eq!(of(0.97, 0.95, 0.99), Outcome::CannotTell);
+        assert_eq!(of(0.97, 0.95, 0.99), Outcome::Inconclusive);
         assert_eq!(of(0.9, 0.85, 0.96), Outcome::Regression);
     }
 
@@ -366,7 +368,7 @@ mod tests {
     fn amounts_limit_the_difference() {
         let of = |allowed, better| outcome(&numbers(1.1, 1.08, 1.12), Allowed::Amount(allowed), better);
         assert_eq!(of(12.1, Better::Lower), Outcome::Pass);
-        assert_eq!(of(10.0, Better::Lower), Outcome::CannotTell);
+        assert_eq!(of(10.0, Better::Lower), Outcome::Inconclusive);
         assert_eq!(of(7.0, Better::Lower), Outcome::Regression);
         assert_eq!(of(0.0, Better::Higher), Outcome::Pass, "more is better");
     }
@@ -377,7 +379,7 @@ mod tests {
         let new = without_ratio(0.0, estimate(40.0, 35.0, 45.0));
         assert_eq!(outcome(&new, Allowed::Percent(5.0), Better::Lower), Outcome::Regression);
         let unsure = without_ratio(0.0, estimate(40.0, -3.0, 90.0));
-        assert_eq!(outcome(&unsure, Allowed::Percent(5.0), Better::Lower), Outcome::CannotTell);
+        assert_eq!(outcome(&unsure, Allowed::Percent(5.0), Better::Lower), Outcome::Inconclusive);
         let gone = without_ratio(40.0, estimate(-40.0, -45.0, -35.0));
         assert_eq!(outcome(&gone, Allowed::Percent(5.0), Better::Lower), Outcome::Pass);
     }
@@ -388,7 +390,7 @@ mod tests {
         let of = |before| Numbers { before, after: 50.0, difference: unknown, ratio: None };
         for better in [Better::Lower, Better::Higher] {
             for allowed in [Allowed::Percent(5.0), Allowed::Amount(1.0)] {
-                assert_eq!(outcome(&of(10.0), allowed, better), Outcome::CannotTell);
+                assert_eq!(outcome(&of(10.0), allowed, better), Outcome::Inconclusive);
             }
         }
         assert_eq!(Range::of(&of(10.0), Allowed::Amount(1.0), Better::Lower).more_runs(1), None);
@@ -406,8 +408,8 @@ mod tests {
     #[test]
     fn the_worst_outcome_is_that_of_all() {
         let of = |outcome| Judgement { outcome, ..not_measured(&limit("rtf"), "rtf".into(), "x".into()) };
-        let [pass, unknown, worse] = [Outcome::Pass, Outcome::CannotTell, Outcome::Regression].map(of);
-        assert_eq!(overall(&[pass.clone(), unknown.clone()]), Outcome::CannotTell);
+        let [pass, unknown, worse] = [Outcome::Pass, Outcome::Inconclusive, Outcome::Regression].map(of);
+        assert_eq!(overall(&[pass.clone(), unknown.clone()]), Outcome::Inconclusive);
         assert_eq!(overall(&[worse, unknown, pass.clone()]), Outcome::Regression);
         assert_eq!(overall(&[pass]), Outcome::Pass);
     }
@@ -422,7 +424,7 @@ mod tests {
         let known = Judgement { numbers: Some(numbers(1.2, 1.1, 1.3)), unit: "ns".into(), ..unknown.clone() };
         let named = table(&[("shapes/steady".into(), vec![unknown.clone(), known])]);
         assert_eq!(named.get(0, "before"), Some(&Value::Missing));
-        assert_eq!(named.get(0, "result"), Some(&Value::from("cannot tell")));
+        assert_eq!(named.get(0, "result"), Some(&Value::from("inconclusive")));
         assert_eq!(named.get(1, "ratio_high"), Some(&Value::from(1.3)));
         assert_eq!(named.get(1, "scenario"), Some(&Value::from("shapes/steady")));
         assert_eq!(table(&[(String::new(), vec![unknown])]).column("scenario"), None);

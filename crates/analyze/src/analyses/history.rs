@@ -85,13 +85,17 @@ pub struct Figure {
     pub name: String,
     /// Its unit.
     pub unit: String,
+    /// Which way it should go, where that does not follow from the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
     /// The figure.
     pub value: f64,
 }
 
 impl From<Metric> for Figure {
     fn from(metric: Metric) -> Self {
-        Self { name: metric.name.to_owned(), unit: metric.unit, value: metric.value }
+        let better = Some(metric.better).filter(|better| *better != metrics::better(&metric.name));
+        Self { name: metric.name.into_owned(), unit: metric.unit, better, value: metric.value }
     }
 }
 
@@ -141,6 +145,7 @@ pub struct Key {
     metric: (usize, String),
     /// Unit of the values.
     pub unit: String,
+    better: Better,
 }
 
 impl Key {
@@ -262,7 +267,7 @@ impl Point {
 impl Key {
     fn of(recording: &Recording, figure: &Figure, options: &Options) -> Self {
         let unless = |joined: Joined, text: Option<String>| text.filter(|_| joined == Joined::No);
-        let place = metrics::NAMES.iter().position(|name| *name == figure.name).unwrap_or(metrics::NAMES.len());
+        let place = metrics::place(&figure.name);
         Self {
             scenario: recording.scenario.clone(),
             phase: recording.phase,
@@ -271,6 +276,7 @@ impl Key {
             build: unless(options.builds, recording.build.clone()),
             metric: (place, figure.name.clone()),
             unit: figure.unit.clone(),
+            better: figure.better.unwrap_or_else(|| metrics::better(&figure.name)),
         }
     }
 
@@ -494,7 +500,7 @@ impl History {
             let (before, point) = (&series.points[change.position - 1], &series.points[change.position]);
             let mut row = key_values(&series.key);
             row.extend([
-                direction(series.key.metric(), change).into(),
+                direction(series.key.better, change).into(),
                 change.ratio.map(|ratio| ratio.value).into(),
                 change.ratio.map(|ratio| ratio.low).into(),
                 change.ratio.map(|ratio| ratio.high).into(),
@@ -669,9 +675,9 @@ fn folder(kept: Kept) -> &'static str {
     }
 }
 
-fn direction(metric: &str, change: &Change) -> &'static str {
+fn direction(better: Better, change: &Change) -> &'static str {
     let rises = change.after > change.before;
-    if rises == (metrics::better(metric) == Better::Higher) { "better" } else { "worse" }
+    if rises == (better == Better::Higher) { "better" } else { "worse" }
 }
 
 fn run_rows(recordings: &[&Recording]) -> Vec<RunRow> {
@@ -751,7 +757,7 @@ mod tests {
             build: Some("release".into()),
             revision: Some(format!("abc{day:02}")),
             tool: "stepscope 0.1.0".into(),
-            figures: vec![Figure { name: "step.p99".into(), unit: "ns".into(), value }],
+            figures: vec![Figure { name: "step.p99".into(), unit: "ns".into(), better: None, value }],
             kept: Kept::There,
         }
     }

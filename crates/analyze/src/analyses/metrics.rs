@@ -15,7 +15,10 @@
 //!
 //! "Per step" is per second of wall time where no steps are known. What was not recorded is left out: no data is not zero.
 
-use stepscope_model::WaitState;
+use std::borrow::Cow;
+
+pub use stepscope_model::Better;
+use stepscope_model::{OwnMetric, WaitState};
 
 use crate::analyses::resources;
 use crate::analyses::summary::cpu_ns;
@@ -24,34 +27,62 @@ use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::weights::{StackWeights, blocked_ns, runnable_ns};
 
-/// A figure of a whole recording.
+/// A metric of a whole recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// Its name, one of [`NAMES`].
-    pub name: &'static str,
+    /// Its name: one of [`NAMES`], or `metric.NAME.STATISTIC` for one of the user's own.
+    pub name: Cow<'static, str>,
     /// Its unit: `ns`, `ns/step`, `bytes`, `faults/s`, `cores`, ...; empty for ratios.
     pub unit: String,
-    /// The figure.
+    /// Which way it should go.
+    pub better: Better,
+    /// Its value.
     pub value: f64,
 }
 
-/// Which way a figure should go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
+/// The statistics of a user's own metric, in the order of tables.
+pub const OWN_STATISTICS: [&str; 4] = ["mean", "median", "p95", "p99"];
+
+/// The part of a name that tells a user's own metric from those of [`NAMES`].
+pub const OWN_PREFIX: &str = "metric.";
+
+/// The [`OWN_STATISTICS`] of one recording's values: `metric.latency.p99` and so on. Empty without finite values.
+///
+/// Percentiles are values that occurred (nearest rank), as those of step times.
+pub fn of_own(own: &OwnMetric) -> Vec<Metric> {
+    let mut sorted: Vec<f64> = own.values.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else { return Vec::new() };
+    let percentile = |percent: f64| {
+        let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+        sorted[rank.saturating_sub(1).min(last)]
+    };
+    let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+    let values = [mean, percentile(50.0), percentile(95.0), percentile(99.0)];
+    let metric = |(statistic, value)| Metric {
+        name: format!("{OWN_PREFIX}{}.{statistic}", own.name).into(),
+        unit: own.unit.clone(),
+        better: own.better,
+        value,
+    };
+    OWN_STATISTICS.into_iter().zip(values).map(metric).collect()
 }
 
-impl Better {
-    /// The word used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
+/// Every name among these metrics, once: those of [`NAMES`] in their order, then the user's own.
+pub fn names<'m>(metrics: impl IntoIterator<Item = &'m Metric>) -> Vec<Cow<'static, str>> {
+    let mut names: Vec<Cow<'static, str>> = Vec::new();
+    for metric in metrics {
+        if !names.contains(&metric.name) {
+            names.push(metric.name.clone());
         }
     }
+    names.sort_by_key(|name| place(name));
+    names
+}
+
+/// The place of a metric in tables.
+pub fn place(name: &str) -> usize {
+    NAMES.iter().position(|known| *known == name).unwrap_or(NAMES.len())
 }
 
 /// Every metric, in the order of tables.
@@ -96,7 +127,8 @@ pub fn of(selection: &Selection<'_>, basis: Basis) -> Vec<Metric> {
     found.of_time(inside, selection);
     found.add("rss.peak", "bytes", resources::peak_rss_together(selection).map(|bytes| bytes as f64));
     found.of_totals(inside);
-    found.metrics.sort_by_key(|metric| NAMES.iter().position(|name| *name == metric.name));
+    found.metrics.extend(selection.capture().info.own_metrics.iter().flat_map(of_own));
+    found.metrics.sort_by_key(|metric| place(&metric.name));
     found.metrics
 }
 
@@ -118,7 +150,7 @@ struct Found {
 impl Found {
     fn add(&mut self, name: &'static str, unit: &str, value: Option<f64>) {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.metrics.push(Metric { name, unit: unit.to_owned(), value });
+            self.metrics.push(Metric { name: name.into(), unit: unit.to_owned(), better: better(name), value });
         }
     }
 
@@ -189,7 +221,7 @@ mod tests {
     use crate::drawn::{self, Drawing};
 
     fn named(metrics: &[Metric]) -> Vec<(&str, &str, f64)> {
-        metrics.iter().map(|metric| (metric.name, metric.unit.as_str(), metric.value)).collect()
+        metrics.iter().map(|metric| (&*metric.name, metric.unit.as_str(), metric.value)).collect()
     }
 
     fn drawing() -> Drawing {
@@ -229,7 +261,7 @@ mod tests {
     fn without_steps_costs_are_per_second_and_without_a_duration_there_are_none() {
         let capture = drawing().capture;
         let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerSecond));
-        assert_eq!(metrics[1], Metric { name: "cpu", unit: "ns/s".to_owned(), value: 8_000.0 / 10e-6 });
+        assert_eq!(named(&metrics[1..2]), [("cpu", "ns/s", 8_000.0 / 10e-6)]);
         assert!(metrics.iter().all(|metric| !metric.name.starts_with("step.") && metric.name != "rtf"));
         let folded = drawn::folded("main;a 1");
         let metrics = drawn::selected(&folded, &[], |selection| {
@@ -248,5 +280,31 @@ mod tests {
                 assert_eq!(Basis::common([with, without]), Basis::PerSecond);
             });
         });
+    }
+
+    fn latencies(values: Vec<f64>) -> OwnMetric {
+        OwnMetric { name: "latency".into(), unit: "ns".into(), better: Better::Lower, values }
+    }
+
+    #[test]
+    fn own_metrics_follow_the_others_and_their_percentiles_are_values_that_occurred() {
+        let mut capture = drawing().capture;
+        capture.info.own_metrics = vec![latencies((1..=200).rev().map(f64::from).collect())];
+        let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerStep));
+        assert_eq!(
+            named(&metrics[metrics.len() - 4..]),
+            [
+                ("metric.latency.mean", "ns", 100.5),
+                ("metric.latency.median", "ns", 100.0),
+                ("metric.latency.p95", "ns", 190.0),
+                ("metric.latency.p99", "ns", 198.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_own_metric_without_finite_values_is_unknown() {
+        assert_eq!(of_own(&latencies(vec![f64::NAN, f64::INFINITY])), []);
+        assert_eq!(of_own(&latencies(Vec::new())), []);
     }
 }

@@ -531,7 +531,7 @@ fn functions_table() -> Table {
         columns::duration("inclusive_high", "Upper end.").detail(),
         columns::percent("in_slow", "Slow steps in which it was seen: in a sample, or waiting on the loop's thread."),
         columns::percent("in_typical", "Typical steps in which it was seen.").detail(),
-        columns::text("verdict", "more or less in slow steps, where an interval of attributed on-CPU or blocked time excludes 0; else cannot tell."),
+        columns::text("verdict", "more or less in slow steps, where an interval of attributed on-CPU or blocked time excludes 0; else inconclusive."),
     ]);
     Table::new("slow_steps", "Slow steps against typical ones, per step", columns)
 }
@@ -659,7 +659,7 @@ fn verdict(cpu: Estimate, blocked: Estimate) -> &'static str {
     match larger.iter().find(|estimate| estimate.excludes_zero()) {
         Some(estimate) if estimate.value > 0.0 => "more",
         Some(_) => "less",
-        None => "cannot tell",
+        None => "inconclusive",
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use stepscope_analyze::PatternError;
 use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
-use stepscope_lab::lab_file::{self, CannotTell, FILE_NAME, LabFile};
+use stepscope_lab::lab_file::{self, FILE_NAME, LabFile, WhenInconclusive};
 use stepscope_lab::run::Run;
 use stepscope_model::{Note, Row, Table, Value};
 use stepscope_view::junit::{self, Case, CaseResult, Suite};
@@ -22,14 +22,14 @@ use crate::sides::{CompareArguments, Compared, Sides};
 pub const NOT_JUDGED: u8 = 3;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 every limit is kept; 1 a regression: a limit is broken; 2 cannot tell, unless --cannot-tell says what that
-counts as; 3 the gate could not be judged (wrong usage or lab file, nothing to compare, an unreadable capture).";
+Exit codes: 0 every limit is kept; 1 a regression: a limit is broken; 2 inconclusive, unless --inconclusive says how that
+counts; 3 the gate could not be judged (wrong usage or lab file, nothing to compare, an unreadable capture).";
 
-/// Judge a change by the limits in the lab file's [gate]: pass, regression, or cannot tell.
+/// Judge a change by the limits in the lab file's [gate]: pass, regression, or inconclusive.
 ///
-/// A limit such as `step.p99 = "+5%"` is kept if the whole 95 % interval of the change lies on its good side, broken if
-/// the whole interval lies beyond it, and else it cannot be told, with how many more runs would tell. What is compared is
-/// a run of `stepscope ab`, or what --baseline and --candidate name.
+/// A limit such as `step.p99 = "+5%"` is kept if the whole 95 % confidence interval of the change lies on its good side and
+/// broken if the whole interval lies beyond it. Otherwise the result is inconclusive, with an estimate of the extra runs
+/// needed. Judges a run of `stepscope ab`, or the captures that --baseline and --candidate name.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Gate {
@@ -46,9 +46,9 @@ pub struct Gate {
     /// The lab file with the limits, in place of the run's own.
     #[arg(long, value_name = "FILE")]
     lab: Option<PathBuf>,
-    /// What it counts as where it cannot be told [default: what the lab file says, else report].
-    #[arg(long, value_enum, value_name = "AS")]
-    cannot_tell: Option<CannotTellArgument>,
+    /// How an inconclusive result counts [default: as in the lab file, else report].
+    #[arg(long, alias = "cannot-tell", value_enum, value_name = "AS")]
+    inconclusive: Option<InconclusiveArgument>,
     /// Write a summary for a pull request here, `-` for standard output in place of the table.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -63,9 +63,9 @@ pub struct Gate {
     output: TableArguments,
 }
 
-/// What it counts as where it cannot be told.
+/// How an inconclusive result counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CannotTellArgument {
+enum InconclusiveArgument {
     /// As a pass.
     Pass,
     /// As a regression.
@@ -74,12 +74,12 @@ enum CannotTellArgument {
     Report,
 }
 
-impl From<CannotTellArgument> for CannotTell {
-    fn from(argument: CannotTellArgument) -> Self {
+impl From<InconclusiveArgument> for WhenInconclusive {
+    fn from(argument: InconclusiveArgument) -> Self {
         match argument {
-            CannotTellArgument::Pass => CannotTell::Pass,
-            CannotTellArgument::Fail => CannotTell::Fail,
-            CannotTellArgument::Report => CannotTell::Report,
+            InconclusiveArgument::Pass => WhenInconclusive::Pass,
+            InconclusiveArgument::Fail => WhenInconclusive::Fail,
+            InconclusiveArgument::Report => WhenInconclusive::Report,
         }
     }
 }
@@ -88,8 +88,8 @@ impl From<CannotTellArgument> for CannotTell {
 struct Judged {
     scenario: String,
     judgements: Vec<Judgement>,
-    /// What counts where it cannot be told.
-    cannot_tell: CannotTell,
+    /// How an inconclusive result counts.
+    when_inconclusive: WhenInconclusive,
 }
 
 impl Gate {
@@ -150,7 +150,7 @@ impl Gate {
             judged.push(Judged {
                 scenario: scenario.label.clone(),
                 judgements: gate::judge(comparison, &limits),
-                cannot_tell: self.cannot_tell.map_or(of.cannot_tell, Into::into),
+                when_inconclusive: self.inconclusive.map_or(of.when_inconclusive, Into::into),
             });
         }
         if judged.iter().all(|one| one.judgements.is_empty()) {
@@ -163,7 +163,7 @@ impl Gate {
         judged.extend(compared.notes.iter().map(|note| Judged {
             scenario: "not compared".to_owned(),
             judgements: vec![not_compared(note)],
-            cannot_tell: self.cannot_tell.map_or(lab.gate.cannot_tell, Into::into),
+            when_inconclusive: self.inconclusive.map_or(lab.gate.when_inconclusive, Into::into),
         }));
         Ok(judged)
     }
@@ -194,15 +194,15 @@ impl Gate {
 
 impl Judged {
     fn exit_code(&self) -> u8 {
-        match (gate::overall(&self.judgements), self.cannot_tell) {
-            (Outcome::Pass, _) | (Outcome::CannotTell, CannotTell::Pass) => 0,
-            (Outcome::Regression, _) | (Outcome::CannotTell, CannotTell::Fail) => 1,
-            (Outcome::CannotTell, CannotTell::Report) => 2,
+        match (gate::overall(&self.judgements), self.when_inconclusive) {
+            (Outcome::Pass, _) | (Outcome::Inconclusive, WhenInconclusive::Pass) => 0,
+            (Outcome::Regression, _) | (Outcome::Inconclusive, WhenInconclusive::Fail) => 1,
+            (Outcome::Inconclusive, WhenInconclusive::Report) => 2,
         }
     }
 }
 
-/// A regression outweighs what cannot be told.
+/// A regression outweighs an inconclusive result.
 fn severity(code: u8) -> u8 {
     match code {
         1 => 2,
@@ -259,7 +259,7 @@ fn not_compared(note: &str) -> Judgement {
         unit: String::new(),
         allowed: String::new(),
         numbers: None,
-        outcome: Outcome::CannotTell,
+        outcome: Outcome::Inconclusive,
         reason: Some(note.trim_end_matches('.').to_owned()),
         more_runs: None,
     }
@@ -292,23 +292,23 @@ fn runs(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
-/// `regression: 1 of 4 limits broken, 1 cannot be told`.
+/// `regression: 1 of 4 limits broken, 1 inconclusive`.
 fn summary(all: &[Judgement]) -> String {
     let of = |outcome| all.iter().filter(|judgement| judgement.outcome == outcome).count();
-    let told = match (of(Outcome::Regression), of(Outcome::CannotTell)) {
+    let told = match (of(Outcome::Regression), of(Outcome::Inconclusive)) {
         (1, 0) if all.len() == 1 => "the limit is broken".to_owned(),
-        (0, 1) if all.len() == 1 => "whether the limit is kept".to_owned(),
+        (0, 1) if all.len() == 1 => "the limit lies inside the interval".to_owned(),
         (0, 0) if all.len() == 1 => "the limit is kept".to_owned(),
         (0, 0) => format!("all {} limits are kept", all.len()),
-        (0, unknown) => format!("whether {unknown} of {} limits are kept", all.len()),
+        (0, unknown) => format!("{unknown} of {} limits", all.len()),
         (broken, 0) => format!("{broken} of {} limits are broken", all.len()),
-        (broken, unknown) => format!("{broken} of {} limits are broken, of {unknown} it cannot be told", all.len()),
+        (broken, unknown) => format!("{broken} of {} limits are broken, {unknown} inconclusive", all.len()),
     };
     format!("{}: {told}", gate::overall(all).name())
 }
 
-/// Rows of a summary that say "cannot tell", and "pass": a reviewer reads what is broken.
-const MOST_UNKNOWN: usize = 20;
+/// Most inconclusive and passing rows in a summary: a reviewer reads what is broken.
+const MOST_INCONCLUSIVE: usize = 20;
 const MOST_PASSES: usize = 10;
 
 /// The table as a summary: what a reviewer must see comes first, and what says nothing is left out.
@@ -316,7 +316,8 @@ fn summarized(table: &Table) -> Table {
     let mut table = table.clone();
     let Some(result) = table.column("result") else { return table };
     let is = |row: &&Row, outcome: Outcome| row[result] == Value::from(outcome.name());
-    let parts = [(Outcome::Regression, usize::MAX), (Outcome::CannotTell, MOST_UNKNOWN), (Outcome::Pass, MOST_PASSES)];
+    let parts =
+        [(Outcome::Regression, usize::MAX), (Outcome::Inconclusive, MOST_INCONCLUSIVE), (Outcome::Pass, MOST_PASSES)];
     let mut rows = Vec::new();
     for (outcome, most) in parts {
         let of: Vec<&Row> = table.rows.iter().filter(|row| is(row, outcome)).collect();
@@ -359,19 +360,19 @@ fn case(judgement: &Judgement, row: usize, table: &Table, judged: &Judged) -> Ca
         Some(reason) => format!("{measured}, allowed {allowed}: {reason}{}", more_runs(judgement)),
         None => format!("{measured}, allowed {allowed}"),
     };
-    let result = match (judgement.outcome, judged.cannot_tell) {
+    let result = match (judgement.outcome, judged.when_inconclusive) {
         (Outcome::Pass, _) => CaseResult::Passed,
         (Outcome::Regression, _) => CaseResult::Failed(told),
-        (Outcome::CannotTell, CannotTell::Fail) => CaseResult::Error(told),
-        (Outcome::CannotTell, CannotTell::Pass | CannotTell::Report) => CaseResult::Skipped(told),
+        (Outcome::Inconclusive, WhenInconclusive::Fail) => CaseResult::Error(told),
+        (Outcome::Inconclusive, WhenInconclusive::Pass | WhenInconclusive::Report) => CaseResult::Skipped(told),
     };
     Case { name: format!("{} {allowed}", judgement.metric).trim_end().to_owned(), result, output: measured }
 }
 
 fn more_runs(judgement: &Judgement) -> String {
     match judgement.more_runs {
-        Some(1) => "; 1 more run a side would tell".to_owned(),
-        Some(more) => format!("; {more} more runs a side would tell"),
+        Some(1) => "; 1 more run per side needed".to_owned(),
+        Some(more) => format!("; {more} more runs per side needed"),
         None => String::new(),
     }
 }

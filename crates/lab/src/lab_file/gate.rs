@@ -1,4 +1,4 @@
-//! `[gate]`: which changes are tolerated, and what follows where it cannot be told.
+//! `[gate]`: which changes are tolerated, and how an inconclusive result counts.
 
 use std::fmt;
 
@@ -15,8 +15,8 @@ const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
 pub struct Gate {
     /// What is limited: functions, threads, then metrics, each in the order of the file and each thing once.
     pub limits: Vec<Limit>,
-    /// What the gate says where a limit can be told neither kept nor broken.
-    pub cannot_tell: CannotTell,
+    /// How an inconclusive result counts.
+    pub when_inconclusive: WhenInconclusive,
 }
 
 /// A change that is tolerated, and no more.
@@ -64,14 +64,14 @@ pub enum Unit {
     Plain,
 }
 
-/// What the gate says where a limit can be told neither kept nor broken.
+/// How the gate counts an inconclusive result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CannotTell {
-    /// `"pass"`: as if it were kept.
+pub enum WhenInconclusive {
+    /// `"pass"`: as a pass.
     Pass,
-    /// `"fail"`: as if it were broken.
+    /// `"fail"`: as a regression.
     Fail,
-    /// `"report"`: so, with an exit code of its own.
+    /// `"report"`: as what it is, with an exit code of its own.
     #[default]
     Report,
 }
@@ -134,14 +134,18 @@ impl Limit {
 #[derive(Debug, Default)]
 pub(super) struct PartialGate {
     limits: Vec<(Limited, Option<Allowed>)>,
-    cannot_tell: Option<CannotTell>,
+    when_inconclusive: Option<WhenInconclusive>,
 }
 
 impl PartialGate {
     /// Reads a table of limits.
     pub(super) fn read(mut fields: Fields, problems: &mut Problems) -> Self {
-        let cannot_tell = fields.take("cannot_tell").and_then(|field| cannot_tell(&field, problems));
-        let mut partial = Self { cannot_tell, ..Self::default() };
+        let when_inconclusive = {
+            // The key's name in earlier versions.
+            let earlier = fields.take("cannot_tell");
+            fields.take("inconclusive").or(earlier).and_then(|field| when_inconclusive(&field, problems))
+        };
+        let mut partial = Self { when_inconclusive, ..Self::default() };
         if let Some(field) = fields.take("function") {
             partial.read_named(&field, "function", Limited::Function, problems);
         }
@@ -164,7 +168,7 @@ impl PartialGate {
             return;
         }
         let Some(known) = metrics::NAMES.into_iter().find(|known| *known == name) else {
-            let others = ["cannot_tell", "function", "thread"];
+            let others = ["inconclusive", "function", "thread"];
             let hint = match did_you_mean(name, metrics::NAMES.into_iter().chain(others)) {
                 none if none.is_empty() => {
                     format!("; metrics are `{}`; functions go below [gate.function]", metrics::NAMES.join("`, `"))
@@ -207,7 +211,7 @@ impl PartialGate {
     /// These keys, and where they are not given, those of `general`.
     pub(super) fn over(self, general: &Gate) -> Gate {
         let mut gate = general.clone();
-        gate.cannot_tell = self.cannot_tell.unwrap_or(gate.cannot_tell);
+        gate.when_inconclusive = self.when_inconclusive.unwrap_or(gate.when_inconclusive);
         for (of, allowed) in self.limits {
             let there = gate.limits.iter().position(|limit| limit.of == of);
             match (there, allowed) {
@@ -221,10 +225,12 @@ impl PartialGate {
     }
 }
 
-fn cannot_tell(field: &Field, problems: &mut Problems) -> Option<CannotTell> {
+fn when_inconclusive(field: &Field, problems: &mut Problems) -> Option<WhenInconclusive> {
     const EXPECTED: &str = r#""pass", "fail" or "report""#;
     let text = field.string(problems, EXPECTED)?;
-    let known = [("pass", CannotTell::Pass), ("fail", CannotTell::Fail), ("report", CannotTell::Report)].into_iter();
+    let known =
+        [("pass", WhenInconclusive::Pass), ("fail", WhenInconclusive::Fail), ("report", WhenInconclusive::Report)]
+            .into_iter();
     let found = known.clone().find(|(name, _)| *name == text).map(|(_, found)| found);
     if found.is_none() {
         let hint = did_you_mean(&text, known.map(|(name, _)| name));

@@ -113,7 +113,7 @@ fn functions_changed(tables: &[Table]) -> Option<String> {
     let of = |verdict: &str| {
         (0..functions.rows.len()).filter(|&row| functions.get(row, "verdict") == Some(&Value::from(verdict))).count()
     };
-    let [changed, equivalent, unknown] = ["changed", "equivalent", "cannot tell"].map(of);
+    let [changed, equivalent, unknown] = ["changed", "equivalent", "inconclusive"].map(of);
     Some(format!(
         "Of {} functions {changed} changed, {equivalent} are equivalent, and of {unknown} it cannot be told.",
         functions.rows.len()

@@ -2,7 +2,7 @@
 //!
 //! Known from meta-analyses: where all rows are on one axis, what changed stands apart from what did not, and how well each
 //! is known is seen before any number is read. Equal factors are equally far from 1, to both sides. The band is what does
-//! not matter; an interval inside it is *equivalent*, one outside of 1 *changed*, one that holds both *cannot tell*. Shape
+//! not matter; an interval inside it is *equivalent*, one outside of 1 *changed*, one that holds both *inconclusive*. Shape
 //! tells verdicts as well as colour.
 
 use stepscope_model::{Row, Table, Value};
@@ -26,7 +26,7 @@ pub struct Forest {
     pub ratio: String,
     /// The column that says of rows without a ratio whether they are `new` or `vanished`: these stand at an end of the axis.
     pub presence: String,
-    /// The column of verdicts: `changed`, `equivalent` or `cannot tell`; where the table lacks it, shapes tell none.
+    /// The column of verdicts: `changed`, `equivalent` or `inconclusive`; where the table lacks it, shapes tell none.
     pub verdict: String,
     /// Ratios from `1 / (1 + tolerance)` to `1 + tolerance` do not matter: the band. None is drawn where it is zero.
     pub tolerance: f64,
@@ -156,7 +156,7 @@ impl Estimate {
     fn class(&self) -> &'static str {
         match self.verdict.as_str() {
             "equivalent" | "pass" => "even",
-            "cannot tell" => "unsure",
+            "inconclusive" => "unsure",
             _ if (self.point < 1.0) != self.gain => "less",
             _ => "more",
         }
@@ -317,13 +317,13 @@ mod tests {
         let svg = forest(&[
             ("Step", [Some(0.5), Some(0.48), Some(0.52)], "changed"),
             ("Load", [Some(1.0), Some(0.98), Some(1.02)], "equivalent"),
-            ("Poll<int>", [Some(1.1), Some(0.7), Some(1.9)], "cannot tell"),
+            ("Poll<int>", [Some(1.1), Some(0.7), Some(1.9)], "inconclusive"),
         ])
         .svg();
         assert!(svg.contains("aria-label=\"Functions &lt;after&gt;\""));
         assert!(svg.contains("<g class=\"less\"><title>Step: 0.50 [0.48, 0.52], changed</title>"), "{svg}");
         assert!(svg.contains("<g class=\"even\"><title>Load: 1.00 [0.98, 1.02], equivalent</title>"));
-        assert!(svg.contains("<g class=\"unsure\"><title>Poll&lt;int&gt;: 1.10 [0.70, 1.90], cannot tell</title>"));
+        assert!(svg.contains("<g class=\"unsure\"><title>Poll&lt;int&gt;: 1.10 [0.70, 1.90], inconclusive</title>"));
         assert_eq!(svg.matches("class=\"shape\" d=").count(), 1, "one diamond");
         assert_eq!(svg.matches("<circle class=\"shape\"").count(), 1, "one disc");
         assert_eq!(svg.matches("<circle class=\"shape ring\"").count(), 1);

@@ -12,7 +12,7 @@
 //! | `modules` | the modules with colours of their own, as indices of `strings`, heaviest first |
 //! | `frames` | four numbers a frame: name, module, source (indices of `strings`), and `((kind * 3 + shade) * 2 + owned) * 2 + inlined` |
 //! | `nodes` | three numbers a node in drawing order: how many levels up from the last node's child, its frame, its own weight |
-//! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other; where they are known, `verdicts`: 0 for changed, 1 for equivalent, 2 for cannot tell |
+//! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other; where they are known, `verdicts`: 0 for changed, 1 for equivalent, 2 for inconclusive |
 //! | `gaps` | two numbers for each node that is wider than its own weight and its children: nodes since the last such, the rest |
 //!
 //! Lists of numbers are strings in the alphabet of source maps ([`push_number`](crate::embed)). A node takes about
@@ -151,10 +151,10 @@ fn push_compared(subject: &Subject<'_>, layout: &Layout, json: &mut String) {
     if difference.verdicts.is_some() {
         json.push_str("\",\"verdicts\":\"");
         for &node in &layout.node {
-            let code = match subject.verdict(node as usize).unwrap_or(Verdict::CannotTell) {
+            let code = match subject.verdict(node as usize).unwrap_or(Verdict::Inconclusive) {
                 Verdict::Changed => 0,
                 Verdict::Equivalent => 1,
-                Verdict::CannotTell => 2,
+                Verdict::Inconclusive => 2,
             };
             push_number(code, json);
         }
@@ -247,7 +247,7 @@ mod tests {
         let plain = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA"});
         assert_eq!(compared(&difference), plain);
         // A list that is too short tells nothing of the rest.
-        let verdicts = Some(vec![Verdict::Changed, Verdict::Equivalent, Verdict::CannotTell]);
+        let verdicts = Some(vec![Verdict::Changed, Verdict::Equivalent, Verdict::Inconclusive]);
         let judged = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA", "verdicts": "ABCC"});
         assert_eq!(compared(&TreeDifference { verdicts, ..difference }), judged);
     }

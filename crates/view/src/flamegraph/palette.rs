@@ -74,7 +74,7 @@ pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<V
         None => strength,
         Some(Verdict::Changed) => strength.max(1),
         Some(Verdict::Equivalent) => return EVEN,
-        Some(Verdict::CannotTell) => return UNSURE,
+        Some(Verdict::Inconclusive) => return UNSURE,
     };
     let at = if share > 0.0 { 3 - strength } else { 3 + strength };
     CHANGES[at].0
@@ -89,7 +89,7 @@ pub(crate) const JUDGED: [(&str, &str); 8] = [
     ("less2", "−1 %"),
     ("less3", "−5 %"),
     (EVEN, "equivalent"),
-    (UNSURE, "cannot tell"),
+    (UNSURE, "inconclusive"),
 ];
 
 /// The legend of differences: classes and what they stand for.
@@ -223,7 +223,7 @@ mod tests {
         let class = |now, before, verdict| change_class(now, before, 1_000, Some(verdict));
         assert_eq!(class(151, 100, Verdict::Changed), "more3");
         assert_eq!(class(99, 100, Verdict::Changed), "less1", "small, and known to be one");
-        assert_eq!(class(300, 100, Verdict::CannotTell), "unsure", "large, and not known");
+        assert_eq!(class(300, 100, Verdict::Inconclusive), "unsure", "large, and not known");
         assert_eq!(class(101, 100, Verdict::Equivalent), "even");
         let css = style_sheet();
         for (class, _) in JUDGED {

@@ -373,7 +373,7 @@ mod tests {
         let before = tree(&[("all", None, 0), ("a", Some(0), 80), ("b", Some(0), 59)]);
         let mut difference = TreeDifference::of(("after", &after), ("before", &before));
         difference.tree.unit = "ns/step".into();
-        difference.verdicts = Some(vec![Verdict::CannotTell, Verdict::Changed, Verdict::Equivalent]);
+        difference.verdicts = Some(vec![Verdict::Inconclusive, Verdict::Changed, Verdict::Equivalent]);
         let subject = Subject::of(&difference);
         let drawn = draw(&subject, &Layout::of(subject.tree), &[], &Options::of_difference()).elements;
         assert!(
@@ -383,7 +383,7 @@ mod tests {
             ),
             "{drawn}"
         );
-        for entry in ["−&lt;1 % (0)", "−5 % (1)", "equivalent (1)", "cannot tell (1)"] {
+        for entry in ["−&lt;1 % (0)", "−5 % (1)", "equivalent (1)", "inconclusive (1)"] {
             assert!(drawn.contains(&format!(">{entry}</text>")), "{entry}");
         }
     }

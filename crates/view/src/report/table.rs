@@ -431,7 +431,7 @@ mod tests {
     /// ```text
     /// metric  unit     before  ratio [low, high]  verdict
     /// p99     ns/step  4.2e6   0.512 [0.48, 0.55] changed
-    /// rss     bytes    2048    –                  cannot tell
+    /// rss     bytes    2048    –                  inconclusive
     /// ```
     fn comparison() -> Table {
         let column = |name: &str, kind| Column::new(name, kind, "", "");
@@ -446,7 +446,7 @@ mod tests {
             [metric, unit, before.into()].into_iter().chain(ratio).chain([verdict]).collect()
         };
         table.push(row("p99", "ns/step", 4.2e6, ratio, "changed"));
-        table.push(row("rss", "bytes", 2048.0, [Value::Missing, Value::Missing, Value::Missing], "cannot tell"));
+        table.push(row("rss", "bytes", 2048.0, [Value::Missing, Value::Missing, Value::Missing], "inconclusive"));
         table
     }
 
@@ -460,14 +460,14 @@ mod tests {
              <td class=\"ends\">[0.48, 0.55]</td><td class=\"text strong\">changed</td></tr>"
         ));
         assert!(
-            html.contains("<td class=\"num\">–</td><td class=\"ends\"></td><td class=\"text faint\">cannot tell</td>")
+            html.contains("<td class=\"num\">–</td><td class=\"ends\"></td><td class=\"text faint\">inconclusive</td>")
         );
         let data = data_of(&html);
         assert_eq!(data["columns"].as_array().unwrap().len(), 5);
         assert_eq!(data["values"][2], serde_json::json!([4_200_000, 2048]), "exact");
         let ends = serde_json::json!([null, null, null, [["[0.48, 0.55]", 0.48, 0.55], ["", null, null]], null]);
         assert_eq!(data["ends"], ends);
-        assert_eq!(data["tones"][4], serde_json::json!({"changed": "strong", "cannot tell": "faint"}));
+        assert_eq!(data["tones"][4], serde_json::json!({"changed": "strong", "inconclusive": "faint"}));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+pub use stepscope_model::OwnMetric;
 use stepscope_model::{CaptureInfo, Counts, FrameKind, ThreadId, WaitState};
 
 use crate::analyses::metrics::{self, Metric};

@@ -107,7 +107,7 @@ impl Judged {
         let goal = goal(options);
         let detectable = |error| (goal.detectable_ratio(error, change.degrees_of_freedom) - 1.0) * 100.0;
         self.detectable_percent = change.log_ratio_standard_error.map(detectable);
-        if self.verdict == Verdict::CannotTell {
+        if self.verdict == Verdict::Inconclusive {
             let have = change.spread_before.runs.min(change.spread_after.runs);
             self.more_runs = goal.runs_needed(change).map(|runs| runs.saturating_sub(have).max(1) as u64);
         }
@@ -293,7 +293,7 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
         ratio: (old > 0.0 && new > 0.0).then(|| unknown(new / old, f64::NEG_INFINITY)),
         p: None,
         q: None,
-        verdict: Verdict::CannotTell,
+        verdict: Verdict::Inconclusive,
         more_runs: None,
         detectable_percent: None,
         counts: counted.map(|counted| (counted.before, counted.after)),
@@ -314,7 +314,7 @@ pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Judged>, options: &O
         if let Some(change) = row.change.take().filter(|_| row.tested) {
             row.look_ahead(&change, options);
         }
-        if row.verdict != Verdict::CannotTell {
+        if row.verdict != Verdict::Inconclusive {
             row.more_runs = None;
         }
     }
@@ -329,6 +329,6 @@ fn verdict(row: &Judged, options: &Options) -> Verdict {
         Some(_) if nothing => Verdict::Equivalent,
         Some(q) if q <= options.alpha && row.difference.excludes_zero() => Verdict::Changed,
         Some(_) if row.ratio.is_some_and(within) => Verdict::Equivalent,
-        _ => Verdict::CannotTell,
+        _ => Verdict::Inconclusive,
     }
 }

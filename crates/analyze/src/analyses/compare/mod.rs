@@ -25,7 +25,7 @@
 //!
 //! # Verdict
 //! *changed* if q is at most [`Options::alpha`] and the interval does not hold "no change"; else *equivalent* if the interval
-//! of the ratio lies within the [tolerance](Options::tolerance); else *cannot tell*, with how many more runs a side would.
+//! of the ratio lies within the [tolerance](Options::tolerance); else *inconclusive*, with how many more runs a side would.
 
 pub mod evidence;
 mod judge;

@@ -1,5 +1,6 @@
 //! Rows of a comparison: what is on both sides, joined and judged.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,7 +10,7 @@ use super::evidence::{Course, Evidence, Family, Nature};
 use super::judge::{Counted, Judge, Judged};
 use super::renames;
 use super::{Options, Side};
-use crate::analyses::metrics;
+use crate::analyses::metrics::{self, Better, Metric};
 use crate::query::functions::Identity;
 
 /// A function, thread or category of both sides.
@@ -53,10 +54,12 @@ impl Row {
 /// A figure of the whole run on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricRow {
-    /// The metric.
-    pub name: &'static str,
+    /// Its name.
+    pub name: Cow<'static, str>,
     /// Its unit.
     pub unit: String,
+    /// Which way it should go.
+    pub better: Better,
     /// Runs before and after in which it is known.
     pub runs: (usize, usize),
     /// Its numbers.
@@ -145,26 +148,28 @@ pub(super) fn blocks_of(side: &Side) -> Vec<usize> {
 
 /// The figures of the whole run that both sides know, in their own order.
 pub(super) fn of_metrics(before: &Side, after: &Side, judge: &Judge, options: &Options) -> Vec<MetricRow> {
-    metrics::NAMES.iter().filter_map(|name| metric(before, after, name, judge, options)).collect()
+    let known = [before, after].into_iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics);
+    metrics::names(known).into_iter().filter_map(|name| metric(before, after, name, judge, options)).collect()
 }
 
-fn metric(before: &Side, after: &Side, name: &'static str, judge: &Judge, options: &Options) -> Option<MetricRow> {
-    let known = |side: &Side| -> Vec<(f64, String)> {
-        let of =
-            |run: &Evidence| run.metrics.iter().find(|one| one.name == name).map(|one| (one.value, one.unit.clone()));
-        side.runs.iter().filter_map(of).collect()
+fn metric(before: &Side, after: &Side, name: Cow<'static, str>, judge: &Judge, options: &Options) -> Option<MetricRow> {
+    let known = |side: &Side| -> Vec<Metric> {
+        side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == name)).cloned().collect()
     };
     let (old, new) = (known(before), known(after));
-    let unit = old.first()?.1.clone();
-    let runs = |values: &[(f64, String)]| -> Vec<Run> {
-        values.iter().map(|(value, _)| Run { mean: *value, residuals: Vec::new() }).collect()
-    };
     new.first()?;
+    let Metric { unit, better, .. } = old.first()?.clone();
+    if new.iter().chain(&old).any(|one| one.unit != unit) {
+        return None;
+    }
+    let runs = |metrics: &[Metric]| -> Vec<Run> {
+        metrics.iter().map(|one| Run { mean: one.value, residuals: Vec::new() }).collect()
+    };
     let whole = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
     let judged = match whole {
         true => judge.row(&runs(&old), &runs(&new), None),
         // Some runs do not know it, so that resamples of another shape are needed.
         false => Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options).row(&runs(&old), &runs(&new), None),
     };
-    Some(MetricRow { name, unit, runs: (old.len(), new.len()), judged })
+    Some(MetricRow { name, unit, better, runs: (old.len(), new.len()), judged })
 }

@@ -38,8 +38,8 @@ fn of_metrics(comparison: &Comparison) -> Table {
         columns::count("after_runs", "runs", "Runs after in which it is known.").detail(),
     ]);
     let mut table = Table::new("compare_runs", title(comparison, "Whole run"), columns);
-    for MetricRow { name, unit, runs, judged } in &comparison.metrics {
-        let mut row: Vec<Value> = vec![(*name).into(), unit.as_str().into(), metrics::better(name).name().into()];
+    for MetricRow { name, unit, better, runs, judged } in &comparison.metrics {
+        let mut row: Vec<Value> = vec![(&**name).into(), unit.as_str().into(), better.name().into()];
         row.extend(amounts(judged));
         row.extend(judged_values(judged));
         row.extend([judged.detectable_percent.into(), runs.0.into(), runs.1.into()]);
@@ -68,7 +68,7 @@ fn judged_columns() -> [Column; 7] {
         columns::number("ratio_high", "", "Upper end of the ratio's 95 % interval."),
         columns::number("p", "", "Probability of such a difference, or a larger one, if nothing had changed.").detail(),
         columns::number("q", "", "The same, corrected for the number of rows (Benjamini and Hochberg).").detail(),
-        columns::text("verdict", "changed, equivalent (the interval lies within the tolerance), or cannot tell.")
+        columns::text("verdict", "changed, equivalent (the interval lies within the tolerance), or inconclusive.")
             .essential(),
         columns::count(
             "more_runs",
@@ -236,23 +236,23 @@ pub fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]
             columns::number("ratio_to_first", "", "Over that of the first variant.").essential(),
             columns::number("ratio_to_first_low", "", "Lower end of its 95 % interval.").detail(),
             columns::number("ratio_to_first_high", "", "Upper end of its 95 % interval.").detail(),
-            columns::text("verdict_to_first", "changed, equivalent or cannot tell, against the first variant.")
+            columns::text("verdict_to_first", "changed, equivalent or inconclusive, against the first variant.")
                 .essential(),
             columns::number("ratio_to_previous", "", "Over that of the variant before it.").essential(),
             columns::number("ratio_to_previous_low", "", "Lower end of its 95 % interval.").detail(),
             columns::number("ratio_to_previous_high", "", "Upper end of its 95 % interval.").detail(),
-            columns::text("verdict_to_previous", "changed, equivalent or cannot tell, against the variant before it.")
+            columns::text("verdict_to_previous", "changed, equivalent or inconclusive, against the variant before it.")
                 .essential(),
         ],
     );
-    for name in metrics::NAMES {
+    for name in metrics::names(sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics)) {
         for (place, side) in sides.iter().enumerate() {
             let values: Vec<_> =
                 side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == name)).collect();
             let Some(first) = values.first() else { continue };
             let mean = values.iter().map(|one| one.value).sum::<f64>() / values.len() as f64;
             let mut row: Vec<Value> =
-                vec![name.into(), first.unit.as_str().into(), side.name.as_str().into(), mean.into()];
+                vec![(&*name).into(), first.unit.as_str().into(), side.name.as_str().into(), mean.into()];
             for comparisons in [to_first, to_previous] {
                 let judged = place
                     .checked_sub(1)

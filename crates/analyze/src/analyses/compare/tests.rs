@@ -2,6 +2,7 @@ use stepscope_model::{Capture, Counts, Event, Value, Verdict};
 use stepscope_stats::SplitMix64;
 
 use super::*;
+use crate::analyses::metrics;
 use crate::drawn::{self, Drawing};
 
 const SECOND: u64 = 1_000_000_000;
@@ -60,8 +61,8 @@ fn runs(count: u64, probability: f64, seed: u64) -> Vec<Capture> {
 #[test]
 fn of_one_run_a_side_only_what_sampling_cannot_explain_has_changed() {
     for (before, after, verdict) in [
-        (401, 380, Verdict::CannotTell),
-        (714, 675, Verdict::CannotTell),
+        (401, 380, Verdict::Inconclusive),
+        (714, 675, Verdict::Inconclusive),
         (675, 300, Verdict::Changed),
         (29, 120, Verdict::Changed),
     ] {
@@ -72,7 +73,7 @@ fn of_one_run_a_side_only_what_sampling_cannot_explain_has_changed() {
         let f = row(&comparison, Family::Own, "f");
         assert_eq!(f.judged.verdict, verdict, "{before} -> {after}: {:?}", f.judged);
         assert_eq!(f.judged.counts, Some((before, after)));
-        assert_eq!(f.judged.more_runs.is_some(), verdict == Verdict::CannotTell);
+        assert_eq!(f.judged.more_runs.is_some(), verdict == Verdict::Inconclusive);
     }
 }
 
@@ -98,7 +99,7 @@ fn weights_that_are_not_counted_are_shown_as_shares_and_not_tested() {
     assert!(comparison.notes[0].contains("no test of significance is possible"), "{:?}", comparison.notes);
     let f = row(&comparison, Family::Own, "f");
     assert_eq!((f.judged.before, f.judged.after, f.judged.p, f.judged.q), (75.0, 50.0, None, None));
-    assert_eq!(f.judged.verdict, Verdict::CannotTell);
+    assert_eq!(f.judged.verdict, Verdict::Inconclusive);
     let table = &tables(&comparison)[1];
     assert_eq!(table.get(0, "p"), Some(&Value::Missing));
     assert_eq!(table.get(0, "ratio_low"), Some(&Value::Missing));
@@ -131,7 +132,7 @@ fn three_runs_a_side_never_tell_a_change_and_say_so() {
     let comparison = compared(&runs(3, 0.30, 5), &runs(3, 0.10, 6));
     assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after,"), "{:?}", comparison.notes);
     let f = &row(&comparison, Family::Own, "f").judged;
-    assert_eq!((f.verdict, f.p), (Verdict::CannotTell, Some(0.1)));
+    assert_eq!((f.verdict, f.p), (Verdict::Inconclusive, Some(0.1)));
     assert_eq!(f.more_runs, Some(1));
 }
 
@@ -160,7 +161,7 @@ fn rows_with_few_samples_are_not_tested_and_say_so() {
     let comparison = compared(&[counted("main;f 2\nmain;g 900")], &[counted("main;f 20\nmain;g 900")]);
     let f = &row(&comparison, Family::Own, "f").judged;
     assert!(f.p.unwrap() < 0.001, "it would be a change");
-    assert_eq!((f.q, f.verdict), (None, Verdict::CannotTell));
+    assert_eq!((f.q, f.verdict), (None, Verdict::Inconclusive));
     let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
     assert_eq!(table.notes[0], "0 of 1 tested row changed; 1 not tested for lack of samples.");
 }
@@ -184,4 +185,24 @@ fn metrics_are_compared_by_run_and_a_chain_has_every_variant() {
 fn equal_input_has_equal_output() {
     let tables = || tables(&compared(&runs(4, 0.3, 1), &runs(5, 0.2, 2)));
     assert_eq!(tables(), tables());
+}
+
+#[test]
+fn own_metrics_are_compared_like_other_metrics_of_the_run() {
+    let side = |latency: f64| -> Vec<Capture> {
+        let with_latency = |(run, mut capture): (usize, Capture)| {
+            let values = (0..50).map(|value| latency + f64::from(value) + run as f64).collect();
+            let (name, unit, better) = ("rate".into(), "Hz".into(), metrics::Better::Higher);
+            capture.info.own_metrics = vec![stepscope_model::OwnMetric { name, unit, better, values }];
+            capture
+        };
+        runs(6, 0.2, 3).into_iter().enumerate().map(with_latency).collect()
+    };
+    let comparison = compared(&side(1_000.0), &side(500.0));
+    let row = comparison.metrics.iter().find(|row| row.name == "metric.rate.p99").unwrap();
+    assert_eq!((row.unit.as_str(), row.better, row.runs), ("Hz", metrics::Better::Higher, (6, 6)));
+    assert_eq!((row.judged.before, row.judged.after), (1_051.5, 551.5));
+    assert_eq!(row.judged.verdict, Verdict::Changed);
+    let table = &tables(&comparison)[0];
+    assert_eq!(table.get(table.rows.len() - 1, "metric"), Some(&"metric.rate.p99".into()));
 }

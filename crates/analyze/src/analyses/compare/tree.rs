@@ -268,7 +268,7 @@ mod tests {
                 row("run", 5_440_000, 5_110_500, Verdict::Changed),
                 row("f", 400_000, 100_000, Verdict::Changed),
                 row("g", 5_000_000, 5_010_000, Verdict::Equivalent),
-                row("new", 0, 500, Verdict::CannotTell),
+                row("new", 0, 500, Verdict::Inconclusive),
                 row("old", 40_000, 0, Verdict::Changed),
             ]
         );
