@@ -7,7 +7,7 @@ use std::sync::Arc;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _, UnwinderNative};
 use rustc_hash::FxHashMap;
 
-use crate::calls::{Code, ends_in_call, may_have_called};
+use crate::calls::{Code, Evidence, ends_in_call, evidence_of_call};
 use crate::entry::{FrameRef, ModuleRef};
 use crate::target::Target;
 
@@ -37,8 +37,8 @@ pub(crate) struct AddressSpace {
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
     frames: FxHashMap<u64, FrameRef>,
     after_call: FxHashMap<u64, bool>,
-    /// By return address and an address in the callee, whether the call can have led there.
-    callers: FxHashMap<(u64, u64), bool>,
+    /// By return address and an address in the callee, whether the call led there.
+    callers: FxHashMap<(u64, u64), Evidence>,
     /// By thread, the last stacks that were followed beyond their copy, the newest first.
     remembered: FxHashMap<u32, VecDeque<Remembered>>,
     live: LivePieces,
@@ -360,6 +360,8 @@ impl State {
 struct Remembered {
     /// Number of frames that rest on the copy alone.
     exact: usize,
+    /// Whether the call beyond the copy is certain to have led to the last of those.
+    is_certain: bool,
     states: Vec<State>,
     frames: Vec<FrameRef>,
 }
@@ -369,6 +371,8 @@ struct Walked {
     reached_root: bool,
     /// Number of frames that rest on the copy alone, if there are others.
     exact: Option<usize>,
+    /// Whether the call beyond the copy is certain to have led to the last of those.
+    is_certain: bool,
     /// Address of the last of those.
     last: u64,
     states: Vec<State>,
@@ -431,8 +435,12 @@ impl AddressSpace {
                 frames.truncate(begin + 1);
                 return Ending::Root;
             }
-            (true, Some(exact)) => {
-                self.remember(stack.tid, exact, &walked.states, &frames[begin..]);
+            // The live stack may be a later one. A remembered stack whose call is certain is better evidence.
+            (true, Some(exact)) if !walked.is_certain && self.is_known(stack.tid, walked.states[exact - 1]) => {
+                frames.truncate(begin + exact);
+            }
+            (true, Some(_)) => {
+                self.remember(stack.tid, walked, &frames[begin..]);
                 return Ending::Continued;
             }
             (false, None) => {}
@@ -470,13 +478,18 @@ impl AddressSpace {
         live.used = 0;
         let mut states = std::mem::take(&mut self.states);
         states.clear();
-        let mut walked = Walked { reached_root: false, exact: None, last: stack.registers.ip, states };
+        let mut walked =
+            Walked { reached_root: false, exact: None, is_certain: false, last: stack.registers.ip, states };
         let mut callee = stack.registers.ip;
         loop {
             let lookup = address.address_for_lookup();
             let Some(frame) = self.frame(lookup, stack.pid, names) else { break };
-            if walked.exact.is_some() && !self.can_call(address.address(), callee, stack.pid, names) {
-                break;
+            if let Some(exact) = walked.exact {
+                match self.evidence_of_call(address.address(), callee, stack.pid, names) {
+                    Evidence::Elsewhere => break,
+                    evidence if walked.states.len() == exact => walked.is_certain = evidence == Evidence::Leads,
+                    _ => {}
+                }
             }
             callee = lookup;
             frames.push(frame);
@@ -582,9 +595,16 @@ impl AddressSpace {
         known.is_some()
     }
 
-    /// Keeps a stack that was followed beyond its copy from its `exact`-th frame on. It replaces the one that left the
+    /// Whether a certain stack of the thread is remembered that left the copy in this state.
+    fn is_known(&self, tid: u32, state: State) -> bool {
+        let leaves_here = |known: &Remembered| known.is_certain && known.states[known.exact - 1].continues_as(state);
+        self.remembered.get(&tid).is_some_and(|stacks| stacks.iter().any(leaves_here))
+    }
+
+    /// Keeps a stack that was followed beyond its copy. It replaces the one that left the
     /// copy in the same state, or else the oldest.
-    fn remember(&mut self, tid: u32, exact: usize, states: &[State], frames: &[FrameRef]) {
+    fn remember(&mut self, tid: u32, walked: &Walked, frames: &[FrameRef]) {
+        let (Some(exact), states) = (walked.exact, &walked.states) else { return };
         let remembered = self.remembered.entry(tid).or_default();
         let same = |known: &Remembered| known.states[known.exact - 1].continues_as(states[exact - 1]);
         let replaced = match remembered.iter().position(same) {
@@ -594,6 +614,7 @@ impl AddressSpace {
         };
         let mut stack = replaced.unwrap_or_default();
         stack.exact = exact;
+        stack.is_certain = walked.is_certain;
         stack.states.clear();
         stack.states.extend_from_slice(states);
         stack.frames.clear();
@@ -619,19 +640,20 @@ impl AddressSpace {
         frames.len() > before
     }
 
-    /// Whether the instruction before an address is a call that can have led to the function at `callee`.
-    fn can_call<N: Names>(&mut self, address: u64, callee: u64, pid: u32, names: &mut N) -> bool {
+    /// Whether the instruction before an address is a call that led to the function at `callee`.
+    fn evidence_of_call<N: Names>(&mut self, address: u64, callee: u64, pid: u32, names: &mut N) -> Evidence {
         if !self.follows_call(address, pid, names) {
-            return false;
+            return Evidence::Elsewhere;
         }
         if let Some(&known) = self.callers.get(&(address, callee)) {
             return known;
         }
         let mut code = LiveCode { space: self, names, pid };
-        let Some(function) = code.function(callee) else { return true };
-        let Some(can) = may_have_called(address, &function, &mut code) else { return true };
-        self.callers.insert((address, callee), can);
-        can
+        let evidence = code.function(callee).and_then(|function| evidence_of_call(address, &function, &mut code));
+        if let Some(evidence) = evidence {
+            self.callers.insert((address, callee), evidence);
+        }
+        evidence.unwrap_or(Evidence::Possible)
     }
 
     /// Whether the instruction before an address is a call, as far as can be seen.

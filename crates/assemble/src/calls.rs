@@ -2,10 +2,21 @@
 //!
 //! A walk that reads live memory may find the return address of a *later* call at the same place of the stack, because
 //! the program has moved on. That address follows a call, too, but a call of another function. This check tells the two
-//! apart where the code allows it: direct calls, calls through the procedure linkage table, and tail calls. Anything it
-//! cannot decide, such as a virtual call, counts as possible.
+//! apart where the code allows it: direct calls, calls through the procedure linkage table, and tail calls. Anything else,
+//! such as a virtual call, is possible but not certain.
 
 use std::ops::Range;
+
+/// Whether a call led to a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// The call leads to it, directly or by tail calls.
+    Leads,
+    /// The call may lead anywhere.
+    Possible,
+    /// The call leads elsewhere.
+    Elsewhere,
+}
 
 /// Code of a process.
 pub(crate) trait Code {
@@ -16,26 +27,29 @@ pub(crate) trait Code {
     fn function(&mut self, address: u64) -> Option<Range<u64>>;
 }
 
-/// A chain of tail calls or stubs longer than this counts as possible.
+/// Longest chain of tail calls and stubs that is followed.
 const MAX_FUNCTIONS: usize = 8;
-/// Functions longer than this are not searched for tail calls, and count as possible.
+/// Longest function that is searched for tail calls.
 const MAX_FUNCTION_BYTES: u64 = 64 << 10;
 
-/// Whether the call before `return_address` can have led to `callee`. `None` if the code cannot be read.
+/// Whether the call before `return_address` led to `callee`. `None` if the code cannot be read.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn may_have_called(return_address: u64, callee: &Range<u64>, code: &mut impl Code) -> Option<bool> {
+pub(crate) fn evidence_of_call(return_address: u64, callee: &Range<u64>, code: &mut impl Code) -> Option<Evidence> {
     let mut call = [0; 8];
     read_all(code, return_address.wrapping_sub(8), &mut call)?;
     let mut targets = match call_target(return_address, call) {
         Target::Address(address) => vec![address],
         Target::Pointer(pointer) => vec![word(code, pointer)?],
-        Target::Unknown => return Some(true),
+        Target::Unknown => return Some(Evidence::Possible),
     };
     let mut next = 0;
     while let Some(&target) = targets.get(next) {
         next += 1;
-        if callee.contains(&target) || targets.len() > MAX_FUNCTIONS {
-            return Some(true);
+        if callee.contains(&target) {
+            return Some(Evidence::Leads);
+        }
+        if targets.len() > MAX_FUNCTIONS {
+            return Some(Evidence::Possible);
         }
         if let Some(pointer) = stub_pointer(target, code) {
             targets.push(word(code, pointer)?);
@@ -43,16 +57,16 @@ pub(crate) fn may_have_called(return_address: u64, callee: &Range<u64>, code: &m
         }
         let Some(function) = code.function(target).filter(|function| function.end - target <= MAX_FUNCTION_BYTES)
         else {
-            return Some(true);
+            return Some(Evidence::Possible);
         };
         let mut body = vec![0; (function.end - target) as usize];
         read_all(code, target, &mut body)?;
         if has_indirect_jump(&body) {
-            return Some(true);
+            return Some(Evidence::Possible);
         }
         for jump in jumps(target, &body).filter(|jump| !function.contains(jump)) {
             if callee.contains(&jump) {
-                return Some(true);
+                return Some(Evidence::Leads);
             }
             let starts_function = code.function(jump).is_some_and(|other| other.start == jump);
             if starts_function && !targets.contains(&jump) {
@@ -60,13 +74,13 @@ pub(crate) fn may_have_called(return_address: u64, callee: &Range<u64>, code: &m
             }
         }
     }
-    Some(false)
+    Some(Evidence::Elsewhere)
 }
 
 /// Calls of other architectures are not decoded.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn may_have_called(_: u64, _: &Range<u64>, _: &mut impl Code) -> Option<bool> {
-    Some(true)
+pub(crate) fn evidence_of_call(_: u64, _: &Range<u64>, _: &mut impl Code) -> Option<Evidence> {
+    Some(Evidence::Possible)
 }
 
 /// Whether eight bytes of code can end in a call: `e8 rel32`, or `ff /2` with any operand.
@@ -200,9 +214,9 @@ mod tests {
             self.put(address, &[opcode, &displacement].concat())
         }
 
-        /// Whether the five bytes of a call at 0x1000 can have called the function at 0x1500.
-        fn may_have_called(mut self) -> Option<bool> {
-            may_have_called(0x1005, &(0x1500..0x1600), &mut self)
+        /// Whether the five bytes of a call at 0x1000 led to the function at 0x1500.
+        fn evidence(mut self) -> Option<Evidence> {
+            evidence_of_call(0x1005, &(0x1500..0x1600), &mut self)
         }
     }
 
@@ -232,11 +246,11 @@ mod tests {
 
     #[test]
     fn a_direct_call_leads_to_its_target_only() {
-        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x1500).may_have_called(), Some(true));
-        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x1400).may_have_called(), Some(false));
+        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x1500).evidence(), Some(Evidence::Leads));
+        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x1400).evidence(), Some(Evidence::Elsewhere));
         let mut backwards = Drawn::new().branch(0x1200, CALL, 0x1100);
-        assert_eq!(may_have_called(0x1205, &(0x1100..0x1200), &mut backwards), Some(true));
-        assert_eq!(may_have_called(0x1205, &(0x1500..0x1600), &mut backwards), Some(false));
+        assert_eq!(evidence_of_call(0x1205, &(0x1100..0x1200), &mut backwards), Some(Evidence::Leads));
+        assert_eq!(evidence_of_call(0x1205, &(0x1500..0x1600), &mut backwards), Some(Evidence::Elsewhere));
     }
 
     #[test]
@@ -245,25 +259,25 @@ mod tests {
             let call = Drawn::new().branch(0x1000, CALL, 0x1800).put(0x1800, &[0xf3, 0x0f, 0x1e, 0xfa]);
             call.branch(0x1804, JUMP_THROUGH, 0x2800).put(0x2800, &function.to_le_bytes())
         };
-        assert_eq!(through(0x1500).may_have_called(), Some(true));
-        assert_eq!(through(0x1400).may_have_called(), Some(false));
+        assert_eq!(through(0x1500).evidence(), Some(Evidence::Leads));
+        assert_eq!(through(0x1400).evidence(), Some(Evidence::Elsewhere));
     }
 
     #[test]
     fn tail_calls_lead_further() {
         let call = || Drawn::new().branch(0x1000, CALL, 0x1400);
-        assert_eq!(call().branch(0x1410, JUMP, 0x1500).may_have_called(), Some(true));
-        assert_eq!(call().branch(0x1410, JUMP_IF_EQUAL, 0x1700).may_have_called(), Some(false));
+        assert_eq!(call().branch(0x1410, JUMP, 0x1500).evidence(), Some(Evidence::Leads));
+        assert_eq!(call().branch(0x1410, JUMP_IF_EQUAL, 0x1700).evidence(), Some(Evidence::Elsewhere));
         let chain = call().branch(0x1410, JUMP_IF_EQUAL, 0x1700).branch(0x1720, JUMP, 0x1500);
-        assert_eq!(chain.may_have_called(), Some(true));
-        assert_eq!(call().put(0x1410, &[0xff, 0xe0]).may_have_called(), Some(true), "jmp *%rax leads anywhere");
+        assert_eq!(chain.evidence(), Some(Evidence::Leads));
+        assert_eq!(call().put(0x1410, &[0xff, 0xe0]).evidence(), Some(Evidence::Possible), "jmp *%rax leads anywhere");
     }
 
     #[test]
-    fn undecoded_calls_and_unknown_functions_are_possible_and_unreadable_code_is_unknown() {
-        assert_eq!(Drawn::new().put(0x1003, &[0xff, 0xd0]).may_have_called(), Some(true), "call *%rax");
-        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x2500).may_have_called(), Some(true), "no unwind table");
-        assert_eq!(Drawn(vec![0x90; 2]).may_have_called(), None);
+    fn undecoded_calls_and_unknown_functions_are_possible_and_unreadable_code_is_no_evidence() {
+        assert_eq!(Drawn::new().put(0x1003, &[0xff, 0xd0]).evidence(), Some(Evidence::Possible), "call *%rax");
+        assert_eq!(Drawn::new().branch(0x1000, CALL, 0x2500).evidence(), Some(Evidence::Possible), "no unwind table");
+        assert_eq!(Drawn(vec![0x90; 2]).evidence(), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What this machine and this user can measure, dimension by dimension; what is in the way; what would change it.
+//! What this machine and user can record, dimension by dimension: what is missing, why, and how to fix it.
 //!
-//! [`Findings::gather`] finds out by trying: it opens the very events that a recording opens, on itself, and notes what
-//! the kernel says. [`judge`] draws the conclusions, and does no I/O. [`Abilities`] is both together, as
-//! `stepscope doctor` shows it. What a *binary* can tell about its stacks and names is in [`binary`].
+//! [`Findings::gather`] finds out by trying: it opens the events of a recording on its own process and keeps the kernel's
+//! answers. [`judge`] draws the conclusions, without I/O. [`Abilities`] is both together, as `stepscope doctor` shows it.
+//! [`binary`] inspects the symbols and unwind tables of a program's file.
 //!
 //! ```no_run
 //! use stepscope_record::abilities::Abilities;
@@ -15,13 +15,13 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Column, Dimension, DimensionStatus, Kind, Machine, Table, Value};
+use stepscope_model::{Column, Columns, Dimension, DimensionStatus, Kind, Machine, Note, NoteKind, Table};
 
 pub mod binary;
 mod findings;
 mod verdict;
 
-pub use findings::{Capabilities, Findings, KernelNames, Outcome, Pmu, Tracefs};
+pub use findings::{Capabilities, Fact, Findings, KernelNames, Outcome, Pmu, Tracefs};
 pub use verdict::judge;
 
 /// Whether a dimension can be recorded.
@@ -29,7 +29,7 @@ pub use verdict::judge;
 pub enum Ability {
     /// In full.
     Available,
-    /// Not everything that the dimension can hold.
+    /// In part.
     Partial {
         /// What is missing.
         lacks: Vec<Lack>,
@@ -38,18 +38,27 @@ pub enum Ability {
     Missing {
         /// Why.
         reason: String,
-        /// The one command that would change it, where there is one.
+        /// The command that fixes it, if there is one.
         remedy: Option<String>,
     },
 }
 
-/// Something that a dimension lacks.
+/// A part of a dimension that is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
-    /// What is missing and why, in a sentence.
+    /// What is not recorded, and why.
     pub what: String,
-    /// The one command that would change it, where there is one.
+    /// The command that fixes it, if there is one.
     pub remedy: Option<String>,
+}
+
+impl Lack {
+    fn into_note(self) -> Note {
+        match self.remedy {
+            Some(remedy) => Note::new(NoteKind::Limit, "{} Fix: {}.", vec![self.what.into(), remedy.into()]),
+            None => Note::new(NoteKind::Limit, "{}", vec![self.what.into()]),
+        }
+    }
 }
 
 impl Ability {
@@ -66,7 +75,7 @@ impl Ability {
         }
     }
 
-    /// What a capture would say of the dimension.
+    /// The dimension's status in a capture.
     pub fn status(&self) -> DimensionStatus {
         match self {
             Ability::Available => DimensionStatus::Recorded,
@@ -80,19 +89,19 @@ impl Ability {
     }
 }
 
-/// What this machine and this user can measure.
+/// What this machine and user can record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Abilities {
     /// The machine.
     pub machine: Machine,
-    /// What was found out.
+    /// The results of all trials.
     pub findings: Findings,
-    /// What follows for each dimension.
+    /// The ability to record each dimension.
     pub dimensions: BTreeMap<Dimension, Ability>,
 }
 
 impl Abilities {
-    /// Finds out. Takes some ten milliseconds, and changes nothing.
+    /// Tries everything. Takes some ten milliseconds and changes nothing.
     pub fn probe() -> Self {
         let machine = crate::machine::describe();
         let findings = Findings::gather();
@@ -100,74 +109,81 @@ impl Abilities {
         Self { machine, findings, dimensions }
     }
 
-    /// Whether anything can be recorded by observing a program: all dimensions but `resources`, which only needs
-    /// `/proc`. If not, `doctor` fails.
+    /// Whether any dimension can be recorded besides `resources`, which only needs `/proc`. If not, `doctor` fails.
     pub fn can_record(&self) -> bool {
         self.dimensions
             .iter()
             .any(|(dimension, ability)| *dimension != Dimension::Resources && ability.word() != "missing")
     }
 
-    /// One row a dimension, or a row for each thing it lacks: `dimension, status, detail, remedy`.
+    /// One row per dimension, or per part that it lacks: `dimension, status, detail, remedy`.
     pub fn table(&self) -> Table {
-        let mut table = Table::new(
-            "doctor",
-            "What this machine and user can measure",
-            vec![
-                Column::new("dimension", Kind::Text, "", "A kind of evidence."),
-                Column::new("status", Kind::Text, "", "`available`, `partial` or `missing`."),
-                Column::new("detail", Kind::Text, "", "What is missing, and why."),
-                Column::new("remedy", Kind::Text, "", "The one command that would change it."),
-            ],
-        );
-        for (dimension, ability) in &self.dimensions {
-            let mut row = |detail: Option<&str>, remedy: Option<&String>| {
-                let remedy = remedy.map(String::as_str);
-                table.push(vec![dimension.name().into(), ability.word().into(), detail.into(), remedy.into()]);
-            };
+        let rows = self.dimensions.iter().flat_map(|(dimension, ability)| {
+            let row = |detail, remedy| Row { dimension: *dimension, status: ability.word(), detail, remedy };
             match ability {
-                Ability::Available => row(None, None),
+                Ability::Available => vec![row(None, None)],
                 Ability::Partial { lacks } => {
-                    lacks.iter().for_each(|lack| row(Some(&lack.what), lack.remedy.as_ref()));
+                    lacks.iter().map(|lack| row(Some(&*lack.what), lack.remedy.as_deref())).collect()
                 }
-                Ability::Missing { reason, remedy } => row(Some(reason), remedy.as_ref()),
+                Ability::Missing { reason, remedy } => vec![row(Some(&**reason), remedy.as_deref())],
             }
-        }
-        table
+        });
+        Columns::new()
+            .with(Column::new("dimension", Kind::Text, "", "A kind of evidence.").essential(), |row: &Row| {
+                row.dimension.name().into()
+            })
+            .with(Column::new("status", Kind::Text, "", "`available`, `partial` or `missing`.").essential(), |row| {
+                row.status.into()
+            })
+            .with(Column::new("detail", Kind::Prose, "", "What is not recorded, and why.").essential(), |row| {
+                row.detail.into()
+            })
+            .with(Column::new("remedy", Kind::Prose, "", "The command that fixes it.").essential(), |row| {
+                row.remedy.into()
+            })
+            .table("doctor", "What this machine and user can record", rows)
     }
 
-    /// What the judgement rests on, one row a fact: `fact, value`.
+    /// The findings behind the abilities, one row per fact: `fact, value`.
     pub fn facts(&self) -> Table {
-        let columns = vec![
-            Column::new("fact", Kind::Text, "", "What was looked at."),
-            Column::new("value", Kind::Text, "", "What was found."),
-        ];
-        let mut table = Table::new("facts", "What this rests on", columns);
-        for (fact, value) in self.findings.facts(&self.machine) {
-            table.push(vec![fact.into(), Value::Text(value)]);
-        }
-        table
+        Columns::new()
+            .with(
+                Column::new("fact", Kind::Text, "", "A property of the machine or the user.").essential(),
+                |fact: &Fact| fact.name.into(),
+            )
+            .with(Column::new("value", Kind::Prose, "", "Its value.").essential(), |fact| fact.value.clone().into())
+            .table("facts", "Findings", self.findings.facts(&self.machine))
     }
+}
+
+/// A row of [`Abilities::table`].
+struct Row<'a> {
+    dimension: Dimension,
+    status: &'static str,
+    detail: Option<&'a str>,
+    remedy: Option<&'a str>,
 }
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::Value;
+
     use super::*;
 
     #[test]
-    fn this_machine_can_be_probed_and_the_tables_name_every_dimension() {
+    fn the_table_of_this_machine_has_every_dimension() {
         let abilities = Abilities::probe();
         let table = abilities.table();
         for dimension in Dimension::ALL {
-            let of_it = |row: &&stepscope_model::Row| row[0] == Value::from(dimension.name());
-            assert!(table.rows.iter().any(|row| of_it(&row)), "{dimension}");
+            let is_its = |row: &&stepscope_model::Row| row[0] == Value::from(dimension.name());
+            assert!(table.rows.iter().any(|row| is_its(&row)), "{dimension}");
         }
         assert_eq!(abilities.dimensions[&Dimension::Resources], Ability::Available);
         assert!(abilities.facts().rows.len() > 10);
     }
 
     #[test]
-    fn a_lack_is_a_row_of_its_own_with_its_remedy() {
+    fn each_lack_has_a_row_with_its_remedy() {
         let lack = |what: &str| Lack { what: what.into(), remedy: Some("do it".into()) };
         let ability = Ability::with(vec![lack("One."), lack("Two.")]);
         assert_eq!(ability.status(), DimensionStatus::Partial { lacks: vec!["One.".into(), "Two.".into()] });

@@ -1,16 +1,16 @@
-//! Recordings of a program whose profile is known by construction: `truth/truth.cpp` says what each of its functions
-//! burnt by the thread's own clock, and the recording must say the same.
+//! Recordings of a program whose profile is known by construction. `truth/truth.cpp` prints the CPU time of its functions
+//! by the thread's own clock, and the recording must agree.
 //!
-//! Built three ways: without frame pointers (as distributions do), with them (where leaf functions still have no
-//! prologue), and stripped (where exported names and unwind tables are all that is left).
+//! The program is built in three ways: without frame pointers (as distributions do), with them (leaf functions still have
+//! no prologue), and stripped (only exported names and unwind tables are left).
 
 mod recorded;
 
 use recorded::{Build, record};
 
 #[test]
-fn shares_are_those_that_were_burnt() {
-    record("shares_are_those_that_were_burnt", &["shares"], |recorded| {
+fn shares_of_cpu_time_are_true() {
+    record("shares_of_cpu_time_are_true", &["shares"], |recorded| {
         for function in ["fifty", "thirty", "fifteen", "five"] {
             recorded.has_the_true_share_of(function);
             recorded.is_called_by(function, &["main"]);
@@ -21,7 +21,7 @@ fn shares_are_those_that_were_burnt() {
 
 #[test]
 fn a_loop_in_step_with_the_samples_has_its_true_shares() {
-    // At 997 Hz, and as simulations do at 1 kHz.
+    // At the sampling rate of 997 Hz, and at the usual 1 kHz of simulations.
     for period_ns in ["1003009", "1000000"] {
         record("a_loop_in_step_with_the_samples_has_its_true_shares", &["paced", period_ns], |recorded| {
             recorded.has_the_true_share_of("early");
@@ -108,7 +108,7 @@ fn a_plugin_that_was_closed_keeps_its_names_and_callers() {
     record("a_plugin_that_was_closed_keeps_its_names_and_callers", &["plugin", "PLUGIN"], |recorded| {
         recorded.has_the_true_share_of("plugs");
         recorded.is_called_by("plugin_work", &["plugs"]);
-        // The static below it has lost its name, and must not take that of its neighbour.
+        // The static function below it has lost its name, and must not get that of its neighbour.
         let hidden = recorded.cpu_samples().filter(|sample| {
             let names = recorded.names(sample);
             let at = names.iter().position(|&name| name == "plugin_work");

@@ -1,5 +1,4 @@
-//! Marks, from programs compiled with `marks/c/stepscope.h` to captures: what a program says that it made is what is
-//! there, or is counted as lost.
+//! Marks from programs compiled with `marks/c/stepscope.h`: every mark is in the capture, or is counted as lost.
 
 mod recorded;
 
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use recorded::{captured, record_launched};
 use stepscope_model::{Capture, Dimension, DimensionStatus, ProcessId, Scope};
 use stepscope_record::launch::Launch;
-use stepscope_record::{Options, Recording, Until};
+use stepscope_record::{Options, Recording};
 
 /// The header's folder.
 fn header() -> PathBuf {
@@ -46,7 +45,7 @@ fn build() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// What came of recording a case.
+/// The recording of a case.
 struct Recorded {
     capture: Capture,
     lines: Vec<String>,
@@ -58,7 +57,7 @@ fn record(test: &str, case: &[&str]) -> Option<Recorded> {
 
 fn record_with(test: &str, case: &[&str], options: &Options) -> Option<Recorded> {
     let Some(programs) = programs() else {
-        println!("skipped: {test}: there is no g++ and gcc to build the program with");
+        println!("skipped: {test}: no g++ or gcc to build the program");
         return None;
     };
     let arguments = case.iter().map(|&argument| match argument.strip_suffix(".so") {
@@ -82,7 +81,7 @@ fn segments_of(pid: u32) -> usize {
 }
 
 impl Recorded {
-    /// How many scopes there are of each name and depth.
+    /// Number of scopes by name and depth.
     fn counts(&self) -> BTreeMap<(&str, u32), usize> {
         let mut counts = BTreeMap::new();
         for scope in &self.capture.scopes {
@@ -95,7 +94,7 @@ impl Recorded {
         self.capture.scopes.iter().filter(|scope| &*scope.name == name).count() as u64
     }
 
-    /// How many scopes there are of each name in each of the processes that have any, numbered in their order.
+    /// Number of scopes by process and name. Processes with scopes are numbered in order.
     fn by_process(&self) -> BTreeMap<(usize, &str), usize> {
         let process_of = |scope: &Scope| self.capture.threads[scope.thread.index()].process.unwrap();
         let marking: BTreeSet<ProcessId> = self.capture.scopes.iter().map(process_of).collect();
@@ -107,12 +106,12 @@ impl Recorded {
         counts
     }
 
-    /// Simulated times at the ends of all steps.
+    /// Simulated time at the end of each step.
     fn sim_times(&self) -> Vec<u64> {
         self.capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect()
     }
 
-    /// What was read of a counter.
+    /// The readings of a counter.
     fn readings(&self, counter: &str) -> Vec<i64> {
         self.capture.counters.iter().filter(|row| &*row.name == counter).map(|row| row.value).collect()
     }
@@ -121,9 +120,10 @@ impl Recorded {
         self.capture.info.losses.lost_marks
     }
 
-    fn said(&self, what: &str) -> u64 {
+    /// The number that the program printed after this text.
+    fn printed(&self, what: &str) -> u64 {
         let found = self.lines.iter().find_map(|line| line.strip_prefix(what)?.trim().parse().ok());
-        found.unwrap_or_else(|| panic!("the program says `{what}`: {:?}", self.lines))
+        found.unwrap_or_else(|| panic!("the program did not print `{what}`: {:?}", self.lines))
     }
 }
 
@@ -169,20 +169,20 @@ fn steps_are_exactly_those_that_were_marked_with_their_simulated_times() {
 }
 
 #[test]
-fn a_scope_that_is_named_as_the_step_gives_the_steps() {
-    let test = "a_scope_that_is_named_as_the_step_gives_the_steps";
+fn a_scope_chosen_as_the_step_gives_the_steps() {
+    let test = "a_scope_chosen_as_the_step_gives_the_steps";
     let options = Options { step_scope: Some("Runner::Step".into()), ..Options::default() };
     let Some(recorded) = record_with(test, &["steps"], &options) else { return };
     let steps = &recorded.capture.steps;
     assert_eq!(steps.len(), 100);
-    let mut begins = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "Runner::Step");
-    assert!(steps.iter().all(|step| begins.next().map(|scope| scope.start_ns) == Some(step.start_ns)));
+    let mut starts = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "Runner::Step");
+    assert!(steps.iter().all(|step| starts.next().map(|scope| scope.start_ns) == Some(step.start_ns)));
     assert!(steps.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
 }
 
 #[test]
-fn a_step_scope_that_never_comes_is_named_in_the_capture() {
-    let test = "a_step_scope_that_never_comes_is_named_in_the_capture";
+fn a_step_scope_that_never_occurs_is_named_in_the_capture() {
+    let test = "a_step_scope_that_never_occurs_is_named_in_the_capture";
     let options = Options { step_scope: Some("Stepp".into()), ..Options::default() };
     let Some(recorded) = record_with(test, &["nested"], &options) else { return };
     let DimensionStatus::Missing { reason, .. } = &recorded.capture.info.dimensions[&Dimension::Steps] else {
@@ -204,8 +204,8 @@ fn two_thousand_threads_lose_nothing() {
 }
 
 #[test]
-fn scopes_of_children_are_theirs() {
-    let Some(recorded) = record("scopes_of_children_are_theirs", &["forks"]) else { return };
+fn scopes_of_children_belong_to_them() {
+    let Some(recorded) = record("scopes_of_children_belong_to_them", &["forks"]) else { return };
     let mut expected = BTreeMap::from([((0, "before"), 1), ((0, "parent"), 3), ((0, "around"), 1)]);
     for child in 1..=3 {
         expected.extend([((child, "child"), 5), ((child, "before"), 2)]);
@@ -215,10 +215,10 @@ fn scopes_of_children_are_theirs() {
 }
 
 #[test]
-fn plugins_that_are_loaded_apart_mark_on_the_same_threads() {
-    let test = "plugins_that_are_loaded_apart_mark_on_the_same_threads";
+fn separately_loaded_plugins_mark_on_the_same_threads() {
+    let test = "separately_loaded_plugins_mark_on_the_same_threads";
     let Some(recorded) = record(test, &["plugins", "one.so", "two.so"]) else { return };
-    // On the main thread within the host's scope, on others alone.
+    // Within the host's scope on the main thread; on other threads without it.
     let plugin = ["plugin", "plugin, named"].map(|name| [((name, 0), 8), ((name, 1), 6)]);
     let expected: BTreeMap<_, _> = plugin.into_iter().flatten().chain([(("host", 0), 1)]).collect();
     assert_eq!(recorded.counts(), expected);
@@ -228,15 +228,15 @@ fn plugins_that_are_loaded_apart_mark_on_the_same_threads() {
 #[test]
 fn a_killed_program_loses_none_of_the_scopes_it_finished() {
     let Some(recorded) = record("a_killed_program_loses_none_of_the_scopes_it_finished", &["killed"]) else { return };
-    assert_eq!(recorded.said("finished "), 20_000);
+    assert_eq!(recorded.printed("finished "), 20_000);
     assert_eq!((recorded.count("finished"), recorded.lost()), (20_000, 0));
     assert_eq!(recorded.count("never finished"), 0);
 }
 
 #[test]
-fn what_overflows_is_counted_exactly() {
-    let Some(recorded) = record("what_overflows_is_counted_exactly", &["flood"]) else { return };
-    let made = recorded.said("made ");
+fn overflow_is_counted_exactly() {
+    let Some(recorded) = record("overflow_is_counted_exactly", &["flood"]) else { return };
+    let made = recorded.printed("made ");
     assert_eq!(recorded.count("drop") + recorded.lost(), made);
     assert!(recorded.count("drop") >= 32_767, "{}", recorded.count("drop"));
 }
@@ -255,12 +255,21 @@ fn names_beyond_the_table_are_marks_without_a_name_and_long_ones_are_cut() {
 }
 
 #[test]
-fn marks_before_and_after_an_exec_are_those_of_one_process() {
-    let Some(recorded) = record("marks_before_and_after_an_exec_are_those_of_one_process", &["executes"]) else {
+fn marks_before_and_after_an_exec_belong_to_one_process() {
+    let Some(recorded) = record("marks_before_and_after_an_exec_belong_to_one_process", &["executes"]) else {
         return;
     };
     assert_eq!((recorded.count("before exec"), recorded.count("outer")), (1, 10));
     assert_eq!(recorded.capture.threads.len(), 1);
+}
+
+/// Waits until a recording has 25 steps. The deadline only guards against a hang.
+fn wait_for_steps(recording: &Recording) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while recording.progress().steps.is_none_or(|steps| steps < 25) {
+        assert!(Instant::now() < deadline, "waited for steps in vain: {:?}", recording.progress());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A program that runs without being recorded; ended with the test.
@@ -270,15 +279,16 @@ impl Running {
     fn start(case: &str) -> Option<Self> {
         let program = programs()?.join("marks");
         let child = Command::new(program).arg(case).stdout(Stdio::null()).spawn().unwrap();
-        let begun = Instant::now();
-        while segments_of(child.id()) == 0 && begun.elapsed() < Duration::from_secs(10) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while segments_of(child.id()) == 0 {
+            assert!(Instant::now() < deadline, "the program makes no marks");
             std::thread::sleep(Duration::from_millis(1));
         }
         Some(Self(child))
     }
 
-    /// What a recording of it is, if it can be recorded.
-    fn recorded(&self, test: &str, duration: Duration) -> Option<Capture> {
+    /// A recording for as long as `wait` takes, if it can be recorded.
+    fn recorded(&self, test: &str, wait: impl FnOnce(&Recording)) -> Option<Capture> {
         let folder = tempfile::tempdir().unwrap();
         let recording = match Recording::attach(self.0.id(), &Options::default(), folder.path()) {
             Ok(recording) => recording,
@@ -287,7 +297,7 @@ impl Running {
                 return None;
             }
         };
-        recording.wait(&Until { duration: Some(duration), flag: None });
+        wait(&recording);
         recording.stop().unwrap();
         Some(captured(folder.path()))
     }
@@ -301,31 +311,34 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_running_program_is_recorded_from_when_it_is_attached_to_and_again() {
-    let test = "a_running_program_is_recorded_from_when_it_is_attached_to_and_again";
-    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: there is no g++") };
+fn a_running_program_can_be_attached_to_repeatedly() {
+    let test = "a_running_program_can_be_attached_to_repeatedly";
+    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: no g++") };
     let mut before = None;
     for _ in 0..2 {
-        let Some(capture) = running.recorded(test, Duration::from_millis(400)) else { return };
+        let Some(capture) = running.recorded(test, wait_for_steps) else { return };
         assert!(capture.steps.len() >= 20, "{}", capture.steps.len());
         assert!(capture.scopes.len() >= 20 && capture.scopes.iter().all(|scope| &*scope.name == "work"));
         let sim: Vec<u64> = capture.steps.iter().map(|step| step.sim_time_ns.unwrap()).collect();
         assert!(sim.windows(2).all(|pair| pair[1] == pair[0] + 1_000_000), "no step is missing");
-        assert!(before.replace(sim[0]).is_none_or(|before| before < sim[0]), "what was made between is not there");
+        assert!(
+            before.replace(sim[0]).is_none_or(|before| before < sim[0]),
+            "marks between two recordings are left out"
+        );
         assert_eq!(capture.info.losses.lost_marks, 0);
     }
 }
 
 #[test]
-fn a_second_recorder_says_who_has_the_marks() {
-    let test = "a_second_recorder_says_who_has_the_marks";
-    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: there is no g++") };
+fn a_second_recorder_names_the_first() {
+    let test = "a_second_recorder_names_the_first";
+    let Some(running) = Running::start("forever") else { return println!("skipped: {test}: no g++") };
     let folder = tempfile::tempdir().unwrap();
     let Ok(first) = Recording::attach(running.0.id(), &Options::default(), folder.path()) else {
         return println!("skipped: {test}: the kernel refuses");
     };
-    first.wait(&Until { duration: Some(Duration::from_millis(200)), flag: None });
-    let Some(second) = running.recorded(test, Duration::from_millis(300)) else { return };
+    wait_for_steps(&first);
+    let Some(second) = running.recorded(test, |_| {}) else { return };
     let pid = std::process::id();
     let note = format!(
         "The marks of process {} were not recorded at first: process {pid} records them already.",
@@ -337,24 +350,23 @@ fn a_second_recorder_says_who_has_the_marks() {
 }
 
 #[test]
-fn a_program_that_nobody_records_leaves_nothing_behind() {
-    let test = "a_program_that_nobody_records_leaves_nothing_behind";
-    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+fn an_unrecorded_program_leaves_nothing_behind() {
+    let test = "an_unrecorded_program_leaves_nothing_behind";
+    let Some(programs) = programs() else { return println!("skipped: {test}: no g++") };
     let mut child = Command::new(programs.join("marks")).arg("nested").spawn().unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(segments_of(child.id()), 0);
 }
 
-/// In a file system for shared memory of the size in KiB, where nothing but the case's marks are, and with a recorder
-/// that never reads: us.
+/// Shared memory is a small file system of its own, and the recorder is this process, which never reads.
 #[test]
 fn a_full_shared_memory_harms_no_program() {
     let test = "a_full_shared_memory_harms_no_program";
-    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+    let Some(programs) = programs() else { return println!("skipped: {test}: no g++") };
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let start_ticks = stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap();
     let greeting = format!("{}:{start_ticks}:1", std::process::id());
-    // Nothing at all, the header alone, the header and a part of the rings, and rings that cannot grow.
+    // Room for nothing, for the header, for a part of the rings, and for rings that cannot grow.
     for kib in [4, 24, 48, 200] {
         for case in ["nested", "crowd", "flood", "forks"] {
             let script = format!("mount -t tmpfs -o size={kib}k none /dev/shm && exec \"$0\" {case}");
@@ -373,11 +385,11 @@ fn a_full_shared_memory_harms_no_program() {
     }
 }
 
-/// A limit to the size of files would end the program by a signal.
+/// Exceeding the limit would kill the program with a signal.
 #[test]
-fn a_limit_to_the_size_of_files_harms_no_program() {
-    let test = "a_limit_to_the_size_of_files_harms_no_program";
-    let Some(programs) = programs() else { return println!("skipped: {test}: there is no g++") };
+fn a_file_size_limit_harms_no_program() {
+    let test = "a_file_size_limit_harms_no_program";
+    let Some(programs) = programs() else { return println!("skipped: {test}: no g++") };
     for blocks in [0, 16, 4_200] {
         let script = format!("ulimit -f {blocks}; exec \"$0\" nested");
         let output = Command::new("sh").args(["-c", &script]).arg(programs.join("marks")).output().unwrap();
@@ -385,7 +397,7 @@ fn a_limit_to_the_size_of_files_harms_no_program() {
     }
 }
 
-/// The header in every standard it is for, on and off, without a warning; off, it is nothing.
+/// The header compiles without warnings in every supported standard, enabled and disabled. Disabled, it adds nothing.
 #[test]
 fn the_header_compiles_in_every_standard() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/marks");
@@ -403,7 +415,7 @@ fn the_header_compiles_in_every_standard() {
         }
         let bytes = std::fs::read(object.path()).unwrap();
         let holds = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-        assert!(!holds(b"stepscope_"), "{compiler} {standard}: nothing of the marks is left");
+        assert!(!holds(b"stepscope_"), "{compiler} {standard}: no symbol of the marks is left");
     }
 }
 
@@ -425,11 +437,11 @@ fn marks_what_it_does() {
 }
 
 #[test]
-fn a_rust_program_marks_the_same() {
+fn a_rust_program_marks_likewise() {
     let program = std::env::current_exe().unwrap().into_os_string();
     let arguments = ["--ignored", "--exact", "marks_what_it_does", "--test-threads=1"].map(Into::into);
     let launch = Launch::new(std::iter::once(program).chain(arguments));
-    let Some(recorded) = record_launch("a_rust_program_marks_the_same", launch, &Options::default()) else { return };
+    let Some(recorded) = record_launch("a_rust_program_marks_likewise", launch, &Options::default()) else { return };
     let workers = ["worker 0", "worker 1", "worker 2"].map(|name| ((name, 0), 17));
     let expected = BTreeMap::from([(("inner", 1), 51), (("tick", 0), 51)]).into_iter().chain(workers).collect();
     assert_eq!(recorded.counts(), expected);
@@ -440,15 +452,15 @@ fn a_rust_program_marks_the_same() {
 }
 
 #[test]
-fn a_python_program_marks_the_same() {
-    let test = "a_python_program_marks_the_same";
+fn a_python_program_marks_likewise() {
+    let test = "a_python_program_marks_likewise";
     if Command::new("python3").arg("--version").output().is_err() {
-        return println!("skipped: {test}: there is no python3");
+        return println!("skipped: {test}: no python3");
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let command = [root.join("tests/marks/marks.py"), root.join("../../marks/python")].map(PathBuf::into_os_string);
     let command = std::iter::once("python3".into()).chain(command);
-    // Nothing is written beside the sources.
+    // Write no bytecode beside the sources.
     let launch = Launch::new(command).env("PYTHONDONTWRITEBYTECODE", "1");
     let Some(recorded) = record_launch(test, launch, &Options::default()) else { return };
     let expected = [
@@ -481,14 +493,14 @@ fn output(name: &str) -> PathBuf {
 }
 
 #[test]
-fn scopes_of_gazebos_profiler_are_ours_by_the_adapter() {
-    let test = "scopes_of_gazebos_profiler_are_ours_by_the_adapter";
+fn scopes_of_gazebos_profiler_are_recorded_through_the_adapter() {
+    let test = "scopes_of_gazebos_profiler_are_recorded_through_the_adapter";
     let program = output("gz-simulation");
     let (adapter, stand_in) = (format!("-I{}", gazebo().display()), format!("-I{}/stand_in", gazebo().display()));
     let flags = ["-std=c++17", "-DSTEPSCOPE_MARKS=1", "-DGZ_PROFILER_ENABLE=1", &adapter, &stand_in];
     match compile("g++", &flags, &gazebo().join("example/simulation.cpp"), &program) {
         Some(compiled) => assert!(compiled),
-        None => return println!("skipped: {test}: there is no g++"),
+        None => return println!("skipped: {test}: no g++"),
     }
     let launch = Launch::new([&program]);
     let Some(recorded) = record_launch(test, launch, &Options::default()) else { return };
@@ -505,12 +517,12 @@ fn scopes_of_gazebos_profiler_are_ours_by_the_adapter() {
 }
 
 #[test]
-fn scopes_of_ignition_common_are_ours_by_preloading() {
-    let test = "scopes_of_ignition_common_are_ours_by_preloading";
+fn scopes_of_ignition_common_are_recorded_by_preloading() {
+    let test = "scopes_of_ignition_common_are_recorded_by_preloading";
     if !Path::new("/usr/include/ignition/common4/ignition/common/Profiler.hh").exists() {
         return println!("skipped: {test}: libignition-common-core-dev is not installed");
     }
-    // Its own profiler listens on a port of all addresses: not on those of this machine.
+    // Its own profiler listens on a port of all addresses, so it gets a network of its own.
     if !Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success()) {
         return println!("skipped: {test}: a network of its own needs root");
     }

@@ -1,4 +1,4 @@
-//! Steps by a function of the program, and the simulated time that it is told: exactly as many, and exactly those.
+//! Steps by calls of a function, and the simulated time in its argument: exactly all of them.
 
 mod recorded;
 
@@ -13,7 +13,7 @@ const STEPS: u64 = 240;
 /// The recording of `truth/steps.cpp`, where steps can be recorded.
 fn record(test: &str, time: Option<StepTime>) -> Option<Capture> {
     let Some(programs) = programs() else {
-        println!("skipped: {test}: there is no g++ to build the program with");
+        println!("skipped: {test}: no g++ to build the program");
         return None;
     };
     let module = programs.join("steps");
@@ -23,7 +23,7 @@ fn record(test: &str, time: Option<StepTime>) -> Option<Capture> {
     let options = Options { step: Some(step), ..Options::default() };
     let launch = Launch::new([module.into_os_string(), STEPS.to_string().into()]);
     let (capture, lines) = record_command_with(test, launch, &options)?;
-    assert_eq!(lines, ["done"], "a program that starts threads goes on undisturbed");
+    assert_eq!(lines, ["done"], "a program that starts threads runs undisturbed");
     if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&Dimension::Steps) {
         println!("skipped: {test}: {reason}");
         return None;
@@ -35,22 +35,22 @@ fn sim_times(capture: &Capture) -> Vec<Option<u64>> {
     capture.steps.iter().map(|step| step.sim_time_ns).collect()
 }
 
-/// At the end of each step, two milliseconds after the one before.
+/// The simulated time at the end of each step: steps of two milliseconds.
 fn expected() -> Vec<Option<u64>> {
     (1..=STEPS).map(|step| Some(step * 2_000_000)).collect()
 }
 
-/// Probes that this process left in the kernel.
+/// Number of probes that this process left in the kernel.
 fn probes_left() -> usize {
     let listed = std::fs::read_to_string("/sys/kernel/tracing/uprobe_events").unwrap_or_default();
     listed.matches(&format!("stepscope/step_{}_", std::process::id())).count()
 }
 
 #[test]
-fn steps_tell_the_simulated_time_that_their_function_is_told() {
-    let test = "steps_tell_the_simulated_time_that_their_function_is_told";
+fn steps_have_the_simulated_time_of_the_functions_argument() {
+    let test = "steps_have_the_simulated_time_of_the_functions_argument";
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: {test}: the argument's register is that of x86-64");
+        println!("skipped: {test}: the argument's register is one of x86-64");
         return;
     }
     for argument in ["%di:s64 ns", "%di", "+8(%si):f64 s"] {
@@ -69,16 +69,16 @@ fn steps_of_equal_length_are_counted() {
 }
 
 #[test]
-fn without_a_time_there_are_steps_all_the_same() {
-    let Some(capture) = record("without_a_time_there_are_steps_all_the_same", None) else { return };
+fn steps_are_recorded_without_simulated_time() {
+    let Some(capture) = record("steps_are_recorded_without_simulated_time", None) else { return };
     assert_eq!(sim_times(&capture), vec![None; STEPS as usize]);
 }
 
 #[test]
-fn an_argument_that_the_kernel_does_not_know_is_named_in_the_capture() {
-    let test = "an_argument_that_the_kernel_does_not_know_is_named_in_the_capture";
+fn an_argument_unknown_to_the_kernel_is_named_in_the_capture() {
+    let test = "an_argument_unknown_to_the_kernel_is_named_in_the_capture";
     let Some(programs) = programs() else {
-        println!("skipped: {test}: there is no g++ to build the program with");
+        println!("skipped: {test}: no g++ to build the program");
         return;
     };
     let time = Some(StepTime::Argument("%nothing:s64".parse().unwrap()));

@@ -1,4 +1,4 @@
-//! What a program's or library's file can tell about its stacks and names.
+//! Symbols, debug information and unwind tables of a program's or library's file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
 use object::{Architecture, Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
-use stepscope_model::{Column, Kind, SymbolSource, Table};
+use stepscope_model::{Column, Columns, Kind, SymbolSource, Table};
 use stepscope_symbolize::{Code, Symbolizer};
 
 use super::Lack;
 
-/// Why a file cannot be judged.
+/// Why a file cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum BinaryError {
     /// It cannot be read.
@@ -22,46 +22,46 @@ pub enum BinaryError {
         /// The cause.
         source: io::Error,
     },
-    /// It is a script: what is recorded is its interpreter.
-    #[error("{} is a script: ask about its interpreter, `{interpreter}`, and the libraries it loads", path.display())]
+    /// It is a script, so a recording would show its interpreter.
+    #[error("{} is a script: inspect its interpreter, `{interpreter}`, and the libraries that it loads", path.display())]
     Script {
         /// The file.
         path: PathBuf,
         /// The interpreter's path.
         interpreter: String,
     },
-    /// It is no ELF file.
+    /// It is not an ELF file.
     #[error("{} is not an ELF program or library ({reason}): name the built file", path.display())]
     NotElf {
         /// The file.
         path: PathBuf,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
 }
 
-/// What a file can tell about its stacks and names.
+/// Symbols, debug information and unwind tables of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
     /// The file.
     pub path: PathBuf,
     /// What it is.
     pub role: Role,
-    /// Its processor, e.g. `x86_64`.
+    /// Its CPU architecture, e.g. `x86_64`.
     pub architecture: String,
     /// GNU build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// The best source of names, separate debug files included.
+    /// The best source of function names, including separate debug files.
     pub symbols: SymbolSource,
-    /// What stood in the way of better names, e.g. a debug file of another build.
+    /// Problems with better sources of names, e.g. a debug file of another build.
     pub problems: Vec<String>,
     /// Functions in its own symbol table. 0 if it was stripped.
     pub functions: usize,
-    /// Functions that it exports.
+    /// Exported functions.
     pub exported_functions: usize,
-    /// Whether it has compressed names of its other functions (`.gnu_debugdata`), as Fedora's packages do.
+    /// Whether it has compressed names of its other functions (`.gnu_debugdata`), as in Fedora's packages.
     pub mini_debug_info: bool,
-    /// Whether it has debug information itself.
+    /// Whether the file itself has debug information.
     pub debug_info: bool,
     /// How stacks through it are unwound without frame pointers.
     pub unwind_tables: UnwindTables,
@@ -69,56 +69,56 @@ pub struct Binary {
     pub frame_pointers: FramePointers,
 }
 
-/// What a file is.
+/// The role of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A program, or a library that can be run as one.
+    /// A program, or a library that can run as one.
     Program,
     /// A library.
     Library,
-    /// An object file or separate debug information: nothing that runs.
+    /// An object file or separate debug information: it cannot run.
     Other,
 }
 
 /// Tables by which stacks are unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnwindTables {
-    /// `.eh_frame` with its index: what recording uses.
+    /// `.eh_frame` with its index, which recording uses.
     Indexed,
     /// `.eh_frame` without an index, which takes longer to load.
     Unindexed,
     /// Only `.debug_frame`.
     DebugOnly,
-    /// None: stacks are followed by frame pointers, if there are any.
+    /// None: unwinding depends on frame pointers.
     None,
 }
 
-/// How many of the functions that were looked at set up a frame pointer. Functions that call nothing need none, so
-/// even a program built with `-fno-omit-frame-pointer` does not reach all.
+/// How many of the inspected functions set up a frame pointer. Functions that call nothing need none, so even a program
+/// built with `-fno-omit-frame-pointer` does not have all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FramePointers {
-    /// Functions looked at: those with a symbol and of some size, at most [`LOOK_AT`].
-    pub looked_at: usize,
-    /// Of these, how many do.
+    /// Inspected functions: those with a symbol and of some size, at most [`MAX_INSPECTED`].
+    pub inspected: usize,
+    /// Those with a frame pointer.
     pub with: usize,
 }
 
-/// How many functions are looked at.
-const LOOK_AT: usize = 4000;
+/// Functions inspected at most.
+const MAX_INSPECTED: usize = 4000;
 /// Smaller functions often need no frame.
 const MIN_FUNCTION_BYTES: u64 = 64;
-/// A prologue is over after so many bytes.
+/// Longest prologue.
 const PROLOGUE_BYTES: usize = 32;
 
 impl FramePointers {
-    /// Whether the file was built with frame pointers. `None` if too few functions could be looked at.
+    /// Whether the file was built with frame pointers. `None` if too few functions could be inspected.
     pub fn likely(self) -> Option<bool> {
-        (self.looked_at >= 8).then_some(self.with * 2 > self.looked_at)
+        (self.inspected >= 8).then_some(self.with * 2 > self.inspected)
     }
 }
 
 impl Binary {
-    /// Looks at a file.
+    /// Inspects a file.
     ///
     /// # Errors
     /// [`BinaryError`]
@@ -162,38 +162,35 @@ impl Binary {
         })
     }
 
-    /// What a recording of it would lack.
+    /// What a recording of the file would lack.
     pub fn lacks(&self) -> Vec<Lack> {
         let lack = |what: &str, remedy: Option<&str>| Lack { what: what.into(), remedy: remedy.map(str::to_owned) };
         let mut lacks = Vec::new();
         if self.role == Role::Other {
-            lacks.push(lack("Nothing of it runs by itself: ask about the linked program.", None));
+            lacks.push(lack("The file cannot run by itself: inspect the linked program.", None));
         }
         match self.symbols {
             SymbolSource::DebugInfo => {}
             SymbolSource::SymbolTable => lacks.push(lack(
-                "Inlined functions and source lines are not known: it has no debug information.",
+                "Inlined functions and source lines are unknown: the file has no debug information.",
                 Some("build with -g (CMake: -DCMAKE_BUILD_TYPE=RelWithDebInfo)"),
             )),
             SymbolSource::DynamicSymbols if !self.mini_debug_info => lacks.push(lack(
-                "Only exported functions have names, all others are shown as module+0xoffset: it was stripped.",
+                "Only exported functions have names; all others appear as module+0xoffset: the file was stripped.",
                 Some("install its debug symbols (on Debian the package ending in -dbgsym), or build with -g"),
             )),
             SymbolSource::DynamicSymbols => {
-                lacks.push(lack("Inlined functions and source lines are not known.", Some("install its debug symbols")))
+                lacks.push(lack("Inlined functions and source lines are unknown.", Some("install its debug symbols")))
             }
             _ => lacks.push(lack(
-                "No function has a name, all are shown as module+0xoffset: it was stripped.",
+                "Functions have no names and appear as module+0xoffset: the file was stripped.",
                 Some("install its debug symbols, or build with -g and do not strip"),
             )),
         }
         if self.unwind_tables == UnwindTables::None || self.unwind_tables == UnwindTables::DebugOnly {
             let what = match self.frame_pointers.likely() {
-                Some(true) => {
-                    "Stacks through it are followed by frame pointers, which lose some callers: it has no \
-                               unwind tables."
-                }
-                _ => "Stacks through it are cut off: it has neither unwind tables nor frame pointers.",
+                Some(true) => "Stacks through this file lose some callers: it has frame pointers but no unwind tables.",
+                _ => "Stacks end in this file: it has neither unwind tables nor frame pointers.",
             };
             lacks.push(lack(what, Some("build with -fasynchronous-unwind-tables")));
         }
@@ -201,13 +198,8 @@ impl Binary {
         lacks
     }
 
-    /// One row a property: `property, value`; what a recording would lack is in the notes.
+    /// One row per property: `property, value`. What a recording would lack is in the notes.
     pub fn table(&self) -> Table {
-        let columns = vec![
-            Column::new("property", Kind::Text, "", "What was looked at."),
-            Column::new("value", Kind::Text, "", "What was found."),
-        ];
-        let mut table = Table::new("binary", format!("What {} can tell", self.path.display()), columns);
         let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let pointers = self.frame_pointers;
         let rows = [
@@ -223,18 +215,20 @@ impl Binary {
             (
                 "frame pointers",
                 match pointers.likely() {
-                    Some(true) => format!("likely ({} of {} functions)", pointers.with, pointers.looked_at),
-                    Some(false) => format!("no ({} of {} functions)", pointers.with, pointers.looked_at),
-                    None => "not known: too few functions have names".to_owned(),
+                    Some(true) => format!("likely ({} of {} functions)", pointers.with, pointers.inspected),
+                    Some(false) => format!("no ({} of {} functions)", pointers.with, pointers.inspected),
+                    None => "unknown: too few functions have names".to_owned(),
                 },
             ),
         ];
-        for (property, value) in rows {
-            table.push(vec![property.into(), value.into()]);
-        }
-        table.add_notes(self.lacks().into_iter().map(|lack| {
-            lack.remedy.map_or(lack.what.clone(), |remedy| format!("{} To change it: {remedy}.", lack.what))
-        }));
+        let mut table = Columns::new()
+            .with(
+                Column::new("property", Kind::Text, "", "A property of the file.").essential(),
+                |row: &(&str, String)| row.0.into(),
+            )
+            .with(Column::new("value", Kind::Prose, "", "Its value.").essential(), |row| row.1.clone().into())
+            .table("binary", format!("Symbols and unwind tables of {}", self.path.display()), rows);
+        table.notes = self.lacks().into_iter().map(Lack::into_note).collect();
         table
     }
 }
@@ -250,7 +244,7 @@ impl UnwindTables {
     }
 }
 
-/// How a source of names is called in tables.
+/// The name of a symbol source in tables.
 trait Describe {
     fn describe(self) -> &'static str;
 }
@@ -279,7 +273,7 @@ fn is_function<'data>(symbol: &impl ObjectSymbol<'data>) -> bool {
     symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
 }
 
-/// Looks at the beginnings of functions.
+/// Inspects the first instructions of functions.
 fn frame_pointers<'data>(elf: &impl Object<'data>) -> FramePointers {
     let Some(text) = elf.section_by_name(".text") else { return FramePointers::default() };
     let Ok(code) = text.data() else { return FramePointers::default() };
@@ -289,8 +283,8 @@ fn frame_pointers<'data>(elf: &impl Object<'data>) -> FramePointers {
         .collect();
     starts.sort_unstable();
     starts.dedup();
-    // Evenly spread: the first functions of a program may all come from one library.
-    let stride = starts.len().div_ceil(LOOK_AT).max(1);
+    // Evenly spread, because the first functions of a program may all come from one library.
+    let stride = starts.len().div_ceil(MAX_INSPECTED).max(1);
     let prologues = starts.iter().step_by(stride).filter_map(|start| {
         let at = usize::try_from(start.checked_sub(text.address())?).ok()?;
         let code = code.get(at..)?;
@@ -298,13 +292,13 @@ fn frame_pointers<'data>(elf: &impl Object<'data>) -> FramePointers {
     });
     let mut found = FramePointers::default();
     for prologue in prologues {
-        found.looked_at += 1;
+        found.inspected += 1;
         found.with += usize::from(sets_frame_pointer(elf.architecture(), prologue));
     }
     found
 }
 
-/// Whether a prologue saves the caller's frame pointer and sets its own. Compilers put other instructions between.
+/// Whether a prologue saves the caller's frame pointer and sets its own. Other instructions may come between.
 fn sets_frame_pointer(architecture: Architecture, prologue: &[u8]) -> bool {
     match architecture {
         Architecture::X86_64 => {
@@ -328,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// Builds a small program, or says why not.
+    /// Builds a small program, or says why it cannot.
     fn build(test: &str, directory: &Path, flags: &[&str]) -> Option<Binary> {
         let source = directory.join("x.c");
         let functions: String = (0..20)
@@ -386,14 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn scripts_texts_and_directories_are_refused_with_what_to_do() {
+    fn scripts_texts_and_directories_are_refused_with_advice() {
         let directory = tempfile::tempdir().unwrap();
         let refused = |text: &str| {
             let path = directory.path().join("x");
             std::fs::write(&path, text).unwrap();
             Binary::inspect(&path).unwrap_err().to_string()
         };
-        assert!(refused("#!/usr/bin/env python3\n").contains("ask about its interpreter, `/usr/bin/env python3`"));
+        assert!(refused("#!/usr/bin/env python3\n").contains("inspect its interpreter, `/usr/bin/env python3`"));
         assert!(refused("hello").contains("is not an ELF program or library"));
         assert!(refused("").contains("is not an ELF program or library"));
         assert!(matches!(Binary::inspect(directory.path()), Err(BinaryError::Io { .. })));
@@ -414,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn prologues_are_recognised_on_both_processors() {
+    fn prologues_are_recognised_on_both_architectures() {
         let x86 = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5, 0x53];
         assert!(sets_frame_pointer(Architecture::X86_64, &x86));
         assert!(!sets_frame_pointer(Architecture::X86_64, &x86[..9]));

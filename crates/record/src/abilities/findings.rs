@@ -1,4 +1,4 @@
-//! What was found out about this machine and user, by trying.
+//! What this machine and user allow, found by trying.
 
 use std::ffi::CString;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,14 +15,14 @@ use crate::launch::{Launch, Output, Prepared};
 use crate::perf::{Events, Kernel, Kind, Sampling, Scope, Tracepoint};
 use crate::proc::{self, Backing, Mapping};
 
-/// What became of trying something.
+/// The result of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// It works.
     Works,
     /// The kernel refused with this error number.
     Refused(i32),
-    /// It was not tried, because something that it needs does not work.
+    /// It was not tried, because a prerequisite does not work.
     #[default]
     Untried,
 }
@@ -57,12 +57,12 @@ impl fmt::Display for Outcome {
 pub enum Pmu {
     /// Cycles are counted.
     Counts,
-    /// The event can be opened, but stands still: a virtual machine that passes the counters through by half.
+    /// The event opens but does not count: a virtual machine passes the counters through only partly.
     Stuck,
-    /// There are none (`ENOENT`), which is not a question of rights.
+    /// There are none (`ENOENT`); rights do not matter.
     #[default]
     Absent,
-    /// There may be some, but this user may not use them.
+    /// This user may not use them.
     Refused(i32),
 }
 
@@ -71,9 +71,9 @@ pub enum Pmu {
 pub enum Tracefs {
     /// They can.
     Readable,
-    /// It is mounted, and this user may not look into it.
+    /// It is mounted, but this user may not read it.
     Unreadable,
-    /// It is not mounted, and this user may not mount it.
+    /// It is not mounted.
     #[default]
     NotMounted,
 }
@@ -95,7 +95,7 @@ pub enum KernelNames {
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Those that matter here, with their numbers (`linux/capability.h`).
+    /// Those relevant for recording, with their numbers (`linux/capability.h`).
     const NAMES: [(&'static str, u32); 7] = [
         ("cap_perfmon", 38),
         ("cap_sys_admin", 21),
@@ -113,18 +113,18 @@ impl Capabilities {
 }
 
 impl fmt::Display for Capabilities {
-    /// Those that matter here.
+    /// Those relevant for recording.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = Self::NAMES.iter().map(|&(name, _)| name).filter(|name| self.has(name)).collect();
-        f.write_str(if names.is_empty() { "none that matter" } else { "" })?;
+        f.write_str(if names.is_empty() { "none relevant" } else { "" })?;
         f.write_str(&names.join(", "))
     }
 }
 
-/// Everything that was found out.
+/// The results of all trials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The program asked for rights: the running executable.
+    /// Path of the running executable, for `setcap`.
     pub executable: String,
     /// Effective user id.
     pub uid: u32,
@@ -134,23 +134,23 @@ pub struct Findings {
     pub paranoid: Option<i32>,
     /// Whether a seccomp filter is in force, as in most containers.
     pub seccomp_filter: bool,
-    /// Name of the container runtime, where we are in one.
+    /// Name of the container runtime, if there is one.
     pub container: Option<String>,
-    /// `RLIMIT_MEMLOCK`; absent where it is unlimited.
+    /// `RLIMIT_MEMLOCK`; `None` if unlimited.
     pub memlock_bytes: Option<u64>,
-    /// `kernel.perf_event_mlock_kb`: what each user may lock for rings besides, per processor.
+    /// `kernel.perf_event_mlock_kb`: additional locked memory for rings, per user and CPU.
     pub perf_mlock_kib: Option<u64>,
-    /// The size of each processor's ring that could be had, of the 8 MiB that are asked for.
+    /// Size of the ring buffer that each CPU got; a recording asks for 8 MiB.
     pub ring_bytes: usize,
     /// `kernel.kptr_restrict`.
     pub kptr_restrict: Option<i32>,
-    /// Names of the kernel.
+    /// Names of kernel functions.
     pub kernel_names: KernelNames,
-    /// `kernel.yama.ptrace_scope`; absent where that module is not there.
+    /// `kernel.yama.ptrace_scope`; `None` without that module.
     pub ptrace_scope: Option<i32>,
-    /// Reading the memory of a process that we launched.
+    /// Reading the memory of a launched process.
     pub read_memory: Outcome,
-    /// Attaching to a process that we launched (`ptrace`).
+    /// Attaching to a launched process (`ptrace`).
     pub ptrace: Outcome,
     /// tracefs.
     pub tracefs: Tracefs,
@@ -160,13 +160,13 @@ pub struct Findings {
     pub follow: Outcome,
     /// Samples of CPU time in user space.
     pub cpu_clock: Outcome,
-    /// The kernel's part of it.
+    /// Samples of CPU time in the kernel.
     pub kernel: Outcome,
     /// Stacks at context switches.
     pub switch_stacks: Outcome,
     /// Page faults.
     pub faults: Outcome,
-    /// Observing the whole machine.
+    /// Recording the whole machine.
     pub machine_wide: Outcome,
     /// Wake-ups.
     pub waking: Outcome,
@@ -174,11 +174,20 @@ pub struct Findings {
     pub uprobes: Outcome,
 }
 
-/// The size of rings that a recording asks for.
+/// A finding for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// A property of the machine or the user.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+}
+
+/// Size of the ring buffer that a recording asks for.
 const RING_BYTES: usize = 8 << 20;
 
 impl Findings {
-    /// Looks and tries. What cannot be read is left at its default.
+    /// Reads settings and tries events. Whatever cannot be read keeps its default.
     pub fn gather() -> Self {
         let pid = std::process::id();
         let status = proc::status(pid).unwrap_or_default();
@@ -202,7 +211,7 @@ impl Findings {
         findings
     }
 
-    /// Tries the events of a recording, on ourselves.
+    /// Tries the events of a recording on this process.
     fn try_events(&mut self) {
         // SAFETY: gettid only returns a number.
         let this_thread = || Scope::Threads(vec![unsafe { libc::gettid() } as u32]);
@@ -235,7 +244,7 @@ impl Findings {
         }
     }
 
-    /// Tries what a recorder does to a program that it launched.
+    /// Tries what a recorder does to a launched program.
     fn try_a_child(&mut self) {
         let sleep = Launch::new(["sleep", "60"]).output(Output::Null).prepare().and_then(Prepared::start);
         let Ok(child) = sleep else { return };
@@ -243,13 +252,13 @@ impl Findings {
         self.ptrace = Outcome::of(trace(child.pid()));
     }
 
-    /// The findings as names and values, for people.
-    pub fn facts(&self, machine: &Machine) -> Vec<(&'static str, String)> {
-        let number = |value: Option<i32>| value.map_or("not there".to_owned(), |value| value.to_string());
+    /// The findings as names and values.
+    pub fn facts(&self, machine: &Machine) -> Vec<Fact> {
+        let number = |value: Option<i32>| value.map_or("none".to_owned(), |value| value.to_string());
         let kib = |bytes: u64| format!("{} KiB", bytes >> 10);
         let virtualization = machine.virtualization.clone().unwrap_or_else(|| "none found".to_owned());
-        vec![
-            ("processor", format!("{}, {} online ({})", machine.cpu, machine.cores, machine.architecture)),
+        let facts = [
+            ("CPU", format!("{}, {} online ({})", machine.cpu, machine.cores, machine.architecture)),
             ("frequency governor", machine.governor.clone().unwrap_or_else(|| "none".to_owned())),
             ("virtual machine", virtualization),
             ("container", self.container.clone().unwrap_or_else(|| "none found".to_owned())),
@@ -258,14 +267,14 @@ impl Findings {
             ("user", format!("{} (uid {})", if self.uid == 0 { "root" } else { "not root" }, self.uid)),
             ("capabilities", self.capabilities.to_string()),
             ("kernel.perf_event_paranoid", number(self.paranoid)),
-            ("seccomp filter", if self.seccomp_filter { "in force" } else { "none" }.to_owned()),
+            ("seccomp filter", if self.seccomp_filter { "active" } else { "none" }.to_owned()),
             ("hardware counters (PMU)", self.pmu.to_string()),
             ("locked memory (RLIMIT_MEMLOCK)", self.memlock_bytes.map_or("unlimited".to_owned(), kib)),
             (
                 "kernel.perf_event_mlock_kb",
-                self.perf_mlock_kib.map_or("not there".to_owned(), |value| format!("{value} KiB")),
+                self.perf_mlock_kib.map_or("none".to_owned(), |value| format!("{value} KiB")),
             ),
-            ("ring per processor", format!("{} of {}", kib(self.ring_bytes as u64), kib(RING_BYTES as u64))),
+            ("ring buffer per CPU", format!("{} of {}", kib(self.ring_bytes as u64), kib(RING_BYTES as u64))),
             ("kernel.kptr_restrict", number(self.kptr_restrict)),
             ("kernel names (/proc/kallsyms)", self.kernel_names.to_string()),
             ("kernel.yama.ptrace_scope", number(self.ptrace_scope)),
@@ -275,12 +284,13 @@ impl Findings {
             ("sample CPU time in the kernel", self.kernel.to_string()),
             ("stacks at context switches", self.switch_stacks.to_string()),
             ("page faults", self.faults.to_string()),
-            ("observe the whole machine", self.machine_wide.to_string()),
+            ("record the whole machine", self.machine_wide.to_string()),
             ("wake-ups", self.waking.to_string()),
             ("calls of a program's functions (uprobes)", self.uprobes.to_string()),
             ("read the memory of a launched program", self.read_memory.to_string()),
             ("ptrace a launched program", self.ptrace.to_string()),
-        ]
+        ];
+        facts.into_iter().map(|(name, value)| Fact { name, value }).collect()
     }
 }
 
@@ -288,7 +298,7 @@ impl fmt::Display for Pmu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pmu::Counts => f.write_str("yes"),
-            Pmu::Stuck => f.write_str("there, but standing still"),
+            Pmu::Stuck => f.write_str("present, but not counting"),
             Pmu::Absent => f.write_str("none"),
             Pmu::Refused(errno) => write!(f, "refused: {}", io::Error::from_raw_os_error(*errno)),
         }
@@ -325,7 +335,7 @@ fn add(events: &mut Events, kind: Kind, attr: impl Fn(&Events) -> perf_event_att
     Outcome::of(events.add(kind, attr))
 }
 
-/// Opens the event of a step, of a place in our own program. It is never enabled, and so not put there.
+/// Opens a step's event at an instruction of this program. It is never enabled, so the instruction stays as it is.
 fn try_uprobe(events: &mut Events, executable: &str) -> Outcome {
     let Ok(path) = CString::new(executable) else { return Outcome::default() };
     let attr = events.entry_of(&path, 0);
@@ -336,11 +346,11 @@ fn sysctl<T: std::str::FromStr>(name: &str) -> Option<T> {
     fs::read_to_string(Path::new("/proc/sys").join(name)).ok()?.trim().parse().ok()
 }
 
-/// What a failed look for a tracepoint says about tracefs.
+/// The state of tracefs, by the error of a tracepoint's lookup.
 fn tracefs(error: Option<&io::Error>) -> Tracefs {
     match error {
         None => Tracefs::Readable,
-        // A directory is always there to mount it on, so its being empty says that nothing is mounted.
+        // The mount point always exists, so an empty directory means that nothing is mounted.
         Some(_) if fs::read_dir("/sys/kernel/tracing").is_ok_and(|mut entries| entries.next().is_none()) => {
             Tracefs::NotMounted
         }
@@ -356,16 +366,16 @@ fn memlock_bytes() -> Option<u64> {
     (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// Whether the first names have addresses other than zero; all have, or none.
+/// Whether the first names have nonzero addresses: either all names have, or none.
 fn kernel_names() -> KernelNames {
     let Ok(file) = fs::File::open("/proc/kallsyms") else { return KernelNames::Absent };
     let mut lines = BufReader::new(file.take(64 << 10)).lines().map_while(Result::ok);
-    // On some processors the first symbols really are at 0 (per-processor ones).
+    // On some architectures the first symbols (per-CPU ones) really are at 0.
     let is_named = |line: String| line.split(' ').next().is_some_and(|address| address.bytes().any(|b| b != b'0'));
     if lines.any(is_named) { KernelNames::Readable } else { KernelNames::Hidden }
 }
 
-/// The container runtime that we run in, by the marks that each leaves.
+/// The container runtime that this process runs in, by the files that each creates.
 fn container() -> Option<String> {
     let exists = |path: &str| Path::new(path).exists();
     if let Ok(name) = fs::read_to_string("/run/systemd/container") {
@@ -381,7 +391,7 @@ fn container() -> Option<String> {
     ["kubepods", "docker", "containerd", "lxc"].iter().find(|name| groups.contains(*name)).map(|&name| name.to_owned())
 }
 
-/// Counts our own cycles for a moment.
+/// Counts the cycles of this process for a moment.
 fn pmu() -> Pmu {
     let mut attr = perf_event_attr {
         type_: sys::PERF_TYPE_HARDWARE,
@@ -398,7 +408,7 @@ fn pmu() -> Pmu {
         return match io::Error::last_os_error().raw_os_error() {
             Some(libc::EACCES) => Pmu::Refused(libc::EACCES),
             Some(libc::EPERM) => Pmu::Refused(libc::EPERM),
-            // ENOENT, and EOPNOTSUPP or ENODEV on some processors: the kernel knows of no such counter.
+            // ENOENT, and EOPNOTSUPP or ENODEV on some architectures: the kernel has no such counter.
             _ => Pmu::Absent,
         };
     }
@@ -423,7 +433,7 @@ fn read_stack_of(pid: u32) -> io::Result<()> {
     let mut copy = 0_u8;
     let local = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 1 };
     let remote = libc::iovec { iov_base: (end - 1) as *mut libc::c_void, iov_len: 1 };
-    // SAFETY: one byte is written to `copy`; the remote address is only looked at in the other process.
+    // SAFETY: one byte is written to `copy`; the remote address is only read in the other process.
     match unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) } {
         1 => Ok(()),
         -1 => Err(io::Error::last_os_error()),
@@ -431,11 +441,11 @@ fn read_stack_of(pid: u32) -> io::Result<()> {
     }
 }
 
-/// Attaches to a process and lets it go.
+/// Attaches to a process and detaches.
 fn trace(pid: u32) -> io::Result<()> {
     let pid = pid as i32;
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: no memory is passed; the process is our own child's child, which nobody else waits for here.
+    // SAFETY: no memory is passed; the process is a grandchild of this one, and nothing else waits for it here.
     unsafe {
         if libc::ptrace(libc::PTRACE_SEIZE, pid, none, none) != 0 {
             return Err(io::Error::last_os_error());
@@ -452,15 +462,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_known_by_name() {
+    fn capabilities_have_names() {
         let capabilities = Capabilities(1 << 38 | 1 << 2 | 1 << 12);
         assert!(capabilities.has("cap_perfmon") && !capabilities.has("cap_sys_admin") && !capabilities.has("nonsense"));
         assert_eq!(capabilities.to_string(), "cap_perfmon, cap_dac_read_search");
-        assert_eq!(Capabilities(0).to_string(), "none that matter");
+        assert_eq!(Capabilities(0).to_string(), "none relevant");
     }
 
     #[test]
-    fn a_process_that_we_launched_may_be_read_while_it_lives() {
+    fn a_launched_process_can_be_read_while_it_lives() {
         let child = Launch::new(["sleep", "60"]).output(Output::Null).prepare().unwrap().start().unwrap();
         let pid = child.pid();
         assert_eq!(Outcome::of(read_stack_of(pid)), Outcome::Works);
@@ -469,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_traced_ends_as_if_it_had_not_been() {
+    fn a_traced_process_ends_normally() {
         let child = Launch::new(["true"]).prepare().unwrap();
         let pid = child.pid();
         trace(pid).unwrap();

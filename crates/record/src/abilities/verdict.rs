@@ -1,4 +1,4 @@
-//! What follows from the findings.
+//! The abilities that follow from the findings.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use stepscope_model::{Dimension, Machine};
 
 use super::{Ability, Findings, KernelNames, Lack, Outcome, Pmu, Tracefs};
 
-/// What follows from the findings for each dimension.
+/// The ability to record each dimension, by the findings.
 pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Ability> {
-    let of = |dimension| match dimension {
+    let ability = |dimension| match dimension {
         Dimension::Cpu => findings.cpu(),
         Dimension::Offcpu => findings.offcpu(),
         Dimension::Sched => findings.sched(),
@@ -16,9 +16,12 @@ pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Abil
         Dimension::Resources => Ability::Available,
         Dimension::Steps => findings.steps(),
         Dimension::Cache | Dimension::Sharing if findings.pmu != Pmu::Counts => findings.no_counters(machine),
-        _ => Ability::Missing { reason: "This version of Stepscope does not record it.".to_owned(), remedy: None },
+        _ => Ability::Missing {
+            reason: "This version of Stepscope does not record this dimension.".to_owned(),
+            remedy: None,
+        },
     };
-    Dimension::ALL.into_iter().map(|dimension| (dimension, of(dimension))).collect()
+    Dimension::ALL.into_iter().map(|dimension| (dimension, ability(dimension))).collect()
 }
 
 impl Findings {
@@ -28,15 +31,14 @@ impl Findings {
         }
         let mut lacks = self.kernel_lacks();
         if self.machine_wide != Outcome::Works {
-            let what = "Threads that live shorter than the time between samples are sampled too rarely: sampling \
-                        all processors at once, which avoids it, is not permitted. Their exact CPU time is still \
-                        known.";
+            let what = "Threads shorter than the sampling period are sampled too rarely: this user may not sample all \
+                        CPUs at once. Their CPU time is still exact.";
             lacks.push(self.lack(what, Some(self.widest_rights())));
         }
         if self.ring_bytes < 1 << 20 {
             let what = format!(
-                "Records may be lost in bursts, and stacks are copied less deep: only {} KiB of buffer are allowed \
-                 for each processor.",
+                "Bursts of records may be lost, and less of each stack is copied: this user may lock only {} KiB of \
+                 ring buffer per CPU.",
                 self.ring_bytes >> 10
             );
             lacks.push(self.lack(what, Some("sudo sysctl kernel.perf_event_mlock_kb=9000".to_owned())));
@@ -51,8 +53,8 @@ impl Findings {
         }
         let mut lacks = Vec::new();
         if self.switch_stacks != Outcome::Works {
-            let what = "Where threads block is missing, only for how long is known: the stacks at context switches \
-                        are kernel events, which this user may not record.";
+            let what = "Stacks of blocked time are not recorded, only its duration: this user may not record kernel \
+                        events.";
             lacks.push(self.lack(what, Some(self.kernel_rights())));
         }
         Ability::with(lacks)
@@ -66,7 +68,7 @@ impl Findings {
             return Ability::Available;
         }
         let (why, remedy) = if self.machine_wide != Outcome::Works {
-            ("they can only be seen for the whole machine, which is not permitted", self.widest_rights())
+            ("this user may not record the whole machine", self.widest_rights())
         } else if self.tracefs == Tracefs::NotMounted {
             ("tracefs is not mounted", "sudo mount -t tracefs tracefs /sys/kernel/tracing".to_owned())
         } else if self.tracefs == Tracefs::Unreadable {
@@ -75,18 +77,18 @@ impl Findings {
             } else {
                 "sudo mount -o remount,mode=755 /sys/kernel/tracing".to_owned()
             };
-            ("tracefs, which names their tracepoint, is root's alone", remedy)
+            ("only root may read tracefs", remedy)
         } else {
-            ("the tracepoint sched:sched_waking is refused", self.widest_rights())
+            ("the kernel refuses the tracepoint sched:sched_waking", self.widest_rights())
         };
         let what = format!(
-            "Who woke a thread, and for how long it then waited for a processor, is missing: {why}. Waits after \
-             preemption, and each thread's total of waiting for a processor, are known."
+            "Wakers, and the time from wake-up to running, are not recorded: {why}. Waits after preemption and each \
+             thread's total run-queue delay are recorded."
         );
         Ability::with(vec![self.lack(what, Some(remedy))])
     }
 
-    /// Steps by function. A program's own marks need no rights.
+    /// Steps by calls of a function. A program's own marks need no rights.
     fn steps(&self) -> Ability {
         if let Some(missing) = self.nothing_works() {
             return missing;
@@ -94,14 +96,14 @@ impl Findings {
         let reason = match (self.machine_wide, self.uprobes) {
             (_, Outcome::Works) => return Ability::Available,
             (Outcome::Works, refused) => {
-                format!("Calls of the function that is a step (uprobes) cannot be seen ({refused}): root may.")
+                format!("Steps by calls of a function are not recorded: the kernel refuses uprobes ({refused}).")
             }
-            _ => "Calls of the function that is a step (uprobes) can only be seen for the whole machine, which is not \
-                  permitted: root may."
-                .to_owned(),
+            _ => {
+                "Steps by calls of a function are not recorded: this user may not record the whole machine.".to_owned()
+            }
         };
-        let reason = format!("{reason} Steps and scopes that the program marks itself (docs/marks.md) need no rights.");
-        let remedy = Some("record as root: sudo stepscope record ...".to_owned());
+        let reason = format!("{reason} Steps and scopes from marks (docs/marks.md) need no rights.");
+        let remedy = Some("sudo stepscope record ...".to_owned());
         Ability::with(vec![self.lack(reason, remedy)])
     }
 
@@ -111,8 +113,7 @@ impl Findings {
         }
         match self.faults {
             Outcome::Works => {
-                let in_kernel = "Faults that the kernel meets while it works for the program are missing: this user \
-                                 may record user space only.";
+                let in_kernel = "Page faults in the kernel are not recorded: this user may record user space only.";
                 let lack = (self.kernel != Outcome::Works).then(|| self.lack(in_kernel, Some(self.kernel_rights())));
                 Ability::with(lack.into_iter().collect())
             }
@@ -122,7 +123,7 @@ impl Findings {
         }
     }
 
-    /// No event works at all: whose fault it is.
+    /// Why no event works at all, if none does.
     fn nothing_works(&self) -> Option<Ability> {
         let failed = [self.follow, self.cpu_clock].into_iter().find(|outcome| *outcome != Outcome::Works)?;
         let errno = match failed {
@@ -132,14 +133,14 @@ impl Findings {
         let is_permission = matches!(errno, libc::EPERM | libc::EACCES);
         let (reason, remedy) = match self.paranoid {
             None => ("This kernel was built without perf events (CONFIG_PERF_EVENTS).".to_owned(), None),
-            _ if errno == libc::ENOSYS => ("The system call perf_event_open is not there.".to_owned(), None),
+            _ if errno == libc::ENOSYS => ("The kernel has no system call perf_event_open.".to_owned(), None),
             Some(level @ 3..) if is_permission => (
-                format!("This system allows perf events to root only (kernel.perf_event_paranoid is {level})."),
+                format!("Only root may use perf events on this system (kernel.perf_event_paranoid is {level})."),
                 Some("sudo sysctl kernel.perf_event_paranoid=1".to_owned()),
             ),
             _ if is_permission && (self.seccomp_filter || self.container.is_some()) => (
                 format!(
-                    "The container{} forbids perf_event_open; a container must be started with the right to it.",
+                    "The container{} forbids perf_event_open. Start it with the rights to use it.",
                     self.container.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()
                 ),
                 Some(
@@ -154,29 +155,32 @@ impl Findings {
 
     fn kernel_lacks(&self) -> Vec<Lack> {
         if self.kernel != Outcome::Works {
-            let what = "The kernel's part of stacks and of CPU time is missing: this user may record user space only.";
+            let what =
+                "Kernel stacks and CPU time in the kernel are not recorded: this user may record user space only.";
             return vec![self.lack(what, Some(self.kernel_rights()))];
         }
         let remedy = match (self.kernel_names, self.kptr_restrict) {
             (KernelNames::Readable, _) => return Vec::new(),
-            // With 2 not even root sees addresses; with 1 those with CAP_SYSLOG do, with 0 whoever may profile.
+            // 2 hides addresses even from root, 1 shows them to CAP_SYSLOG, and 0 to every user who may profile.
             (_, Some(2..)) => "sudo sysctl kernel.kptr_restrict=0".to_owned(),
             _ if self.paranoid.is_some_and(|level| level > 1) => self.setcap(),
             _ => "sudo sysctl kernel.kptr_restrict=0".to_owned(),
         };
-        vec![self.lack("Kernel functions have no names: their addresses are hidden from this user.", Some(remedy))]
+        vec![
+            self.lack("Kernel functions have no names: the kernel hides their addresses from this user.", Some(remedy)),
+        ]
     }
 
-    /// Stacks that are deeper than what is copied are continued by reading the program's memory.
+    /// Stacks that are deeper than their copy are continued by reading the program's memory.
     fn memory_lack(&self) -> Option<Lack> {
         if self.read_memory != Outcome::Works {
-            let what = "Very deep stacks are cut short: the memory of a launched program may not be read.";
+            let what = "Very deep stacks are truncated: this user may not read the memory of a launched program.";
             return Some(self.lack(what, None));
         }
         let restricted = self.ptrace_scope.is_some_and(|scope| scope > 0) && !self.capabilities.has("cap_sys_ptrace");
         restricted.then(|| {
-            let what = "Very deep stacks are cut short when attaching to a running process (not when launching): its \
-                        memory may not be read.";
+            let what = "Very deep stacks are truncated when attaching to a running process (not when launching one): \
+                        this user may not read its memory.";
             self.lack(what, Some("sudo sysctl kernel.yama.ptrace_scope=0".to_owned()))
         })
     }
@@ -185,10 +189,10 @@ impl Findings {
         let reason = match self.pmu {
             Pmu::Refused(_) => "This user may not use hardware counters.".to_owned(),
             Pmu::Stuck => {
-                "The hardware counters stand still: the virtual machine passes them through by half.".to_owned()
+                "The hardware counters do not count: the virtual machine passes them through only partly.".to_owned()
             }
             _ if machine.virtualization.is_some() => {
-                "This virtual machine has no hardware counters (PMU): its host would have to give it some.".to_owned()
+                "This virtual machine has no hardware counters (PMU); its host would have to provide them.".to_owned()
             }
             _ => "This machine has no hardware counters (PMU).".to_owned(),
         };
@@ -200,12 +204,12 @@ impl Findings {
         Lack { what: what.into(), remedy }
     }
 
-    /// What gives kernel events of one's own processes: the mildest change.
+    /// The command that allows kernel events of the user's own processes: the smallest change.
     fn kernel_rights(&self) -> String {
         "sudo sysctl kernel.perf_event_paranoid=1".to_owned()
     }
 
-    /// What gives the whole machine: rights for this program alone, rather than for everybody.
+    /// The command that allows recording the whole machine, to this program alone.
     fn widest_rights(&self) -> String {
         self.setcap()
     }

@@ -1,5 +1,5 @@
-// A program whose profile is known by construction. Each case prints `truth FUNCTION NANOSECONDS` lines: the CPU time
-// that the function burnt, callees included, by the thread's own clock; and each process `truth total NANOSECONDS`.
+// A program whose profile is known by construction. Each case prints lines `truth FUNCTION NANOSECONDS`: the CPU time that
+// the function and its callees used, by the thread's own clock. Each process prints `truth total NANOSECONDS`.
 //
 // usage: truth CASE [PLUGIN | PERIOD]
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ namespace {
 
 const std::int64_t MS = 1000000;
 
-// Measures what a call costs and says so.
+// Measures and prints the cost of a call.
 #define TRUTH(function, call)                                                                           \
   do {                                                                                                  \
     const std::int64_t before = thread_cpu_ns();                                                        \
@@ -30,9 +30,9 @@ const std::int64_t MS = 1000000;
 
 }  // namespace
 
-// What this process used, by its own clock: a recording made while others compete for the machine also has the time
-// that the hypervisor and interrupts took from it.
-static void tell_total() {
+// The CPU time of this process, by its own clock. A recording on a busy machine also has the time that the hypervisor and
+// interrupts took from it.
+static void print_total() {
   timespec used;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   std::printf("truth total %lld\n", used.tv_sec * 1000000000LL + used.tv_nsec);
@@ -45,14 +45,15 @@ NOINLINE void thirty() { BURN(300 * MS); KEEP_FRAME(); }
 NOINLINE void fifteen() { BURN(150 * MS); KEEP_FRAME(); }
 NOINLINE void five() { BURN(50 * MS); KEEP_FRAME(); }
 
-// A loop that is paced: each step begins a period after the one before, and what it does has the same place in each.
+// A paced loop: each step starts at a multiple of the period, and its parts have the same place in every step. It lasts
+// for a CPU time, so that a busy machine leaves as many samples; steps that a preemption has missed are skipped.
 NOINLINE void early(std::int64_t until_ns) { BURN_WHILE(wall_ns() < until_ns); KEEP_FRAME(); }
 NOINLINE void late(std::int64_t until_ns) { BURN_WHILE(wall_ns() < until_ns); KEEP_FRAME(); }
 void paced(std::int64_t period_ns) {
   std::int64_t cost[2] = {0, 0};
-  const std::int64_t begin = wall_ns(), end = begin + 1500 * MS;
-  for (std::int64_t step = begin; step < end; step += period_ns) {
-    const std::int64_t before = thread_cpu_ns();
+  const std::int64_t start = wall_ns(), cpu_end = thread_cpu_ns() + 1200 * MS;
+  for (std::int64_t before = 0; (before = thread_cpu_ns()) < cpu_end;) {
+    const std::int64_t now = wall_ns(), step = now - (now - start) % period_ns;
     early(step + period_ns * 3 / 10);
     const std::int64_t between = thread_cpu_ns();
     late(step + period_ns);
@@ -216,7 +217,7 @@ void children(const char* self) {
   std::fflush(stdout);
   if (fork() == 0) {
     TRUTH("forked_work", forked_work());
-    tell_total();
+    print_total();
     _exit(0);
   }
   wait(nullptr);
@@ -286,6 +287,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: truth CASE [PLUGIN | PERIOD]\n");
     return 2;
   }
-  tell_total();
+  print_total();
   return 0;
 }

@@ -1,6 +1,6 @@
-// A program whose waits are known by construction. Each thread measures itself and prints, at its end,
-// `thread NAME NOW RUNNING RUNNABLE OFF`: the time (CLOCK_MONOTONIC), and the nanoseconds until then that it ran by its
-// CPU clock, waited for a processor by the kernel's own account (0 where there is none), and spent in calls that wait.
+// A program whose waits are known by construction. At its end, each thread prints `thread NAME NOW RUNNING RUNNABLE OFF`:
+// the time (CLOCK_MONOTONIC), and the nanoseconds until then that it was running (its CPU clock), runnable (the kernel's
+// account; 0 if there is none), and in calls that wait.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -41,8 +41,8 @@ std::int64_t timed(const std::function<void()>& call) {
   return now_ns() - before;
 }
 
-// Reads all clocks as of one moment: again, if it was interrupted in between.
-void tell(const char* name, std::int64_t off) {
+// Reads all clocks at one moment: again, if the thread was interrupted in between.
+void print_times(const char* name, std::int64_t off) {
   std::int64_t now = 0, running = 0, delay = 0;
   for (int i = 0; i < 100; ++i) {
     now = now_ns();
@@ -58,7 +58,7 @@ void tell(const char* name, std::int64_t off) {
 std::thread measured(const char* name, std::function<std::int64_t()> life) {
   return std::thread([name, life] {
     pthread_setname_np(pthread_self(), name);
-    tell(name, life());
+    print_times(name, life());
   });
 }
 
@@ -97,7 +97,7 @@ NOINLINE std::int64_t holds() {
   return off;
 }
 
-// Waits for what the other holds, nearly always.
+// Nearly always waits for the lock that the other thread holds.
 NOINLINE std::int64_t waits_for_lock() {
   std::int64_t off = 0;
   for (int i = 0; i < 8; ++i) {
@@ -109,7 +109,7 @@ NOINLINE std::int64_t waits_for_lock() {
   return off;
 }
 
-// Several of these share one processor: each is starved most of the time.
+// Several of these share one CPU: each is starved most of the time.
 NOINLINE std::int64_t starves() {
   pin_to_first();
   BURN(150 * MS);
