@@ -22,7 +22,7 @@ interface Data {
   values: Value[][];
   shown: (string[] | null)[];
   /** Of estimates: their intervals, as text and as numbers. */
-  ends: ([text: string, low: number | null, high: number | null][] | null)[];
+  bounds: ([text: string, low: number | null, high: number | null][] | null)[];
   /** Of verdicts: the class of each word. */
   tones: (Record<string, string> | null)[];
 }
@@ -204,13 +204,13 @@ export class DataTable {
 
   /** A row as the page comes with it too. */
   private row(row: number): HTMLTableRowElement {
-    const { columns, owned, values, shown, ends, tones } = this.data();
+    const { columns, owned, values, shown, bounds, tones } = this.data();
     const cells = columns.flatMap((column, index) => {
       const value = values[index][row];
       const tone = typeof value === "string" ? tones[index]?.[value] : undefined;
       const shownCell = cell(tone ? { ...column, class: `${column.class} ${tone}` } : column, value, shown[index]?.[row] ?? "");
-      const interval = ends[index]?.[row];
-      return interval ? [shownCell, html("td", { class: "ends" }, interval[0])] : [shownCell];
+      const interval = bounds[index]?.[row];
+      return interval ? [shownCell, html("td", { class: "bounds" }, interval[0])] : [shownCell];
     });
     const tr = html("tr", { class: owned !== null && values[owned][row] === true ? "mine" : undefined }, ...cells);
     this.addFinder(tr, row);

@@ -1,6 +1,6 @@
 //! Tables for programs: tab- and comma-separated values.
 //!
-//! The first line is the head: each column's `name[unit]`, or its `name` alone where it has no unit (`function`,
+//! The first line has the column headers: each column's `name[unit]`, or its `name` alone where it has no unit (`function`,
 //! `count`, `self[ns]`, `self_share[percent]`). Every further line is a row of exact values: integers in full, real
 //! numbers with as many digits as bring back the same number, `true` and `false`, and nothing where a value is
 //! missing. Notes are not written: they are in the other formats.
@@ -23,19 +23,19 @@ pub enum Delimiter {
     Comma,
 }
 
-/// Writes the head and all rows.
+/// Writes the column headers and all rows.
 ///
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, delimiter: Delimiter, out: &mut dyn Write) -> io::Result<()> {
-    write_record(table.columns.iter().map(head), delimiter, out)?;
+    write_record(table.columns.iter().map(header), delimiter, out)?;
     for row in &table.rows {
         write_record(row.iter().map(exact), delimiter, out)?;
     }
     Ok(())
 }
 
-fn head(column: &Column) -> Cow<'_, str> {
+fn header(column: &Column) -> Cow<'_, str> {
     if column.unit.is_empty() {
         Cow::Borrowed(&column.name)
     } else {

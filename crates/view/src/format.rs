@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use stepscope_model::Table;
+use stepscope_model::{Table, note};
 
 use crate::delimited::{self, Delimiter};
 use crate::style::Style;
@@ -81,17 +81,19 @@ pub fn render(table: &Table, format: Format, style: &Style, out: &mut dyn Write)
 }
 
 /// Writes several tables in `format`: a blank line between them, or for JSON one object, `{"tables": [...]}`, unless
-/// there is exactly one.
+/// there is exactly one. For people, equal notes of several tables appear once.
 ///
 /// # Errors
 /// Those of writing to `out`.
 pub fn render_all(tables: &[Table], format: Format, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     match (tables, format) {
-        ([table], _) => return render(table, format, style, out),
-        (_, Format::Json) => return json::render_all(tables, json::Layout::Indented, out),
-        (_, Format::JsonCompact) => return json::render_all(tables, json::Layout::Compact, out),
+        ([_, _, ..] | [], Format::Json) => return json::render_all(tables, json::Layout::Indented, out),
+        ([_, _, ..] | [], Format::JsonCompact) => return json::render_all(tables, json::Layout::Compact, out),
+        ([table], Format::Json | Format::JsonCompact) => return render(table, format, style, out),
         _ => {}
     }
+    let mut tables = tables.to_vec();
+    note::collapse(&mut tables);
     for (index, table) in tables.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
@@ -99,6 +101,13 @@ pub fn render_all(tables: &[Table], format: Format, style: &Style, out: &mut dyn
         render(table, format, style, out)?;
     }
     Ok(())
+}
+
+/// The text of [`render_all`], for a pager.
+pub fn text(tables: &[Table], format: Format, style: &Style) -> String {
+    let mut text = Vec::new();
+    render_all(tables, format, style, &mut text).expect("memory takes any text");
+    String::from_utf8(text).expect("every format is UTF-8")
 }
 
 #[cfg(test)]

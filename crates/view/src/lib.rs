@@ -44,6 +44,6 @@ pub mod style;
 pub mod terminal;
 pub mod visible;
 
-pub use format::{Format, render, render_all};
+pub use format::{Format, render, render_all, text};
 pub use select::{ColumnChoice, Filter, Sort, TableQuery};
 pub use style::{Colour, Style};

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Kind, Row, Table, Value};
+use stepscope_model::{Column, Kind, Note, NoteKind, Row, Table, Value};
 
-use crate::reading::{Part, Reading, Tone, says_words, unit_column};
+use crate::reading::{Field, Reading, Tone, is_prose, unit_column};
 use crate::visible::visible;
 use stepscope_model::quantity::unit_beside_name;
 
@@ -18,18 +18,21 @@ use stepscope_model::quantity::unit_beside_name;
 pub fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", prose(&table.title))?;
     let reading = Reading::of(table);
-    let columns = || reading.parts.iter().map(|part| &table.columns[part.column]);
-    write_line(columns().map(head), out)?;
+    let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
+    write_line(columns().map(header), out)?;
     write_line(columns().map(|column| rule(column.kind).to_owned()), out)?;
     for row in &table.rows {
-        write_line(reading.parts.iter().map(|&part| cell(table, &reading, row, part)), out)?;
+        write_line(reading.fields.iter().map(|&field| cell(table, &reading, row, field)), out)?;
     }
     if table.rows.is_empty() {
         writeln!(out, "\n*No rows.*")?;
     }
-    for (index, note) in table.notes.iter().enumerate() {
+    let mut notes: Vec<&Note> = table.notes.iter().collect();
+    notes.sort_by_key(|note| note.kind());
+    for (index, note) in notes.into_iter().enumerate() {
         let gap = if index == 0 { "\n" } else { "" };
-        writeln!(out, "{gap}- {}", prose(&note.to_string()))?;
+        let lead = if note.kind() == NoteKind::Loss { "**Warning:** " } else { "" };
+        writeln!(out, "{gap}- {lead}{}", prose(&note.to_string()))?;
     }
     Ok(())
 }
@@ -41,7 +44,7 @@ fn write_line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::R
     writeln!(out, "|")
 }
 
-fn head(column: &Column) -> String {
+fn header(column: &Column) -> String {
     let name = prose(&column.name);
     match unit_beside_name(column) {
         "" => name,
@@ -56,20 +59,20 @@ fn rule(kind: Kind) -> &'static str {
     }
 }
 
-fn cell(table: &Table, reading: &Reading<'_>, row: &Row, part: Part) -> String {
-    let (value, column) = (&row[part.column], &table.columns[part.column]);
+fn cell(table: &Table, reading: &Reading<'_>, row: &Row, field: Field) -> String {
+    let (value, column) = (&row[field.column], &table.columns[field.column]);
     match value {
         Value::Text(text) if text.is_empty() => String::new(),
-        Value::Text(text) if says_words(column) => match Tone::of(column, value) {
+        Value::Text(text) if is_prose(column) => match Tone::of(column, value) {
             Some(Tone::Strong | Tone::Alarm) => format!("**{}**", prose(text)),
             _ => prose(text),
         },
-        Value::Text(_) if unit_column(table) == Some(part.column) => prose(&reading.cell(row, part).quantity.number),
+        Value::Text(_) if unit_column(table) == Some(field.column) => prose(&reading.cell(row, field).quantity.number),
         Value::Text(text) => code(text),
         _ => {
-            let cell = reading.cell(row, part);
-            let ends = cell.ends.map_or(String::new(), |ends| format!(" {ends}"));
-            format!("{}{ends}", cell.quantity)
+            let cell = reading.cell(row, field);
+            let bounds = cell.bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
+            format!("{}{bounds}", cell.quantity)
         }
     }
 }
@@ -84,8 +87,17 @@ fn code(text: &str) -> String {
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
-/// Text with everything escaped that Markdown or HTML could read as markup.
+/// Text in backticks as code spans; the rest with everything escaped that Markdown or HTML could read as markup.
 fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) || text.contains("``") {
+        return escaped(text);
+    }
+    let written = |(index, part): (usize, &&str)| if index % 2 == 1 { code(part) } else { escaped(part) };
+    parts.iter().enumerate().map(written).collect()
+}
+
+fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in visible(text).chars() {
         if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&' | '!' | '$') {
@@ -112,5 +124,7 @@ mod tests {
     #[test]
     fn prose_is_not_markup() {
         assert_eq!(prose("<script> *a* [b](c) | d"), "\\<script\\> \\*a\\* \\[b\\](c) \\| d");
+        assert_eq!(prose("run `a_b | c` *now*"), "run `a_b \\| c` \\*now\\*");
+        assert_eq!(prose("a ` alone"), "a \\` alone");
     }
 }

@@ -10,10 +10,10 @@
 //!
 //! `p99  /step  4.20 ms  0.51 [0.48, 0.55]  changed`:
 //!
-//! - Two neighbouring columns `PREFIXlow` and `PREFIXhigh` are the ends of the interval of the column right before them, if
+//! - Two neighbouring columns `PREFIXlow` and `PREFIXhigh` are the bounds of the interval of the column right before them, if
 //!   its name begins with the prefix (`ratio, ratio_low, ratio_high`; `difference, low, high`; `self_difference, self_low,
-//!   self_high`) and the three are of one kind and unit. Point and ends are written with the same decimals, as many as the
-//!   ends need to differ.
+//!   self_high`) and the three are of one kind and unit. Point and bounds are written with the same decimals, as many as the
+//!   bounds need to differ.
 //! - A column of [`Kind::InRowUnit`] is written as a column of its row's `unit` would be: `ns` as a duration, `bytes` as
 //!   a size. The `unit` cell then says only what the number does not: `/step` of `ns/step`.
 //! - Texts of columns named `verdict`, `verdict_...` or `result` have a [`Tone`].
@@ -24,20 +24,20 @@ use stepscope_model::{Column, Kind, Row, Table, Value};
 
 use stepscope_model::quantity::{self, Quantity, quantity, unit_beside_number};
 
-/// Columns that are read as one: an estimate and the ends of its interval; or a column by itself.
+/// Columns that are read as one: an estimate and the bounds of its interval; or a column by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct Field {
     /// The column, or the estimate's.
     pub column: usize,
-    /// The columns of the interval's ends, low and high.
-    pub ends: Option<[usize; 2]>,
+    /// The columns of the interval's bounds, low and high.
+    pub bounds: Option<[usize; 2]>,
 }
 
 /// A table as people read it.
 pub(crate) struct Reading<'t> {
     table: &'t Table,
-    /// The parts, in the order of the columns.
-    pub parts: Vec<Part>,
+    /// The fields, in the order of the columns.
+    pub fields: Vec<Field>,
     /// The column that names each row's unit, if there are numbers in it.
     unit: Option<usize>,
 }
@@ -47,33 +47,34 @@ pub(crate) struct Reading<'t> {
 pub(crate) struct Cell {
     pub quantity: Quantity,
     /// The interval, as `[low, high]`; absent where it is not known.
-    pub ends: Option<String>,
+    pub bounds: Option<String>,
 }
 
 impl<'t> Reading<'t> {
     pub fn of(table: &'t Table) -> Self {
-        let mut parts = Vec::with_capacity(table.columns.len());
+        let mut fields = Vec::with_capacity(table.columns.len());
         let mut column = 0;
         while column < table.columns.len() {
-            let ends = table.columns.get(column..column + 3).is_some_and(is_estimate).then(|| [column + 1, column + 2]);
-            parts.push(Part { column, ends });
-            column += if ends.is_some() { 3 } else { 1 };
+            let bounds =
+                table.columns.get(column..column + 3).is_some_and(is_estimate).then(|| [column + 1, column + 2]);
+            fields.push(Field { column, bounds });
+            column += if bounds.is_some() { 3 } else { 1 };
         }
-        Self { table, parts, unit: unit_column(table) }
+        Self { table, fields, unit: unit_column(table) }
     }
 
-    /// How the cell of this part is shown in a row of the table.
-    pub fn cell(&self, row: &Row, part: Part) -> Cell {
-        let (value, kind) = (&row[part.column], self.kind(row, part.column));
-        if Some(part.column) == self.unit {
+    /// How the cell of this field is shown in a row of the table.
+    pub fn cell(&self, row: &Row, field: Field) -> Cell {
+        let (value, kind) = (&row[field.column], self.kind(row, field.column));
+        if Some(field.column) == self.unit {
             let shown = if let Value::Text(unit) = value { unit_beside_number(unit) } else { Cow::Borrowed("") };
-            return Cell { quantity: Quantity { number: shown.into_owned(), unit: "" }, ends: None };
+            return Cell { quantity: Quantity { number: shown.into_owned(), unit: "" }, bounds: None };
         }
-        match part.ends.map(|[low, high]| (&row[low], &row[high])) {
-            None | Some((Value::Missing, Value::Missing)) => Cell { quantity: quantity(value, kind), ends: None },
+        match field.bounds.map(|[low, high]| (&row[low], &row[high])) {
+            None | Some((Value::Missing, Value::Missing)) => Cell { quantity: quantity(value, kind), bounds: None },
             Some((low, high)) => {
-                let (quantity, ends) = quantity::estimate(value, low, high, kind);
-                Cell { quantity, ends: Some(ends) }
+                let (quantity, bounds) = quantity::estimate(value, low, high, kind);
+                Cell { quantity, bounds: Some(bounds) }
             }
         }
     }
@@ -94,7 +95,7 @@ pub(crate) fn unit_column(table: &Table) -> Option<usize> {
     table.column("unit").filter(|_| asked_for)
 }
 
-/// Whether three neighbouring columns are an estimate and the ends of its interval.
+/// Whether three neighbouring columns are an estimate and the bounds of its interval.
 fn is_estimate(columns: &[Column]) -> bool {
     let [point, low, high] = columns else { return false };
     let is_number = !point.kind.is_text() && point.kind != Kind::Flag;
@@ -124,7 +125,7 @@ impl Tone {
     /// The tone of a cell; none where it is no verdict.
     pub fn of(column: &Column, value: &Value) -> Option<Self> {
         let Value::Text(text) = value else { return None };
-        if !says_verdict(column) {
+        if !is_verdict(column) {
             return None;
         }
         match text.as_str() {
@@ -148,14 +149,14 @@ impl Tone {
 }
 
 /// Whether a column's texts are words of ours, not names from elsewhere.
-pub(crate) fn says_words(column: &Column) -> bool {
+pub(crate) fn is_prose(column: &Column) -> bool {
     column.kind == Kind::Prose
-        || says_verdict(column)
+        || is_verdict(column)
         || ["reason", "allowed", "presence"].contains(&column.name.as_str())
 }
 
 /// Whether a column's texts are verdicts.
-fn says_verdict(column: &Column) -> bool {
+fn is_verdict(column: &Column) -> bool {
     let name = column.name.as_str();
     column.kind == Kind::Text && (name == "verdict" || name == "result" || name.starts_with("verdict_"))
 }
@@ -168,14 +169,14 @@ mod tests {
         Column::new(name, kind, unit, "")
     }
 
-    /// What stands in each part of the row, with the ends behind it.
+    /// What stands in each field of the row, with the bounds behind it.
     fn read(table: &Table) -> Vec<String> {
         let reading = Reading::of(table);
-        let shown = |&part: &Part| {
-            let Cell { quantity, ends } = reading.cell(&table.rows[0], part);
-            format!("{quantity} {}", ends.unwrap_or_default()).trim_end().to_owned()
+        let shown = |&field: &Field| {
+            let Cell { quantity, bounds } = reading.cell(&table.rows[0], field);
+            format!("{quantity} {}", bounds.unwrap_or_default()).trim_end().to_owned()
         };
-        reading.parts.iter().map(shown).collect()
+        reading.fields.iter().map(shown).collect()
     }
 
     #[test]
@@ -217,10 +218,10 @@ mod tests {
     #[test]
     fn ends_are_found_by_their_prefix_and_place() {
         let duration = |name: &str| column(name, Kind::Duration, "ns");
-        let parts = |columns: Vec<Column>| -> Vec<usize> {
-            Reading::of(&Table::new("t", "", columns)).parts.iter().map(|part| part.column).collect()
+        let fields = |columns: Vec<Column>| -> Vec<usize> {
+            Reading::of(&Table::new("t", "", columns)).fields.iter().map(|field| field.column).collect()
         };
-        let named = |names: [&str; 4]| parts(names.map(duration).into());
+        let named = |names: [&str; 4]| fields(names.map(duration).into());
         assert_eq!(named(["difference", "low", "high", "slow"]), [0, 3]);
         assert_eq!(named(["self_difference", "self_low", "self_high", "slow"]), [0, 3]);
         assert_eq!(named(["ratio", "ratio_low", "ratio_high", "slow"]), [0, 3]);
@@ -228,9 +229,9 @@ mod tests {
         assert_eq!(named(["ratio", "ratio_low", "p", "ratio_high"]), [0, 1, 2, 3], "apart");
         assert_eq!(named(["ratio", "flow", "fhigh", "slow"]), [0, 1, 2, 3], "`flow` is no end of `ratio`");
         let mixed = vec![duration("ratio"), column("ratio_low", Kind::Number, ""), duration("ratio_high")];
-        assert_eq!(parts(mixed), [0, 1, 2], "of other kinds");
+        assert_eq!(fields(mixed), [0, 1, 2], "of other kinds");
         let names = ["f", "low", "high"].map(|name| column(name, Kind::Text, ""));
-        assert_eq!(parts(names.into()), [0, 1, 2]);
+        assert_eq!(fields(names.into()), [0, 1, 2]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use stepscope_model::{Kind, Table, Value};
 
-use crate::reading::{Cell, Part, Reading};
+use crate::reading::{Cell, Field, Reading};
 use stepscope_model::quantity::{Quantity, unit_beside_number};
 
 /// What a row of a comparison says: `step.p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]`, `rss.peak 1.20 GiB → 1.21 GiB`.
@@ -14,7 +14,7 @@ pub fn change(table: &Table, row: usize) -> Option<String> {
     let row = table.rows.get(row)?;
     let shown = |name: &str| -> Option<Cell> {
         let column = table.column(name).filter(|&column| row[column] != Value::Missing)?;
-        Some(reading.cell(row, *reading.parts.iter().find(|part| part.column == column)?))
+        Some(reading.cell(row, *reading.fields.iter().find(|field| field.column == column)?))
     };
     let name = match &row[name_column(table)?] {
         Value::Text(name) => name.as_str(),
@@ -23,9 +23,9 @@ pub fn change(table: &Table, row: usize) -> Option<String> {
     let (before, after) = (shown("before")?.quantity, shown("after")?.quantity);
     let per = per_unit(table, &reading, row);
     let mut told = format!("{name} {before} \u{2192} {after}{per}");
-    if let Some(Cell { quantity: Quantity { number, .. }, ends }) = shown("ratio") {
-        let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-        told.push_str(&format!(": \u{d7}{number}{ends}"));
+    if let Some(Cell { quantity: Quantity { number, .. }, bounds }) = shown("ratio") {
+        let bounds = bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
+        told.push_str(&format!(": \u{d7}{number}{bounds}"));
     }
     Some(told)
 }
@@ -41,7 +41,7 @@ fn per_unit(table: &Table, reading: &Reading<'_>, row: &stepscope_model::Row) ->
     let before = table.column("before").map(|column| &table.columns[column]);
     let unit = match (before, table.column("unit")) {
         (Some(before), _) if before.kind != Kind::InRowUnit => unit_beside_number(&before.unit).into_owned(),
-        (_, Some(column)) => reading.cell(row, Part { column, ends: None }).quantity.number,
+        (_, Some(column)) => reading.cell(row, Field { column, bounds: None }).quantity.number,
         _ => String::new(),
     };
     if unit.is_empty() || unit.starts_with('/') { unit } else { format!(" {unit}") }

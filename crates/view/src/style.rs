@@ -48,9 +48,11 @@ impl Style {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Role {
     Title,
-    Head,
+    Header,
     Owned,
     Faint,
+    /// A loss of evidence.
+    Warning,
     /// A verdict of change.
     Strong,
     /// A verdict that something is worse than it may be.
@@ -74,9 +76,10 @@ impl Role {
     fn codes(self) -> Option<&'static str> {
         match self {
             Role::Title => Some("1"),
-            Role::Head => Some("4"),
+            Role::Header => Some("4"),
             Role::Owned => Some("1;36"),
             Role::Faint => Some("2"),
+            Role::Warning => Some("33"),
             Role::Strong => Some("1"),
             Role::Alarm => Some("1;31"),
             Role::Calm => Some("32"),

@@ -10,7 +10,7 @@ use stepscope_model::{Row, Table, Value};
 use super::WIDTH;
 use super::axis::{Axis, Scale};
 use crate::embed::{append, markup};
-use crate::reading::{Part, Reading};
+use crate::reading::{Field, Reading};
 use crate::shorten::{label, shorten};
 use crate::visible::visible;
 use stepscope_model::quantity::number;
@@ -76,10 +76,10 @@ impl Forest {
     fn drawing(&self) -> Option<Drawing> {
         let (table, reading) = (&self.table, Reading::of(&self.table));
         let (name, ratio) = (table.column(&self.label)?, table.column(&self.ratio)?);
-        let part = *reading.parts.iter().find(|part| part.column == ratio)?;
+        let field = *reading.fields.iter().find(|field| field.column == ratio)?;
         let columns = Columns {
             name,
-            part,
+            field,
             presence: table.column(&self.presence),
             verdict: table.column(&self.verdict),
             better: table.column("better"),
@@ -113,10 +113,10 @@ struct Estimate {
     gain: bool,
 }
 
-/// Where the parts of an estimate stand in a row.
+/// Where the fields of an estimate stand in a row.
 struct Columns {
     name: usize,
-    part: Part,
+    field: Field,
     presence: Option<usize>,
     verdict: Option<usize>,
     /// The column that says `higher` where more is better, so that colours tell better from worse.
@@ -130,20 +130,20 @@ impl Columns {
             _ => String::new(),
         };
         let presence = self.presence.map(text).unwrap_or_default();
-        let of_ratio = number(&row[self.part.column]).filter(|point| *point >= 0.0);
+        let of_ratio = number(&row[self.field.column]).filter(|point| *point >= 0.0);
         let (point, shown) = match (of_ratio, presence.as_str()) {
             (Some(point), _) => {
-                let cell = reading.cell(row, self.part);
-                let ends = cell.ends.map_or(String::new(), |ends| format!(" {ends}"));
-                (point, format!("{}{ends}", cell.quantity))
+                let cell = reading.cell(row, self.field);
+                let bounds = cell.bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
+                (point, format!("{}{bounds}", cell.quantity))
             }
             (None, "new") => (f64::INFINITY, presence),
             (None, "vanished") => (0.0, presence),
             (None, _) => return None,
         };
         let end = |index: usize| {
-            let ends = self.part.ends.filter(|_| of_ratio.is_some());
-            ends.and_then(|ends| number(&row[ends[index]])).unwrap_or(point)
+            let bounds = self.field.bounds.filter(|_| of_ratio.is_some());
+            bounds.and_then(|bounds| number(&row[bounds[index]])).unwrap_or(point)
         };
         let verdict = self.verdict.map(text).unwrap_or_default();
         let gain = self.better.map(text).is_some_and(|better| better == "higher");

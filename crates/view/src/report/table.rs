@@ -8,7 +8,7 @@
 //! | `owned` | index of the column that says whose a row is, or null |
 //! | `values` | for each column, every row's value: a number, a text, true, false or null; of a long text its short form and itself |
 //! | `shown` | for each column of numbers, every row's text as `number` or `number|unit`; for others null |
-//! | `ends` | for each column of estimates, every row's interval as text, and both ends as numbers; for others null |
+//! | `bounds` | for each column of estimates, every row's interval as text, and both bounds as numbers; for others null |
 //! | `tones` | for each column of verdicts, the class of each word; for others null |
 //!
 //! Columns are those of the [reading](crate::reading) of the table: an estimate and its interval are one.
@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::reading::{Cell, Part, Reading, Tone, unit_column};
+use crate::reading::{Cell, Field, Reading, Tone, unit_column};
 use crate::shorten::shorten;
 use crate::visible::visible;
 use stepscope_model::quantity::{Quantity, header_unit, number};
@@ -43,7 +43,7 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
         append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
         let reading = Reading::of(table);
         let columns = Shown::columns(table, &reading);
-        push_head(&columns, html);
+        push_header(&columns, html);
         push_first_rows(table, &reading, &columns, html);
         html.push_str("</table></div>\n");
         push_data(table, &reading, &columns, html);
@@ -57,17 +57,17 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
 pub(super) fn push_figures(table: &Table, html: &mut String) {
     let reading = Reading::of(table);
     for row in &table.rows {
-        let known = |part: &&Part| row[part.column] != Value::Missing;
+        let known = |field: &&Field| row[field.column] != Value::Missing;
         html.push_str("<dl class=\"figures\">\n");
-        for part in reading.parts.iter().filter(known) {
-            push_figure(&row[part.column], &table.columns[part.column], &reading.cell(row, *part), html);
+        for field in reading.fields.iter().filter(known) {
+            push_figure(&row[field.column], &table.columns[field.column], &reading.cell(row, *field), html);
         }
         html.push_str("</dl>\n");
         let unknown: Vec<String> = reading
-            .parts
+            .fields
             .iter()
-            .filter(|part| !known(part))
-            .map(|part| in_words(&table.columns[part.column].name))
+            .filter(|field| !known(field))
+            .map(|field| in_words(&table.columns[field.column].name))
             .collect();
         if !unknown.is_empty() {
             append!(*html, "<p class=\"note\">Not known: {}.</p>\n", markup(&unknown.join(", ")));
@@ -84,20 +84,20 @@ fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
         Value::Text(_) => (" class=\"words\"", breakable(&cell.quantity.number)),
         _ => ("", shown_figure(&cell.quantity, column)),
     };
-    let ends = cell.ends.as_ref().map_or(String::new(), |ends| format!(" <small>{}</small>", markup(ends)));
+    let bounds = cell.bounds.as_ref().map_or(String::new(), |bounds| format!(" <small>{}</small>", markup(bounds)));
     let (doc, name) = (markup(&column.doc), in_words(&column.name));
-    append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}{ends}</dd></div>\n", markup(&name));
+    append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}{bounds}</dd></div>\n", markup(&name));
 }
 
 /// The unit of a column's head, unless it only repeats the name (`steps`, in steps).
-fn told_unit(column: &Column) -> &str {
+fn unit_of_header(column: &Column) -> &str {
     Some(header_unit(column)).filter(|unit| *unit != column.name).unwrap_or("")
 }
 
 /// A figure with its unit.
 fn shown_figure(quantity: &Quantity, column: &Column) -> String {
     let number = markup(&quantity.number);
-    let unit = [quantity.unit, told_unit(column)].join(" ");
+    let unit = [quantity.unit, unit_of_header(column)].join(" ");
     match unit.trim() {
         "" => number.into_owned(),
         unit => format!("{number} <i>{}</i>", markup(unit)),
@@ -115,11 +115,11 @@ pub(super) fn push_notes(notes: &[Note], html: &mut String) {
     }
 }
 
-fn push_head(columns: &[Shown<'_>], html: &mut String) {
+fn push_header(columns: &[Shown<'_>], html: &mut String) {
     html.push_str("<thead><tr>");
-    for Shown { column, class, part, .. } in columns {
+    for Shown { column, class, field, .. } in columns {
         // The interval is a cell of its own, so that both line up.
-        let span = if part.ends.is_some() { " colspan=\"2\"" } else { "" };
+        let span = if field.bounds.is_some() { " colspan=\"2\"" } else { "" };
         append!(
             *html,
             "<th scope=\"col\" class=\"{class}\"{span} data-name=\"{}\" title=\"{}\">{}",
@@ -127,7 +127,7 @@ fn push_head(columns: &[Shown<'_>], html: &mut String) {
             markup(&column.doc),
             markup(&in_words(&column.name))
         );
-        match told_unit(column) {
+        match unit_of_header(column) {
             "" => {}
             unit => append!(*html, " <i>{}</i>", markup(unit)),
         }
@@ -143,7 +143,7 @@ fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], 
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         html.push_str(if is_owned { "<tr class=\"mine\">" } else { "<tr>" });
         for column in columns {
-            push_cell(&row[column.part.column], &reading.cell(row, column.part), column, html);
+            push_cell(&row[column.field.column], &reading.cell(row, column.field), column, html);
         }
         html.push_str("</tr>\n");
     }
@@ -176,8 +176,8 @@ fn push_cell(value: &Value, cell: &Cell, column: &Shown<'_>, html: &mut String) 
             html.push_str("</td>");
         }
     }
-    if column.part.ends.is_some() {
-        append!(*html, "<td class=\"ends\">{}</td>", cell.ends.as_deref().unwrap_or(""));
+    if column.field.bounds.is_some() {
+        append!(*html, "<td class=\"bounds\">{}</td>", cell.bounds.as_deref().unwrap_or(""));
     }
 }
 
@@ -192,7 +192,7 @@ const WITH_UNITS: &str = "num unit";
 
 /// A column, and how its cells are shown.
 struct Shown<'a> {
-    part: Part,
+    field: Field,
     column: &'a Column,
     class: &'static str,
     /// The share with the longest bar.
@@ -201,7 +201,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn columns(table: &'a Table, reading: &Reading<'_>) -> Vec<Self> {
-        let mut columns: Vec<Self> = reading.parts.iter().map(|&part| Self::of(part, table, reading)).collect();
+        let mut columns: Vec<Self> = reading.fields.iter().map(|&field| Self::of(field, table, reading)).collect();
         // What rows are about is told by the first column of text.
         if let Some(name) = columns.iter_mut().find(|shown| shown.column.kind == Kind::Text) {
             name.class = "text name";
@@ -209,12 +209,12 @@ impl<'a> Shown<'a> {
         columns
     }
 
-    fn of(part: Part, table: &'a Table, reading: &Reading<'_>) -> Self {
-        let column = &table.columns[part.column];
-        let largest = heat::largest_share(column, table.rows.iter().map(|row| &row[part.column]));
-        let has_unit = |row: &Row| !reading.cell(row, part).quantity.unit.is_empty();
+    fn of(field: Field, table: &'a Table, reading: &Reading<'_>) -> Self {
+        let column = &table.columns[field.column];
+        let largest = heat::largest_share(column, table.rows.iter().map(|row| &row[field.column]));
+        let has_unit = |row: &Row| !reading.cell(row, field).quantity.unit.is_empty();
         let class = match column.kind {
-            Kind::Text if unit_column(table) == Some(part.column) => "text of",
+            Kind::Text if unit_column(table) == Some(field.column) => "text of",
             Kind::Text => "text",
             Kind::Prose => "text prose",
             Kind::Flag => "flag",
@@ -222,7 +222,7 @@ impl<'a> Shown<'a> {
             _ if table.rows.iter().any(has_unit) => WITH_UNITS,
             _ => "num",
         };
-        Self { part, column, class, largest }
+        Self { field, column, class, largest }
     }
 
     /// The form in which a long name is shown first.
@@ -260,7 +260,7 @@ fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: 
         append!(*html, "{{\"kind\":\"{kind}\",\"class\":\"{class}\",\"largest\":{largest}}}");
     });
     let owned = owned_column(table)
-        .and_then(|owned| reading.parts.iter().position(|part| part.column == owned))
+        .and_then(|owned| reading.fields.iter().position(|field| field.column == owned))
         .map_or("null".to_owned(), |owned| owned.to_string());
     append!(*html, ",\"owned\":{owned},\"values\":");
     push_list(columns, html, |shown, html| {
@@ -270,15 +270,15 @@ fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: 
     push_list(columns, html, |shown, html| match shown.column.kind {
         Kind::Text | Kind::Prose | Kind::Flag => html.push_str("null"),
         _ => push_list(&table.rows, html, |row, html| {
-            push_shown(&row[shown.part.column], &reading.cell(row, shown.part), html);
+            push_shown(&row[shown.field.column], &reading.cell(row, shown.field), html);
         }),
     });
-    html.push_str(",\"ends\":");
-    push_list(columns, html, |shown, html| match shown.part.ends {
+    html.push_str(",\"bounds\":");
+    push_list(columns, html, |shown, html| match shown.field.bounds {
         None => html.push_str("null"),
-        Some(ends) => push_list(&table.rows, html, |row, html| {
-            append!(*html, "[\"{}\"", reading.cell(row, shown.part).ends.unwrap_or_default());
-            for end in ends {
+        Some(bounds) => push_list(&table.rows, html, |row, html| {
+            append!(*html, "[\"{}\"", reading.cell(row, shown.field).bounds.unwrap_or_default());
+            for end in bounds {
                 match number(&row[end]) {
                     Some(end) => append!(*html, ",{end}"),
                     None => html.push_str(",null"),
@@ -295,7 +295,7 @@ fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: 
 /// The classes of the words that occur as verdicts.
 fn push_tones(shown: &Shown<'_>, table: &Table, html: &mut String) {
     let mut tones = std::collections::BTreeMap::new();
-    for value in table.rows.iter().map(|row| &row[shown.part.column]) {
+    for value in table.rows.iter().map(|row| &row[shown.field.column]) {
         if let (Value::Text(text), Some(tone)) = (value, Tone::of(shown.column, value)) {
             tones.insert(text, tone.class());
         }
@@ -323,7 +323,7 @@ fn push_list<T>(values: impl IntoIterator<Item = T>, html: &mut String, mut push
 }
 
 fn push_value(shown: &Shown<'_>, row: &Row, reading: &Reading<'_>, html: &mut String) {
-    match &row[shown.part.column] {
+    match &row[shown.field.column] {
         Value::Text(text) => match shown.short_form(text) {
             Some(short) => {
                 html.push('[');
@@ -332,7 +332,7 @@ fn push_value(shown: &Shown<'_>, row: &Row, reading: &Reading<'_>, html: &mut St
                 push_json_string(text, html);
                 html.push(']');
             }
-            None => push_json_string(&reading.cell(row, shown.part).quantity.number, html),
+            None => push_json_string(&reading.cell(row, shown.field).quantity.number, html),
         },
         Value::Bool(yes) => append!(*html, "{yes}"),
         Value::Int(integer) => append!(*html, "{integer}"),
@@ -457,16 +457,18 @@ mod tests {
         assert!(!html.contains("data-name=\"ratio_low\""));
         assert!(html.contains(
             "<td class=\"text of\">/step</td><td class=\"num unit\">4.20 <i>ms</i></td><td class=\"num\">0.51</td>\
-             <td class=\"ends\">[0.48, 0.55]</td><td class=\"text strong\">changed</td></tr>"
+             <td class=\"bounds\">[0.48, 0.55]</td><td class=\"text strong\">changed</td></tr>"
         ));
         assert!(
-            html.contains("<td class=\"num\">–</td><td class=\"ends\"></td><td class=\"text faint\">inconclusive</td>")
+            html.contains(
+                "<td class=\"num\">–</td><td class=\"bounds\"></td><td class=\"text faint\">inconclusive</td>"
+            )
         );
         let data = data_of(&html);
         assert_eq!(data["columns"].as_array().unwrap().len(), 5);
         assert_eq!(data["values"][2], serde_json::json!([4_200_000, 2048]), "exact");
-        let ends = serde_json::json!([null, null, null, [["[0.48, 0.55]", 0.48, 0.55], ["", null, null]], null]);
-        assert_eq!(data["ends"], ends);
+        let bounds = serde_json::json!([null, null, null, [["[0.48, 0.55]", 0.48, 0.55], ["", null, null]], null]);
+        assert_eq!(data["bounds"], bounds);
         assert_eq!(data["tones"][4], serde_json::json!({"changed": "strong", "inconclusive": "faint"}));
     }
 

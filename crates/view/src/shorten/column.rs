@@ -1,0 +1,243 @@
+//! The names of one column shortened together, so that names that differ still differ.
+
+use std::collections::HashMap;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::name::{Arguments, Brackets, Parts, without_arguments};
+use super::{ELLIPSIS, cut_middle, shorten, take_columns};
+
+/// Shortens the names of a column to at most `columns` columns each. Names that differ still differ, where there is room.
+///
+/// The least telling part gives way first: default template arguments, other arguments, the return type, then leading
+/// namespaces.
+pub fn shorten_column(names: &mut [String], columns: usize) {
+    let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+    for (index, name) in names.iter().enumerate() {
+        groups.entry(shorten_name(name, columns)).or_default().push(index);
+    }
+    for (short, rows) in groups {
+        let mut distinct: Vec<&str> = rows.iter().map(|&row| names[row].as_str()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let shorter: HashMap<String, String> = match distinct.len() {
+            1 => HashMap::from([(distinct[0].to_owned(), short)]),
+            _ => {
+                let owned: Vec<String> = distinct.into_iter().map(str::to_owned).collect();
+                let shorter = keep_differences(&owned, columns);
+                owned.into_iter().zip(shorter).collect()
+            }
+        };
+        for row in rows {
+            names[row].clone_from(&shorter[&names[row]]);
+        }
+    }
+}
+
+/// One name in at most `columns` columns.
+fn shorten_name(name: &str, columns: usize) -> String {
+    if name.width() <= columns {
+        return name.to_owned();
+    }
+    if !name.contains("::") {
+        return shorten(name, columns).into_owned();
+    }
+    let plain = without_defaults(name);
+    let shorter = super::trim_brackets(&plain, columns.min(plain.width()));
+    if shorter.width() <= columns {
+        return shorter;
+    }
+    let bare = without_arguments(&plain);
+    let parts = Parts::of(&bare);
+    if bare[parts.qualified..].width() <= columns {
+        return bare[parts.qualified..].to_owned();
+    }
+    let starts = bare[parts.qualified..parts.last_two].match_indices("::").map(|(at, _)| parts.qualified + at + 2);
+    let mut without_namespaces = starts.map(|start| format!("{ELLIPSIS}{}", &bare[start..]));
+    let fitting = without_namespaces.find(|form| form.width() <= columns);
+    fitting.unwrap_or_else(|| cut_middle(&bare[parts.last_two..], columns))
+}
+
+/// Different names in at most `columns` columns each, with what differs kept.
+fn keep_differences(names: &[String], columns: usize) -> Vec<String> {
+    let forms: [fn(&str) -> String; 3] =
+        [|name| without_parameters(&without_defaults(name)), without_defaults, str::to_owned];
+    let written = |form: fn(&str) -> String| -> Vec<String> { names.iter().map(|name| form(name)).collect() };
+    let names = forms.map(written).into_iter().find(|names| all_differ(names)).unwrap_or_else(|| names.to_vec());
+    let (start, end) = common_ends(&names);
+    let middles: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
+    let widest = middles.iter().map(|middle| middle.width()).max().unwrap_or(0);
+    // An ellipsis on each side.
+    if widest + 2 > columns {
+        let mut middles: Vec<String> = middles.into_iter().map(str::to_owned).collect();
+        // Shorter by the common ends; without any, there is nothing left to take away.
+        match start + end {
+            0 => middles.iter_mut().for_each(|middle| *middle = cut_middle(middle, columns)),
+            _ => shorten_column(&mut middles, columns),
+        }
+        return middles;
+    }
+    let whole = |name: &str| name.width() <= columns;
+    const LEAST_HEAD: usize = 6;
+    let shown = |(name, middle): (&String, &str)| {
+        if whole(name) {
+            return name.clone();
+        }
+        let (head, tail) = (&name[..start], &name[name.len() - end..]);
+        let room = columns - middle.width() - 2;
+        let head_room = room.saturating_sub(tail.width()).max(room.min(LEAST_HEAD));
+        let head = match head.width() <= head_room + 1 {
+            true => head.to_owned(),
+            false => format!("{}{ELLIPSIS}", take_columns(head.chars(), head_room).0),
+        };
+        let tail_room = columns - head.width() - middle.width();
+        let tail = match tail.width() <= tail_room {
+            true => tail.to_owned(),
+            false => {
+                let (reversed, _) = take_columns(tail.chars().rev(), tail_room - 1);
+                format!("{ELLIPSIS}{}", reversed.chars().rev().collect::<String>())
+            }
+        };
+        format!("{head}{middle}{tail}")
+    };
+    names.iter().zip(middles).map(shown).collect()
+}
+
+fn all_differ(names: &[String]) -> bool {
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// Bytes of the longest start and end that all names have, without parts of words.
+fn common_ends(names: &[String]) -> (usize, usize) {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let first = &names[0];
+    let shortest = names.iter().map(String::len).min().unwrap_or(0);
+    let common = |bytes: &dyn Fn(&str, usize) -> u8| {
+        (0..shortest).take_while(|&at| names.iter().all(|name| bytes(name, at) == bytes(first, at))).count()
+    };
+    let mut start = common(&|name, at| name.as_bytes()[at]);
+    while !first.is_char_boundary(start) || first[..start].ends_with(is_word) {
+        start -= 1;
+    }
+    let mut end = common(&|name, at| name.as_bytes()[name.len() - 1 - at]).min(shortest - start);
+    while !first.is_char_boundary(first.len() - end) || first[first.len() - end..].starts_with(is_word) {
+        end -= 1;
+    }
+    (start, end)
+}
+
+/// The name without template arguments that follow from others, and without names of library versions.
+fn without_defaults(name: &str) -> String {
+    const VERSIONS: [(&str, &str); 4] =
+        [("std::__cxx11::", "std::"), ("std::__1::", "std::"), ("[abi:cxx11]", ""), ("> >", ">>")];
+    const DEFAULTS: [&str; 6] = ["allocator", "default_delete", "char_traits", "less", "hash", "equal_to"];
+    let mut plain = name.to_owned();
+    for (version, replacement) in VERSIONS {
+        while plain.contains(version) {
+            plain = plain.replace(version, replacement);
+        }
+    }
+    for default in DEFAULTS {
+        let start = format!(", std::{default}<");
+        while let Some(at) = plain.find(&start) {
+            let Some(close) = closing(&plain, at + start.len() - 1) else { break };
+            plain.replace_range(at..=close, "");
+        }
+    }
+    plain.replace("std::basic_string<char>", "std::string")
+}
+
+/// The bracket that closes the one at `open`.
+fn closing(name: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    name.bytes().enumerate().skip(open).find_map(|(at, byte)| {
+        match byte {
+            b'<' => depth += 1,
+            b'>' if name.as_bytes()[at - 1] != b'-' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
+/// The name with `(…)` for its parameter lists.
+fn without_parameters(name: &str) -> String {
+    let mut bare = name.strip_suffix(" const").unwrap_or(name).to_owned();
+    for Brackets { open, close } in Arguments::of(name).parameters.into_iter().rev() {
+        if open > 0 && close > open + 1 {
+            bare.replace_range(open + 1..close, "…");
+        }
+    }
+    bare
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shortened<const N: usize>(names: [&str; N], columns: usize) -> [String; N] {
+        let mut names = names.map(str::to_owned);
+        shorten_column(&mut names, columns);
+        assert!(names.iter().all(|name| name.width() <= columns), "{names:?}");
+        names
+    }
+
+    #[test]
+    fn names_that_differ_in_their_arguments_still_differ() {
+        let deleter =
+            |class: &str| format!("std::default_delete<gz::sim::components::{class}>::operator()({class}*) const");
+        let names = ["Pose", "WorldPose", "Link", "Joint", "JointVelocity"].map(deleter);
+        let names = names.each_ref().map(String::as_str);
+        assert_eq!(
+            shortened(names, 40),
+            [
+                "std::default_delet…Pose>::operator()(…)",
+                "std::default_…WorldPose>::operator()(…)",
+                "std::default_delet…Link>::operator()(…)",
+                "std::default_dele…Joint>::operator()(…)",
+                "std::defa…JointVelocity>::operator()(…)",
+            ]
+            .map(str::to_owned)
+        );
+        for columns in 18..120 {
+            assert!(all_differ(&shortened(names, columns)), "{columns}");
+        }
+    }
+
+    #[test]
+    fn default_arguments_give_way_first_then_namespaces() {
+        let map = "std::map<int, long, std::less<int>, std::allocator<std::pair<int const, long> > >::find(int const&)";
+        assert_eq!(shortened([map], 40), ["std::map<int, long>::find(int const&)"]);
+        let string =
+            "std::vector<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >::size()";
+        assert_eq!(shortened([string], 40), ["std::vector<std::string>::size()"]);
+        let update = "gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::sim::EntityComponentManager&)";
+        assert_eq!(shortened([update], 60), ["gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::sim::E…)"]);
+        assert_eq!(shortened([update], 46), ["…sim::v8::systems::PhysicsPrivate::UpdateSim"]);
+        assert_eq!(shortened([update], 30), ["…PhysicsPrivate::UpdateSim"]);
+    }
+
+    #[test]
+    fn overloads_and_equal_names_are_told_apart_or_kept_equal() {
+        let names = ["gz::math::Pose::Set(double, double, double)", "gz::math::Pose::Set(gz::math::Quaternion)"];
+        assert!(all_differ(&shortened(names, 30)));
+        let same = shortened([names[0], names[0], names[1]], 30);
+        assert_eq!(same[0], same[1]);
+    }
+
+    #[test]
+    fn odd_names_are_shortened_too() {
+        let names = [
+            "::::::::::::::::",
+            "a<b<c<d::::::::::",
+            "行列<長い引数>::積算する(値)",
+            ">>>::)))((((::::",
+            "x::operator->() const",
+        ];
+        for columns in 1..24 {
+            shortened(names, columns);
+        }
+    }
+}

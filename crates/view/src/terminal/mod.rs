@@ -1,0 +1,239 @@
+//! Tables for people: aligned columns, quantities in readable units, notes below.
+//!
+//! ```text
+//! On-CPU time by function
+//! function                    module         owned    self  self_share[%]
+//! std::_Hashtable<…>::find    libgz-sim8.so  no     12.3 s           27.96
+//! gz::sim::Physics::Update    libgz-sim8.so  yes     816 ms           1.85
+//! warning: …
+//! note: …
+//! ```
+//!
+//! An estimate and its interval are one cell, `2.10 ms [1.88, 2.31]`. Verdicts have a colour as well as their word. Losses
+//! are warnings and come before other notes.
+//!
+//! In a file or a pipe all columns are shown and all names are whole. On a terminal only [prose](Kind::Prose) is wrapped,
+//! within its column; [`layout`] chooses the columns that fit, and the last line counts the others. A single row that does
+//! not fit is shown as a list, a column a line.
+
+mod layout;
+
+use std::io::{self, Write};
+
+use stepscope_model::quantity::{MISSING, plural, unit_beside_name};
+use stepscope_model::{Kind, Note, NoteKind, Table, Value};
+use unicode_width::UnicodeWidthStr;
+
+use crate::reading::{Cell, Reading, Tone};
+use crate::shorten::shorten;
+use crate::style::{Role, Style};
+use crate::visible::visible;
+use layout::{Form, GAP, Layout, NARROWEST_TEXT, TextColumn};
+
+/// Width to which notes are wrapped where nothing limits the width of a line.
+const NOTE_WIDTH: usize = 100;
+
+/// Writes the title, the column headers, the rows and the notes.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let Layout { columns, hidden, form } = Layout::of(table, style.width);
+    for line in wrapped("", &visible(&table.title), style.width.unwrap_or(usize::MAX)) {
+        writeln!(out, "{}", Role::Title.paint(&line, style.colour))?;
+    }
+    match form {
+        Form::Rows => write_rows(table, &columns, style, out)?,
+        Form::List => write_list(table, style, out)?,
+    }
+    if table.rows.is_empty() {
+        writeln!(out, "{}", Role::Faint.paint("(no rows)", style.colour))?;
+    }
+    let mut notes: Vec<&Note> = table.notes.iter().collect();
+    notes.sort_by_key(|note| note.kind());
+    for note in notes {
+        write_note(note.kind(), &note.to_string(), style, out)?;
+    }
+    match hidden {
+        0 => Ok(()),
+        hidden => write_note(NoteKind::Hint, &hidden_columns(hidden), style, out),
+    }
+}
+
+fn write_note(kind: NoteKind, sentence: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let (lead, role) = match kind {
+        NoteKind::Loss => ("warning: ", Role::Warning),
+        _ => ("note: ", Role::Faint),
+    };
+    for line in wrapped(lead, &visible(sentence), style.width.unwrap_or(NOTE_WIDTH)) {
+        writeln!(out, "{}", role.paint(&line, style.colour))?;
+    }
+    Ok(())
+}
+
+fn hidden_columns(hidden: usize) -> String {
+    let them = if hidden == 1 { "it" } else { "them" };
+    format!("{} hidden (narrow terminal). Show {them} with `--columns all`.", plural(hidden, "column"))
+}
+
+fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let owned = table.columns.iter().position(|column| column.name == "owned" && column.kind == Kind::Flag);
+    if !columns.is_empty() {
+        write_line(columns.iter().map(|column| (column.header.as_str(), Role::Header, column)), style, out)?;
+    }
+    for (index, row) in table.rows.iter().enumerate() {
+        let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
+        let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines(index)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for line in 0..height {
+            let cells = columns.iter().zip(&cells).map(|(column, lines)| {
+                let cell = lines.get(line).map_or("", String::as_str);
+                let role = match column.tones.get(index) {
+                    Some(Some(tone)) => Role::of_tone(*tone),
+                    _ => role(cell, column.kind, is_owned),
+                };
+                (cell, role, column)
+            });
+            write_line(cells, style, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The first row, a column a line.
+fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let (reading, row) = (Reading::of(table), &table.rows[0]);
+    let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
+    let names: Vec<String> = columns().map(|column| visible(&column.name).into_owned()).collect();
+    let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
+    let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
+    for ((name, column), &field) in names.iter().zip(columns()).zip(&reading.fields) {
+        let value = &row[field.column];
+        let unit = match unit_beside_name(column) {
+            unit if unit.is_empty() || *value == Value::Missing => String::new(),
+            unit if unit.starts_with('/') => unit.to_owned(),
+            unit => format!(" {unit}"),
+        };
+        let Cell { quantity, bounds } = reading.cell(row, field);
+        let bounds = bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
+        let shown = format!("{}{unit}{bounds}", visible(&quantity.to_string()));
+        let lines = match column.kind {
+            Kind::Prose => wrapped("", &shown, room),
+            _ => vec![shorten(&shown, room).into_owned()],
+        };
+        let padding = " ".repeat(longest - name.width());
+        let role = Tone::of(column, value).map_or_else(|| role(&shown, Kind::Text, false), Role::of_tone);
+        for (index, line) in lines.iter().enumerate() {
+            let lead = if index == 0 { format!("{name}{padding}") } else { " ".repeat(longest) };
+            writeln!(out, "{lead}{GAP}{}", role.paint(line, style.colour))?;
+        }
+    }
+    Ok(())
+}
+
+fn role(cell: &str, kind: Kind, is_owned: bool) -> Role {
+    match kind {
+        _ if cell.trim_end() == MISSING => Role::Faint,
+        Kind::Text | Kind::Prose | Kind::Flag if is_owned => Role::Owned,
+        Kind::Flag => Role::Faint,
+        _ => Role::Plain,
+    }
+}
+
+fn write_line<'a>(
+    cells: impl ExactSizeIterator<Item = (&'a str, Role, &'a TextColumn)>,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let cells: Vec<_> = cells.collect();
+    let last = cells.iter().rposition(|(cell, ..)| !cell.trim_end().is_empty()).unwrap_or(0);
+    for (index, (cell, role, column)) in cells.into_iter().take(last + 1).enumerate() {
+        let gap = if index == 0 { "" } else { column.gap() };
+        let padding = " ".repeat(column.width.saturating_sub(cell.width()));
+        let shown = if index == last { cell.trim_end() } else { cell };
+        let painted = role.paint(shown, style.colour);
+        match column.is_left_aligned() {
+            true if index == last => write!(out, "{gap}{painted}")?,
+            true => write!(out, "{gap}{painted}{padding}")?,
+            false => write!(out, "{gap}{padding}{painted}")?,
+        }
+    }
+    writeln!(out)
+}
+
+/// Lines of at most `width` columns, broken at spaces; those after the first are indented under the text. Text in
+/// backticks, such as a command, is not broken if a line holds it; a word that no line holds is not broken.
+fn wrapped(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let indent = " ".repeat(lead.len());
+    let mut lines = Vec::new();
+    let mut line = lead.to_owned();
+    let mut is_fresh = true;
+    for word in words(text, width.saturating_sub(lead.len())) {
+        if !is_fresh && line.width() + 1 + word.width() > width {
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(&word);
+        is_fresh = false;
+    }
+    lines.push(line);
+    lines
+}
+
+/// The words of a text. Words in one pair of backticks that fit into `room` together are one.
+fn words(text: &str, room: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_code = false;
+    for word in text.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if is_code && last.width() + 1 + word.width() <= room => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+        is_code ^= word.matches('`').count() % 2 == 1;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Column;
+
+    use super::*;
+
+    #[test]
+    fn notes_are_wrapped_at_spaces_and_long_words_are_not_broken() {
+        assert_eq!(wrapped("note: ", "a bb ccc dddd", 12), ["note: a bb", "      ccc", "      dddd"]);
+        assert_eq!(wrapped("note: ", "unbreakable_word", 8), ["note: unbreakable_word"]);
+        assert_eq!(wrapped("", "run `sudo sysctl a=1` once", 18), ["run", "`sudo sysctl a=1`", "once"]);
+        assert_eq!(wrapped("", "run `sudo sysctl a=1` once", 12), ["run", "`sudo sysctl", "a=1` once"]);
+    }
+
+    #[test]
+    fn prose_is_wrapped_within_its_column_and_commands_stay_whole() {
+        let columns = vec![
+            Column::new("dimension", Kind::Text, "", ""),
+            Column::new("detail", Kind::Prose, "", ""),
+            Column::new("remedy", Kind::Prose, "", ""),
+        ];
+        let mut table = Table::new("doctor", "Doctor", columns);
+        let remedy = "sudo sysctl kernel.perf_event_paranoid=1";
+        table.push(vec!["cpu".into(), "The kernel allows no samples of other users' programs.".into(), remedy.into()]);
+        table.push(vec!["steps".into(), "".into(), "".into()]);
+        let mut out = Vec::new();
+        render(&table, &Style { width: Some(74), colour: crate::style::Colour::Never }, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "Doctor\n\
+             dimension  detail                          remedy\n\
+             cpu        The kernel allows no samples    sudo sysctl\n\
+             \x20          of other users' programs.       kernel.perf_event_paranoid=1\n\
+             steps\n"
+        );
+    }
+}
