@@ -28,3 +28,25 @@ pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {
 
 /// How many namespaces the note offers.
 const SHOWN: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drawn;
+    use crate::query::functions::Functions;
+
+    #[test]
+    fn a_pattern_that_owns_nothing_in_any_capture_is_noted() {
+        let (one, other) = (drawn::folded("main;gz::Run 1"), drawn::folded("main;dart::step 1"));
+        let note = |namespaces: &[&str]| {
+            let owned = drawn::owned_by(namespaces);
+            let both = [Functions::of(&one, &owned), Functions::of(&other, &owned)];
+            ownership_note(&[Selection::all(&one, &both[0]), Selection::all(&other, &both[1])])
+        };
+        assert_eq!(note(&["gz::*", "dart::*"]), None);
+        assert_eq!(
+            note(&["gz::*", "nope::*"]).unwrap(),
+            "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`."
+        );
+    }
+}

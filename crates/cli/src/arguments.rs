@@ -27,17 +27,28 @@ pub struct OwnedArguments {
     /// Sources your team can change: a glob over their paths, e.g. '/home/me/sim/src/**'; repeatable.
     #[arg(id = "owned-source", long, value_name = "GLOB")]
     sources: Vec<String>,
+    /// Functions that are not yours after all: a glob over their own qualified names, e.g. 'btVector3::*'; repeatable.
+    #[arg(id = "not-owned", long, value_name = "GLOB")]
+    not_owned: Vec<String>,
 }
 
 impl OwnedArguments {
-    /// What the command line says; else what `otherwise` does, e.g. a run's lab file.
+    /// The patterns of the command line; without any, `otherwise`, e.g. those of a run's lab file. Exceptions are added
+    /// to either.
     pub fn ownership(&self, otherwise: Option<&Ownership>) -> Ownership {
-        let told = Ownership {
+        let given = Ownership {
             namespaces: self.namespaces.clone(),
             modules: self.modules.clone(),
             sources: self.sources.clone(),
+            not_owned: Vec::new(),
         };
-        if told.is_empty() { otherwise.cloned().unwrap_or(told) } else { told }
+        let given = match std::env::current_dir() {
+            Ok(folder) => given.relative_to(&folder),
+            Err(_) => given,
+        };
+        let mut ownership = if given.is_empty() { otherwise.cloned().unwrap_or(given) } else { given };
+        ownership.not_owned.extend(self.not_owned.iter().cloned());
+        ownership
     }
 
     /// The same, ready to judge.
@@ -63,11 +74,11 @@ pub struct SelectArguments {
     #[arg(long = "module", value_name = "NAME")]
     modules: Vec<Pattern>,
     /// Only stacks under owned code.
-    #[arg(long, conflicts_with = "not_owned")]
+    #[arg(long, conflicts_with = "only_not_owned")]
     only_owned: bool,
     /// Only stacks without owned code.
     #[arg(long)]
-    not_owned: bool,
+    only_not_owned: bool,
     /// Only this part of the recording, from its start: `2s..5s`, `500ms..`, `..10s`.
     #[arg(long = "time", value_name = "FROM..TO", value_parser = time_range)]
     time: Option<TimeRange>,
@@ -82,7 +93,7 @@ pub struct SelectArguments {
 impl SelectArguments {
     /// What they select.
     pub fn filter(&self) -> Filter {
-        let ownership = match (self.only_owned, self.not_owned) {
+        let ownership = match (self.only_owned, self.only_not_owned) {
             (true, _) => Some(Under::Owned),
             (_, true) => Some(Under::NotOwned),
             _ => None,

@@ -18,7 +18,7 @@ worker;std::function<bool  5
 ";
 
 #[test]
-fn folded_stacks_on_standard_input_are_shown_as_hot_spots_credited_to_the_nearest_owned_caller() {
+fn folded_stacks_on_standard_input_are_shown_as_hot_spots_attributed_to_the_nearest_owned_caller() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["show", "-", "--owned", "gz::*", "--format", "json"];
     let table = json(&with_input(folder.path(), &arguments, FOLDED));

@@ -94,7 +94,7 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
         };
         let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
         let section = Section::new(title).note(
-            "What your code decides: every sample is credited once, to its nearest owned function. Rows of a scenario \
+            "What your code decides: every sample is attributed once, to its nearest owned function. Rows of a scenario \
              add up to the cost under owned code.",
         );
         section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))

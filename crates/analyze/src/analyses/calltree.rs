@@ -17,14 +17,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId, WaitState};
 
-use crate::analyses::hotspots::source_of;
 use crate::query::basis::Basis;
 use crate::query::events::{self, Role};
+use crate::query::functions::source_of;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::scope_paths::ScopePaths;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
-use crate::query::weights::blocked_ns;
+use crate::query::waits::blocked_ns;
 
 /// How to build a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -47,12 +47,14 @@ use crate::analyses::step_times::{Made, no_steps};
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::functions::{FunctionId, NO_STACK};
-use crate::query::off_cpu::{OffCpu, woken_at};
+use crate::query::off_cpu::OffCpu;
 use crate::query::select::{Selection, process_name};
 use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::waits::blocked_ns;
+use crate::query::waits::woken_at;
 use crate::query::wake_ups::WakeUps;
-use crate::query::weights::{Amount, StackWeights, blocked_ns, percent};
+use crate::query::weights::{Amount, StackWeights, percent};
 use crate::{columns, notes};
 
 /// Wake-ups by one thread that follow each other within this time end waits at one barrier.
@@ -245,7 +247,7 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[(ThreadId, u64, us
     if waited.len() < 2 {
         return None;
     }
-    let credited = |stack: Option<StackId>| stack.and_then(|stack| selection.functions().credited(stack));
+    let credited = |stack: Option<StackId>| stack.and_then(|stack| selection.functions().attributed(stack));
     let first_known = |of: fn(&Wait) -> Option<StackId>| group.iter().find_map(|(.., wait)| credited(of(wait)));
     Some(Barrier {
         last: group[0].0,
@@ -613,7 +615,7 @@ impl FunctionSums {
             sums.into_iter().chain([weights.no_stack]).map(|amount| amount.weight).collect()
         };
         let inclusive = |weights: &StackWeights| with(weights.inclusive_by_function(capture, functions), weights);
-        let attributed = |weights: &StackWeights| with(weights.credited_by_function(functions), weights);
+        let attributed = |weights: &StackWeights| with(weights.attributed_by_function(functions), weights);
         Self {
             running: attributed(&running),
             running_self: with(running.self_by_function(capture, functions), &running),

@@ -19,16 +19,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, StackId, Table, Value, WaitState};
 use thiserror::Error;
 
-use crate::analyses::hotspots::source_of;
 use crate::analyses::rank;
 use crate::analyses::summary::label;
 use crate::columns;
+use crate::query::functions::source_of;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::pattern::{Pattern, offered};
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
-use crate::query::weights::{Amount, StackWeights, blocked_ns, percent};
+use crate::query::waits::blocked_ns;
+use crate::query::weights::{Amount, StackWeights, percent};
 
 /// The callee of weight that was spent in the function itself.
 pub const SELF: &str = "(self)";
@@ -233,7 +234,7 @@ impl<'s, 'a> Calls<'s, 'a> {
     }
 
     fn is_attributed(&self, stack: StackId) -> bool {
-        self.all().credited(stack).is_some_and(|owner| self.functions.contains(&owner))
+        self.all().attributed(stack).is_some_and(|owner| self.functions.contains(&owner))
     }
 
     fn by_key<K: std::hash::Hash + Eq>(&self, key: impl Fn(StackId, Call) -> Option<K>) -> FxHashMap<K, Amount> {
@@ -494,7 +495,7 @@ fn blocked(calls: &[Calls<'_, '_>]) -> Table {
             capture_column(),
             columns::text("class", "What was waited for."),
             columns::duration("blocked", "Blocked time of waits at stacks that hold it."),
-            columns::duration("credited", "The part of it of which it is the nearest owned caller."),
+            columns::duration("attributed", "The part of it of which it is the nearest owned caller."),
             columns::count("waits", "", "Number of waits."),
             columns::duration("longest", "The longest of them."),
         ],
@@ -506,22 +507,22 @@ fn blocked(calls: &[Calls<'_, '_>]) -> Table {
             let Some(stack) = wait.stack.filter(|stack| one.calls[stack.index()].is_some()) else { continue };
             let blocked = blocked_ns(&wait);
             let class = wait_class::of_stack(one.selection.capture(), one.all(), stack);
-            let (sum, credited, count, longest) = &mut sums[class.index()];
+            let (sum, attributed, count, longest) = &mut sums[class.index()];
             *sum += u128::from(blocked);
             if one.is_attributed(stack) {
-                *credited += u128::from(blocked);
+                *attributed += u128::from(blocked);
             }
             *count += 1;
             *longest = (*longest).max(blocked);
         }
         let mut rows: Vec<_> = WaitClass::ALL.into_iter().zip(sums).filter(|(_, sums)| sums.2 > 0).collect();
         rows.sort_by_key(|(class, sums)| (Reverse(sums.0), *class));
-        for (class, (sum, credited, count, longest)) in rows {
+        for (class, (sum, attributed, count, longest)) in rows {
             table.push(vec![
                 one.label().into(),
                 class.name().into(),
                 sum.into(),
-                credited.into(),
+                attributed.into(),
                 count.into(),
                 longest.into(),
             ]);
@@ -647,7 +648,7 @@ mod tests {
             .blocked("main", 0..100, "gz::Run;gz::Push;pthread_mutex_lock")
             .blocked("main", 200..230, "gz::Run;usleep")
             .capture;
-        let columns = ["class", "blocked", "credited", "waits", "longest"];
+        let columns = ["class", "blocked", "attributed", "waits", "longest"];
         assert_eq!(
             rows(&capture, "gz::Run", "explain_blocked", &columns),
             ["lock | 100 | 0 | 1 | 100", "sleep | 30 | 30 | 1 | 30"]

@@ -38,7 +38,7 @@ impl Faults {
             let weights = StackWeights::of_samples(&selection.of_event(event));
             Self {
                 own: weights.self_by_function(capture, functions),
-                attributed: weights.attributed_by_function(functions),
+                attributed: weights.nearest_owned_by_function(functions),
                 inclusive: weights.inclusive_by_function(capture, functions),
                 no_stack: weights.no_stack,
                 total: weights.total(),

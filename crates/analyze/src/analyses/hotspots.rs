@@ -14,7 +14,7 @@
 //! The leaf of a costly stack is mostly somebody else's: a hash table's `find`, `memset`, a futex. Self time names
 //! it and stops. Inclusive time is led by `main`, `Run`, `Step` (erratum 13 of the Gazebo study), which everything is
 //! under. What a team can act on is the function of its own that decided to call: the nearest owned one. The study
-//! credited 27 points of hash-table time to a function that had caused 0.2 of them (erratum 2), because it looked
+//! attributed 27 points of hash-table time to a function that had caused 0.2 of them (erratum 2), because it looked
 //! at leaves and guessed the caller. [`edges`] names both ends: the owned function and the leaf it was paid for.
 //!
 //! Where simulation steps are known, each of the three is also given *per step*: of the samples that [belong to a step](crate::query::steps)
@@ -32,12 +32,12 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Capture, Column, Dimension, FrameId, Kind, Note, Table, Value, quantity};
+use stepscope_model::{Column, Dimension, FrameId, Kind, Note, Table, Value, quantity};
 
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::notes::ownership_note;
-use crate::query::functions::{FunctionId, Functions, NO_STACK};
+use crate::query::functions::{FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights};
@@ -109,7 +109,7 @@ impl Hotspots {
         let (capture, functions) = (selection.capture(), selection.functions());
         let own = weights.self_by_function(capture, functions);
         let inclusive = weights.inclusive_by_function(capture, functions);
-        let attributed = weights.attributed_by_function(functions);
+        let attributed = weights.nearest_owned_by_function(functions);
         let of_function = functions.all().map(|(id, _)| Cost {
             function: Some(id),
             own: own[id.index()],
@@ -195,8 +195,8 @@ impl PerStep {
             total: samples.total().weight,
             own: with(samples.self_by_function(capture, functions), &samples),
             inclusive: with(samples.inclusive_by_function(capture, functions), &samples),
-            attributed: samples.attributed_by_function(functions).into_iter().map(|amount| amount.weight).collect(),
-            blocked: blocked.map(|blocked| with(blocked.credited_by_function(functions), &blocked)),
+            attributed: samples.nearest_owned_by_function(functions).into_iter().map(|amount| amount.weight).collect(),
+            blocked: blocked.map(|blocked| with(blocked.attributed_by_function(functions), &blocked)),
         })
     }
 
@@ -300,16 +300,6 @@ fn row(selection: &Selection<'_>, hotspots: &Hotspots, cost: &Cost, places: &[Op
         place.map_or(String::new(), |frame| source_of(selection.capture(), frame)).into(),
     ]);
     row
-}
-
-/// `FILE:LINE` of a frame, as far as it is known.
-pub(crate) fn source_of(capture: &Capture, frame: FrameId) -> String {
-    let frame = &capture.frames[frame.index()];
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{file}:{line}"),
-        (Some(file), None) => file.to_string(),
-        (None, _) => String::new(),
-    }
 }
 
 /// A source file and line.
@@ -498,7 +488,7 @@ impl Analysis for HotSpots {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::Event;
+    use stepscope_model::{Capture, Event};
 
     use super::*;
     use crate::columns::read::cells;
@@ -604,7 +594,7 @@ mod tests {
 
     /// Errata 2 and 13.
     #[test]
-    fn a_leaf_is_credited_to_its_nearest_owned_caller_and_not_to_wrappers() {
+    fn a_leaf_is_attributed_to_its_nearest_owned_caller_and_not_to_wrappers() {
         let capture = drawn::folded(
             "
             main;gz::Run;gz::Step;gz::EntityMatches;_Hashtable::find 275

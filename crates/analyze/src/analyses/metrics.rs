@@ -21,11 +21,12 @@ pub use stepscope_model::Better;
 use stepscope_model::{OwnMetric, WaitState};
 
 use crate::analyses::resources;
-use crate::analyses::summary::cpu_ns;
 use crate::query::basis::Basis;
+use crate::query::coverage::cpu_ns;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
-use crate::query::weights::{StackWeights, blocked_ns, runnable_ns};
+use crate::query::waits::{blocked_ns, runnable_ns};
+use crate::query::weights::StackWeights;
 
 /// A metric of a whole recording.
 #[derive(Debug, Clone, PartialEq)]

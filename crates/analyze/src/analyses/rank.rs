@@ -1,15 +1,15 @@
 //! The rank: which functions of yours to look at first, over several scenarios.
 //!
-//! Two orders over the same rows, one row a function that costs are credited to.
+//! Two orders over the same rows, one row a function that costs are attributed to.
 //!
 //! # Cost
 //! The cost of a function in a scenario is its attributed weight: the samples whose nearest owned function it is. Every
-//! sample is credited once, so the rows of a scenario add up to the cost under owned code, and wrappers (`Run`, `Step`,
+//! sample is attributed once, so the rows of a scenario add up to the cost under owned code, and wrappers (`Run`, `Step`,
 //! `main`), which lead every inclusive ranking, have what they spent themselves (errata 2 and 13 of the Gazebo study).
 //!
 //! Cost is given *per step* where the steps of all scenarios are known, which two recordings of different length share; else
 //! per second of wall time; else in percent of the scenario's weight. It is in percent too where the coverage of a
-//! capture is below [50 %](crate::analyses::summary::LEAST_COVERAGE_PERCENT): a share of what was sampled must not be turned into
+//! capture is below [50 %](crate::query::coverage::LEAST_PERCENT): a share of what was sampled must not be turned into
 //! time (erratum 3). With steps, samples outside of them (before the first, after the last) do not count.
 //!
 //! Over scenarios, `cost` is the mean, absence counting as zero, so that rows still add up; beside it are the range, the
@@ -38,7 +38,7 @@
 //! (erratum 5), delays only with functions on the threads that were delayed (erratum 10), waits by nearest owned caller
 //! (erratum 11). Ties are in the order of the other figure, then of names (erratum 16).
 //!
-//! Where nothing was said about ownership, costs are credited to the nearest function that is neither of a run-time library
+//! Where nothing was said about ownership, costs are attributed to the nearest function that is neither of a run-time library
 //! nor of the kernel.
 
 pub mod pairing;
@@ -51,10 +51,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Kind, Phase, Table, Value, quantity};
 
 use crate::analyses::sched;
-use crate::analyses::summary::{LEAST_COVERAGE_PERCENT, coverage_percent};
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
+use crate::query::coverage;
 use crate::query::events::{self, Role};
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
@@ -88,7 +88,7 @@ pub enum Order {
 struct Costs {
     label: String,
     unit: String,
-    /// All weight, and what is credited to any function.
+    /// All weight, and what is attributed to any function.
     total: u128,
     under_owned: u128,
     by_function: FxHashMap<Identity, (u128, u128)>,
@@ -100,7 +100,7 @@ struct Costs {
     delayed: Option<FxHashSet<Identity>>,
 }
 
-/// Blocked time by credited caller, and the callers' places, the most blocked one first.
+/// Blocked time by attributed caller, and the callers' places, the most blocked one first.
 struct Blocked {
     ns: FxHashMap<Identity, u128>,
     places: FxHashMap<Identity, u64>,
@@ -140,7 +140,7 @@ impl Costs {
         let plus = |sum: Option<u64>, part: Option<u64>| if first { part } else { Some(sum?.saturating_add(part?)) };
         self.steps = plus(self.steps, count);
         self.wall_ns = plus(self.wall_ns, selection.wall_ns().filter(|wall| *wall > 0));
-        if let Some(coverage) = coverage_percent(selection).filter(|percent| *percent < LEAST_COVERAGE_PERCENT) {
+        if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
             self.low_coverage = Some(self.low_coverage.map_or(coverage, |lowest| lowest.min(coverage)));
         }
         let timed = || selection.samples().all(|sample| sample.time_ns.is_some());
@@ -150,13 +150,13 @@ impl Costs {
             None => StackWeights::of_samples(selection),
         };
         let functions = selection.functions();
-        let credited = weights.credited_by_function(functions);
+        let attributed = weights.attributed_by_function(functions);
         let inclusive = weights.inclusive_by_function(selection.capture(), functions);
         self.total += weights.total().weight;
-        self.under_owned += credited.iter().map(|amount| amount.weight).sum::<u128>();
-        for (id, function) in functions.all().filter(|(id, _)| !credited[id.index()].is_zero()) {
+        self.under_owned += attributed.iter().map(|amount| amount.weight).sum::<u128>();
+        for (id, function) in functions.all().filter(|(id, _)| !attributed[id.index()].is_zero()) {
             let sums = self.by_function.entry(function.identity()).or_default();
-            sums.0 += credited[id.index()].weight;
+            sums.0 += attributed[id.index()].weight;
             sums.1 += inclusive[id.index()].weight;
         }
     }
@@ -166,7 +166,7 @@ impl Costs {
             let (total, by_function) = self.misses.get_or_insert_default();
             let weights = StackWeights::of_samples(&selection.of_event(event));
             *total += weights.total().weight;
-            add_by_identity(by_function, selection, &weights.credited_by_function(selection.functions()));
+            add_by_identity(by_function, selection, &weights.attributed_by_function(selection.functions()));
         }
     }
 
@@ -177,7 +177,7 @@ impl Costs {
         let blocked =
             self.blocked.get_or_insert_with(|| Blocked { ns: FxHashMap::default(), places: FxHashMap::default() });
         let weights = StackWeights::of_blocked(selection);
-        add_by_identity(&mut blocked.ns, selection, &weights.credited_by_function(selection.functions()));
+        add_by_identity(&mut blocked.ns, selection, &weights.attributed_by_function(selection.functions()));
     }
 
     /// Callers with equal times share the better place.
@@ -197,8 +197,8 @@ impl Costs {
         let delayed = self.delayed.get_or_insert_default();
         for delays in sched::delays(selection).iter().filter(|delays| delays.is_flagged(options)) {
             let weights = StackWeights::of_samples(&selection.of_thread(delays.thread));
-            let credited = weights.credited_by_function(selection.functions());
-            let running = selection.functions().all().filter(|(id, _)| !credited[id.index()].is_zero());
+            let attributed = weights.attributed_by_function(selection.functions());
+            let running = selection.functions().all().filter(|(id, _)| !attributed[id.index()].is_zero());
             delayed.extend(running.map(|(_, function)| function.identity()));
         }
     }
@@ -300,7 +300,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table.add_notes(ownership_note(selections));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.note(
-            "No code is said to be owned: costs are credited to the nearest function outside of run-time libraries and the kernel. Name your own with --owned 'gz::*'."
+            "No code is said to be owned: costs are attributed to the nearest function outside of run-time libraries and the kernel. Name your own with --owned 'gz::*'."
                 .to_owned(),
         );
     }
@@ -369,7 +369,8 @@ fn common_basis(costs: &[&Costs], notes: &mut Vec<String>) -> Basis {
     let low = named(&|one| one.low_coverage.is_some());
     if !low.is_empty() {
         notes.push(format!(
-            "Costs are shares: coverage is below {LEAST_COVERAGE_PERCENT} % in {low}, so they cannot be turned into time."
+            "Costs are shares: coverage is below {} % in {low}, so they cannot be turned into time.",
+            coverage::LEAST_PERCENT
         ));
         return Basis::Share;
     }
@@ -411,7 +412,7 @@ fn table_columns(costs: &[&Costs], basis: Basis) -> Vec<Column> {
     let cost = |name: &str, doc: &str| cost_column(name, costs, basis, doc);
     vec![
         columns::count("rank", "", "Place in the order of the table."),
-        columns::text("function", "Full name of the function that costs are credited to.").essential(),
+        columns::text("function", "Full name of the function that costs are attributed to.").essential(),
         columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
         cost(
             "cost",
@@ -433,7 +434,7 @@ fn table_columns(costs: &[&Costs], basis: Basis) -> Vec<Column> {
             "Share of cache misses over share of CPU, there: above 1.3 is cache-hostile. Missing without cache evidence.",
         ).detail(),
         columns::count("offcpu_place", "", "Place among the callers with most blocked time, there.").detail(),
-        columns::duration("blocked", "Blocked time credited to it, there."),
+        columns::duration("blocked", "Blocked time attributed to it, there."),
         columns::flag("delayed", "Whether it runs on a thread with scheduler delay, there.").detail(),
     ]
 }

@@ -20,8 +20,9 @@ use stepscope_stats::Distribution;
 use crate::analysis::{Analysis, View};
 use crate::columns;
 use crate::query::select::{Selection, process_name};
+use crate::query::waits::runnable_ns;
 use crate::query::wake_ups::{self, WakeUps};
-use crate::query::weights::{percent, runnable_ns};
+use crate::query::weights::percent;
 
 /// When a thread is flagged.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -57,8 +57,9 @@ use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::wait_class::WaitClass;
+use crate::query::waits::blocked_ns;
 use crate::query::wake_ups::WakeUps;
-use crate::query::weights::{Amount, StackWeights, blocked_ns, percent};
+use crate::query::weights::{Amount, StackWeights, percent};
 use crate::{columns, notes};
 
 /// How to tell slow steps.
@@ -363,7 +364,7 @@ impl Sums {
             sums.push(no_stack);
             sums
         };
-        let attributed = |weights: &StackWeights| with(weights.credited_by_function(functions), weights.no_stack);
+        let attributed = |weights: &StackWeights| with(weights.attributed_by_function(functions), weights.no_stack);
         Self {
             own: cpu.each_ref().map(|one| with(one.self_by_function(capture, functions), one.no_stack)),
             inclusive: cpu.each_ref().map(|one| with(one.inclusive_by_function(capture, functions), one.no_stack)),
@@ -593,7 +594,7 @@ fn by_step(comparison: &Comparison<'_>, waits: &[(usize, Wait, bool)], chosen: &
             continue;
         };
         add(functions.of_node(capture, stack).index(), |values| &mut values.own, step, weight);
-        if let Some(credited) = functions.credited(stack) {
+        if let Some(credited) = functions.attributed(stack) {
             add(credited.index(), |values| &mut values.attributed, step, weight);
         }
         for node in capture.nodes_of(Some(stack)).filter(|node| functions.is_outermost(*node)) {
@@ -601,7 +602,7 @@ fn by_step(comparison: &Comparison<'_>, waits: &[(usize, Wait, bool)], chosen: &
         }
     }
     for (step, wait, _) in waits {
-        let row = wait.stack.map_or(Some(no_stack), |stack| functions.credited(stack).map(FunctionId::index));
+        let row = wait.stack.map_or(Some(no_stack), |stack| functions.attributed(stack).map(FunctionId::index));
         if let Some(row) = row {
             add(row, |values| &mut values.blocked, *step, blocked_ns(wait) as f64);
         }

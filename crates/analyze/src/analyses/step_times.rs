@@ -40,7 +40,8 @@ use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::{Selection, process_name};
 use crate::query::steps::{Loops, Steps, simulated};
 use crate::query::wait_class::{Classes, WaitClass};
-use crate::query::weights::{blocked_ns, percent};
+use crate::query::waits::blocked_ns;
+use crate::query::weights::percent;
 
 /// A stall takes more than so many times the median of its neighbours.
 pub const STALL: f64 = 2.0;
@@ -608,7 +609,7 @@ fn credited_in(selection: &Selection<'_>, loops: &Loops, positions: &[usize]) ->
     let mut sums: Vec<Vec<(FunctionId, u64)>> = vec![Vec::new(); positions.len()];
     for sample in selection.samples() {
         let Some(place) = loops.main_step_of(sample).and_then(|position| place_of[position]) else { continue };
-        if let Some(function) = sample.stack.and_then(|stack| selection.functions().credited(stack)) {
+        if let Some(function) = sample.stack.and_then(|stack| selection.functions().attributed(stack)) {
             sums[place].push((function, sample.weight));
         }
     }
@@ -622,7 +623,7 @@ fn waited_at(
     pacing: &mut Pacing<'_>,
 ) -> Option<(FunctionId, u64)> {
     let waits = off_cpu.within(step.thread, step.start_ns..step.end_ns);
-    let credited = |stack: StackId| selection.functions().credited(stack);
+    let credited = |stack: StackId| selection.functions().attributed(stack);
     largest(
         waits
             .filter(|wait| !pacing.is_pacing(wait))

@@ -14,13 +14,10 @@ use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns;
-use crate::query::events::{self, Role};
+use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
 use crate::query::weights::percent;
-
-/// Coverage below which shares must not be turned into time.
-pub const LEAST_COVERAGE_PERCENT: f64 = 50.0;
 
 /// A short name of the capture: scenario, variant and phase, else the imported file, else the command.
 pub fn label(capture: &Capture) -> String {
@@ -34,25 +31,6 @@ pub fn label(capture: &Capture) -> String {
         Some(program) => program.rsplit('/').next().unwrap_or(program).to_owned(),
         None => "capture".to_owned(),
     }
-}
-
-/// Exact CPU time of the selected threads, where context switches tell.
-pub fn cpu_ns(selection: &Selection<'_>) -> Option<u64> {
-    let sum = selection.cpu_times().into_iter().flatten().reduce(u64::saturating_add);
-    let whole = || selection.capture().info.losses.cpu_time_ns;
-    sum.or_else(|| if selection.filters_threads() || selection.filters_time() { None } else { whole() })
-}
-
-/// Sampled time of the selected threads in percent of their exact CPU time; `None` where either is not known, or where
-/// only some stacks are selected.
-pub fn coverage_percent(selection: &Selection<'_>) -> Option<f64> {
-    let event = selection.event().filter(|event| event.unit == "ns" && events::role(event) == Role::Cpu)?;
-    debug_assert_eq!(event.unit, "ns");
-    if selection.filters_stacks() {
-        return None;
-    }
-    let sampled = selection.samples().map(|sample| u128::from(sample.weight)).sum();
-    percent(sampled, u128::from(cpu_ns(selection)?))
 }
 
 /// The table `summary`: a row a capture, in the order given.
@@ -100,7 +78,7 @@ fn row(selection: &Selection<'_>) -> Vec<Value> {
     let steps = Steps::of(selection);
     let step = |of: fn(&Steps) -> Option<u64>| Value::from(steps.as_ref().and_then(of));
     let wall = selection.wall_ns();
-    let cpu = cpu_ns(selection);
+    let cpu = coverage::cpu_ns(selection);
     let hotspots = Hotspots::of(selection);
     let cores = cpu.zip(wall.filter(|wall| *wall > 0)).map(|(cpu, wall)| cpu as f64 / wall as f64);
     let known = |number: usize| (number > 0).then_some(number);
@@ -122,7 +100,7 @@ fn row(selection: &Selection<'_>) -> Vec<Value> {
         known(selection.threads().count()).into(),
         resources::peak_rss_together(selection).into(),
         hotspots.counts_known.then_some(hotspots.total.count).into(),
-        coverage_percent(selection).into(),
+        coverage::percent(selection).into(),
         owned.then(|| hotspots.under_owned.percent_of(hotspots.total)).flatten().into(),
         unknown_share(selection, &hotspots).into(),
         truncated.into(),
@@ -146,7 +124,7 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<String> {
     let capture = selection.capture();
     let losses = &capture.info.losses;
     let mut notes = capture.info.notes.clone();
-    if let Some(coverage) = coverage_percent(selection).filter(|percent| *percent < LEAST_COVERAGE_PERCENT) {
+    if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
         notes.push(format!(
             "Coverage is {coverage:.1} %: shares are of what was sampled, and are not turned into time."
         ));

@@ -17,9 +17,9 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Counts, Note, Table, ThreadId, Value, quantity};
 
 use crate::analyses::hotspots::other_events;
-use crate::analyses::summary::LEAST_COVERAGE_PERCENT;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
+use crate::query::coverage;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::{Selection, process_name};
 use crate::query::weights::{Amount, percent};
@@ -243,7 +243,7 @@ fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
     let all_ns: u128 = names.values().filter_map(|(name, _)| name.cpu_ns).map(u128::from).sum();
     let (mut unknown, mut stood_for, mut standing) = (Unsampled::default(), Unsampled::default(), Usage::default());
     for (name, unsampled) in names.values().filter(|(_, unsampled)| unsampled.threads > 0) {
-        if coverage_percent(selection, name).is_some_and(|coverage| coverage >= LEAST_COVERAGE_PERCENT) {
+        if coverage_percent(selection, name).is_some_and(|coverage| coverage >= coverage::LEAST_PERCENT) {
             stood_for.add(unsampled);
             standing.add(name);
         } else {

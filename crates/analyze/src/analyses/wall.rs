@@ -33,8 +33,9 @@ use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::{Selection, process_name};
 use crate::query::steps::Loops;
 use crate::query::wait_class::{self, WaitClass};
+use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::wake_ups::WakeUps;
-use crate::query::weights::{blocked_ns, percent, runnable_ns};
+use crate::query::weights::percent;
 
 /// What the rows of [`table`] are about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -81,14 +82,14 @@ impl Life {
         }
     }
 
-    /// The caller that most blocked time is credited to; ties by name.
+    /// The caller that most blocked time is attributed to; ties by name.
     fn top_caller<'a>(&self, functions: &'a Functions) -> Option<(&'a str, u128)> {
         let named = self.by_caller.iter().map(|(caller, ns)| (&*functions.get(*caller).name, *ns));
         named.filter(|(_, ns)| *ns > 0).min_by_key(|(name, ns)| (Reverse(*ns), *name))
     }
 }
 
-/// Class and credited caller of stacks, each found once.
+/// Class and attributed caller of stacks, each found once.
 struct Stacks<'a> {
     capture: &'a Capture,
     functions: &'a Functions,
@@ -102,7 +103,7 @@ impl<'a> Stacks<'a> {
 
     fn get(&mut self, stack: StackId) -> (WaitClass, Option<FunctionId>) {
         *self.known.entry(stack).or_insert_with(|| {
-            (wait_class::of_stack(self.capture, self.functions, stack), self.functions.credited(stack))
+            (wait_class::of_stack(self.capture, self.functions, stack), self.functions.attributed(stack))
         })
     }
 }
@@ -198,7 +199,7 @@ fn empty_table(grouping: Grouping) -> Table {
         columns::percent("running_share", "Running in percent of the lifetime."),
         columns::percent("runnable_share", "Runnable in percent of the lifetime."),
         columns::percent("blocked_share", "Blocked in percent of the lifetime."),
-        columns::text("blocked_at", "The nearest owned caller that most blocked time is credited to (of the program's code, where nothing is owned).").essential(),
+        columns::text("blocked_at", "The nearest owned caller that most blocked time is attributed to (of the program's code, where nothing is owned).").essential(),
         columns::percent("blocked_at_share", "That caller's time in percent of the blocked time.").detail(),
     ]);
     match grouping {
@@ -322,7 +323,7 @@ fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
     (asleep, threads.len())
 }
 
-/// Blocked time credited to one caller.
+/// Blocked time attributed to one caller.
 #[derive(Debug, Clone, Default)]
 struct Credit {
     blocked: u128,
@@ -332,7 +333,7 @@ struct Credit {
     classes: [u128; WaitClass::ALL.len()],
 }
 
-/// Blocked time that is credited to a caller: of waits at stacks without one, and of waits without a stack, apart.
+/// Blocked time that is attributed to a caller: of waits at stacks without one, and of waits without a stack, apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Caller {
     Function(FunctionId),
@@ -416,7 +417,7 @@ fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>>
     let steps = loops.main().count() as f64;
     let mut sums: FxHashMap<Caller, f64> = FxHashMap::default();
     for (node, amount) in weights.occupied() {
-        let caller = selection.functions().credited(node).map_or(Caller::NotOwned, Caller::Function);
+        let caller = selection.functions().attributed(node).map_or(Caller::NotOwned, Caller::Function);
         *sums.entry(caller).or_default() += amount.weight as f64 / steps;
     }
     *sums.entry(Caller::NoStack).or_default() += weights.no_stack.weight as f64 / steps;
@@ -538,7 +539,7 @@ mod tests {
 
     /// Erratum 11.
     #[test]
-    fn blocked_time_is_credited_to_the_nearest_owned_caller() {
+    fn blocked_time_is_attributed_to_the_nearest_owned_caller() {
         drawn::selected(&two_threads(), &["gz::"], |selection| {
             assert_eq!(
                 cells(&table(selection, Grouping::Thread), &["blocked_at", "blocked_at_share"]),
@@ -587,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_owned_the_programs_own_code_is_credited() {
+    fn where_nothing_is_owned_the_programs_own_code_is_attributed() {
         let table = drawn::selected(&two_threads(), &[], callers);
         assert_eq!(cells(&table, &["function", "owned"])[..2], ["gz::Barrier::Wait | -", "gz::Queue::Push | -"]);
     }

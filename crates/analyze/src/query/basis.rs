@@ -2,11 +2,11 @@
 //!
 //! A cost *per step* is best: it is what the simulation loop pays, whatever the recording's length and however many steps
 //! it got through. Where no steps are known, cost *per second of wall time* is next. Both need to know that what was
-//! sampled is what was used: below [50 % coverage](crate::analyses::summary::LEAST_COVERAGE_PERCENT), and for stacks without a
+//! sampled is what was used: below [50 % coverage](crate::query::coverage::LEAST_PERCENT), and for stacks without a
 //! duration, there are only *shares* (erratum 3 of the Gazebo study), which are compositional: when one
 //! function shrinks all others grow (erratum 14).
 
-use crate::analyses::summary::{LEAST_COVERAGE_PERCENT, coverage_percent};
+use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 
@@ -24,7 +24,7 @@ pub enum Basis {
 impl Basis {
     /// The best one that a capture allows.
     pub fn of(selection: &Selection<'_>) -> Self {
-        if coverage_percent(selection).is_some_and(|percent| percent < LEAST_COVERAGE_PERCENT) {
+        if coverage::percent(selection).is_some_and(|percent| percent < coverage::LEAST_PERCENT) {
             return Basis::Share;
         }
         let timed = || selection.samples().all(|sample| sample.time_ns.is_some());

@@ -14,7 +14,7 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 
 use crate::query::category;
 use crate::query::ownership::Owned;
-use crate::query::qualified_name::own_name;
+use crate::query::qualified_name::{own_name, python_function};
 
 /// What tables show for samples of which only the thread is known.
 pub const NO_STACK: &str = "(no stack)";
@@ -91,7 +91,7 @@ impl Functions {
         found.owning_nothing = owned.unmatched(
             found.functions.iter().map(|function| &*function.name),
             capture.modules.iter().map(|module| module.path.as_str()),
-            capture.frames.iter().filter_map(|frame| frame.file.as_deref()),
+            capture.frames.iter().filter_map(source_file),
         );
         found
     }
@@ -154,14 +154,14 @@ impl Functions {
         sizes.into_iter().take(most).map(|(namespace, _)| namespace).collect()
     }
 
-    /// The first owned function from a stack's leaf to its root: the one that the stack's cost is attributed to.
+    /// The first owned function from a stack's leaf to its root.
     pub fn nearest_owned(&self, stack: StackId) -> Option<FunctionId> {
         self.nearest_owned[stack.index()]
     }
 
-    /// The function that a stack's cost is credited to: the nearest owned one; where nothing was said about ownership, the
+    /// The function that a stack's cost is attributed to: the nearest owned one; where nothing was said about ownership, the
     /// nearest one that is of the program, and not of the kernel, a run-time library or an allocator.
-    pub fn credited(&self, stack: StackId) -> Option<FunctionId> {
+    pub fn attributed(&self, stack: StackId) -> Option<FunctionId> {
         let nearest = if self.any_owned { &self.nearest_owned } else { &self.nearest_program };
         nearest[stack.index()]
     }
@@ -190,6 +190,9 @@ impl Functions {
             let function = &mut self.functions[id.index()];
             function.owned = function.owned || modules.owns(frame.module) || owns_source(owned, frame);
             self.of_frame.push(id);
+        }
+        for function in self.functions.iter_mut().filter(|function| function.owned) {
+            function.owned = !owned.excepts(&function.name);
         }
     }
 
@@ -234,7 +237,12 @@ fn module_of<'a>(capture: &'a Capture, frame: &Frame) -> Option<&'a Module> {
 }
 
 fn owns_source(owned: &Owned, frame: &Frame) -> bool {
-    frame.file.as_ref().is_some_and(|file| owned.owns_source(file))
+    source_file(frame).is_some_and(|file| owned.owns_source(file))
+}
+
+/// The source file of a frame; that of a Python function may be a part of its name.
+fn source_file(frame: &Frame) -> Option<&str> {
+    frame.file.as_deref().or_else(|| python_function(&frame.function).map(|(_, file)| file))
 }
 
 /// The modules' file names, each once, and which modules are owned.
@@ -266,6 +274,16 @@ impl ModuleNames {
 
     fn owns(&self, module: Option<ModuleId>) -> bool {
         module.is_some_and(|module| self.owned[module.index()])
+    }
+}
+
+/// `FILE:LINE` of a frame, as far as it is known.
+pub(crate) fn source_of(capture: &Capture, frame: FrameId) -> String {
+    let frame = &capture.frames[frame.index()];
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (Some(file), None) => file.to_string(),
+        (None, _) => String::new(),
     }
 }
 
@@ -321,8 +339,7 @@ impl Children {
 mod tests {
     use super::*;
     use crate::drawn::{self, owned_by};
-    use crate::notes::ownership_note;
-    use crate::query::select::Selection;
+    use crate::query::ownership::Ownership;
 
     #[test]
     fn places_of_one_function_are_one_function_and_equal_names_in_two_modules_are_two() {
@@ -352,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_owned_nameless_code_of_a_program_is_credited_and_that_of_no_module_is_not() {
+    fn where_nothing_is_owned_nameless_code_of_a_program_is_attributed_and_that_of_no_module_is_not() {
         let capture = drawn::columns(
             "
             sim                             sim
@@ -362,11 +379,36 @@ mod tests {
             ",
         );
         let functions = Functions::of(&capture, &Owned::nothing());
-        let credited = |sample: usize| {
+        let attributed = |sample: usize| {
             let leaf = capture.samples[sample].stack.unwrap();
-            functions.credited(leaf).map(|id| &*functions.get(id).name)
+            functions.attributed(leaf).map(|id| &*functions.get(id).name)
         };
-        assert_eq!((credited(0), credited(1)), (Some("sim+0x6e90"), None));
+        assert_eq!((attributed(0), attributed(1)), (Some("sim+0x6e90"), None));
+    }
+
+    #[test]
+    fn python_functions_are_owned_by_name_or_file_and_exceptions_are_not() {
+        let mut capture = drawn::columns(
+            "
+            python                                    python                               python
+            py::main:/srv/run.py                      py::main:/srv/run.py                 Arm.move [file:/srv/controllers/arm.py:7]
+            py::Robot.step:/srv/controllers/robot.py  py::Robot.log:/srv/lib/log.py
+            1                                         1                                    1
+            ",
+        );
+        let language = |frame: &mut Frame| frame.language = stepscope_model::Language::Python;
+        capture.frames.iter_mut().for_each(language);
+        let owned = |ownership: Ownership| -> Vec<String> {
+            let functions = Functions::of(&capture, &ownership.compile().unwrap());
+            let owned = functions.all().filter(|(_, function)| function.owned);
+            owned.map(|(_, function)| own_name(&function.name).into_owned()).collect()
+        };
+        let list = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        let by_file = Ownership { sources: list(&["/srv/controllers/*.py"]), ..Ownership::default() };
+        assert_eq!(owned(by_file.clone()), ["Robot.step", "Arm.move"]);
+        assert_eq!(owned(Ownership { not_owned: list(&["Robot.*"]), ..by_file }), ["Arm.move"]);
+        let by_name = Ownership { namespaces: list(&["robot.py:Robot.step", "main"]), ..Ownership::default() };
+        assert_eq!(owned(by_name), ["main", "Robot.step"]);
     }
 
     #[test]
@@ -389,10 +431,8 @@ mod tests {
             1                                   1
             ",
         );
-        let ownership = crate::query::ownership::Ownership {
-            sources: vec!["/srv/sim/src/**".to_owned()],
-            ..crate::query::ownership::Ownership::default()
-        };
+        let ownership =
+            Ownership { sources: vec!["/srv/sim/src/**".to_owned()], ..crate::query::ownership::Ownership::default() };
         let functions = Functions::of(&capture, &ownership.compile().unwrap());
         assert!(functions.all().next().unwrap().1.owned);
         assert_eq!(functions.len(), 1);
@@ -405,21 +445,6 @@ mod tests {
         );
         let functions = Functions::of(&capture, &Owned::nothing());
         assert_eq!(functions.largest_namespaces(&capture, 2), ["gz", "dart"]);
-    }
-
-    #[test]
-    fn a_pattern_that_owns_nothing_in_any_capture_is_noted() {
-        let (one, other) = (drawn::folded("main;gz::Run 1"), drawn::folded("main;dart::step 1"));
-        let note = |namespaces: &[&str]| {
-            let owned = drawn::owned_by(namespaces);
-            let both = [Functions::of(&one, &owned), Functions::of(&other, &owned)];
-            ownership_note(&[Selection::all(&one, &both[0]), Selection::all(&other, &both[1])])
-        };
-        assert_eq!(note(&["gz::*", "dart::*"]), None);
-        assert_eq!(
-            note(&["gz::*", "nope::*"]).unwrap(),
-            "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`."
-        );
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use stepscope_model::{Capture, ThreadId, Wait, WaitState};
+use stepscope_model::{Capture, ThreadId, Wait};
 
-use crate::query::weights::{blocked_ns, runnable_ns};
+use crate::query::waits::{blocked_ns, cut, runnable_ns};
 
 /// What a thread did in a range of time, in ns. The three add up to the part of the range in which it lived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,27 +112,6 @@ impl<'a> OffCpu<'a> {
         let first = of_thread.partition_point(|row| wait(row).end_ns <= range.start);
         let end = of_thread.partition_point(|row| wait(row).start_ns < range.end);
         rows.start + first..rows.start + end.max(first)
-    }
-}
-
-/// The part of a wait within a range of time; `None` if it is outside.
-pub fn cut(wait: &Wait, range: &Range<u64>) -> Option<Wait> {
-    let (start_ns, end_ns) = (wait.start_ns.max(range.start), wait.end_ns.min(range.end));
-    if start_ns >= end_ns {
-        return None;
-    }
-    let runnable_ns = wait.runnable_ns.map(|runnable| {
-        let woken = wait.end_ns.saturating_sub(runnable).max(start_ns);
-        end_ns.saturating_sub(woken)
-    });
-    Some(Wait { start_ns, end_ns, runnable_ns, ..*wait })
-}
-
-/// When a blocked thread was woken; the start of a preempted interval, and the end of one whose wake-up is not known.
-pub fn woken_at(wait: &Wait) -> u64 {
-    match wait.state {
-        WaitState::Preempted => wait.start_ns,
-        WaitState::Blocked => wait.start_ns + blocked_ns(wait),
     }
 }
 

@@ -1,25 +1,26 @@
-//! Which code is the user's: [`Ownership`] as written in a lab file, [`Owned`] ready to judge.
+//! Which code is the user's: [`Ownership`] as written in a lab file or on the command line, and [`Owned`], which decides.
 //!
-//! A function is owned if any of three things says so:
+//! A function is owned if one of three patterns matches and no exception does:
 //!
-//! - `namespaces`: its [own qualified name](crate::query::qualified_name) matches, return type and template arguments aside
-//!   (erratum 6 of the Gazebo study). `gz::*` and the plain namespace `gz::` mean the same; `stbi_*` is a prefix of C names;
-//!   a pattern without a wildcard is one function. A Rust method that implements a trait is owned if its type or its
-//!   trait is.
-//! - `modules`: the file name of the module that its code is in matches, e.g. `libgz-*`. A pattern with a slash is
-//!   matched against the whole path.
-//! - `sources`: the path of its source file matches, e.g. `/home/me/sim/src/**`. Inlined standard-library code keeps the path
-//!   of its header, so it is not owned by being compiled into an owned file.
+//! - `namespaces`: its [own qualified name](crate::query::qualified_name), without return type and template arguments
+//!   (erratum 6 of the Gazebo study). `gz::*` and the plain namespace `gz::` mean the same; `stbi_*` is a prefix of C
+//!   names; a pattern without a wildcard is one function. A Rust method that implements a trait is owned if its type or
+//!   its trait is. A Python function is `Class.method`, or with its file `module.py:Class.method`.
+//! - `modules`: the file name of its module, e.g. `libgz-*`. A pattern with a slash is matched against the whole path.
+//! - `sources`: the path of its source file, e.g. `/home/me/sim/src/**`. Inlined standard-library code keeps the path of
+//!   its header, so being compiled into an owned file does not make it owned.
+//! - `not_owned`: exceptions, patterns over names as in `namespaces`.
 //!
-//! All three are anchored: they match the whole name, file name or path.
+//! Each pattern matches the whole name, file name or path.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
 use crate::query::pattern::{Pattern, PatternError};
-use crate::query::qualified_name::{own_name, trait_name};
+use crate::query::qualified_name::{own_name, python_function, trait_name};
 
 /// What a lab file or the command line says about whose code is whose.
 ///
@@ -35,6 +36,8 @@ pub struct Ownership {
     pub modules: Vec<String>,
     /// Globs over source paths.
     pub sources: Vec<String>,
+    /// Patterns over names, as in `namespaces`: functions that are not owned whatever else matches.
+    pub not_owned: Vec<String>,
 }
 
 impl Ownership {
@@ -61,12 +64,17 @@ impl Ownership {
         let (paths, names): (Vec<&String>, Vec<&String>) = self.modules.iter().partition(|glob| glob.contains('/'));
         Ok(Owned {
             written: self.clone(),
-            names: self.namespaces.iter().map(|pattern| name_pattern(pattern)).collect::<Result<_, _>>()?,
+            names: name_patterns(&self.namespaces)?,
+            exceptions: name_patterns(&self.not_owned)?,
             module_names: globs(&names)?,
             module_paths: globs(&paths)?,
             sources: globs(&self.sources.iter().collect::<Vec<_>>())?,
         })
     }
+}
+
+fn name_patterns(written: &[String]) -> Result<Vec<Pattern>, PatternError> {
+    written.iter().map(|pattern| name_pattern(pattern)).collect()
 }
 
 fn name_pattern(written: &str) -> Result<Pattern, PatternError> {
@@ -96,11 +104,28 @@ fn globs(patterns: &[&String]) -> Result<GlobSet, PatternError> {
     set.build().map_err(|error| refuse(error.glob().unwrap_or("the globs together"), &error))
 }
 
-/// Judges whether functions are owned.
+/// The names that patterns are matched against: the own qualified name, that within a Rust trait, and for a Python function
+/// also `FILE:NAME`.
+fn names_of(name: &str) -> Vec<Cow<'_, str>> {
+    let mut names = vec![own_name(name)];
+    names.extend(trait_name(name).map(Cow::Owned));
+    if let Some((function, path)) = python_function(name) {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        names.push(Cow::Owned(format!("{file}:{function}")));
+    }
+    names
+}
+
+fn any_matches(patterns: &[Pattern], name: &str) -> bool {
+    !patterns.is_empty() && names_of(name).iter().any(|name| patterns.iter().any(|pattern| pattern.matches(name)))
+}
+
+/// Decides whether functions are owned.
 #[derive(Debug, Clone)]
 pub struct Owned {
     written: Ownership,
     names: Vec<Pattern>,
+    exceptions: Vec<Pattern>,
     module_names: GlobSet,
     module_paths: GlobSet,
     sources: GlobSet,
@@ -118,6 +143,7 @@ impl Owned {
         Self {
             written: Ownership::default(),
             names: Vec::new(),
+            exceptions: Vec::new(),
             module_names: GlobSet::empty(),
             module_paths: GlobSet::empty(),
             sources: GlobSet::empty(),
@@ -129,18 +155,19 @@ impl Owned {
         self.names.is_empty() && self.module_names.is_empty() && self.module_paths.is_empty() && self.sources.is_empty()
     }
 
-    /// Whether the function of this full name is owned because of where it was declared.
+    /// Whether the function of this full name is owned because of its name.
     pub fn owns_name(&self, name: &str) -> bool {
-        if self.names.is_empty() {
-            return false;
-        }
-        let matches = |name: &str| self.names.iter().any(|pattern| pattern.matches(name));
-        matches(&own_name(name)) || trait_name(name).is_some_and(|name| matches(&name))
+        any_matches(&self.names, name)
     }
 
-    /// The patterns that own nothing among these names, module paths and source paths: mostly a slip of the pen.
+    /// Whether the function of this full name is an exception, which is not owned whatever else matches.
+    pub fn excepts(&self, name: &str) -> bool {
+        any_matches(&self.exceptions, name)
+    }
+
+    /// The patterns that match none of these names, module paths and source paths: mostly typing errors.
     ///
-    /// Source globs are told only if none of them owns anything: a relative one is tried in two places, and is right if
+    /// Source globs are listed only if none of them matches: a relative one is tried in two places, and is right if
     /// either is.
     pub fn unmatched<'t>(
         &self,
@@ -153,10 +180,8 @@ impl Owned {
             if left.is_empty() {
                 break;
             }
-            let (own, of_trait) = (own_name(name), trait_name(name));
-            let owns = |pattern: &Pattern| {
-                pattern.matches(&own) || of_trait.as_ref().is_some_and(|name| pattern.matches(name))
-            };
+            let names = names_of(name);
+            let owns = |pattern: &Pattern| names.iter().any(|name| pattern.matches(name));
             left.retain(|(pattern, _)| !owns(pattern));
         }
         let mut unmatched: Vec<String> = left.into_iter().map(|(_, written)| written.clone()).collect();
@@ -242,11 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_own_nothing_are_told() {
+    fn patterns_that_match_nothing_are_listed() {
         let ownership = Ownership {
             namespaces: vec!["gz::".to_owned(), "nope::*".to_owned()],
             modules: vec!["libgz-*".to_owned(), "libnope*".to_owned()],
             sources: vec!["src/**".to_owned(), "/srv/src/**".to_owned()],
+            not_owned: Vec::new(),
         };
         let unmatched = |sources: &[&'static str]| {
             let (names, modules) = (["main", "void gz::Run<int>"], ["/usr/lib/libgz-sim.so"]);
@@ -271,6 +297,24 @@ mod tests {
         assert!(matches!(&broken, PatternError::Glob { pattern, .. } if pattern == "lib["), "{broken}");
         let empty = Ownership { namespaces: vec![String::new()], ..Ownership::default() }.compile().unwrap_err();
         assert_eq!(empty, PatternError::Empty);
+    }
+
+    #[test]
+    fn exceptions_are_not_owned_whatever_else_matches() {
+        let ownership = Ownership { not_owned: vec!["btVector3::*".to_owned()], ..Ownership::default() };
+        let owned = ownership.compile().unwrap();
+        assert!(owned.excepts("float btVector3::dot(btVector3 const&) const"));
+        assert!(!owned.excepts("btWorld::step(btVector3 const&)"));
+    }
+
+    #[test]
+    fn python_functions_are_owned_by_name_and_by_file_and_name() {
+        let name = "py::Controller.step:/srv/controllers/robot.py";
+        let owns = |pattern: &str| namespaces(&[pattern]).owns_name(name);
+        assert!(
+            owns("Controller.step") && owns("Controller.*") && owns("robot.py:Controller.step") && owns("robot.py:*")
+        );
+        assert!(!owns("step") && !owns("other.py:*"));
     }
 
     #[test]

@@ -83,8 +83,8 @@ fn own_name_within(name: &str, depth: u32) -> Cow<'_, str> {
     if text.starts_with('[') || ANNOTATIONS.contains(&text) {
         return Cow::Borrowed(text);
     }
-    if let Some(python) = python_name(text) {
-        return Cow::Borrowed(python);
+    if let Some((name, _file)) = python_function(text) {
+        return Cow::Borrowed(name);
     }
     if text.bytes().all(is_plain) {
         return Cow::Borrowed(without_clone_suffix(text));
@@ -104,10 +104,9 @@ fn without_prefixes(mut text: &str) -> &str {
     text
 }
 
-/// CPython's perf trampolines name a function `py::NAME:FILE`.
-fn python_name(text: &str) -> Option<&str> {
-    let (name, _file) = text.strip_prefix("py::")?.rsplit_once(':')?;
-    Some(name)
+/// The name and the source file of a Python function: CPython's perf trampolines call it `py::NAME:FILE`.
+pub fn python_function(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("py::")?.rsplit_once(':')
 }
 
 fn without_clone_suffix(text: &str) -> &str {

@@ -19,202 +19,21 @@
 //! A filter that matches nothing in the capture is an error that says what there is to match.
 
 use std::ops::Range;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, Dimension, DimensionStatus, Event, EventId, Process, Sample, StackId, Step, Thread, ThreadId, Wait,
-    quantity,
+    Capture, Dimension, DimensionStatus, Event, EventId, Sample, StackId, Step, Thread, ThreadId, Wait,
 };
-use thiserror::Error;
 
 use crate::query::events;
+use crate::query::filter::describe;
+pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under, process_name};
 use crate::query::functions::{FunctionId, Functions};
-use crate::query::off_cpu;
-use crate::query::pattern::{Pattern, PatternError};
+use crate::query::loops::Loops;
+use crate::query::pattern::Pattern;
 use crate::query::qualified_name::own_name;
-use crate::query::steps::Loops;
-
-/// What of a capture to look at. The default is everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Threads, any of these.
-    pub threads: Vec<ThreadPattern>,
-    /// Processes, any of these.
-    pub processes: Vec<ProcessPattern>,
-    /// Stacks through any of these functions, by full name or by own qualified name.
-    pub functions: Vec<Pattern>,
-    /// Stacks through code of any of these modules, by file name.
-    pub modules: Vec<Pattern>,
-    /// Stacks under owned code, or those that are not.
-    pub ownership: Option<Under>,
-    /// A part of the recording.
-    pub time: Option<TimeRange>,
-    /// Some of the simulation's steps.
-    pub steps: Option<StepRange>,
-    /// The event, by name.
-    pub event: Option<String>,
-}
-
-/// On which side of ownership a stack is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Under {
-    /// An owned function is on the stack.
-    Owned,
-    /// No owned function is.
-    NotOwned,
-}
-
-/// A part of the recording, in ns since its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeRange {
-    /// First ns that belongs to it.
-    pub from_ns: u64,
-    /// First ns that no longer does; absent for the rest of the recording.
-    pub to_ns: Option<u64>,
-}
-
-/// Some of the simulation's steps, by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepRange {
-    /// The first that belongs to it.
-    pub from: u64,
-    /// The first that no longer does; absent for the rest.
-    pub to: Option<u64>,
-}
-
-/// A thread, by tid (a number) or name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ThreadPattern {
-    /// The thread of this id.
-    Tid(u32),
-    /// Threads whose last name matches.
-    Name(Pattern),
-}
-
-/// A process, by pid (a number) or name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProcessPattern {
-    /// The process of this id.
-    Pid(u32),
-    /// Processes whose [name](process_name) matches.
-    Name(Pattern),
-}
-
-impl FromStr for ThreadPattern {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Self, PatternError> {
-        text.parse().map(Self::Tid).or_else(|_| text.parse().map(Self::Name))
-    }
-}
-
-impl FromStr for ProcessPattern {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Self, PatternError> {
-        text.parse().map(Self::Pid).or_else(|_| text.parse().map(Self::Name))
-    }
-}
-
-impl std::fmt::Display for ThreadPattern {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Tid(tid) => write!(f, "{tid}"),
-            Self::Name(pattern) => pattern.fmt(f),
-        }
-    }
-}
-
-impl std::fmt::Display for ProcessPattern {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Pid(pid) => write!(f, "{pid}"),
-            Self::Name(pattern) => pattern.fmt(f),
-        }
-    }
-}
-
-/// A filter that the capture cannot satisfy.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SelectError {
-    /// Nothing has a matching name.
-    #[error("no {what} matches `{pattern}`; {}{}", suggested(.would_match), choices(.what, .known))]
-    NoMatch {
-        /// What was sought, e.g. `thread`.
-        what: &'static str,
-        /// The pattern as written.
-        pattern: String,
-        /// A wider pattern that something matches.
-        would_match: Option<String>,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// A range of time was asked of evidence that has no times.
-    #[error("the samples of this capture have no times, so no range of time can be selected; leave the range out")]
-    NoTimes,
-    /// The range of time lies outside of the recording.
-    #[error("{}", outside(*.from_ns, *.to_ns, *.length_ns))]
-    OutsideRecording {
-        /// Start of the range, after the recording's start.
-        from_ns: u64,
-        /// End of the range.
-        to_ns: u64,
-        /// Length of the recording.
-        length_ns: u64,
-    },
-    /// Steps were asked for, and there are none, or none of these.
-    #[error("{}", no_such_steps(.known.as_ref()))]
-    NoSuchSteps {
-        /// Numbers of the first and the last step there are.
-        known: Option<(u64, u64)>,
-    },
-    /// Owned code was asked for, and nobody said what that is.
-    #[error(
-        "no code is said to be owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
-    )]
-    NothingOwned,
-}
-
-fn no_such_steps(known: Option<&(u64, u64)>) -> String {
-    match known {
-        Some((first, last)) => format!("no step has such a number: there are steps {first} to {last}"),
-        None => "no steps were recorded here, so none can be selected; leave the range of steps out".to_owned(),
-    }
-}
-
-fn outside(from_ns: u64, to_ns: u64, length_ns: u64) -> String {
-    let [from, to, length] = [from_ns, to_ns, length_ns].map(|ns| quantity::duration(ns));
-    if from_ns >= length_ns {
-        return format!("nothing was recorded {from} after the start or later: the recording lasted {length}");
-    }
-    format!("a range from {from} to {to} after the start holds nothing; its end must be after its start")
-}
-
-fn suggested(would_match: &Option<String>) -> String {
-    would_match.as_ref().map_or(String::new(), |pattern| format!("did you mean `'{pattern}'`? "))
-}
-
-fn choices(what: &&str, known: &[String]) -> String {
-    const SHOWN: usize = 8;
-    if known.is_empty() {
-        let plural = if *what == "process" { "processes".to_owned() } else { format!("{what}s") };
-        return format!("the capture has no {plural}");
-    }
-    let shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
-    let more = known.len().saturating_sub(SHOWN);
-    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("there are {}{and_more}", shown.join(", "))
-}
-
-/// The file name of a process' executable, or of the first word of its command line.
-pub fn process_name(process: &Process) -> &str {
-    let path = match process.executable.as_str() {
-        "" => process.command_line.split_whitespace().next().unwrap_or(""),
-        path => path,
-    };
-    path.rsplit('/').next().unwrap_or(path)
-}
+pub use crate::query::select_error::SelectError;
+use crate::query::waits;
 
 /// A part of a capture, and the functions in it.
 #[derive(Debug, Clone)]
@@ -332,6 +151,11 @@ impl<'a> Selection<'a> {
         self.threads.as_ref().is_none_or(|threads| threads[thread.index()])
     }
 
+    /// One flag a thread; absent if all are selected.
+    pub(crate) fn thread_flags(&self) -> Option<&[bool]> {
+        self.threads.as_deref()
+    }
+
     /// Whether stacks are filtered, so that what is selected of a thread is not all that it did.
     pub fn filters_stacks(&self) -> bool {
         self.stacks.is_some()
@@ -431,7 +255,7 @@ impl<'a> Selection<'a> {
     /// A wait within the selected time; `None` if it is outside.
     fn cut(&self, wait: &Wait) -> Option<Wait> {
         match &self.time {
-            Some(time) => off_cpu::cut(wait, time),
+            Some(time) => waits::cut(wait, time),
             None => Some(*wait),
         }
     }
@@ -468,7 +292,7 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
     }
     let known = || distinct(capture.threads.iter().map(|thread| thread.name.clone()));
     for pattern in &filter.threads {
-        if !capture.threads.iter().any(|thread| is_thread(thread, pattern)) {
+        if !capture.threads.iter().any(|thread| pattern.matches(thread)) {
             return Err(SelectError::NoMatch {
                 what: "thread",
                 pattern: pattern.to_string(),
@@ -479,7 +303,7 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
     }
     let processes = || distinct(capture.processes.iter().map(|process| process_name(process).to_owned()));
     for pattern in &filter.processes {
-        if !capture.processes.iter().any(|process| is_process(process, pattern)) {
+        if !capture.processes.iter().any(|process| pattern.matches(process)) {
             return Err(SelectError::NoMatch {
                 what: "process",
                 pattern: pattern.to_string(),
@@ -488,29 +312,15 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
             });
         }
     }
-    let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| is_thread(thread, pattern));
+    let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| pattern.matches(thread));
     let any_process = |thread: &Thread| {
         let process = thread.process.map(|process| &capture.processes[process.index()]);
-        process.is_some_and(|process| filter.processes.iter().any(|pattern| is_process(process, pattern)))
+        process.is_some_and(|process| filter.processes.iter().any(|pattern| pattern.matches(process)))
     };
     let chosen = capture.threads.iter().map(|thread| {
         (filter.threads.is_empty() || any_thread(thread)) && (filter.processes.is_empty() || any_process(thread))
     });
     Ok(Some(chosen.collect()))
-}
-
-fn is_thread(thread: &Thread, pattern: &ThreadPattern) -> bool {
-    match pattern {
-        ThreadPattern::Tid(tid) => thread.tid == *tid,
-        ThreadPattern::Name(pattern) => pattern.matches(&thread.name),
-    }
-}
-
-fn is_process(process: &Process, pattern: &ProcessPattern) -> bool {
-    match pattern {
-        ProcessPattern::Pid(pid) => process.pid == *pid,
-        ProcessPattern::Name(pattern) => pattern.matches(process_name(process)),
-    }
 }
 
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
@@ -626,43 +436,10 @@ fn find_event(capture: &Capture, name: &str) -> Result<EventId, SelectError> {
     })
 }
 
-fn describe(filter: &Filter) -> Vec<String> {
-    fn listed<T: std::fmt::Display>(what: &str, patterns: &[T]) -> Option<String> {
-        let patterns: Vec<String> = patterns.iter().map(T::to_string).collect();
-        (!patterns.is_empty()).then(|| format!("{what} {}", patterns.join(" or ")))
-    }
-    let ownership = filter.ownership.map(|side| match side {
-        Under::Owned => "under owned code".to_owned(),
-        Under::NotOwned => "not under owned code".to_owned(),
-    });
-    let seconds = |ns: u64| format!("{:.3} s", ns as f64 / 1e9);
-    let time = filter.time.map(|time| match time.to_ns {
-        Some(to) => format!("from {} to {}", seconds(time.from_ns), seconds(to)),
-        None => format!("from {}", seconds(time.from_ns)),
-    });
-    let steps = filter.steps.map(|steps| match steps.to {
-        Some(to) if to == steps.from + 1 => format!("step {}", steps.from),
-        Some(to) => format!("steps {} to {}", steps.from, to - 1),
-        None => format!("steps from {} on", steps.from),
-    });
-    [
-        listed("thread", &filter.threads),
-        listed("process", &filter.processes),
-        listed("function", &filter.functions),
-        listed("module", &filter.modules),
-        ownership,
-        steps,
-        time,
-        filter.event.as_ref().map(|event| format!("event {event}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
 /// From the begin of the first of these steps to the end of the last, of the main loop within what is selected already.
 fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
-    let loops = Loops::of(selection).ok_or(SelectError::NoSuchSteps { known: None })?;
+    let loops = Loops::find(selection.capture, selection.window().as_ref(), selection.thread_flags())
+        .ok_or(SelectError::NoSuchSteps { known: None })?;
     let rows = loops.main().rows();
     let wanted = |step: &&Step| step.index >= range.from && range.to.is_none_or(|to| step.index < to);
     let start = rows.iter().filter(wanted).map(|step| step.start_ns).min();

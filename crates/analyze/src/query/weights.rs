@@ -6,10 +6,11 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-use stepscope_model::{Capture, Counts, StackId, Wait, WaitState};
+use stepscope_model::{Capture, Counts, StackId, WaitState};
 
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
+use crate::query::waits::blocked_ns;
 
 /// What samples stand for, and how many there are. Two numbers that are never mixed (erratum 1 of the Gazebo study).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,15 +127,14 @@ impl StackWeights {
         self.by_function(functions, |node| Some(functions.of_node(capture, node)))
     }
 
-    /// How much is attributed to each function: what ends at stacks of which it is the nearest owned one.
-    pub fn attributed_by_function(&self, functions: &Functions) -> Vec<Amount> {
+    /// How much ends at stacks whose nearest owned function each one is; nothing if no code is owned.
+    pub fn nearest_owned_by_function(&self, functions: &Functions) -> Vec<Amount> {
         self.by_function(functions, |node| functions.nearest_owned(node))
     }
 
-    /// How much is credited to each function: attributed, or to the program's nearest function where nothing was said
-    /// about ownership.
-    pub fn credited_by_function(&self, functions: &Functions) -> Vec<Amount> {
-        self.by_function(functions, |node| functions.credited(node))
+    /// How much is attributed to each function: [`Functions::attributed`].
+    pub fn attributed_by_function(&self, functions: &Functions) -> Vec<Amount> {
+        self.by_function(functions, |node| functions.attributed(node))
     }
 
     /// How much ends at stacks that hold each function, recursion counted once.
@@ -164,19 +164,6 @@ impl StackWeights {
         let nodes = self.own.iter().enumerate().filter(|(_, amount)| !amount.is_zero());
         nodes.map(|(index, &amount)| (StackId::from_index(index), amount))
     }
-}
-
-/// The part of a wait in which the thread waited for something other than a processor.
-pub fn blocked_ns(wait: &Wait) -> u64 {
-    match wait.state {
-        WaitState::Preempted => 0,
-        WaitState::Blocked => (wait.end_ns - wait.start_ns).saturating_sub(wait.runnable_ns.unwrap_or(0)),
-    }
-}
-
-/// The part of a wait in which the thread waited for a processor, as far as that was recorded.
-pub fn runnable_ns(wait: &Wait) -> u64 {
-    (wait.end_ns - wait.start_ns) - blocked_ns(wait)
 }
 
 #[cfg(test)]

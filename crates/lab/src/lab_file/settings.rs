@@ -429,8 +429,10 @@ impl Reader {
             self.patterns(fields.take("modules"), problems, |modules| Ownership { modules, ..Ownership::default() });
         let sources =
             self.patterns(fields.take("sources"), problems, |sources| Ownership { sources, ..Ownership::default() });
+        let not_owned = self
+            .patterns(fields.take("not_owned"), problems, |not_owned| Ownership { not_owned, ..Ownership::default() });
         fields.finish(problems);
-        Some(Ownership { namespaces, modules, sources }.relative_to(&self.folder))
+        Some(Ownership { namespaces, modules, sources, not_owned }.relative_to(&self.folder))
     }
 
     /// Patterns that are understood as `ownership` of them.

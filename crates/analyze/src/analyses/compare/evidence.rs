@@ -17,7 +17,8 @@ use crate::query::basis::Basis;
 use crate::query::functions::{FunctionId, Identity, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
-use crate::query::weights::{Amount, StackWeights, blocked_ns};
+use crate::query::waits::blocked_ns;
+use crate::query::weights::{Amount, StackWeights};
 
 /// A recording is cut into at most so many blocks.
 pub const MOST_BLOCKS: usize = 32;
@@ -295,7 +296,7 @@ impl Gathered {
                 self.categories.entry(function.kind).or_default().add(block, self.blocks, amount);
             }
         }
-        let sums = [weights.credited_by_function(functions), own, weights.inclusive_by_function(capture, functions)];
+        let sums = [weights.attributed_by_function(functions), own, weights.inclusive_by_function(capture, functions)];
         for (courses, amounts) in self.functions.iter_mut().zip(sums) {
             for (course, amount) in courses.iter_mut().zip(amounts).filter(|(_, amount)| !amount.is_zero()) {
                 course.add(block, self.blocks, amount);
@@ -311,7 +312,7 @@ impl Gathered {
     fn waits(&mut self, selection: &Selection<'_>, blocks: &Blocks) {
         let functions = selection.functions();
         for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
-            let caller = wait.stack.and_then(|stack| functions.credited(stack));
+            let caller = wait.stack.and_then(|stack| functions.attributed(stack));
             let course = self.waits.entry(caller).or_default();
             let mut count = 1;
             blocks.parts(wait.thread, &(wait.start_ns..wait.start_ns + blocked_ns(&wait)), |block, ns| {

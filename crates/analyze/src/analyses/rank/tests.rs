@@ -229,7 +229,7 @@ fn functions_are_joined_by_their_whole_names() {
 
 /// Erratum 10.
 #[test]
-fn scheduler_delay_is_credited_only_to_functions_on_the_delayed_thread() {
+fn scheduler_delay_is_attributed_only_to_functions_on_the_delayed_thread() {
     const MS: u64 = 1_000_000;
     let drawing = Drawing::new()
         .window(0..100 * MS)
