@@ -178,10 +178,12 @@ fn changed(comparison: &Comparison, family: Option<Family>) -> (usize, usize) {
         rows.fold((0, 0), |(tested, changed), row| (tested + usize::from(row.0), changed + usize::from(row.1)))
     };
     match family {
-        Some(family) => {
-            count(&mut comparison.rows(family).iter().map(|row| (row.judged.q.is_some(), row.judged.is_changed())))
+        Some(family) => count(
+            &mut comparison.rows(family).iter().map(|row| (row.assessment.q.is_some(), row.assessment.is_changed())),
+        ),
+        None => {
+            count(&mut comparison.metrics.iter().map(|row| (row.assessment.q.is_some(), row.assessment.is_changed())))
         }
-        None => count(&mut comparison.metrics.iter().map(|row| (row.judged.q.is_some(), row.judged.is_changed()))),
     }
 }
 
@@ -266,12 +268,12 @@ fn look(comparison: &Comparison, function: usize, factor: f64) -> Look {
     let rows = comparison.rows(Family::Attributed);
     let row = rows.iter().find(|row| *row.identity().name == *name).expect("the function was sampled");
     let holds = |row: &stepscope_analyze::compare::Row, truth: f64| {
-        row.judged.ratio.is_some_and(|ratio| ratio.low <= truth && truth <= ratio.high)
+        row.assessment.ratio.is_some_and(|ratio| ratio.low <= truth && truth <= ratio.high)
     };
     let others: Vec<_> =
-        rows.iter().filter(|other| *other.identity().name != *name && other.judged.q.is_some()).collect();
+        rows.iter().filter(|other| *other.identity().name != *name && other.assessment.q.is_some()).collect();
     Look {
-        verdict: row.judged.verdict,
+        verdict: row.assessment.verdict,
         held: holds(row, factor),
         others: others.len(),
         others_held: others.iter().filter(|row| holds(row, 1.0)).count(),

@@ -44,6 +44,7 @@ mod docs;
 #[cfg(test)]
 mod drawn;
 mod notes;
+pub mod parallel;
 pub mod query;
 
 pub use analyses::{

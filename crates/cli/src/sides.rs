@@ -1,21 +1,20 @@
 //! What is compared: sets of captures by path, read, put together by scenario and reduced.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use stepscope_analyze::basis::Basis;
 use stepscope_analyze::comparable::{self, Difference, Differences};
 use stepscope_analyze::compare::renames::Rename;
 use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
-use stepscope_analyze::compare::{Comparison, Evidence, Options, Side, tree};
-use stepscope_analyze::ownership::{Owned, Ownership};
-use stepscope_analyze::{Filter, Functions, Selection, summary};
+use stepscope_analyze::compare::{
+    ComparedScenario, Options, Reduction, ReductionError, SelectedSide, differences, reduce, tree,
+};
+use stepscope_analyze::ownership::Ownership;
+use stepscope_analyze::{parallel, summary};
 use stepscope_convert::ImportOptions;
 use stepscope_lab::run::Run;
-use stepscope_model::{Capture, CaptureInfo, TreeDifference, disk};
+use stepscope_model::{Capture, CaptureInfo, Note, TreeDifference, disk, note};
 
 use crate::arguments::{LookArguments, ReadingArguments, duration};
 use crate::commands::rank::PhaseArgument;
@@ -105,12 +104,12 @@ fn read_renames(path: &Path) -> Result<Vec<Rename>, Failure> {
     told.map(|(line, text)| text.parse().map_err(|error| Failure::Usage(format!("{name}:{line}: {error}")))).collect()
 }
 
-/// What is to be said of captures that are compared.
-struct Said {
-    /// What would be refused if the user did not say otherwise.
-    allowed: Vec<String>,
-    /// What else differs.
-    remarks: Vec<String>,
+/// Remarks on captures that are compared.
+struct Remarks {
+    /// Differences that would be refused if the user did not allow them.
+    allowed: Vec<Note>,
+    /// Other differences.
+    others: Vec<Note>,
 }
 
 /// Captures of several sides.
@@ -154,71 +153,78 @@ impl Sides {
         look: &LookArguments,
         options: &Options,
     ) -> Result<Compared, Failure> {
-        let owned = look.owned.owned(self.ownership.as_ref())?;
-        let (scenarios, notes) = self.pair(arguments)?;
-        let filter = look.select.filter();
-        let compared = scenarios.iter().map(|scenario| {
-            let Said { allowed, remarks } = self.check(scenario, arguments)?;
-            let remarks = [allowed, remarks].concat();
-            let sides = self.reduce(scenario, &owned, &filter)?;
-            Ok(progress::of_step("comparing", || ComparedScenario::of(scenario, sides, remarks, options)))
-        });
-        Ok(Compared { scenarios: compared.collect::<Result<_, Failure>>()?, notes })
+        let (scenarios, notes) =
+            self.reduce_each(arguments, look, |scenario, sides, remarks| compared(scenario, sides, remarks, options))?;
+        Ok(Compared { scenarios, notes })
     }
 
-    /// Every pair of every scenario as one call tree, named by scenario and pair where there are several.
+    /// The call trees of every pair of every scenario, named by scenario and pair where there are several.
     pub fn differences(
         &self,
         arguments: &CompareArguments,
         look: &LookArguments,
         drawing: tree::Drawing,
         options: &Options,
-    ) -> Result<Vec<(String, TreeDifference)>, Failure> {
+    ) -> Result<Vec<NamedDifference>, Failure> {
+        let (trees, _) = self.reduce_each(arguments, look, |scenario, sides, remarks| {
+            (scenario.label(), trees(sides, remarks, drawing, options))
+        })?;
+        Ok(named(trees))
+    }
+
+    /// Tables and call trees, from one reduction of each scenario.
+    pub fn compare_and_draw(
+        &self,
+        arguments: &CompareArguments,
+        look: &LookArguments,
+        drawing: tree::Drawing,
+        options: &Options,
+    ) -> Result<(Compared, Vec<NamedDifference>), Failure> {
+        let (both, notes) = self.reduce_each(arguments, look, |scenario, sides, remarks| {
+            let trees = trees(sides, remarks, drawing, options);
+            (compared(scenario, sides, remarks, options), (scenario.label(), trees))
+        })?;
+        let (scenarios, trees) = both.into_iter().unzip();
+        Ok((Compared { scenarios, notes }, named(trees)))
+    }
+
+    /// Pairs the captures by scenario, reduces each scenario once, and hands it on with the remarks on it. Returns the
+    /// results and notes about what is left out.
+    fn reduce_each<R>(
+        &self,
+        arguments: &CompareArguments,
+        look: &LookArguments,
+        each: impl Fn(&Scenario<'_>, &[SelectedSide<'_>], &Remarks) -> R,
+    ) -> Result<(Vec<R>, Vec<Note>), Failure> {
         let owned = look.owned.owned(self.ownership.as_ref())?;
-        let (scenarios, _) = self.pair(arguments)?;
-        let mut drawn = Vec::new();
-        for scenario in &scenarios {
-            let Said { allowed, .. } = self.check(scenario, arguments)?;
-            let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
-            let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, &owned));
-            let selections = selected(&captures, &functions, &look.select.filter())?;
-            let mut rest = selections.as_slice();
-            let sides: Vec<tree::Drawn<'_, '_>> = (self.names.iter().zip(&scenario.sides))
-                .map(|(name, captures)| {
-                    let (side, others) = rest.split_at(captures.len());
-                    rest = others;
-                    (name.as_str(), side)
-                })
-                .collect();
-            let pairs = (1..sides.len()).map(|side| (0, side)).chain((2..sides.len()).map(|side| (side - 1, side)));
-            for (before, after) in pairs {
-                let variants = (sides.len() > 2).then(|| pair_label(sides[before].0, sides[after].0));
-                let scenario = (scenarios.len() > 1).then(|| scenario.label());
-                let label = [scenario, variants].into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} ");
-                let join = || tree::difference(sides[before], sides[after], drawing, options);
-                let mut difference = progress::of_step("joining call trees", join);
-                for told in &allowed {
-                    difference.tree.subtitle.push_str(&format!(" \u{b7} {}", told.trim_end_matches('.')));
-                }
-                drawn.push((label, difference));
-            }
-        }
-        Ok(drawn)
+        let filter = look.select.filter();
+        let (scenarios, notes) = self.pair(arguments)?;
+        let results = scenarios.iter().map(|scenario| {
+            let remarks = self.check(scenario, arguments)?;
+            let reduction = Reduction::of(scenario, &owned);
+            let sides = reduction.select(&self.names, &filter).map_err(|error| match error {
+                ReductionError::Select(error) => Failure::from(error),
+                error @ ReductionError::Units(_) => Failure::Usage(error.to_string()),
+            })?;
+            Ok(each(scenario, &sides, &remarks))
+        });
+        Ok((results.collect::<Result<_, Failure>>()?, notes))
     }
 
     /// Puts the captures together by scenario; says what is left out.
-    fn pair(&self, arguments: &CompareArguments) -> Result<(Vec<Scenario<'_>>, Vec<String>), Failure> {
+    fn pair(&self, arguments: &CompareArguments) -> Result<(Vec<Scenario<'_>>, Vec<Note>), Failure> {
         let pairing = Pairing { phase: arguments.phase.map(Into::into), across: arguments.across_scenarios };
         let sides: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
         let (scenarios, notes) = scenarios::pair(&sides, &self.names, pairing);
         if scenarios.is_empty() {
+            let notes: Vec<String> = notes.iter().map(Note::to_string).collect();
             return Err(Failure::Usage(format!("the sides have no scenario in common. {}", notes.join(" "))));
         }
         Ok((scenarios, notes))
     }
 
     /// Refuses what cannot be compared unless the user says so, and gives what is to be said.
-    fn check(&self, scenario: &Scenario<'_>, arguments: &CompareArguments) -> Result<Said, Failure> {
+    fn check(&self, scenario: &Scenario<'_>, arguments: &CompareArguments) -> Result<Remarks, Failure> {
         let sides = self.names.iter().zip(&scenario.sides);
         let recordings: Vec<(&str, &CaptureInfo)> =
             sides.flat_map(|(name, side)| side.iter().map(|capture| (name.as_str(), &capture.info))).collect();
@@ -226,98 +232,63 @@ impl Sides {
         if let Some(refusal) = refused.iter().find(|refusal| !arguments.allows(refusal.kind)) {
             return Err(Failure::Usage(refusal.to_string()));
         }
-        let allowed = refused.iter().map(|refusal| format!("Compared all the same: {}.", refusal.what));
-        Ok(Said { allowed: allowed.collect(), remarks })
-    }
-
-    /// What each capture says, in what all of them can be measured in.
-    fn reduce(&self, scenario: &Scenario<'_>, owned: &Owned, filter: &Filter) -> Result<Vec<Side>, Failure> {
-        let captures: Vec<&Capture> = scenario.sides.iter().flatten().copied().collect();
-        let functions: Vec<Functions> = in_parallel(&captures, |capture| Functions::of(capture, owned));
-        let selections = selected(&captures, &functions, filter)?;
-        let basis = Basis::common(&selections);
-        let evidence = progress::of_step("analysing", || in_parallel(&selections, |one| Evidence::of(one, basis)));
-        let mut evidence = evidence.into_iter();
-        let side = |(name, captures): (&String, &Vec<&Capture>)| Side {
-            name: name.clone(),
-            runs: evidence.by_ref().take(captures.len()).collect(),
-        };
-        Ok(self.names.iter().zip(&scenario.sides).map(side).collect())
+        let allowed = refused.iter().map(|refusal| note!(Limit, "Compared as you asked, although {}.", &refusal.what));
+        Ok(Remarks { allowed: allowed.collect(), others: remarks })
     }
 }
 
-/// What `filter` selects of each capture; they must have a unit in common.
-fn selected<'a>(
-    captures: &[&'a Capture],
-    functions: &'a [Functions],
-    filter: &Filter,
-) -> Result<Vec<Selection<'a>>, Failure> {
-    let pairs = captures.iter().zip(functions);
-    let selections = pairs.map(|(capture, functions)| Selection::new(capture, functions, filter));
-    let selections = selections.collect::<Result<Vec<_>, _>>()?;
-    refuse_different_units(&selections)?;
-    Ok(selections)
+/// A scenario's tables.
+fn compared(
+    scenario: &Scenario<'_>,
+    sides: &[SelectedSide<'_>],
+    remarks: &Remarks,
+    options: &Options,
+) -> ComparedScenario {
+    let remarks = [remarks.allowed.as_slice(), &remarks.others].concat();
+    let sides = progress::of_step("analysing", || reduce(sides));
+    progress::of_step("comparing", || ComparedScenario::of(scenario, sides, &remarks, options))
 }
 
-/// How a pair is called where there are several.
-pub fn pair_label(before: &str, after: &str) -> String {
-    format!("{before} -> {after}")
-}
-
-fn refuse_different_units(selections: &[Selection<'_>]) -> Result<(), Failure> {
-    let unit = |one: &Selection<'_>| one.event().map_or("", |event| event.unit.as_str()).to_owned();
-    let mut units: Vec<String> = selections.iter().map(unit).filter(|unit| !unit.is_empty()).collect();
-    units.sort();
-    units.dedup();
-    if units.len() < 2 {
-        return Ok(());
+/// A scenario's call trees.
+fn trees(
+    sides: &[SelectedSide<'_>],
+    remarks: &Remarks,
+    drawing: tree::Drawing,
+    options: &Options,
+) -> Vec<TreeDifference> {
+    let mut trees = progress::of_step("joining call trees", || differences(sides, drawing, options));
+    for tree in &mut trees {
+        for allowed in &remarks.allowed {
+            tree.tree.subtitle.push_str(&format!(" \u{b7} {}", allowed.to_string().trim_end_matches('.')));
+        }
     }
-    Err(Failure::Usage(format!(
-        "the captures weigh their samples in different units ({}): choose an event that all of them have with --event",
-        units.join(", ")
-    )))
+    trees
 }
 
-/// Scenarios, compared.
+/// A pair's call trees and its name.
+pub type NamedDifference = (String, TreeDifference);
+
+/// Names trees by scenario and pair where there are several.
+fn named(scenarios: Vec<(String, Vec<TreeDifference>)>) -> Vec<NamedDifference> {
+    let several_scenarios = scenarios.len() > 1;
+    let mut all = Vec::new();
+    for (scenario, trees) in scenarios {
+        let several_pairs = trees.len() > 1;
+        for tree in trees {
+            let pair = several_pairs.then(|| format!("{} -> {}", tree.base_name, tree.name));
+            let scenario = several_scenarios.then(|| scenario.clone());
+            all.push(([scenario, pair].into_iter().flatten().collect::<Vec<_>>().join(" \u{b7} "), tree));
+        }
+    }
+    all
+}
+
+/// Compared scenarios.
 pub struct Compared {
     /// Each scenario.
     pub scenarios: Vec<ComparedScenario>,
-    /// What was left out, in sentences.
-    pub notes: Vec<String>,
-}
-
-/// A scenario's sides and how they compare.
-pub struct ComparedScenario {
-    /// Its name and phase, as far as they are known.
-    pub label: String,
-    /// Its name, where the captures say it.
-    pub name: Option<String>,
-    /// The sides, in the order given.
-    pub sides: Vec<Side>,
-    /// Each side but the first, against the first.
-    pub to_first: Vec<Comparison>,
-    /// Each side but the first, against the one before it.
-    pub to_previous: Vec<Comparison>,
-}
-
-impl ComparedScenario {
-    fn of(scenario: &Scenario<'_>, sides: Vec<Side>, remarks: Vec<String>, options: &Options) -> Self {
-        let compare = |before: usize, after: usize| {
-            let mut comparison = Comparison::of(&sides[before], &sides[after], options);
-            comparison.notes.splice(0..0, remarks.iter().cloned());
-            comparison
-        };
-        let to_first: Vec<Comparison> = (1..sides.len()).map(|side| compare(0, side)).collect();
-        let previous = |side: usize| if side == 1 { to_first[0].clone() } else { compare(side - 1, side) };
-        let to_previous = (1..sides.len()).map(previous).collect();
-        Self { label: scenario.label(), name: scenario.name.clone(), sides, to_first, to_previous }
-    }
-
-    /// Every pair that was compared, each once: with the first, then with their predecessors.
-    pub fn pairs(&self) -> impl Iterator<Item = &Comparison> {
-        // The second side's predecessor is the first.
-        self.to_first.iter().chain(self.to_previous.iter().skip(1))
-    }
+    /// Notes about what was left out.
+    pub notes: Vec<Note>,
 }
 
 /// The captures that a source names.
@@ -366,30 +337,11 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Reads the captures of every side, on as many threads as there are processors.
+/// Reads the captures of every side, on all CPUs.
 fn read_all(paths: &[Vec<PathBuf>], importing: &ImportOptions) -> Result<Vec<Vec<Capture>>, Failure> {
     let all: Vec<&PathBuf> = paths.iter().flatten().collect();
-    let mut read = in_parallel(&all, |path| load::capture_with(path, importing)).into_iter();
+    let mut read = parallel::map(&all, |path| load::capture_with(path, importing)).into_iter();
     paths.iter().map(|side| read.by_ref().take(side.len()).collect()).collect()
-}
-
-/// What `of` makes of each, in their order, on as many threads as there are processors.
-fn in_parallel<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(all.len());
-    let work = || {
-        let mine = std::iter::from_fn(|| {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            all.get(index).map(|one| (index, of(one)))
-        });
-        mine.collect::<Vec<(usize, R)>>()
-    };
-    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a worker panics only as its work does")).collect()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn is_of_variant(capture: &Capture, variant: Option<&str>) -> bool {

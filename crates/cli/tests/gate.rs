@@ -190,7 +190,7 @@ fn what_was_compared_all_the_same_is_said_in_every_output() {
     assert_eq!(code(&allowed), Some(0), "{}", text(&allowed.stderr));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     for output in [text(&allowed.stdout), read("gate.md"), read("gate.xml")] {
-        assert!(output.contains("Compared all the same"), "{output}");
+        assert!(output.contains("Compared as you asked"), "{output}");
     }
 }
 

@@ -1,21 +1,19 @@
-//! Whether recordings can be compared: what differs between them besides what is meant to.
+//! Whether recordings can be compared: unintended differences between them.
 //!
-//! A comparison answers "did the change of the code change the cost?" only if nothing else differs. What differs is told in
-//! two degrees:
+//! A comparison answers "did the change of the code change the cost?" only if nothing else differs. There are two degrees:
 //!
-//! - *refused* unless the user says so, and then said in every output: another machine (host, processor, number of
-//!   processors, memory, hypervisor), another kind of build (debug against release), another scenario, another phase
-//!   (erratum 4 of the Gazebo study paired loading with runtime and one world with another);
-//! - *remarked on*: kernel, governor, sampling rate, other processes that used the processors meanwhile, a hypervisor that
-//!   took them, heat.
+//! - *refused* unless the user allows it, and then noted in every output: another machine (host, CPU model, number of
+//!   CPUs, memory, hypervisor), another kind of build (debug against release), another scenario or phase (erratum 4 of
+//!   the Gazebo study paired loading with runtime and one world with another);
+//! - *noted*: kernel, governor, version of the recorder, background load, CPU time taken by the hypervisor, heat.
 //!
-//! What a recording does not say is no difference.
+//! A property that a recording lacks is no difference.
 
 use std::collections::BTreeSet;
 
-use stepscope_model::{CaptureInfo, Machine, quantity};
+use stepscope_model::{CaptureInfo, Machine, Note, NoteValue, note, quantity};
 
-/// CPU time of others, in percent of what the machine has, beyond which a recording was disturbed.
+/// Background load, in percent of the machine's CPU time, above which a recording was disturbed.
 const DISTURBED_PERCENT: f64 = 5.0;
 
 /// A difference that a comparison is refused for.
@@ -42,33 +40,33 @@ pub struct Refusal {
 fn remedy(kind: Difference) -> &'static str {
     match kind {
         Difference::Machine => {
-            "times of different machines say nothing about the code. Record both on one, or compare them all the same with `--across-machines`"
+            "times of different machines say nothing about the code. Record both on one machine, or allow it with `--across-machines`"
         }
         Difference::Build => {
-            "what the compiler changed would be taken for what the code did. Build both alike, or compare them all the same with `--across-builds`"
+            "the compiler's changes would look like changes of the code. Build both alike, or allow it with `--across-builds`"
         }
         Difference::Scenario => {
-            "they did different work. Name captures of the same scenario and phase, or compare them all the same with `--across-scenarios`"
+            "they did different work. Name captures of the same scenario and phase, or allow it with `--across-scenarios`"
         }
     }
 }
 
 /// What differs between sets of recordings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Differences {
     /// What a comparison is refused for.
     pub refused: Vec<Refusal>,
-    /// What a reader should know, in sentences.
-    pub remarks: Vec<String>,
+    /// Differences that a reader should know.
+    pub remarks: Vec<Note>,
 }
 
-/// What a recording says of something that should be equal.
-type Told<'a> = &'a dyn Fn(&CaptureInfo) -> Option<String>;
+/// Reads a property that should be equal.
+type Property<'a> = &'a dyn Fn(&CaptureInfo) -> Option<String>;
 
 /// Looks at all recordings of all sides, each with its side's name.
 pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
     let mut found = Differences::default();
-    let refused: [(Difference, &str, Told<'_>); 4] = [
+    let refused: [(Difference, &str, Property<'_>); 4] = [
         (Difference::Machine, "were recorded on different machines", &|info| Some(machine(info.machine.as_ref()?))),
         (Difference::Build, "were built in different ways", &|info| info.build.as_ref()?.kind.clone()),
         (Difference::Scenario, "are of different scenarios", &|info| info.scenario.clone()),
@@ -79,7 +77,7 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
             found.refused.push(Refusal { kind, what: format!("the captures {what}: {values}") });
         }
     }
-    let remarked: [(&str, Told<'_>); 4] = [
+    let remarked: [(&str, Property<'_>); 4] = [
         ("Kernels differ", &|info| Some(info.machine.as_ref()?.kernel.clone())),
         ("Frequency governors differ", &|info| info.machine.as_ref()?.governor.clone()),
         ("Governors at the end differ", &|info| info.conditions.as_ref()?.end_governor.clone()),
@@ -87,11 +85,13 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
     ];
     for (what, of) in remarked {
         if let Some(values) = differing(recordings, of) {
-            found.remarks.push(format!("{what}: {values}."));
+            found.remarks.push(note!(Limit, "{}: {}.", what, values));
         }
     }
-    found.remarks.extend(disturbed(recordings, "other processes used", |info| info.conditions.as_ref()?.others_cpu_ns));
-    found.remarks.extend(disturbed(recordings, "the hypervisor took", |info| info.conditions.as_ref()?.stolen_ns));
+    found.remarks.extend(disturbed(recordings, "Background load", |info| info.conditions.as_ref()?.others_cpu_ns));
+    found
+        .remarks
+        .extend(disturbed(recordings, "CPU time taken by the hypervisor", |info| info.conditions.as_ref()?.stolen_ns));
     found.remarks.extend(heated(recordings));
     found
 }
@@ -100,7 +100,7 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
 pub fn machine(machine: &Machine) -> String {
     let memory = (machine.memory_bytes as f64 / f64::from(1 << 30)).round();
     let virtualization = machine.virtualization.as_ref().map_or(String::new(), |name| format!(", {name}"));
-    let cores = quantity::plural(machine.cores as usize, "processor");
+    let cores = quantity::plural(machine.cores as usize, "CPU");
     format!("{} ({}, {cores}, {memory} GiB{virtualization})", machine.host, machine.cpu)
 }
 
@@ -123,12 +123,12 @@ fn differing(recordings: &[(&str, &CaptureInfo)], of: impl Fn(&CaptureInfo) -> O
     (values.len() > 1).then(|| values.iter().map(named).collect::<Vec<_>>().join(", "))
 }
 
-/// In which recordings somebody else had the processors.
+/// Recordings whose CPUs others used.
 fn disturbed(
     recordings: &[(&str, &CaptureInfo)],
-    who: &str,
+    load: &str,
     of: impl Fn(&CaptureInfo) -> Option<u64>,
-) -> Option<String> {
+) -> Option<Note> {
     let percent = |info: &CaptureInfo| {
         let capacity = info.wall_ns()? as f64 * f64::from(info.machine.as_ref()?.cores);
         (capacity > 0.0).then_some(of(info)? as f64 * 100.0 / capacity)
@@ -136,15 +136,19 @@ fn disturbed(
     let all: Vec<f64> = recordings.iter().filter_map(|(_, info)| percent(info)).collect();
     let worst = all.iter().copied().filter(|percent| *percent > DISTURBED_PERCENT).max_by(f64::total_cmp)?;
     let many = all.iter().filter(|percent| **percent > DISTURBED_PERCENT).count();
-    Some(format!(
-        "In {many} of {}, {who} more than {DISTURBED_PERCENT} % of the machine's processors (up to {worst:.0} %): these \
-         differences are in the intervals, and make them wider.",
-        quantity::plural(all.len(), "recording"),
+    Some(note!(
+        Limit,
+        "{} was above {} in {} of {} (up to {}), so intervals are wide. A quieter machine would resolve smaller changes.",
+        load,
+        NoteValue::percent(DISTURBED_PERCENT),
+        NoteValue::number(many),
+        NoteValue::plural(all.len(), "recording"),
+        NoteValue::percent(worst)
     ))
 }
 
-/// Whether it was much hotter on one side than on the other.
-fn heated(recordings: &[(&str, &CaptureInfo)]) -> Option<String> {
+/// Whether one side was much hotter than another.
+fn heated(recordings: &[(&str, &CaptureInfo)]) -> Option<Note> {
     const MUCH_MC: f64 = 5_000.0;
     let mut sides: Vec<(&str, Vec<f64>)> = Vec::new();
     for (side, info) in recordings {
@@ -161,11 +165,13 @@ fn heated(recordings: &[(&str, &CaptureInfo)]) -> Option<String> {
     let hottest = means.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let coldest = means.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
     (hottest.1 - coldest.1 > MUCH_MC).then(|| {
-        format!(
-            "The processor was at {:.0} °C in {} and at {:.0} °C in {}: a hot one is slower.",
-            hottest.1 / 1e3,
+        let celsius = |millidegrees: f64| format!("{:.0} °C", millidegrees / 1e3);
+        note!(
+            Limit,
+            "The CPU had {} in {} and {} in {}. A hot CPU may run slower.",
+            celsius(hottest.1),
             hottest.0,
-            coldest.1 / 1e3,
+            celsius(coldest.1),
             coldest.0
         )
     })
@@ -190,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_recordings_have_no_differences_and_what_is_not_said_is_none() {
+    fn equal_and_unknown_properties_are_no_differences() {
         let (one, silent) = (recorded("a", "release"), CaptureInfo::default());
         assert_eq!(differences(&[("before", &one), ("after", &one), ("after", &silent)]), Differences::default());
     }
 
     #[test]
-    fn machines_builds_scenarios_and_phases_are_refused_with_the_way_out() {
+    fn machines_builds_scenarios_and_phases_are_refused_with_a_remedy() {
         let before = recorded("a", "release");
         let other =
             CaptureInfo { scenario: Some("marina".into()), phase: Some(Phase::Loading), ..recorded("b", "debug") };
@@ -205,23 +211,22 @@ mod tests {
         assert_eq!(kinds, [Difference::Machine, Difference::Build, Difference::Scenario, Difference::Scenario]);
         assert_eq!(
             found.refused[1].to_string(),
-            "the captures were built in different ways: release (before), debug (after); what the compiler changed would be taken for what the code did. Build both alike, or compare them all the same with `--across-builds`"
+            "the captures were built in different ways: release (before), debug (after); the compiler's changes would look like changes of the code. Build both alike, or allow it with `--across-builds`"
         );
         assert!(found.refused[3].what.starts_with("the captures are of different phases: steady (before)"));
     }
 
     #[test]
-    fn others_that_took_the_processors_are_remarked_on() {
+    fn background_load_is_noted() {
         let calm = recorded("a", "release");
         let conditions = Some(Conditions { others_cpu_ns: Some(500), ..Conditions::default() });
         let disturbed = CaptureInfo { conditions, ..recorded("a", "release") };
         let found = differences(&[("before", &calm), ("after", &disturbed)]);
         assert_eq!(found.refused, []);
         assert!(
-            found.remarks[0].starts_with("In 1 of 1 recording, other processes used more than 5 %"),
+            found.remarks[0].starts_with("Background load was above 5.00 % in 1 of 1 recording (up to 25.00 %)"),
             "{:?}",
             found.remarks
         );
-        assert!(found.remarks[0].contains("(up to 25 %)"));
     }
 }

@@ -21,7 +21,7 @@
 use stepscope_model::{Column, Kind, Table, Value};
 use stepscope_stats::Estimate;
 
-use crate::analyses::compare::{Comparison, Family, Judged, Row};
+use crate::analyses::compare::{Assessment, Comparison, Family, Row};
 #[cfg(doc)]
 use crate::analyses::metrics;
 use crate::analyses::metrics::Better;
@@ -129,7 +129,7 @@ fn of_limit(comparison: &Comparison, limit: &Limit) -> Vec<Judgement> {
         Limited::Metric(name) => match comparison.metrics.iter().find(|row| row.name == *name) {
             Some(row) => {
                 let runs = row.runs.0.min(row.runs.1);
-                vec![of_row(limit, name.clone(), &row.unit, row.better, &row.judged, runs)]
+                vec![of_row(limit, name.clone(), &row.unit, row.better, &row.assessment, runs)]
             }
             None => vec![not_measured(limit, name.clone(), "it was not recorded on both sides".to_owned())],
         },
@@ -160,9 +160,10 @@ fn of_rows(
     let unit = comparison.basis.unit(&comparison.unit);
     let runs = comparison.runs.0.min(comparison.runs.1);
     let fitting: Vec<&Row> = comparison.rows(family).iter().filter(|row| fits(row)).collect();
-    let told = |row: &&&Row| pattern.is_exact() || row.judged.q.is_some();
-    let judge =
-        |row: &&Row| of_row(limit, format!("{what} {}", row.identity().name), &unit, Better::Lower, &row.judged, runs);
+    let told = |row: &&&Row| pattern.is_exact() || row.assessment.q.is_some();
+    let judge = |row: &&Row| {
+        of_row(limit, format!("{what} {}", row.identity().name), &unit, Better::Lower, &row.assessment, runs)
+    };
     let judged: Vec<Judgement> = fitting.iter().filter(told).map(judge).collect();
     if !judged.is_empty() {
         return judged;
@@ -186,12 +187,23 @@ fn not_measured(limit: &Limit, metric: String, reason: String) -> Judgement {
     }
 }
 
-fn of_row(limit: &Limit, metric: String, unit: &str, better: Better, judged: &Judged, runs: usize) -> Judgement {
-    let numbers =
-        Numbers { before: judged.before, after: judged.after, difference: judged.difference, ratio: judged.ratio };
+fn of_row(
+    limit: &Limit,
+    metric: String,
+    unit: &str,
+    better: Better,
+    assessment: &Assessment,
+    runs: usize,
+) -> Judgement {
+    let numbers = Numbers {
+        before: assessment.before,
+        after: assessment.after,
+        difference: assessment.difference,
+        ratio: assessment.ratio,
+    };
     let range = Range::of(&numbers, limit.allowed, better);
     let outcome = range.outcome();
-    let unknown = !is_known(&judged.difference);
+    let unknown = !is_known(&assessment.difference);
     let reason = match outcome {
         Outcome::Inconclusive if unknown => Some("how much runs differ is not known".to_owned()),
         Outcome::Inconclusive => Some("the limit lies inside the interval".to_owned()),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::compare::{Options, chain, stacked, tables, tree};
+use stepscope_analyze::compare::{ComparedScenario, Options, of_scenarios, tree};
 use stepscope_analyze::{comparable, metrics};
 use stepscope_lab::report::{self, Compared as Page};
 use stepscope_model::{Table, TreeDifference};
@@ -16,7 +16,7 @@ use crate::arguments::LookArguments;
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;
-use crate::sides::{CompareArguments, Compared, ComparedScenario, Sides, pair_label};
+use crate::sides::{CompareArguments, Compared, Sides};
 
 /// The page about a run's comparison, in its folder.
 pub const PAGE_FILE: &str = "compare.html";
@@ -85,10 +85,9 @@ fn make(
 ) -> Result<Made, Failure> {
     let sides = Sides::read(sources, compare, look)?;
     let options = compare.options(sides.tolerance())?;
-    let compared = sides.compare(compare, look, &options)?;
-    let graphs = match extent {
-        Extent::Tables => Vec::new(),
-        Extent::TablesAndGraphs => sides.differences(compare, look, tree::Drawing::default(), &options)?,
+    let (compared, graphs) = match extent {
+        Extent::Tables => (sides.compare(compare, look, &options)?, Vec::new()),
+        Extent::TablesAndGraphs => sides.compare_and_draw(compare, look, tree::Drawing::default(), &options)?,
     };
     Ok(Made { tables: all_tables(&compared), compared, graphs, options })
 }
@@ -104,29 +103,9 @@ pub fn of_run(folder: &Path, compare: &CompareArguments, table: &TableArguments)
     table.print_at_most(ROWS_FOR_PEOPLE, made.tables)
 }
 
-/// The tables of every scenario and pair; columns tell them apart where there are several.
+/// The tables of every scenario and pair.
 pub fn all_tables(compared: &Compared) -> Vec<Table> {
-    let several_scenarios = compared.scenarios.len() > 1;
-    let several_pairs = compared.scenarios.iter().any(|one| one.sides.len() > 2);
-    let mut columns = Vec::new();
-    if several_scenarios {
-        columns.push(("scenario", "The scenario and phase."));
-    }
-    let scenario = |one: &ComparedScenario| several_scenarios.then(|| one.label.clone());
-    let chains = compared.scenarios.iter().filter(|_| several_pairs).map(|one| {
-        let table = chain(&one.sides, &one.to_first, &one.to_previous);
-        (scenario(one).into_iter().collect(), vec![table])
-    });
-    let mut all = stacked(&columns, chains.collect());
-    if several_pairs {
-        columns.push(("variants", "Which side is compared with which: `before -> after`."));
-    }
-    let pairs = compared.scenarios.iter().flat_map(|one| one.pairs().map(move |pair| (one, pair)));
-    let parts = pairs.map(|(one, pair)| {
-        let variants = several_pairs.then(|| pair_label(&pair.before, &pair.after));
-        (scenario(one).into_iter().chain(variants).collect(), tables(pair))
-    });
-    all.extend(stacked(&columns, parts.collect()));
+    let mut all = of_scenarios(&compared.scenarios);
     if let Some(first) = all.first_mut() {
         first.add_notes(compared.notes.iter().cloned());
     }
@@ -155,8 +134,9 @@ fn page(Made { compared, tables, graphs, options }: &Made) -> Page {
     ];
     let mut warnings: Vec<String> = Vec::new();
     for note in compared.scenarios.iter().flat_map(ComparedScenario::pairs).flat_map(|pair| &pair.notes) {
-        if !warnings.contains(note) {
-            warnings.push(note.clone());
+        let note = note.to_string();
+        if !warnings.contains(&note) {
+            warnings.push(note);
         }
     }
     Page {

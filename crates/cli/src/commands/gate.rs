@@ -9,7 +9,7 @@ use stepscope_analyze::PatternError;
 use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
 use stepscope_lab::lab_file::{self, FILE_NAME, LabFile, WhenInconclusive};
 use stepscope_lab::run::Run;
-use stepscope_model::{Note, Row, Table, Value};
+use stepscope_model::{Note, NoteValue, Row, Table, Value, note};
 use stepscope_view::junit::{self, Case, CaseResult, Suite};
 use stepscope_view::{Format, Style, render, sentence};
 
@@ -253,14 +253,14 @@ fn limit(limit: &lab_file::Limit) -> Result<Limit, PatternError> {
 }
 
 /// What stands for a scenario that one side lacks.
-fn not_compared(note: &str) -> Judgement {
+fn not_compared(note: &Note) -> Judgement {
     Judgement {
         metric: "all".to_owned(),
         unit: String::new(),
         allowed: String::new(),
         numbers: None,
         outcome: Outcome::Inconclusive,
-        reason: Some(note.trim_end_matches('.').to_owned()),
+        reason: Some(note.to_string().trim_end_matches('.').to_owned()),
         more_runs: None,
     }
 }
@@ -272,24 +272,21 @@ fn table_of(judged: &[Judged], compared: &Compared) -> Table {
     let all: Vec<Judgement> = judged.iter().flat_map(|one| one.judgements.iter().cloned()).collect();
     table.title = format!("Gate: {}", summary(&all));
     for comparison in compared.scenarios.iter().flat_map(|scenario| scenario.to_first.first()) {
-        let about = format!(
+        let about = note!(
+            Fact,
             "{} against {}: {} against {}.",
-            comparison.after,
-            comparison.before,
-            runs(comparison.runs.1),
-            runs(comparison.runs.0)
+            &comparison.after,
+            &comparison.before,
+            NoteValue::plural(comparison.runs.1, "run"),
+            NoteValue::plural(comparison.runs.0, "run")
         );
         for note in std::iter::once(&about).chain(&comparison.notes) {
-            if !table.notes.iter().any(|known| known == note) {
-                table.note(note.as_str());
+            if !table.notes.contains(note) {
+                table.note(note.clone());
             }
         }
     }
     table
-}
-
-fn runs(count: usize) -> String {
-    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
 /// `regression: 1 of 4 limits broken, 1 inconclusive`.

@@ -1,9 +1,8 @@
-//! The verdict on one number: how well its change is known, and what may be said of it.
+//! The assessment of one number: the estimate of its change, its interval, p and verdict.
 
 use std::collections::HashMap;
 
-use stepscope_model::Verdict;
-use stepscope_model::quantity;
+use stepscope_model::{Note, NoteValue, Verdict, note};
 use stepscope_stats::counts::{self, Count};
 use stepscope_stats::hierarchical::{Change, HierarchicalBootstrap, Run};
 use stepscope_stats::multiple::benjamini_hochberg;
@@ -11,56 +10,79 @@ use stepscope_stats::permutation::{self, Permutations};
 use stepscope_stats::power::Goal;
 use stepscope_stats::{Estimate, student};
 
-use super::rows::blocks_of;
-use super::{Options, Side};
+use super::options::Options;
+use super::side::Side;
 use crate::query::basis::Basis;
 
-/// What the intervals of a comparison know of.
+/// The noise that the intervals of a comparison account for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Noise {
-    /// How runs differ, and steps within them.
+    /// Differences between runs, and between the steps of a run.
     Runs,
-    /// Sampling alone: what the next run would show is not in it.
+    /// Sampling noise alone; differences between runs are unknown.
     Sampling,
-    /// Nothing: why nothing is tested.
-    Unknown(String),
+    /// None, so nothing is tested.
+    Unknown(Untested),
+}
+
+/// Why rows are not tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untested {
+    /// Only shares are known.
+    Shares,
+    /// Only shares of weights are known, and the weights are sums of periods.
+    SharesOfPeriods,
+    /// The weights are sums of periods, and a side has one run.
+    Periods,
+    /// Waits are not sampled, and a side has one run.
+    Waits,
 }
 
 impl Noise {
     fn of(before: &Side, after: &Side) -> Self {
         let all = || before.runs.iter().chain(&after.runs);
+        let counted = all().all(|run| run.counts_known);
         if all().any(|run| run.basis == Basis::Share) {
-            // Said with the basis.
-            let counted = all().all(|run| run.counts_known);
-            let weights = "The weights are sums of periods, not numbers of samples, so no test of significance is possible: shares alone are shown.";
-            let shares = "Shares are not tested.";
-            return Noise::Unknown(if counted { shares } else { weights }.to_owned());
+            return Noise::Unknown(if counted { Untested::Shares } else { Untested::SharesOfPeriods });
         }
         if before.runs.len() > 1 && after.runs.len() > 1 {
             return Noise::Runs;
         }
-        if all().all(|run| run.counts_known) {
-            return Noise::Sampling;
-        }
-        Noise::Unknown("The weights are sums of periods, not numbers of samples, so one run a side cannot be tested: record several of each.".to_owned())
+        if counted { Noise::Sampling } else { Noise::Unknown(Untested::Periods) }
     }
 
-    /// What a reader must know of it.
-    pub(super) fn notes(&self, runs: (usize, usize), options: &Options) -> Vec<String> {
+    /// What a reader must know about it.
+    pub(super) fn note(&self, (before, after): (usize, usize), options: &Options) -> Option<Note> {
         let least = permutation::least_runs(options.alpha).unwrap_or(usize::MAX);
-        match self {
-            Noise::Unknown(reason) => vec![reason.clone()],
-            Noise::Sampling => vec![
-                "Sampling noise only: one run a side does not tell how runs differ, which is often more. `stepscope ab` makes and compares several.".to_owned(),
-            ],
-            Noise::Runs if runs.0.min(runs.1) < least => vec![format!(
-                "With {} before and {} after, an exact permutation test cannot reach p = {}, so nothing is called changed. {least} runs per side can; 8 are better.",
-                quantity::plural(runs.0, "run"),
-                quantity::plural(runs.1, "run"),
-                options.alpha,
-            )],
-            Noise::Runs => Vec::new(),
-        }
+        Some(match self {
+            Noise::Unknown(Untested::Shares) => note!(Limit, "Shares are not tested."),
+            Noise::Unknown(Untested::SharesOfPeriods) => note!(
+                Limit,
+                "Weights are sums of periods, not counts of samples, so no test of significance is possible. Only shares are \
+                 shown."
+            ),
+            Noise::Unknown(Untested::Periods) => note!(
+                Limit,
+                "Weights are sums of periods, not counts of samples, so one run per side cannot be tested. Record several \
+                 runs per side."
+            ),
+            Noise::Unknown(Untested::Waits) => return None,
+            Noise::Sampling => note!(
+                Limit,
+                "Sampling noise only: with one run per side, the difference between runs is unknown, and it \
+                 is often larger. `stepscope ab` makes and compares several runs."
+            ),
+            Noise::Runs if before.min(after) < least => note!(
+                Limit,
+                "With {} and {}, an exact permutation test cannot reach p = {}, so nothing can be `changed`. At least {} per \
+                 side are needed; 8 are better.",
+                NoteValue::plural(before, "run before"),
+                NoteValue::plural(after, "run after"),
+                options.alpha.to_string(),
+                NoteValue::plural(least, "run")
+            ),
+            Noise::Runs => return None,
+        })
     }
 }
 
@@ -73,36 +95,36 @@ pub(super) struct Counted {
     pub(super) sampled: bool,
 }
 
-/// A number on both sides, and what is said of its change.
+/// A number on both sides, with its estimated change and verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct Assessment {
     /// Mean of the runs before.
     pub before: f64,
     /// Mean of the runs after.
     pub after: f64,
-    /// After less before; ends are infinite where its noise is not known.
+    /// After minus before; bounds are infinite where the noise is unknown.
     pub difference: Estimate,
-    /// After over before; `None` unless both are more than nothing.
+    /// After over before; `None` unless both are positive.
     pub ratio: Option<Estimate>,
-    /// Probability of a difference as large or larger if nothing had changed; `None` where that cannot be tested.
+    /// Probability of a difference this large or larger if nothing had changed; `None` where no test is possible.
     pub p: Option<f64>,
-    /// The same, corrected for the number of rows; `None` of rows that are not tested.
+    /// Adjusted for the number of rows; `None` for rows that are not tested.
     pub q: Option<f64>,
-    /// What may be said.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Where it cannot be told: how many more runs a side would tell.
+    /// If inconclusive: estimated extra runs needed per side.
     pub more_runs: Option<u64>,
-    /// The smallest change, in percent, that would be seen in four of five cases.
+    /// The smallest change, in percent, that such runs detect in four of five cases.
     pub detectable_percent: Option<f64>,
     /// Numbers of samples before and after, where they are known.
     pub counts: Option<(u64, u64)>,
     tested: bool,
-    /// How well it is known, until it is decided on.
+    /// Estimate and errors, until [`decide`] has used them.
     change: Option<Change>,
 }
 
-impl Judged {
-    /// What would have been seen, and how many more runs would tell.
+impl Assessment {
+    /// Adds the detectable change and the extra runs needed.
     fn look_ahead(&mut self, change: &Change, options: &Options) {
         let goal = goal(options);
         let detectable = |error| (goal.detectable_ratio(error, change.degrees_of_freedom) - 1.0) * 100.0;
@@ -119,7 +141,7 @@ impl Judged {
     }
 }
 
-/// What judges the numbers of two sides: resamples and splits are drawn once, so that rows are comparable.
+/// Assesses the numbers of two sides. Resamples and splits are drawn once, so that rows are comparable.
 pub(super) struct Judge {
     noise: Noise,
     bootstrap: HierarchicalBootstrap,
@@ -133,13 +155,13 @@ pub(super) struct Judge {
 impl Judge {
     pub(super) fn new(before: &Side, after: &Side, options: &Options) -> Self {
         let exposure = |side: &Side| side.runs.iter().map(|run| run.whole_exposure()).sum::<f64>();
-        let mut judge = Self::of_shape(&blocks_of(before), &blocks_of(after), options);
+        let mut judge = Self::of_shape(&before.blocks(), &after.blocks(), options);
         judge.noise = Noise::of(before, after);
         judge.exposures = (exposure(before), exposure(after));
         judge
     }
 
-    /// Of sides with these numbers of blocks in their runs, as [`HierarchicalBootstrap::new`] takes them.
+    /// For sides with these numbers of blocks in their runs, as [`HierarchicalBootstrap::new`] takes them.
     pub(super) fn of_shape(before: &[usize], after: &[usize], options: &Options) -> Self {
         let several = before.len() > 1 && after.len() > 1;
         Self {
@@ -152,23 +174,23 @@ impl Judge {
         }
     }
 
-    /// Of paths: numbers of runs, and exposures of either side. They are not resampled: there are thousands of them.
+    /// For paths of a call tree, by numbers of runs and exposures of both sides. Thousands of paths are too many to resample.
     pub(super) fn of_paths(runs: (usize, usize), exposures: (f64, f64), noise: Noise, options: &Options) -> Self {
         let options = Options { replicates: 0, ..options.clone() };
         Self { noise, exposures, ..Self::of_shape(&vec![0; runs.0], &vec![0; runs.1], &options) }
     }
 
-    /// As [`row`](Self::row), of a path.
-    pub(super) fn path(&self, before: &[Run], after: &[Run], counted: Counted) -> Judged {
+    /// Like [`row`](Self::row), for a path.
+    pub(super) fn path(&self, before: &[Run], after: &[Run], counted: Counted) -> Assessment {
         if self.noise != Noise::Runs {
             return self.row(before, after, Some(counted));
         }
         let Some(change) = self.roughly(before, after) else { return untested(before, after, Some(counted)) };
         let few = permutation::least_runs(self.options.alpha).is_none_or(|least| before.len().min(after.len()) < least);
-        Judged {
+        Assessment {
             difference: change.difference,
             ratio: change.ratio,
-            // As of every row, so few runs never tell a change.
+            // As for rows, so few runs never show a change.
             p: Some(if few { 1.0 } else { change.p }),
             tested: self.is_enough(counted),
             ..untested(before, after, Some(counted))
@@ -179,8 +201,8 @@ impl Judge {
         &self.noise
     }
 
-    /// A number of every run of both sides, with the number of samples behind it where it comes from samples.
-    pub(super) fn row(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
+    /// Assesses a number from the value of each run, with the counts of samples behind it if it comes from samples.
+    pub(super) fn row(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessment {
         match &self.noise {
             Noise::Runs => self.by_runs(before, after, counted),
             Noise::Sampling => match counted.filter(|counted| counted.sampled) {
@@ -191,15 +213,15 @@ impl Judge {
         }
     }
 
-    fn by_runs(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
+    fn by_runs(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessment {
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
-        // There are many rows with few samples, and a rough interval does for what is not tested.
+        // Many rows have few samples and are not tested: a rough interval is enough.
         let change = match enough {
             true => self.bootstrap.change(before, after, self.options.confidence),
             false => self.roughly(before, after),
         };
         let Some(change) = change else { return untested(before, after, counted) };
-        Judged {
+        Assessment {
             p: if enough { self.p_of(before, after, &change) } else { Some(change.p) },
             before: change.before,
             after: change.after,
@@ -217,44 +239,44 @@ impl Judge {
         Some(with_normal_intervals(self.unresampled.change(before, after, confidence)?, confidence))
     }
 
-    /// The permutation test's p. Where no other split is as extreme, it has said all that it can, and the tail of
-    /// Student's t goes on; but not where so few runs that it can never say anything are all there is.
+    /// The permutation test's p. If no other split is as extreme, p is at its floor, and the tail of Student's t refines
+    /// it; but not with so few runs that the floor is above alpha.
     fn p_of(&self, before: &[Run], after: &[Run], change: &Change) -> Option<f64> {
         let means = |runs: &[Run]| runs.iter().map(|run| run.mean).collect::<Vec<f64>>();
         let test = self.permutations.test(&means(before), &means(after))?;
-        let goes_on = test.at_floor && test.floor < self.options.alpha;
-        Some(if goes_on { test.p.min(change.p) } else { test.p })
+        let refined = test.at_floor && test.floor < self.options.alpha;
+        Some(if refined { test.p.min(change.p) } else { test.p })
     }
 
-    fn by_counts(&self, before: &[Run], after: &[Run], counted: Counted) -> Judged {
+    fn by_counts(&self, before: &[Run], after: &[Run], counted: Counted) -> Assessment {
         let confidence = self.options.confidence;
         let of = |samples, exposure| Count { samples, exposure };
         let [old, new] = [of(counted.before, self.exposures.0), of(counted.after, self.exposures.1)];
-        let mut judged = untested(before, after, Some(counted));
-        let Some(change) = counts::rate_change(old, new, confidence) else { return judged };
-        // Samples may stand for weights of different sizes: then the numbers say how well the weights are known.
-        let weight = self.weight_of_a_sample(&judged, counted);
+        let mut assessment = untested(before, after, Some(counted));
+        let Some(change) = counts::rate_change(old, new, confidence) else { return assessment };
+        // Samples may have different weights: the counts give the error of the weights.
+        let weight = self.weight_of_a_sample(&assessment, counted);
         let scaled = |estimate: Estimate, value: f64, factor: f64| Estimate { value, ..estimate.times(factor) };
-        judged.difference = scaled(change.difference, judged.after - judged.before, weight);
-        judged.ratio = change.ratio.filter(|_| judged.before > 0.0 && judged.after > 0.0).map(|ratio| {
-            let value = judged.after / judged.before;
+        assessment.difference = scaled(change.difference, assessment.after - assessment.before, weight);
+        assessment.ratio = change.ratio.filter(|_| assessment.before > 0.0 && assessment.after > 0.0).map(|ratio| {
+            let value = assessment.after / assessment.before;
             let factor = if ratio.value > 0.0 { value / ratio.value } else { 1.0 };
             scaled(ratio, value, factor)
         });
-        judged.p = Some(change.p);
-        judged.tested = self.is_enough(counted);
+        assessment.p = Some(change.p);
+        assessment.tested = self.is_enough(counted);
         let goal = goal(&self.options);
-        if let Some(ratio) = judged.ratio.filter(|_| counted.before.min(counted.after) > 0) {
+        if let Some(ratio) = assessment.ratio.filter(|_| counted.before.min(counted.after) > 0) {
             let times = goal.sample_factor(counted.before, counted.after, ratio.value);
-            judged.more_runs = times.map(|times| ((times - 1.0).ceil() as u64).max(1));
+            assessment.more_runs = times.map(|times| ((times - 1.0).ceil() as u64).max(1));
             let error = (1.0 / counted.before as f64 + 1.0 / counted.after as f64).sqrt();
-            judged.detectable_percent = Some((goal.detectable_ratio(error, f64::INFINITY) - 1.0) * 100.0);
+            assessment.detectable_percent = Some((goal.detectable_ratio(error, f64::INFINITY) - 1.0) * 100.0);
         }
-        judged
+        assessment
     }
 
-    fn weight_of_a_sample(&self, judged: &Judged, counted: Counted) -> f64 {
-        let weight = judged.before * self.exposures.0 + judged.after * self.exposures.1;
+    fn weight_of_a_sample(&self, assessment: &Assessment, counted: Counted) -> f64 {
+        let weight = assessment.before * self.exposures.0 + assessment.after * self.exposures.1;
         let samples = counted.before + counted.after;
         if samples > 0 { weight / samples as f64 } else { 0.0 }
     }
@@ -281,12 +303,12 @@ fn with_normal_intervals(mut change: Change, confidence: f64) -> Change {
     change
 }
 
-/// A row of which only the values are known.
-fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
+/// A row with values and no test.
+fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessment {
     let mean = |runs: &[Run]| runs.iter().map(|run| run.mean).sum::<f64>() / runs.len().max(1) as f64;
     let (old, new) = (mean(before), mean(after));
     let unknown = |value, low| Estimate { value, low, high: f64::INFINITY };
-    Judged {
+    Assessment {
         before: old,
         after: new,
         difference: unknown(new - old, f64::NEG_INFINITY),
@@ -302,9 +324,9 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Judged {
     }
 }
 
-/// Corrects the rows of one family for their number, and decides on each.
-pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Judged>, options: &Options) {
-    let mut rows: Vec<&mut Judged> = rows.collect();
+/// Adjusts p for the number of rows of a family, and decides each verdict.
+pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Assessment>, options: &Options) {
+    let mut rows: Vec<&mut Assessment> = rows.collect();
     let tested: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].tested && rows[*row].p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|row| rows[*row].p).collect();
     let q: HashMap<usize, f64> = tested.into_iter().zip(benjamini_hochberg(&p)).collect();
@@ -320,10 +342,10 @@ pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Judged>, options: &O
     }
 }
 
-fn verdict(row: &Judged, options: &Options) -> Verdict {
+fn verdict(row: &Assessment, options: &Options) -> Verdict {
     let within =
         |ratio: Estimate| ratio.low >= 1.0 / (1.0 + options.tolerance) && ratio.high <= 1.0 + options.tolerance;
-    // What never happens, before and after: there is no ratio, and nothing to be unsure of.
+    // Zero on both sides in every run: there is no ratio and no doubt.
     let nothing = row.before == 0.0 && row.after == 0.0 && row.difference.low == 0.0 && row.difference.high == 0.0;
     match row.q {
         Some(_) if nothing => Verdict::Equivalent,

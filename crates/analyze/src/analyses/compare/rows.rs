@@ -1,4 +1,4 @@
-//! Rows of a comparison: what is on both sides, joined and judged.
+//! Rows of a comparison: what is on both sides, matched and assessed.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,36 +7,37 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_stats::hierarchical::Run;
 
 use super::evidence::{Course, Evidence, Family, Nature};
-use super::judge::{Counted, Judge, Judged};
+use super::judge::{Assessment, Counted, Judge};
+use super::options::Options;
 use super::renames;
-use super::{Options, Side};
+use super::side::Side;
 use crate::analyses::metrics::{self, Better, Metric};
 use crate::query::functions::Identity;
 
 /// A function, thread or category of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What it is called before; `None` of what is new.
+    /// Its identity before; `None` if it is new.
     pub before: Option<Identity>,
-    /// What it is called after; `None` of what has vanished.
+    /// Its identity after; `None` if it has vanished.
     pub after: Option<Identity>,
-    /// What the function is; `None` of threads and categories.
+    /// Kind and ownership of a function; `None` for threads and categories.
     pub nature: Option<Nature>,
-    /// How it was matched, where its name differs.
+    /// How it was matched, if its name differs.
     pub matched: Option<String>,
-    /// Its numbers.
-    pub judged: Judged,
+    /// Its change.
+    pub assessment: Assessment,
 }
 
 impl Row {
     /// Its name after, else before.
     pub fn identity(&self) -> &Identity {
-        self.after.as_ref().or(self.before.as_ref()).expect("a row is of something")
+        self.after.as_ref().or(self.before.as_ref()).expect("a row is on one side at least")
     }
 
-    /// What changed first, then by the size of the difference, then by name.
+    /// Changed rows first, then by the size of the difference, then by name.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        let rank = |row: &Self| (!row.judged.is_changed(), row.judged.difference.value.abs());
+        let rank = |row: &Self| (!row.assessment.is_changed(), row.assessment.difference.value.abs());
         let ((a, a_size), (b, b_size)) = (rank(self), rank(other));
         a.cmp(&b).then(b_size.total_cmp(&a_size)).then_with(|| self.identity().cmp(other.identity()))
     }
@@ -51,7 +52,7 @@ impl Row {
     }
 }
 
-/// A figure of the whole run on both sides.
+/// A metric of the whole run on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricRow {
     /// Its name.
@@ -60,10 +61,10 @@ pub struct MetricRow {
     pub unit: String,
     /// Which way it should go.
     pub better: Better,
-    /// Runs before and after in which it is known.
+    /// Runs before and after that have it.
     pub runs: (usize, usize),
-    /// Its numbers.
-    pub judged: Judged,
+    /// Its change.
+    pub assessment: Assessment,
 }
 
 /// The rows of a family, not yet [decided](super::judge::decide), in the order of names.
@@ -86,17 +87,17 @@ pub(super) fn of_family(before: &Side, after: &Side, family: Family, judge: &Jud
             let counted = Counted {
                 before: count(before, &old),
                 after: count(after, &new),
-                // How often threads wait is exact, and so no sample of anything.
+                // Counts of waits are exact, not samples.
                 sampled: family != Family::Waits,
             };
-            let judged = judge.row(&courses(before, &old), &courses(after, &new), Some(counted));
+            let assessment = judge.row(&courses(before, &old), &courses(after, &new), Some(counted));
             let nature = nature(before, after, &old, &new);
-            Row { before: old, after: new, nature, matched, judged }
+            Row { before: old, after: new, nature, matched, assessment }
         })
         .collect()
 }
 
-/// What is on both sides, and what is on one alone, in the order of names.
+/// Identities on both sides and on one side alone, in the order of names.
 fn joined(
     before: &FxHashSet<Identity>,
     after: &FxHashSet<Identity>,
@@ -126,7 +127,7 @@ fn nature(before: &Side, after: &Side, old: &Option<Identity>, new: &Option<Iden
     of(after, new).or_else(|| of(before, old))
 }
 
-/// Cost by step, second or percent of one run, with the deviations of its blocks.
+/// Cost of one run per step, second or percent, with the deviations of its blocks.
 fn run_of(run: &Evidence, course: Option<&Course>) -> Run {
     let (exposure, blocks) = (run.whole_exposure(), run.exposure.len());
     let Some(course) = course.filter(|course| !course.blocks.is_empty() && exposure > 0.0) else {
@@ -141,12 +142,7 @@ fn run_of(run: &Evidence, course: Option<&Course>) -> Run {
     Run { mean, residuals: course.blocks.iter().zip(&run.exposure).map(residual).collect() }
 }
 
-/// The numbers of blocks of each run, as [`run_of`] makes them.
-pub(super) fn blocks_of(side: &Side) -> Vec<usize> {
-    side.runs.iter().map(|run| if run.exposure.len() > 1 { run.exposure.len() } else { 0 }).collect()
-}
-
-/// The figures of the whole run that both sides know, in their own order.
+/// The metrics that both sides have, in their order.
 pub(super) fn of_metrics(before: &Side, after: &Side, judge: &Judge, options: &Options) -> Vec<MetricRow> {
     let known = [before, after].into_iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics);
     metrics::names(known).into_iter().filter_map(|name| metric(before, after, name, judge, options)).collect()
@@ -166,10 +162,10 @@ fn metric(before: &Side, after: &Side, name: Cow<'static, str>, judge: &Judge, o
         metrics.iter().map(|one| Run { mean: one.value, residuals: Vec::new() }).collect()
     };
     let whole = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
-    let judged = match whole {
+    let assessment = match whole {
         true => judge.row(&runs(&old), &runs(&new), None),
-        // Some runs do not know it, so that resamples of another shape are needed.
+        // Some runs lack it, so resamples of another shape are needed.
         false => Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options).row(&runs(&old), &runs(&new), None),
     };
-    Some(MetricRow { name, unit, better, runs: (old.len(), new.len()), judged })
+    Some(MetricRow { name, unit, better, runs: (old.len(), new.len()), assessment })
 }

@@ -2,48 +2,48 @@
 
 use std::collections::BTreeSet;
 
-use stepscope_model::{Capture, Phase};
+use stepscope_model::{Capture, Note, Phase, note};
 
 /// The captures of one scenario and phase, by side.
 #[derive(Debug, Clone)]
 pub struct Scenario<'a> {
-    /// Its name; `None` of captures that name none.
+    /// Its name; `None` if the captures have none.
     pub name: Option<String>,
-    /// The phase; `None` of captures that name none.
+    /// The phase; `None` if the captures have none.
     pub phase: Option<Phase>,
-    /// Positions of each side's captures in what was given.
+    /// The captures of each side.
     pub sides: Vec<Vec<&'a Capture>>,
 }
 
 impl Scenario<'_> {
-    /// `shapes/steady`, as far as that is known.
+    /// `shapes/steady`, as far as known.
     pub fn label(&self) -> String {
         let phase = self.phase.map(|phase| phase.to_string());
         [self.name.clone(), phase].into_iter().flatten().collect::<Vec<_>>().join("/")
     }
 }
 
-/// How captures are put together.
+/// How captures are paired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pairing {
-    /// The phase; unless told, `steady` if any capture is of it.
+    /// The phase to compare; if `None`, `steady` if any capture has it.
     pub phase: Option<Phase>,
-    /// Whether scenarios and phases may differ, as the user says.
+    /// Whether scenarios and phases may differ.
     pub across: bool,
 }
 
-/// Scenarios in the order in which the first side has them, and what was left out, in sentences.
+/// The scenarios that all sides have, in the order of the first side, and notes about those left out.
 ///
-/// Where every side is of one scenario and phase they are put together whatever these are: that they differ is for
-/// [`comparable`](crate::analyses::comparable) to refuse.
-pub fn pair<'a>(sides: &[&'a [Capture]], names: &[String], pairing: Pairing) -> (Vec<Scenario<'a>>, Vec<String>) {
+/// If each side has only one scenario and phase, the sides are paired even if these differ: it is for
+/// [`comparable`](crate::analyses::comparable) to refuse them.
+pub fn pair<'a>(sides: &[&'a [Capture]], names: &[String], pairing: Pairing) -> (Vec<Scenario<'a>>, Vec<Note>) {
     let phase =
         pairing.phase.or_else(|| sides.iter().flat_map(|side| side.iter()).filter_map(|one| one.info.phase).max());
-    // What names no phase, as imported profiles, is of any.
+    // Captures without a phase, such as imported profiles, fit any.
     let wanted = |capture: &&'a Capture| capture.info.phase.is_none() || capture.info.phase == phase;
     let of_phase: Vec<Vec<&Capture>> = sides.iter().map(|side| side.iter().filter(wanted).collect()).collect();
     let mut notes = Vec::new();
-    // A side without the phase is compared as it is, and refused for it.
+    // A side without the phase is kept whole, and refused later.
     let chosen: Vec<Vec<&Capture>> = of_phase
         .into_iter()
         .zip(sides)
@@ -73,9 +73,8 @@ pub fn pair<'a>(sides: &[&'a [Capture]], names: &[String], pairing: Pairing) -> 
         if lacking.is_empty() {
             found.push(Scenario { name, phase, sides });
         } else {
-            let what =
-                name.as_ref().map_or_else(|| "Captures without a scenario are".to_owned(), |name| format!("{name} is"));
-            notes.push(format!("{what} not compared: {} has no capture of it.", lacking.join(", ")));
+            let name = name.unwrap_or_else(|| "Captures without a scenario".to_owned());
+            notes.push(note!(Loss, "Not compared: {}. Sides without it: {}.", name, lacking.join(", ")));
         }
     }
     (found, notes)
@@ -91,7 +90,7 @@ mod tests {
         Capture::of(CaptureInfo { scenario: scenario.map(str::to_owned), phase, ..CaptureInfo::default() })
     }
 
-    fn labels(sides: &[&[Capture]], pairing: Pairing) -> (Vec<(String, Vec<usize>)>, Vec<String>) {
+    fn labels(sides: &[&[Capture]], pairing: Pairing) -> (Vec<(String, Vec<usize>)>, Vec<Note>) {
         let names: Vec<String> = (0..sides.len()).map(|side| format!("side {side}")).collect();
         let (found, notes) = pair(sides, &names, pairing);
         (found.iter().map(|one| (one.label(), one.sides.iter().map(Vec::len).collect())).collect(), notes)
@@ -107,10 +106,7 @@ mod tests {
         assert_eq!(found, [("shapes/steady".to_owned(), vec![2, 1])]);
         assert_eq!(
             notes,
-            [
-                "marina is not compared: side 1 has no capture of it.",
-                "sensors is not compared: side 0 has no capture of it."
-            ]
+            ["Not compared: marina. Sides without it: side 1.", "Not compared: sensors. Sides without it: side 0."]
         );
         let loading = Pairing { phase: Some(Phase::Loading), across: false };
         assert_eq!(labels(&[&before[..2], &before[1..2]], loading).0, [("shapes/loading".to_owned(), vec![1, 1])]);

@@ -1,117 +1,135 @@
 //! The tables of a comparison.
 
-use stepscope_model::{Column, Kind, Table, Value, quantity};
+use stepscope_model::{Column, Columns, Kind, Note, NoteValue, Table, Value, Verdict, note};
 
+use super::Comparison;
 use super::evidence::Family;
-use super::judge::{Judged, Noise};
+use super::judge::{Assessment, Noise};
+use super::reduction::ComparedScenario;
 use super::rows::{MetricRow, Row};
-use super::{Comparison, Side};
+use super::side::Side;
 use crate::analyses::metrics;
 use crate::columns;
 use crate::query::basis::Basis;
 
 /// The tables of a comparison: the whole run, then each family that has rows.
+///
+/// For people, the columns `before` and `after` have the sides' names as headers.
 pub fn tables(comparison: &Comparison) -> Vec<Table> {
     let families = Family::ALL.into_iter().filter(|family| !comparison.rows(*family).is_empty());
-    [of_metrics(comparison)].into_iter().chain(families.map(|family| of_family(comparison, family))).collect()
+    [metrics_table(comparison)].into_iter().chain(families.map(|family| family_table(comparison, family))).collect()
 }
 
-fn title(comparison: &Comparison, what: &str) -> String {
-    format!("{what}: {} against {}", comparison.after, comparison.before)
+fn title(comparison: &Comparison, subject: &str) -> String {
+    format!("{subject}: {} against {}", comparison.after, comparison.before)
 }
 
-fn of_metrics(comparison: &Comparison) -> Table {
-    let mut columns = vec![
-        columns::text("metric", "The figure of the whole run.").essential(),
-        columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(),
-        columns::text("better", "Which way it should go: `lower`, or `higher`.").detail(),
-    ];
-    columns.extend(amount_columns(|name, doc| Column::new(name, Kind::InRowUnit, "", doc)));
-    columns.extend(judged_columns());
-    columns.extend([
-        columns::percent(
-            "detectable",
-            "The smallest change that so many runs, as different as these, would tell in four of five cases.",
+fn metrics_table(comparison: &Comparison) -> Table {
+    let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
+    let mut table = Columns::<MetricRow>::new()
+        .with(columns::text("metric", "Metric of the whole run.").essential(), |row| (&*row.name).into())
+        .with(columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(), |row| {
+            row.unit.as_str().into()
+        })
+        .with(columns::text("better", "Which way it should go: `lower` or `higher`.").detail(), |row| {
+            row.better.name().into()
+        })
+        .with_all(amount_columns(comparison, in_row_unit).on(|row: &MetricRow| &row.assessment))
+        .with_all(verdict_columns().on(|row: &MetricRow| &row.assessment))
+        .with(
+            columns::percent("detectable", "Smallest change that as many such runs detect in four of five cases.")
+                .detail(),
+            |row| row.assessment.detectable_percent.into(),
         )
-        .detail(),
-        columns::count("before_runs", "runs", "Runs before in which it is known.").detail(),
-        columns::count("after_runs", "runs", "Runs after in which it is known.").detail(),
-    ]);
-    let mut table = Table::new("compare_runs", title(comparison, "Whole run"), columns);
-    for MetricRow { name, unit, better, runs, judged } in &comparison.metrics {
-        let mut row: Vec<Value> = vec![(&**name).into(), unit.as_str().into(), better.name().into()];
-        row.extend(amounts(judged));
-        row.extend(judged_values(judged));
-        row.extend([judged.detectable_percent.into(), runs.0.into(), runs.1.into()]);
-        table.push(row);
-    }
-    table.add_notes(comparison.notes.clone());
+        .with(columns::count("before_runs", "runs", "Runs before that have the metric.").detail(), |row| {
+            row.runs.0.into()
+        })
+        .with(columns::count("after_runs", "runs", "Runs after that have the metric.").detail(), |row| {
+            row.runs.1.into()
+        })
+        .table("compare_runs", title(comparison, "Whole run"), &comparison.metrics);
+    table.add_notes(comparison.notes.iter().cloned());
     table
 }
 
-/// The columns of what it was, is, and differs by.
-fn amount_columns(column: impl Fn(&str, &str) -> Column) -> [Column; 5] {
-    [
-        column("before", "Before: the mean of the runs.").essential(),
-        column("after", "After: the mean of the runs.").essential(),
-        column("difference", "After less before."),
-        column("difference_low", "Lower end of its 95 % interval.").detail(),
-        column("difference_high", "Upper end of its 95 % interval.").detail(),
-    ]
+/// The columns `before`, `after`, and their difference.
+fn amount_columns(comparison: &Comparison, column: impl Fn(&str, &str) -> Column) -> Columns<'static, Assessment> {
+    Columns::new()
+        .with(
+            column("before", "Mean of the runs before.").essential().labelled(&*comparison.before),
+            |row: &Assessment| row.before.into(),
+        )
+        .with(column("after", "Mean of the runs after.").essential().labelled(&*comparison.after), |row| {
+            row.after.into()
+        })
+        .with(column("difference", "After minus before."), |row| row.difference.value.into())
+        .with(column("difference_low", "Lower bound of its 95 % confidence interval.").detail(), |row| {
+            row.difference.low.into()
+        })
+        .with(column("difference_high", "Upper bound of its 95 % confidence interval.").detail(), |row| {
+            row.difference.high.into()
+        })
 }
 
 /// The columns of ratio and verdict.
-fn judged_columns() -> [Column; 7] {
-    [
-        columns::number("ratio", "", "After over before: 0.5 is half.").essential(),
-        columns::number("ratio_low", "", "Lower end of the ratio's 95 % interval."),
-        columns::number("ratio_high", "", "Upper end of the ratio's 95 % interval."),
-        columns::number("p", "", "Probability of such a difference, or a larger one, if nothing had changed.").detail(),
-        columns::number("q", "", "The same, corrected for the number of rows (Benjamini and Hochberg).").detail(),
-        columns::text("verdict", "changed, equivalent (the interval lies within the tolerance), or inconclusive.")
+fn verdict_columns() -> Columns<'static, Assessment> {
+    Columns::new()
+        .with(columns::number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row: &Assessment| {
+            row.ratio.map(|ratio| ratio.value).into()
+        })
+        .with(columns::number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval."), |row| {
+            row.ratio.map(|ratio| ratio.low).into()
+        })
+        .with(columns::number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval."), |row| {
+            row.ratio.map(|ratio| ratio.high).into()
+        })
+        .with(
+            columns::number("p", "", "Probability of a difference this large or larger if nothing had changed.").detail(),
+            |row| row.p.into(),
+        )
+        .with(
+            columns::number("q", "", "p adjusted for the number of rows (Benjamini and Hochberg).").detail(),
+            |row| row.q.into(),
+        )
+        .with(
+            columns::text(
+                "verdict",
+                "`changed` (the difference is significant), `equivalent` (the interval lies within the tolerance), or \
+                 `inconclusive`.",
+            )
             .essential(),
-        columns::count(
-            "more_runs",
-            "runs",
-            "Of what cannot be told: how many more runs a side would tell in four of five cases. Missing where it would need more than a thousand, or no number tells.",
-        ),
-    ]
+            |row| row.verdict.name().into(),
+        )
+        .with(
+            columns::count(
+                "more_runs",
+                "runs",
+                "Extra runs per side that would probably (in four of five cases) settle an inconclusive row. Missing if more \
+                 than a thousand are needed.",
+            ),
+            |row| row.more_runs.into(),
+        )
 }
 
-fn amounts(judged: &Judged) -> [Value; 5] {
-    let difference = judged.difference;
-    [judged.before.into(), judged.after.into(), difference.value.into(), difference.low.into(), difference.high.into()]
-}
-
-fn judged_values(judged: &Judged) -> [Value; 7] {
-    let ratio = judged.ratio;
-    [
-        ratio.map(|ratio| ratio.value).into(),
-        ratio.map(|ratio| ratio.low).into(),
-        ratio.map(|ratio| ratio.high).into(),
-        judged.p.into(),
-        judged.q.into(),
-        judged.verdict.name().into(),
-        judged.more_runs.into(),
-    ]
-}
-
-/// What a family's rows are about: table, title, first column.
-fn about(family: Family) -> (&'static str, &'static str, &'static str) {
+/// The name, title and first column of a family's table.
+fn heading(family: Family) -> (&'static str, &'static str, &'static str) {
     match family {
-        Family::Attributed => ("compare_attributed", "Functions by credited cost", "function"),
+        Family::Attributed => ("compare_attributed", "Functions by attributed cost", "function"),
         Family::Own => ("compare_self", "Functions by self cost", "function"),
         Family::Inclusive => ("compare_inclusive", "Functions by inclusive cost", "function"),
         Family::Threads => ("compare_threads", "Threads by name", "thread"),
-        Family::Categories => ("compare_categories", "Kinds of code by self cost", "category"),
+        Family::Categories => ("compare_categories", "Categories of code by self cost", "category"),
         Family::Waits => ("compare_waits", "Callers by blocked time", "function"),
     }
 }
 
-fn of_family(comparison: &Comparison, family: Family) -> Table {
-    let (name, heading, key) = about(family);
+fn family_table(comparison: &Comparison, family: Family) -> Table {
+    let (name, subject, key) = heading(family);
     let of_functions = key == "function";
-    let unit = if family == Family::Waits { "ns" } else { &comparison.unit };
+    let (unit, counted) = match family {
+        Family::Waits => ("ns", "waits"),
+        _ => (comparison.unit.as_str(), "samples"),
+    };
     let cost = |name: &str, doc: &str| {
         let kind = match (comparison.basis, unit) {
             (Basis::Share, _) => Kind::Percent,
@@ -121,97 +139,151 @@ fn of_family(comparison: &Comparison, family: Family) -> Table {
         };
         Column::new(name, kind, comparison.basis.unit(unit), doc)
     };
-    let mut columns =
-        if of_functions { columns::function().to_vec() } else { vec![columns::text(key, "Its name.").essential()] };
-    columns.push(columns::text("presence", "Whether it is on both sides, new, or vanished.").detail());
-    columns.extend(amount_columns(cost));
-    columns.extend(judged_columns());
-    let counted = if family == Family::Waits { "waits" } else { "samples" };
-    columns.extend([
-        columns::count("before_count", counted, "How many of them before, in all runs.").detail(),
-        columns::count("after_count", counted, "How many of them after, in all runs.").detail(),
-    ]);
-    if of_functions {
-        columns.push(
-            columns::text("matched", "How it was matched with a function of another name before, and which.").detail(),
-        );
-    }
-    let mut table = Table::new(name, title(comparison, heading), columns);
-    for row in comparison.rows(family) {
-        table.push(family_row(row, of_functions));
-    }
+    let presence = columns::text("presence", "`both`, `new` or `vanished`.").detail();
+    let count = |name: &str, side: &str| {
+        columns::count(name, counted, &format!("Number of {counted} {side}, in all runs.")).detail()
+    };
+    let matched = columns::text("matched", "How it was matched with a function of another name before, and which.");
+    let first = if of_functions {
+        function_columns()
+    } else {
+        let name = columns::text(key, "Its name.").essential();
+        Columns::new().with(name, |row: &Row| (&*row.identity().name).into())
+    };
+    let mut table = first
+        .with(presence, |row| row.presence().into())
+        .with_all(amount_columns(comparison, cost).on(|row: &Row| &row.assessment))
+        .with_all(verdict_columns().on(|row: &Row| &row.assessment))
+        .with(count("before_count", "before"), |row| row.assessment.counts.map(|(before, _)| before).into())
+        .with(count("after_count", "after"), |row| row.assessment.counts.map(|(_, after)| after).into())
+        .with_if(of_functions, matched.detail(), |row| matched_value(row))
+        .table(name, title(comparison, subject), comparison.rows(family));
     table.add_notes(family_notes(comparison, family));
     table
 }
 
-fn family_row(row: &Row, of_functions: bool) -> Vec<Value> {
-    let identity = row.identity();
-    let mut values: Vec<Value> = vec![(&*identity.name).into()];
-    if of_functions {
-        values.extend([
-            (&*identity.module).into(),
-            row.nature.and_then(|nature| nature.owned).into(),
-            row.nature.map_or("unknown", |nature| nature.kind.name()).into(),
-        ]);
-    }
-    values.push(row.presence().into());
-    values.extend(amounts(&row.judged));
-    values.extend(judged_values(&row.judged));
-    values.extend([row.judged.counts.map(|counts| counts.0).into(), row.judged.counts.map(|counts| counts.1).into()]);
-    if of_functions {
-        let before = row.before.as_ref().map_or("", |before| &before.name);
-        let matched = row.matched.as_ref().map(|how| match before == &*identity.name {
-            true => how.clone(),
-            false => format!("{how}; was {before}"),
-        });
-        values.push(matched.into());
-    }
-    values
+/// The [columns of functions](columns::function), for rows of a comparison.
+fn function_columns() -> Columns<'static, Row> {
+    let [function, module, owned, category] = columns::function();
+    Columns::new()
+        .with(function, |row: &Row| (&*row.identity().name).into())
+        .with(module.detail(), |row| (&*row.identity().module).into())
+        .with(owned, |row| row.nature.and_then(|nature| nature.owned).into())
+        .with(category, |row| row.nature.map_or("unknown", |nature| nature.kind.name()).into())
 }
 
-fn family_notes(comparison: &Comparison, family: Family) -> Vec<String> {
+fn matched_value(row: &Row) -> Value {
+    let before = row.before.as_ref().map_or("", |before| &before.name);
+    let matched = row.matched.as_ref().map(|how| match before == &*row.identity().name {
+        true => how.clone(),
+        false => format!("{how}; was {before}"),
+    });
+    matched.into()
+}
+
+/// Changed functions that a note names.
+const MOST_NAMED: usize = 3;
+
+fn family_notes(comparison: &Comparison, family: Family) -> Vec<Note> {
     let rows = comparison.rows(family);
-    let tested = rows.iter().filter(|row| row.judged.q.is_some()).count();
-    let changed = rows.iter().filter(|row| row.judged.is_changed()).count();
+    let tested: Vec<&Row> = rows.iter().filter(|row| row.assessment.q.is_some()).collect();
+    let changed: Vec<&str> =
+        tested.iter().filter(|row| row.assessment.is_changed()).map(|row| &*row.identity().name).collect();
+    let inconclusive = tested.iter().filter(|row| row.assessment.verdict == Verdict::Inconclusive).count();
+    let (_, _, noun) = heading(family);
+    let of_tested = NoteValue::plural(tested.len(), &format!("tested {noun}"));
+    let inconclusive = NoteValue::number(inconclusive);
     let mut notes = Vec::new();
-    if tested > 0 {
-        let few = rows.len() - tested;
-        let untested = if few > 0 { format!("; {few} not tested for lack of samples") } else { String::new() };
-        notes.push(format!("{changed} of {} changed{untested}.", quantity::plural(tested, "tested row")));
+    if !tested.is_empty() {
+        notes.push(match changed.len() {
+            0 => note!(Fact, "0 of {} changed; {} inconclusive.", of_tested, inconclusive),
+            count => note!(
+                Fact,
+                "{} of {} changed: {}; {} inconclusive.",
+                NoteValue::number(count),
+                of_tested,
+                NoteValue::names(changed, MOST_NAMED),
+                inconclusive
+            ),
+        });
+        if rows.len() > tested.len() {
+            notes.push(note!(
+                Limit,
+                "{} not tested: fewer than {} samples on both sides together.",
+                NoteValue::plural(rows.len() - tested.len(), "row"),
+                NoteValue::number(comparison.least_count)
+            ));
+        }
     }
     if family == Family::Waits && comparison.noise == Noise::Sampling {
-        notes.push(
-            "Waits are exact, not sampled: how much they differ from run to run cannot be told from one run a side."
-                .to_owned(),
-        );
+        notes.push(note!(
+            Limit,
+            "Waits are exact, not sampled. With one run per side, the difference between runs is unknown, so they are \
+             inconclusive."
+        ));
     }
     notes
 }
 
-/// Tables of several comparisons as one a kind: each has leading columns that say which comparison a row is of, in
-/// the names of `columns`. With no columns there must be one comparison.
-pub fn stacked(columns: &[(&str, &str)], parts: Vec<(Vec<String>, Vec<Table>)>) -> Vec<Table> {
+/// The tables of compared scenarios: every pair, and with three sides or more a table of the whole chain.
+///
+/// Several scenarios or pairs share tables, whose first columns then say `scenario` and `variants`.
+pub fn of_scenarios(scenarios: &[ComparedScenario]) -> Vec<Table> {
+    let several_scenarios = scenarios.len() > 1;
+    let several_pairs = scenarios.iter().any(|one| one.sides.len() > 2);
+    let mut leading = Vec::new();
+    if several_scenarios {
+        leading.push(("scenario", "The scenario and phase."));
+    }
+    let scenario = |one: &ComparedScenario| several_scenarios.then(|| one.label.clone());
+    let chains = scenarios.iter().filter(|_| several_pairs).map(|one| {
+        let table = chain(&one.sides, &one.to_first, &one.to_previous);
+        Part { labels: scenario(one).into_iter().collect(), tables: vec![table] }
+    });
+    let mut all = stacked(&leading, chains.collect());
+    if several_pairs {
+        leading.push(("variants", "The compared variants: `before -> after`."));
+    }
+    let pairs = scenarios.iter().flat_map(|one| one.pairs().map(move |pair| (one, pair)));
+    let parts = pairs.map(|(one, pair)| {
+        let variants = several_pairs.then(|| format!("{} -> {}", pair.before, pair.after));
+        Part { labels: scenario(one).into_iter().chain(variants).collect(), tables: tables(pair) }
+    });
+    all.extend(stacked(&leading, parts.collect()));
+    all
+}
+
+/// The tables of one comparison, and the values of the leading columns that tell it from others.
+struct Part {
+    labels: Vec<String>,
+    tables: Vec<Table>,
+}
+
+/// The tables of several comparisons, those of one name as one table with these leading columns.
+fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
     let mut stacked: Vec<Table> = Vec::new();
-    for (labels, tables) in parts {
-        let told = labels.join(", ");
+    for Part { labels, tables } in parts {
+        let subject = labels.join(", ");
         for table in tables {
-            let place = stacked.iter().position(|known| known.name == table.name);
-            let into = match place {
-                Some(place) => &mut stacked[place],
-                None => {
-                    let leading = columns.iter().map(|(name, doc)| columns::text(name, doc).essential());
-                    let all = leading.chain(table.columns.iter().cloned()).collect();
-                    // With several comparisons in it, the columns say which is which.
-                    let heading = table.title.split(": ").next().unwrap_or(&table.title);
-                    let title = if columns.is_empty() { table.title.as_str() } else { heading };
-                    stacked.push(Table::new(&table.name, title, all));
-                    stacked.last_mut().expect("one was pushed")
+            let known = stacked.iter().position(|known| known.name == table.name).unwrap_or_else(|| {
+                let lead = leading.iter().map(|(name, doc)| columns::text(name, doc).essential());
+                let all = lead.chain(table.columns.iter().cloned()).collect();
+                // With several comparisons in it, the columns name them.
+                let general = table.title.split(": ").next().unwrap_or(&table.title);
+                let title = if leading.is_empty() { table.title.as_str() } else { general };
+                stacked.push(Table::new(&table.name, title, all));
+                stacked.len() - 1
+            });
+            let into = &mut stacked[known];
+            for (column, other) in into.columns[leading.len()..].iter_mut().zip(&table.columns) {
+                if column.label != other.label {
+                    column.label = None;
                 }
-            };
+            }
             let lead: Vec<Value> = labels.iter().map(|label| label.as_str().into()).collect();
             table.rows.into_iter().for_each(|row| into.push(lead.iter().cloned().chain(row).collect()));
             for note in table.notes {
-                let note = if told.is_empty() { note } else { note.about(told.as_str()) };
+                let note = if subject.is_empty() { note } else { note.about(subject.as_str()) };
                 if !into.notes.contains(&note) {
                     into.notes.push(note);
                 }
@@ -221,52 +293,71 @@ pub fn stacked(columns: &[(&str, &str)], parts: Vec<(Vec<String>, Vec<Table>)>) 
     stacked
 }
 
-/// Each variant of a chain against the first and against its predecessor: `to_first[i]` and `to_previous[i]` are of variant
-/// `i + 1`.
-pub fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]) -> Table {
-    let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
-    let mut table = Table::new(
-        "compare_chain",
-        "Variant by variant",
-        vec![
-            columns::text("metric", "The figure of the whole run.").essential(),
-            columns::text("unit", "Its unit.").detail(),
-            columns::text("variant", "The variant.").essential(),
-            in_row_unit("value", "Mean of its runs.").essential(),
-            columns::number("ratio_to_first", "", "Over that of the first variant.").essential(),
-            columns::number("ratio_to_first_low", "", "Lower end of its 95 % interval.").detail(),
-            columns::number("ratio_to_first_high", "", "Upper end of its 95 % interval.").detail(),
-            columns::text("verdict_to_first", "changed, equivalent or inconclusive, against the first variant.")
-                .essential(),
-            columns::number("ratio_to_previous", "", "Over that of the variant before it.").essential(),
-            columns::number("ratio_to_previous_low", "", "Lower end of its 95 % interval.").detail(),
-            columns::number("ratio_to_previous_high", "", "Upper end of its 95 % interval.").detail(),
-            columns::text("verdict_to_previous", "changed, equivalent or inconclusive, against the variant before it.")
-                .essential(),
-        ],
-    );
-    for name in metrics::names(sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics)) {
+/// One metric of one variant of a chain.
+struct Link<'a> {
+    metric: &'a str,
+    unit: &'a str,
+    variant: &'a str,
+    value: f64,
+    to_first: Option<&'a Assessment>,
+    to_previous: Option<&'a Assessment>,
+}
+
+/// Each variant against the first and the one before it: `to_first[i]` and `to_previous[i]` are those of variant `i + 1`.
+pub(super) fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]) -> Table {
+    let names = metrics::names(sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics));
+    let mut links = Vec::new();
+    for name in &names {
         for (place, side) in sides.iter().enumerate() {
             let values: Vec<_> =
-                side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == name)).collect();
+                side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == *name)).collect();
             let Some(first) = values.first() else { continue };
-            let mean = values.iter().map(|one| one.value).sum::<f64>() / values.len() as f64;
-            let mut row: Vec<Value> =
-                vec![(&*name).into(), first.unit.as_str().into(), side.name.as_str().into(), mean.into()];
-            for comparisons in [to_first, to_previous] {
-                let judged = place
-                    .checked_sub(1)
-                    .and_then(|place| comparisons[place].metrics.iter().find(|one| one.name == name));
-                let ratio = judged.and_then(|row| row.judged.ratio);
-                row.extend([
-                    ratio.map(|ratio| ratio.value).into(),
-                    ratio.map(|ratio| ratio.low).into(),
-                    ratio.map(|ratio| ratio.high).into(),
-                    judged.map(|row| row.judged.verdict.name()).into(),
-                ]);
-            }
-            table.push(row);
+            links.push(Link {
+                metric: name,
+                unit: &first.unit,
+                variant: &side.name,
+                value: values.iter().map(|one| one.value).sum::<f64>() / values.len() as f64,
+                to_first: assessment_in(to_first, place, name),
+                to_previous: assessment_in(to_previous, place, name),
+            });
         }
     }
-    table
+    Columns::<Link<'_>>::new()
+        .with(columns::text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
+        .with(columns::text("unit", "Its unit.").detail(), |link| link.unit.into())
+        .with(columns::text("variant", "The variant.").essential(), |link| link.variant.into())
+        .with(Column::new("value", Kind::InRowUnit, "", "Mean of its runs.").essential(), |link| link.value.into())
+        .with_all(link_columns("first", "the first variant", |link| link.to_first))
+        .with_all(link_columns("previous", "the variant before it", |link| link.to_previous))
+        .table("compare_chain", "Variant by variant", links)
+}
+
+/// The assessment of a metric of the variant at this place; the first variant has none.
+fn assessment_in<'a>(comparisons: &'a [Comparison], place: usize, metric: &str) -> Option<&'a Assessment> {
+    let comparison = &comparisons[place.checked_sub(1)?];
+    comparison.metrics.iter().find(|row| row.name == metric).map(|row| &row.assessment)
+}
+
+/// Ratio and verdict against another variant.
+fn link_columns<'a>(
+    other: &str,
+    name: &str,
+    assessment: impl for<'l> Fn(&'l Link<'a>) -> Option<&'l Assessment> + Copy + 'a,
+) -> Columns<'a, Link<'a>> {
+    let ratio = move |link: &Link<'a>| assessment(link).and_then(|assessment| assessment.ratio);
+    let number = |end: &str, doc: &str| columns::number(&format!("ratio_to_{other}{end}"), "", doc);
+    let verdict = format!("`changed`, `equivalent` or `inconclusive`, against {name}.");
+    Columns::new()
+        .with(number("", &format!("Divided by that of {name}.")).essential(), move |link| {
+            ratio(link).map(|ratio| ratio.value).into()
+        })
+        .with(number("_low", "Lower bound of its 95 % confidence interval.").detail(), move |link| {
+            ratio(link).map(|ratio| ratio.low).into()
+        })
+        .with(number("_high", "Upper bound of its 95 % confidence interval.").detail(), move |link| {
+            ratio(link).map(|ratio| ratio.high).into()
+        })
+        .with(columns::text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
+            assessment(link).map(|assessment| assessment.verdict.name()).into()
+        })
 }

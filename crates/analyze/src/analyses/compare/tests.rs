@@ -59,7 +59,7 @@ fn runs(count: u64, probability: f64, seed: u64) -> Vec<Capture> {
 
 /// DESIGN's golden cases: counts of samples of one run each, over equal durations.
 #[test]
-fn of_one_run_a_side_only_what_sampling_cannot_explain_has_changed() {
+fn with_one_run_per_side_only_differences_beyond_sampling_noise_are_changes() {
     for (before, after, verdict) in [
         (401, 380, Verdict::Inconclusive),
         (714, 675, Verdict::Inconclusive),
@@ -71,9 +71,9 @@ fn of_one_run_a_side_only_what_sampling_cannot_explain_has_changed() {
         assert_eq!(comparison.noise, Noise::Sampling);
         assert!(comparison.notes[0].starts_with("Sampling noise only"), "{:?}", comparison.notes);
         let f = row(&comparison, Family::Own, "f");
-        assert_eq!(f.judged.verdict, verdict, "{before} -> {after}: {:?}", f.judged);
-        assert_eq!(f.judged.counts, Some((before, after)));
-        assert_eq!(f.judged.more_runs.is_some(), verdict == Verdict::Inconclusive);
+        assert_eq!(f.assessment.verdict, verdict, "{before} -> {after}: {:?}", f.assessment);
+        assert_eq!(f.assessment.counts, Some((before, after)));
+        assert_eq!(f.assessment.more_runs.is_some(), verdict == Verdict::Inconclusive);
     }
 }
 
@@ -83,7 +83,7 @@ fn when_one_function_shrinks_by_half_the_unchanged_ones_are_equivalent() {
     let before = counted("main;run;f 40000\nmain;run;g 30000\nmain;run;h 30000");
     let after = counted("main;run;f 20000\nmain;run;g 30010\nmain;run;h 29990");
     let comparison = compared(&[before], &[after]);
-    let verdict = |name| row(&comparison, Family::Own, name).judged.verdict;
+    let verdict = |name| row(&comparison, Family::Own, name).assessment.verdict;
     assert_eq!(
         [verdict("f"), verdict("g"), verdict("h")],
         [Verdict::Changed, Verdict::Equivalent, Verdict::Equivalent]
@@ -98,52 +98,52 @@ fn weights_that_are_not_counted_are_shown_as_shares_and_not_tested() {
     assert_eq!(comparison.basis, Basis::Share);
     assert!(comparison.notes[0].contains("no test of significance is possible"), "{:?}", comparison.notes);
     let f = row(&comparison, Family::Own, "f");
-    assert_eq!((f.judged.before, f.judged.after, f.judged.p, f.judged.q), (75.0, 50.0, None, None));
-    assert_eq!(f.judged.verdict, Verdict::Inconclusive);
+    assert_eq!((f.assessment.before, f.assessment.after, f.assessment.p, f.assessment.q), (75.0, 50.0, None, None));
+    assert_eq!(f.assessment.verdict, Verdict::Inconclusive);
     let table = &tables(&comparison)[1];
     assert_eq!(table.get(0, "p"), Some(&Value::Missing));
     assert_eq!(table.get(0, "ratio_low"), Some(&Value::Missing));
 }
 
 #[test]
-fn several_runs_a_side_are_told_apart_by_how_runs_differ() {
+fn several_runs_per_side_are_compared_by_the_spread_between_runs() {
     let comparison = compared(&runs(8, 0.30, 1), &runs(8, 0.15, 2));
     assert_eq!((comparison.noise.clone(), comparison.basis), (Noise::Runs, Basis::PerStep));
-    let f = &row(&comparison, Family::Own, "f").judged;
+    let f = &row(&comparison, Family::Own, "f").assessment;
     assert_eq!(f.verdict, Verdict::Changed);
     assert!((f.before - 300_000.0).abs() < 6_000.0, "{}", f.before);
     let ratio = f.ratio.unwrap();
     assert!(ratio.low < 0.5 && 0.5 < ratio.high && ratio.high - ratio.low < 0.06, "{ratio:?}");
     assert!(f.q.unwrap() < 0.001);
-    assert_eq!(row(&comparison, Family::Inclusive, "run").judged.verdict, Verdict::Equivalent);
+    assert_eq!(row(&comparison, Family::Inclusive, "run").assessment.verdict, Verdict::Equivalent);
 }
 
 #[test]
 fn equal_sides_have_not_changed() {
     let comparison = compared(&runs(8, 0.30, 3), &runs(8, 0.30, 4));
     for family in Family::ALL {
-        assert!(comparison.rows(family).iter().all(|row| !row.judged.is_changed()), "{family:?}");
+        assert!(comparison.rows(family).iter().all(|row| !row.assessment.is_changed()), "{family:?}");
     }
-    assert_eq!(row(&comparison, Family::Own, "f").judged.verdict, Verdict::Equivalent);
+    assert_eq!(row(&comparison, Family::Own, "f").assessment.verdict, Verdict::Equivalent);
 }
 
 #[test]
-fn three_runs_a_side_never_tell_a_change_and_say_so() {
+fn three_runs_per_side_never_show_a_change_and_a_note_says_so() {
     let comparison = compared(&runs(3, 0.30, 5), &runs(3, 0.10, 6));
     assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after,"), "{:?}", comparison.notes);
-    let f = &row(&comparison, Family::Own, "f").judged;
+    let f = &row(&comparison, Family::Own, "f").assessment;
     assert_eq!((f.verdict, f.p), (Verdict::Inconclusive, Some(0.1)));
     assert_eq!(f.more_runs, Some(1));
 }
 
 #[test]
-fn what_is_on_one_side_alone_is_new_or_has_vanished_unless_it_was_renamed() {
+fn a_function_on_one_side_is_new_or_vanished_unless_it_was_renamed() {
     let before = counted("main;run;old 500\nmain;run;gz::v7::Step 300");
     let after = counted("main;run;new 600\nmain;run;gz::v8::Step 300");
     let comparison = compared(&[before], &[after]);
     let of = |name| {
         let row = row(&comparison, Family::Own, name);
-        (row.presence(), row.judged.verdict, row.judged.ratio.is_some())
+        (row.presence(), row.assessment.verdict, row.assessment.ratio.is_some())
     };
     assert_eq!(of("old"), ("vanished", Verdict::Changed, false));
     assert_eq!(of("new"), ("new", Verdict::Changed, false));
@@ -157,13 +157,13 @@ fn what_is_on_one_side_alone_is_new_or_has_vanished_unless_it_was_renamed() {
 }
 
 #[test]
-fn rows_with_few_samples_are_not_tested_and_say_so() {
+fn rows_with_few_samples_are_not_tested_and_a_note_says_so() {
     let comparison = compared(&[counted("main;f 2\nmain;g 900")], &[counted("main;f 20\nmain;g 900")]);
-    let f = &row(&comparison, Family::Own, "f").judged;
+    let f = &row(&comparison, Family::Own, "f").assessment;
     assert!(f.p.unwrap() < 0.001, "it would be a change");
     assert_eq!((f.q, f.verdict), (None, Verdict::Inconclusive));
     let table = tables(&comparison).into_iter().find(|table| table.name == "compare_self").unwrap();
-    assert_eq!(table.notes[0], "0 of 1 tested row changed; 1 not tested for lack of samples.");
+    assert_eq!(table.notes[0], "0 of 1 tested function changed; 1 inconclusive.");
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn metrics_are_compared_by_run_and_a_chain_has_every_variant() {
     let (to_first, to_previous) = ([compare(0, 1), compare(0, 2)], [compare(0, 1), compare(1, 2)]);
     let cpu = to_first[0].metrics.iter().find(|row| row.name == "step.mean").unwrap();
     assert_eq!(cpu.runs, (5, 5));
-    assert_eq!(cpu.judged.ratio.map(|ratio| ratio.value), Some(1.0));
-    let chain = chain(&sides, &to_first, &to_previous);
+    assert_eq!(cpu.assessment.ratio.map(|ratio| ratio.value), Some(1.0));
+    let chain = tables::chain(&sides, &to_first, &to_previous);
     let rows: Vec<_> = (0..3).map(|row| (chain.get(row, "metric"), chain.get(row, "variant"))).collect();
     assert_eq!(rows[2], (Some(&Value::from("rtf")), Some(&Value::from("tuned"))));
     assert_eq!(chain.get(0, "ratio_to_first"), Some(&Value::Missing));
@@ -201,8 +201,8 @@ fn own_metrics_are_compared_like_other_metrics_of_the_run() {
     let comparison = compared(&side(1_000.0), &side(500.0));
     let row = comparison.metrics.iter().find(|row| row.name == "metric.rate.p99").unwrap();
     assert_eq!((row.unit.as_str(), row.better, row.runs), ("Hz", metrics::Better::Higher, (6, 6)));
-    assert_eq!((row.judged.before, row.judged.after), (1_051.5, 551.5));
-    assert_eq!(row.judged.verdict, Verdict::Changed);
+    assert_eq!((row.assessment.before, row.assessment.after), (1_051.5, 551.5));
+    assert_eq!(row.assessment.verdict, Verdict::Changed);
     let table = &tables(&comparison)[0];
     assert_eq!(table.get(table.rows.len() - 1, "metric"), Some(&"metric.rate.p99".into()));
 }

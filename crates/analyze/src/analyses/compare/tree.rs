@@ -1,62 +1,66 @@
 //! The differential flame graph: two sides as one tree, each path with its cost before and after and a verdict.
 //!
-//! A path's cost is its inclusive one, by step or second, the mean of the side's runs; so widths of one side can be
-//! compared with those of the other. *Absolute* is how costs are compared everywhere else. *Normalised* stretches the side
-//! before to the whole of the side after, and so shows how the composition changed; it is the only form for shares, and
-//! has no verdicts: when one path shrinks, all others grow.
+//! A path's cost is its inclusive cost per step or second, the mean of the side's runs; so widths of both sides are
+//! comparable. *Absolute* compares costs as everywhere else. *Normalised* scales the side before to the total of the side
+//! after, to show how the composition changed. It is the only form for shares, and has no verdicts: when one path
+//! shrinks, all others grow.
 //!
 //! # Verdicts
-//! As of any [row](super), with two differences that thousands of paths ask for: intervals are those of Student's t over
-//! the runs' means, not resampled, and p is their tail alone. Paths with few samples are not tested, and cannot be told.
+//! As for any [row](super), with two differences because there are thousands of paths: intervals are those of Student's t
+//! over the runs' means, without resampling, and p is their tail. Paths with few samples are not tested; they are
+//! inconclusive.
 
 use stepscope_model::{BaseWeight, CallNode, CallTree, TreeDifference, TreeUnion, Verdict, quantity};
 use stepscope_stats::hierarchical::Run;
 
-use super::Options;
-use super::judge::{self, Counted, Judge, Noise};
+use super::judge::{self, Counted, Judge, Noise, Untested};
+use super::options::Options;
+use super::side::SelectedSide;
 use crate::analyses::calltree::{self, Evidence};
 use crate::query::basis::Basis;
 use crate::query::select::Selection;
 
-/// What the widths of two sides are compared by.
+/// How the widths of two sides are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Costs as they are.
     #[default]
     Absolute,
-    /// Parts of each side's whole.
+    /// Shares of each side's total.
     Normalised,
 }
 
-/// A side, to be drawn: its name and what is selected of each run.
-pub type Drawn<'s, 'a> = (&'s str, &'s [Selection<'a>]);
-
-/// How to draw the difference.
+/// How to build the difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Drawing {
     /// How trees are built.
     pub tree: calltree::Options,
-    /// What they weigh.
+    /// Which evidence they show.
     pub evidence: Evidence,
-    /// What widths are compared by.
+    /// How widths are compared.
     pub scale: Scale,
 }
 
-/// Both sides as one tree: the side after, with what each path weighs in the side before.
+/// Both sides as one tree: the side after, with the weight of each path in the side before.
 ///
 /// # Panics
 /// If a side has no runs.
-pub fn difference(before: Drawn<'_, '_>, after: Drawn<'_, '_>, drawing: Drawing, options: &Options) -> TreeDifference {
-    let all = || before.1.iter().chain(after.1);
+pub fn difference(
+    before: &SelectedSide<'_>,
+    after: &SelectedSide<'_>,
+    drawing: Drawing,
+    options: &Options,
+) -> TreeDifference {
+    let all = || before.runs.iter().chain(&after.runs);
     let basis = Basis::common(all());
     let trees: Vec<CallTree> =
         all().map(|run| calltree::of_basis(run, &drawing.tree, basis, drawing.evidence)).collect();
     let union = TreeUnion::of(&trees.iter().collect::<Vec<_>>());
     let exposures: Vec<f64> = all().zip(&trees).map(|(run, tree)| exposure(run, tree, basis)).collect();
-    let paths = Paths { union: &union, trees: &trees, exposures: &exposures, before: before.1.len() };
+    let paths = Paths { union: &union, trees: &trees, exposures: &exposures, before: before.runs.len() };
     let scale = if basis == Basis::Share { Scale::Normalised } else { drawing.scale };
     let (times, unit) = unit_of(&trees[0].unit, basis);
-    let mut costs = [paths.own(0..before.1.len(), times), paths.own(before.1.len()..trees.len(), times)];
+    let mut costs = [paths.own(0..before.runs.len(), times), paths.own(before.runs.len()..trees.len(), times)];
     if scale == Scale::Normalised {
         let [whole_before, whole_after] = [0, 1].map(|side| costs[side].iter().sum::<f64>());
         let stretch = if whole_before > 0.0 { whole_after / whole_before } else { 1.0 };
@@ -71,20 +75,20 @@ pub fn difference(before: Drawn<'_, '_>, after: Drawn<'_, '_>, drawing: Drawing,
     let verdicts = (scale == Scale::Absolute).then(|| paths.verdicts(all().next(), drawing.evidence, options));
     TreeDifference {
         tree: CallTree {
-            title: title(&trees[0].title, basis, (before.0, after.0)),
-            subtitle: subtitle(scale, basis, (before.1, after.1)),
+            title: title(&trees[0].title, basis, (&before.name, &after.name)),
+            subtitle: subtitle(scale, basis, (&before.runs, &after.runs)),
             unit,
             nodes: nodes.collect(),
             inverted: trees[0].inverted,
         },
         base: old,
-        name: after.0.to_owned(),
-        base_name: before.0.to_owned(),
+        name: after.name.clone(),
+        base_name: before.name.clone(),
         verdicts,
     }
 }
 
-/// What the whole of a run is divided by.
+/// Steps, seconds or shares that a run's cost is divided by.
 fn exposure(run: &Selection<'_>, tree: &CallTree, basis: Basis) -> f64 {
     match basis {
         Basis::PerStep => crate::query::steps::Steps::of(run).map_or(0.0, |steps| steps.count() as f64),
@@ -96,7 +100,7 @@ fn exposure(run: &Selection<'_>, tree: &CallTree, basis: Basis) -> f64 {
 /// Shares are parts of so many.
 const SHARES: f64 = 1e6;
 
-/// How often costs are taken, so that whole numbers are fine enough, and of what.
+/// The factor that makes whole numbers fine enough, and the unit with it.
 fn unit_of(unit: &str, basis: Basis) -> (f64, String) {
     match (basis, unit) {
         (Basis::Share, _) => (1.0, "millionths of all".to_owned()),
@@ -118,8 +122,8 @@ fn title(title: &str, basis: Basis, (before, after): (&str, &str)) -> String {
 fn subtitle(scale: Scale, basis: Basis, runs: (&[Selection<'_>], &[Selection<'_>])) -> String {
     let scale = match (scale, basis) {
         (Scale::Absolute, _) => "absolute",
-        (Scale::Normalised, Basis::Share) => "normalised: no durations are known, and shares are not tested",
-        (Scale::Normalised, _) => "normalised to equal wholes: shares, which are not tested",
+        (Scale::Normalised, Basis::Share) => "normalised: durations are unknown, and shares are not tested",
+        (Scale::Normalised, _) => "normalised to equal totals: shares, which are not tested",
     };
     let count = |runs: &[Selection<'_>]| quantity::plural(runs.len(), "run");
     let filter = runs.0.first().map(Selection::description).filter(|filter| !filter.is_empty());
@@ -127,7 +131,7 @@ fn subtitle(scale: Scale, basis: Basis, runs: (&[Selection<'_>], &[Selection<'_>
     [Some(scale.to_owned()), Some(counts), filter].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// The paths of all runs: those before come first.
+/// The paths of all runs, those before first.
 struct Paths<'t> {
     union: &'t TreeUnion,
     trees: &'t [CallTree],
@@ -136,7 +140,7 @@ struct Paths<'t> {
 }
 
 impl Paths<'_> {
-    /// The mean cost over some runs of what ends at each path.
+    /// The mean self cost of each path over some runs.
     fn own(&self, runs: std::ops::Range<usize>, times: f64) -> Vec<f64> {
         let count = runs.len() as f64;
         let mut costs = vec![0.0; self.union.nodes.len()];
@@ -148,7 +152,7 @@ impl Paths<'_> {
         costs
     }
 
-    /// The inclusive cost of each path in each run: by path, a run after the other.
+    /// The inclusive cost of each path in each run, by path, then run.
     fn totals(&self) -> Vec<f64> {
         let runs = self.trees.len();
         let mut totals = vec![0.0; self.union.nodes.len() * runs];
@@ -165,12 +169,12 @@ impl Paths<'_> {
         let noise = match (self.before.min(runs - self.before), evidence) {
             (2.., _) => Noise::Runs,
             (_, Evidence::OnCpu) => Noise::Sampling,
-            (_, Evidence::Blocked) => Noise::Unknown("waits are not sampled".to_owned()),
+            (_, Evidence::Blocked) => Noise::Unknown(Untested::Waits),
         };
         let whole: f64 = self.exposures[..self.before].iter().sum();
         let exposures = (whole, self.exposures[self.before..].iter().sum());
         let judge = Judge::of_paths((self.before, runs - self.before), exposures, noise, options);
-        // Paths have weights; as all samples weigh the same, or nearly so, numbers follow from them.
+        // Paths have weights. Samples weigh nearly the same, so counts follow from them.
         let weight = first.and_then(weight_of_a_sample).filter(|_| evidence == Evidence::OnCpu);
         let totals = self.totals();
         let count = |costs: &[f64], exposures: &[f64]| -> u64 {
@@ -196,7 +200,7 @@ impl Paths<'_> {
     }
 }
 
-/// What a sample stands for on average; `None` where the number of samples is not known.
+/// The mean weight of a sample; `None` if the number of samples is unknown.
 fn weight_of_a_sample(selection: &Selection<'_>) -> Option<f64> {
     let event = selection.event()?;
     let (mut weight, mut count) = (0.0, 0.0);
@@ -247,7 +251,8 @@ mod tests {
         }
         let (old, new) = (selections(before, &old), selections(after, &new));
         let drawing = Drawing { scale, ..Drawing::default() };
-        let difference = difference(("before", &old), ("after", &new), drawing, &Options::default());
+        let side = |name: &str, runs| SelectedSide { name: name.to_owned(), runs };
+        let difference = difference(&side("before", old), &side("after", new), drawing, &Options::default());
         let rows = difference.tree.nodes.iter().zip(&difference.base).enumerate().map(|(index, (node, base))| {
             let verdict = difference.verdicts.as_ref().map(|verdicts| verdicts[index]);
             (node.name.to_string(), base.total, node.total, verdict)
@@ -283,11 +288,11 @@ mod tests {
         let widths: Vec<(u64, u64)> = rows.iter().map(|(_, before, after, _)| (*before, *after)).collect();
         assert_eq!(widths[0], (20_000, 20_000));
         assert_eq!(difference.verdicts, None);
-        assert!(difference.tree.subtitle.starts_with("normalised to equal wholes"));
+        assert!(difference.tree.subtitle.starts_with("normalised to equal totals"));
     }
 
     #[test]
-    fn several_runs_are_averaged_and_judged_by_how_they_differ() {
+    fn several_runs_are_averaged_and_tested_by_how_they_differ() {
         let runs = |base: u64| {
             (0..6).map(|run| counted(&format!("main;f {}\nmain;g 40000", base + run * 7))).collect::<Vec<_>>()
         };
@@ -296,6 +301,6 @@ mod tests {
         assert_eq!(of("f").3, Some(Verdict::Changed));
         assert_eq!(of("g"), ("g".to_owned(), 4_000_000, 4_000_000, Some(Verdict::Equivalent)));
         let (rows, _) = shown(&runs(9_000)[..3], &runs(3_000)[..3], Scale::Absolute);
-        assert!(rows.iter().all(|row| row.3 != Some(Verdict::Changed)), "three runs a side never tell");
+        assert!(rows.iter().all(|row| row.3 != Some(Verdict::Changed)), "three runs per side never show a change");
     }
 }
