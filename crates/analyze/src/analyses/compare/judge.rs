@@ -74,10 +74,10 @@ impl Noise {
             ),
             Noise::Runs if before.min(after) < least => note!(
                 Limit,
-                "With {} and {}, an exact permutation test cannot reach p = {}, so nothing can be `changed`. At least {} per \
+                "With {} before and {} after, an exact permutation test cannot reach p = {}, so nothing can be `changed`. At least {} per \
                  side are needed; 8 are better.",
-                NoteValue::plural(before, "run before"),
-                NoteValue::plural(after, "run after"),
+                NoteValue::plural(before, "run"),
+                NoteValue::plural(after, "run"),
                 options.alpha.to_string(),
                 NoteValue::plural(least, "run")
             ),
