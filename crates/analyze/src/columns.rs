@@ -1,9 +1,9 @@
 //! The columns that several analyses share, so that equal names mean equal things.
 
-use stepscope_model::{Column, Kind};
+use stepscope_model::{Capture, Column, Columns, Kind, ThreadId, Value};
 
-use crate::query::functions::Function;
-use stepscope_model::Value;
+use crate::query::functions::{Function, FunctionId, Functions, NO_STACK};
+use crate::query::select::process_name;
 
 /// A column of weights in `unit`.
 pub(crate) fn weight(name: &str, unit: &str, doc: &str) -> Column {
@@ -44,17 +44,36 @@ pub(crate) fn number(name: &str, unit: &str, doc: &str) -> Column {
     Column::new(name, Kind::Number, unit, doc)
 }
 
-/// The columns that say which function a row is about: `function, module, owned, category`.
+/// The columns of a function: `function, module, owned, category`. Rows without one are about samples without a stack.
+pub(crate) fn of_function<'a>(functions: &'a Functions) -> Columns<'a, Option<FunctionId>> {
+    let [name, module, owned, category] = function();
+    let get = |id: &Option<FunctionId>| id.map(|id| functions.get(id));
+    Columns::new()
+        .with(name, move |id| get(id).map_or(NO_STACK, |function| &*function.name).into())
+        .with(module, move |id| get(id).map_or("", |function| &*function.module).into())
+        .with(owned, move |id| get(id).filter(|_| functions.ownership_known()).map(|function| function.owned).into())
+        .with(category, move |id| get(id).map_or("unknown", |function| function.kind.name()).into())
+}
+
+/// The columns of a thread: `thread, tid, process`.
+pub(crate) fn thread(capture: &Capture) -> Columns<'_, ThreadId> {
+    let row = |id: &ThreadId| &capture.threads[id.index()];
+    Columns::new()
+        .with(text("thread", "Last name of the thread."), move |id| row(id).name.as_str().into())
+        .with(number("tid", "", "Thread id."), move |id| row(id).tid.into())
+        .with(text("process", "Name of its process; empty where unknown.").detail(), move |id| {
+            row(id).process.map_or("", |process| process_name(&capture.processes[process.index()])).into()
+        })
+}
+
+/// The columns that name a function: `function, module, owned, category`.
 pub(crate) fn function() -> [Column; 4] {
     [
         text("function", "Full name of the function, or `(no stack)` for samples of which only the thread is known.")
             .essential(),
-        text("module", "File name of the module its code is in; empty where unknown."),
-        flag(
-            "owned",
-            "Whether it is code that the user's team can change; missing where nothing was said about ownership.",
-        )
-        .detail(),
+        text("module", "File name of its module; empty where unknown."),
+        flag("owned", "Whether it is code that the user's team can change; missing if no code is marked as owned.")
+            .detail(),
         text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
     ]
 }

@@ -1,7 +1,7 @@
 //! One function explained: what it costs where, who calls it, on which paths, what it calls, on which threads and lines.
 //!
 //! The rank says *that* a function costs; these tables say *why*, so that the next step is an edit and not another
-//! profile. All weights are of stacks that hold the function, each stack counted once:
+//! profile. All weights are of stacks that contain the function, each stack counted once:
 //!
 //! - *callers* are what is directly above its outermost call: they add up to the inclusive weight, recursion or not.
 //! - *callees* are what is directly below its innermost call, and `(self)` where nothing is: they add up to it too, and
@@ -9,27 +9,27 @@
 //! - *paths* are the owned functions from the root down to it, as own qualified names: who decided that it runs.
 //! - *leaves* are where the weight that is attributed to it was spent.
 //!
-//! A function is asked for by its full name; by its own qualified name, which means all instances of a template; by the end of
-//! that name (`EntityMatches`), or by a pattern, if only one function fits.
+//! [`find`] says which functions a name means.
+
+mod calls;
+mod find;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Column, StackId, Table, Value, WaitState};
-use thiserror::Error;
+use rustc_hash::FxHashMap;
+use stepscope_model::{Columns, Table, Value, WaitState};
 
+use self::calls::Calls;
+pub use self::find::ExplainError;
+use self::find::find;
 use crate::analyses::rank;
-use crate::analyses::summary::label;
 use crate::columns;
 use crate::query::functions::source_of;
-use crate::query::functions::{FunctionId, Functions};
-use crate::query::pattern::{Pattern, offered};
-use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
 use crate::query::waits::blocked_ns;
-use crate::query::weights::{Amount, StackWeights, percent};
+use crate::query::weights::{Amount, percent};
 
 /// The callee of weight that was spent in the function itself.
 pub const SELF: &str = "(self)";
@@ -39,34 +39,6 @@ pub const ROOT: &str = "(root)";
 
 /// Rows of a table that may be long, at most this many for each capture.
 const LONGEST_LIST: usize = 20;
-
-/// A function that cannot be explained.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ExplainError {
-    /// No function is called so.
-    #[error("no function is called `{asked}`{}", suggestions(.similar))]
-    NotFound {
-        /// What was asked for.
-        asked: String,
-        /// Names that hold it.
-        similar: Vec<String>,
-    },
-    /// More than one function fits.
-    #[error("`{asked}` may be any of {}: ask for one of them", offered(.names))]
-    Ambiguous {
-        /// What was asked for.
-        asked: String,
-        /// Own qualified names of the functions.
-        names: Vec<String>,
-    },
-}
-
-fn suggestions(similar: &[String]) -> String {
-    if similar.is_empty() {
-        return " in these captures; `--view hotspots` lists what there is".to_owned();
-    }
-    format!("; did you mean {}?", offered(similar))
-}
 
 /// The tables that explain a function: `explain_costs`, `explain_rank`, `explain_paths`, `explain_callers`,
 /// `explain_callees`, `explain_leaves`, `explain_threads`, `explain_lines`, `explain_blocked`; those without rows are left
@@ -86,42 +58,52 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         in_rank(selections, &wanted, options),
         listed(
             &calls,
-            "explain_paths",
-            "Paths of owned functions to it",
-            "path",
-            "Owned functions from the root down to it, as own qualified names.",
+            ListTable {
+                name: "explain_paths",
+                title: "Paths of owned functions",
+                column: "path",
+                doc: "Owned functions from the root down to it, as own qualified names.",
+            },
             Calls::paths,
         ),
         listed(
             &calls,
-            "explain_callers",
-            "What calls it",
-            "caller",
-            "The function directly above its outermost call.",
+            ListTable {
+                name: "explain_callers",
+                title: "Callers",
+                column: "caller",
+                doc: "The function directly above its outermost call.",
+            },
             Calls::callers,
         ),
         listed(
             &calls,
-            "explain_callees",
-            "What it calls",
-            "callee",
-            "The function directly below its innermost call; `(self)` for itself.",
+            ListTable {
+                name: "explain_callees",
+                title: "Callees",
+                column: "callee",
+                doc: "The function directly below its innermost call; `(self)` for itself.",
+            },
             Calls::callees,
         ),
         listed(
             &calls,
-            "explain_leaves",
-            "Where the cost attributed to it was spent",
-            "leaf",
-            "The function that the samples end in.",
+            ListTable {
+                name: "explain_leaves",
+                title: "Leaves of the cost attributed to it",
+                column: "leaf",
+                doc: "Leaf of the samples.",
+            },
             Calls::leaves,
         ),
         listed(
             &calls,
-            "explain_threads",
-            "Which threads run it",
-            "thread",
-            "Name and id of the thread.",
+            ListTable {
+                name: "explain_threads",
+                title: "Threads that run it",
+                column: "thread",
+                doc: "Name and id of the thread.",
+            },
             Calls::threads,
         ),
         lines(&calls),
@@ -130,248 +112,69 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
     Ok(all.into_iter().filter(|table| !table.rows.is_empty()).collect())
 }
 
-/// Full names of the functions that were asked for.
-fn find(selections: &[Selection<'_>], asked: &str) -> Result<BTreeSet<String>, ExplainError> {
-    let names: BTreeSet<&str> = selections
-        .iter()
-        .flat_map(|selection| selection.functions().all())
-        .map(|(_, function)| &*function.name)
-        .collect();
-    let that = |fits: &dyn Fn(&str) -> bool| -> BTreeSet<String> {
-        names.iter().filter(|name| fits(name)).map(|name| (*name).to_owned()).collect()
-    };
-    let mut found = that(&|name| name == asked);
-    if found.is_empty() {
-        found = that(&|name| own_name(name) == asked);
-    }
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    if let Ok(pattern) = asked.parse::<Pattern>() {
-        found = that(&|name| pattern.matches(name) || pattern.matches(&own_name(name)));
-    }
-    if found.is_empty() {
-        let end = format!("::{asked}");
-        found = that(&|name| own_name(name).ends_with(&end));
-    }
-    let own: BTreeSet<String> = found.iter().map(|name| own_name(name).into_owned()).collect();
-    match own.len() {
-        0 => {
-            let part = asked.to_lowercase();
-            let similar = that(&|name| name.to_lowercase().contains(&part)).into_iter().collect();
-            Err(ExplainError::NotFound { asked: asked.to_owned(), similar })
-        }
-        1 => Ok(found),
-        _ => Err(ExplainError::Ambiguous { asked: asked.to_owned(), names: own.into_iter().collect() }),
-    }
-}
-
-/// The calls of the wanted functions in one selection.
-struct Calls<'s, 'a> {
-    selection: &'s Selection<'a>,
-    weights: StackWeights,
-    functions: FxHashSet<FunctionId>,
-    /// By node: the outermost call on the path to it, and the node below the innermost call (or the call itself).
-    calls: Vec<Option<Call>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Call {
-    outermost: StackId,
-    /// The node directly below the innermost call; absent at the call itself.
-    below: Option<StackId>,
-}
-
-impl<'s, 'a> Calls<'s, 'a> {
-    fn of(selection: &'s Selection<'a>, wanted: &BTreeSet<String>) -> Self {
-        let (capture, all) = (selection.capture(), selection.functions());
-        let functions: FxHashSet<FunctionId> =
-            all.all().filter(|(_, function)| wanted.contains(&*function.name)).map(|(id, _)| id).collect();
-        let mut calls: Vec<Option<Call>> = Vec::with_capacity(capture.stacks.len());
-        for (index, node) in capture.stacks.iter().enumerate() {
-            let here = StackId::from_index(index);
-            let above = node.parent.and_then(|parent| calls[parent.index()]);
-            calls.push(if functions.contains(&all.of_frame(node.frame)) {
-                Some(Call { outermost: above.map_or(here, |call| call.outermost), below: None })
-            } else {
-                above.map(|call| Call { below: call.below.or(Some(here)), ..call })
-            });
-        }
-        Self { selection, weights: StackWeights::of_samples(selection), functions, calls }
-    }
-
-    fn label(&self) -> String {
-        label(self.selection.capture())
-    }
-
-    fn unit(&self) -> &str {
-        self.selection.event().map_or("", |event| &event.unit)
-    }
-
-    fn all(&self) -> &'a Functions {
-        self.selection.functions()
-    }
-
-    fn name_at(&self, node: StackId) -> String {
-        self.all().get(self.all().of_node(self.selection.capture(), node)).name.to_string()
-    }
-
-    /// The stacks that hold the function, with what ends at them.
-    fn stacks(&self) -> impl Iterator<Item = (StackId, Call, Amount)> + '_ {
-        self.weights.occupied().filter_map(|(stack, amount)| Some((stack, self.calls[stack.index()]?, amount)))
-    }
-
-    fn sum(&self, counts: impl Fn(StackId, Call) -> bool) -> Amount {
-        self.stacks().filter(|(stack, call, _)| counts(*stack, *call)).map(|(.., amount)| amount).sum()
-    }
-
-    fn inclusive(&self) -> Amount {
-        self.sum(|_, _| true)
-    }
-
-    fn own(&self) -> Amount {
-        self.sum(|_, call| call.below.is_none())
-    }
-
-    fn is_attributed(&self, stack: StackId) -> bool {
-        self.all().attributed(stack).is_some_and(|owner| self.functions.contains(&owner))
-    }
-
-    fn by_key<K: std::hash::Hash + Eq>(&self, key: impl Fn(StackId, Call) -> Option<K>) -> FxHashMap<K, Amount> {
-        let mut sums: FxHashMap<K, Amount> = FxHashMap::default();
-        for (stack, call, amount) in self.stacks() {
-            if let Some(key) = key(stack, call) {
-                *sums.entry(key).or_default() += amount;
-            }
-        }
-        sums
-    }
-
-    fn callers(&self) -> Vec<(String, Amount)> {
-        let capture = self.selection.capture();
-        let above = |_, call: Call| Some(capture.stacks[call.outermost.index()].parent.map(|node| self.id_at(node)));
-        self.named(self.by_key(above), ROOT)
-    }
-
-    fn callees(&self) -> Vec<(String, Amount)> {
-        self.named(self.by_key(|_, call| Some(call.below.map(|node| self.id_at(node)))), SELF)
-    }
-
-    fn leaves(&self) -> Vec<(String, Amount)> {
-        let leaf = |stack, _| self.is_attributed(stack).then(|| Some(self.id_at(stack)));
-        self.named(self.by_key(leaf), SELF)
-    }
-
-    fn id_at(&self, node: StackId) -> FunctionId {
-        self.all().of_node(self.selection.capture(), node)
-    }
-
-    fn named(&self, sums: FxHashMap<Option<FunctionId>, Amount>, none: &str) -> Vec<(String, Amount)> {
-        let name = |id: Option<FunctionId>| id.map_or(none.to_owned(), |id| self.all().get(id).name.to_string());
-        sums.into_iter().map(|(id, amount)| (name(id), amount)).collect()
-    }
-
-    /// Recursion on a path is shown once.
-    fn paths(&self) -> Vec<(String, Amount)> {
-        let by_call = self.by_key(|_, call| Some(call.outermost));
-        let mut sums: FxHashMap<String, Amount> = FxHashMap::default();
-        for (call, amount) in by_call {
-            let capture = self.selection.capture();
-            let above = capture.nodes_of(capture.stacks[call.index()].parent);
-            let owned = above.map(|node| self.id_at(node)).filter(|id| self.all().get(*id).owned);
-            let mut path: Vec<String> = vec![own_name(&self.name_at(call)).into_owned()];
-            path.extend(owned.map(|id| own_name(&self.all().get(id).name).into_owned()));
-            path.dedup();
-            path.reverse();
-            *sums.entry(path.join(" > ")).or_default() += amount;
-        }
-        sums.into_iter().collect()
-    }
-
-    fn threads(&self) -> Vec<(String, Amount)> {
-        let Some(event) = self.selection.event() else { return Vec::new() };
-        let mut sums: FxHashMap<_, Amount> = FxHashMap::default();
-        for sample in self.selection.samples() {
-            if sample.stack.is_some_and(|stack| self.calls[stack.index()].is_some()) {
-                let count = event.count_of(sample.weight).unwrap_or(0);
-                *sums.entry(sample.thread).or_default() += Amount { weight: sample.weight.into(), count };
-            }
-        }
-        let threads = &self.selection.capture().threads;
-        let name =
-            |id: stepscope_model::ThreadId| format!("{} ({})", threads[id.index()].name, threads[id.index()].tid);
-        sums.into_iter().map(|(id, amount)| (name(id), amount)).collect()
-    }
-}
-
 /// The unit of all selections' weights, empty where they differ.
 fn common_unit<'c>(calls: &'c [Calls<'_, '_>]) -> &'c str {
     let unit = calls.first().map_or("", Calls::unit);
     if calls.iter().all(|one| one.unit() == unit) { unit } else { "" }
 }
 
-fn capture_column() -> Column {
-    columns::text("capture", "Scenario, variant and phase; for imported evidence its file.")
+/// The column that names the capture of a row.
+fn capture<'c, R: 'c>(label: impl Fn(&R) -> String + 'c) -> Columns<'c, R> {
+    let column = columns::text("capture", "Scenario, variant and phase; the file of imported evidence.");
+    Columns::new().with(column, move |row| label(row).into())
 }
 
 fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
+    struct Row<'c> {
+        calls: &'c Calls<'c, 'c>,
+        total: Amount,
+        own: Amount,
+        inclusive: Amount,
+        attributed: Option<Amount>,
+    }
     let unit = common_unit(calls);
-    let mut table = Table::new(
-        "explain_costs",
-        format!("What {asked} costs"),
-        vec![
-            capture_column(),
-            columns::text("function", "Full name."),
-            columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
-            columns::flag("owned", "Whether it is code that the user's team can change."),
+    let rows = calls.iter().map(|one| Row {
+        calls: one,
+        total: one.weights.total(),
+        own: one.own(),
+        inclusive: one.inclusive(),
+        attributed: one.all().ownership_known().then(|| one.sum(|stack, _| one.is_attributed(stack))),
+    });
+    capture(|row: &Row<'_>| row.calls.label())
+        .with(columns::text("function", "Full name."), |row| row.calls.name().into())
+        .with(columns::text("module", "File name of its module; empty where unknown.").detail(), |row| {
+            row.calls.modules().into()
+        })
+        .with(columns::flag("owned", "Whether it is code that the user's team can change.").detail(), |row| {
+            row.attributed.map(|_| row.calls.is_owned()).into()
+        })
+        .with(
             columns::count(
                 "count",
                 "samples",
-                "Number of samples that hold it; missing where only sums of weights were imported.",
+                "Number of samples that contain it; missing if only sums of weights were imported.",
             )
             .detail(),
-            columns::weight("self", unit, "Weight of the samples whose leaf it is."),
-            columns::weight("inclusive", unit, "Weight of the samples that hold it, recursion counted once."),
-            columns::weight("attributed", unit, "Weight of the samples whose nearest owned function it is.").detail(),
-            columns::percent("self_share", "Self in percent of all weight.").essential(),
-            columns::percent("inclusive_share", "Inclusive in percent of all weight.").essential(),
-            columns::percent("attributed_share", "Attributed in percent of all weight."),
-        ],
-    );
-    for one in calls {
-        let total = one.weights.total();
-        let (own, inclusive) = (one.own(), one.inclusive());
-        let attributed = one.sum(|stack, _| one.is_attributed(stack));
-        let functions: Vec<_> = one.functions.iter().map(|id| one.all().get(*id)).collect();
-        let together = |of: fn(&crate::Function) -> &str| -> String {
-            functions
-                .iter()
-                .map(|function| of(function))
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let name = match functions.as_slice() {
-            [function] => function.name.to_string(),
-            several => format!("{} ({} instances)", own_name(&several[0].name), several.len()),
-        };
-        let known = one.all().ownership_known();
-        table.push(vec![
-            one.label().into(),
-            name.into(),
-            together(|function| &function.module).into(),
-            known.then(|| functions.iter().any(|function| function.owned)).into(),
-            one.weights.counts_known.then_some(inclusive.count).into(),
-            own.weight.into(),
-            inclusive.weight.into(),
-            known.then_some(attributed.weight).into(),
-            own.percent_of(total).into(),
-            inclusive.percent_of(total).into(),
-            known.then(|| attributed.percent_of(total)).flatten().into(),
-        ]);
-    }
-    table
+            |row| row.calls.weights.counts_known.then_some(row.inclusive.count).into(),
+        )
+        .with(columns::weight("self", unit, "Weight of the samples whose leaf it is."), |row| row.own.weight.into())
+        .with(
+            columns::weight("inclusive", unit, "Weight of the samples that contain it, recursion counted once."),
+            |row| row.inclusive.weight.into(),
+        )
+        .with(columns::weight("attributed", unit, "Weight of the samples whose nearest owned function it is."), |row| {
+            row.attributed.map(|amount| amount.weight).into()
+        })
+        .with(columns::percent("self_share", "Self in percent of all weight.").essential(), |row| {
+            row.own.percent_of(row.total).into()
+        })
+        .with(columns::percent("inclusive_share", "Inclusive in percent of all weight.").essential(), |row| {
+            row.inclusive.percent_of(row.total).into()
+        })
+        .with(columns::percent("attributed_share", "Attributed in percent of all weight.").essential(), |row| {
+            row.attributed.and_then(|amount| amount.percent_of(row.total)).into()
+        })
+        .table("explain_costs", format!("Cost of {asked}"), rows)
 }
 
 /// The function's rows of the rank, under their own name.
@@ -383,29 +186,29 @@ fn in_rank(selections: &[Selection<'_>], wanted: &BTreeSet<String>, options: &ra
     table
 }
 
+/// What a list table is about.
+struct ListTable {
+    name: &'static str,
+    title: &'static str,
+    column: &'static str,
+    doc: &'static str,
+}
+
 /// A table of one list a capture, heaviest first, cut at [`LONGEST_LIST`] with the rest added up.
 fn listed<'s, 'a>(
     calls: &[Calls<'s, 'a>],
-    name: &str,
-    title: &str,
-    column: &str,
-    doc: &str,
+    about: ListTable,
     list: fn(&Calls<'s, 'a>) -> Vec<(String, Amount)>,
 ) -> Table {
-    let mut table = Table::new(
-        name,
-        title,
-        vec![
-            capture_column(),
-            columns::text(column, doc).essential(),
-            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
-                .detail(),
-            columns::weight("weight", common_unit(calls), "Weight of the samples.").essential(),
-            columns::percent("share", "Weight in percent of the rows of this capture together.").essential(),
-            columns::percent("total_share", "Weight in percent of all weight of the capture.").detail(),
-        ],
-    );
-    for one in calls {
+    struct Row {
+        label: String,
+        text: String,
+        amount: Amount,
+        count: Option<u64>,
+        whole: Amount,
+        total: Amount,
+    }
+    let of_capture = |one: &Calls<'s, 'a>| {
         let mut rows = merged(list(one));
         let whole: Amount = rows.iter().map(|(_, amount)| *amount).sum();
         if rows.len() > LONGEST_LIST {
@@ -413,18 +216,33 @@ fn listed<'s, 'a>(
             let sum = rest.iter().map(|(_, amount)| *amount).sum();
             rows.push((format!("({} more)", rest.len()), sum));
         }
-        for (text, amount) in rows {
-            table.push(vec![
-                one.label().into(),
-                text.into(),
-                one.weights.counts_known.then_some(amount.count).into(),
-                amount.weight.into(),
-                amount.percent_of(whole).into(),
-                amount.percent_of(one.weights.total()).into(),
-            ]);
-        }
-    }
-    table
+        let (label, total, counts_known) = (one.label(), one.weights.total(), one.weights.counts_known);
+        rows.into_iter().map(move |(text, amount)| Row {
+            label: label.clone(),
+            text,
+            amount,
+            count: counts_known.then_some(amount.count),
+            whole,
+            total,
+        })
+    };
+    capture(|row: &Row| row.label.clone())
+        .with(columns::text(about.column, about.doc).essential(), |row| row.text.as_str().into())
+        .with(
+            columns::count("count", "samples", "Number of samples; missing if only sums of weights were imported.")
+                .detail(),
+            |row| row.count.into(),
+        )
+        .with(columns::weight("weight", common_unit(calls), "Weight of the samples.").essential(), |row| {
+            row.amount.weight.into()
+        })
+        .with(columns::percent("share", "Weight in percent of all rows of this capture.").essential(), |row| {
+            row.amount.percent_of(row.whole).into()
+        })
+        .with(columns::percent("total_share", "Weight in percent of all weight of the capture.").detail(), |row| {
+            row.amount.percent_of(row.total).into()
+        })
+        .table(about.name, about.title, calls.iter().flat_map(of_capture))
 }
 
 /// Equal texts together, heaviest first, then by text.
@@ -438,97 +256,115 @@ fn merged(rows: Vec<(String, Amount)>) -> Vec<(String, Amount)> {
     rows
 }
 
+/// The cost at one source line of the function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct LineCost {
+    own: u128,
+    inclusive: u128,
+}
+
 fn lines(calls: &[Calls<'_, '_>]) -> Table {
+    struct Row {
+        label: String,
+        source: String,
+        cost: LineCost,
+        whole: u128,
+    }
+    let of_capture = |one: &Calls<'_, '_>| {
+        let (label, whole) = (one.label(), one.inclusive().weight);
+        let mut rows: Vec<(String, LineCost)> = line_costs(one).into_iter().collect();
+        rows.sort_by(|(a, a_cost), (b, b_cost)| (Reverse(a_cost), a).cmp(&(Reverse(b_cost), b)));
+        rows.truncate(LONGEST_LIST);
+        rows.into_iter().map(move |(source, cost)| Row { label: label.clone(), source, cost, whole })
+    };
     let unit = common_unit(calls);
-    let mut table = Table::new(
-        "explain_lines",
-        "Lines of its source",
-        vec![
-            capture_column(),
-            columns::text("source", "Source file and line.").essential(),
-            columns::weight("self", unit, "Weight of the samples that end at this line of it."),
+    capture(|row: &Row| row.label.clone())
+        .with(columns::text("source", "Source file and line.").essential(), |row| row.source.as_str().into())
+        .with(columns::weight("self", unit, "Weight of the samples whose leaf is this line of it."), |row| {
+            row.cost.own.into()
+        })
+        .with(
             columns::weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.")
                 .essential(),
-            columns::percent("share", "Inclusive in percent of the function's."),
-        ],
-    );
-    for one in calls {
-        let capture = one.selection.capture();
-        let mut sums: FxHashMap<String, (u128, u128)> = FxHashMap::default();
-        for (stack, call, amount) in one.stacks() {
-            let innermost = match call.below {
-                Some(below) => capture.stacks[below.index()].parent.expect("the call is above"),
-                None => stack,
-            };
-            let frame = capture.stacks[innermost.index()].frame;
-            if capture.frames[frame.index()].line.is_none() {
-                continue;
-            }
-            let line = sums.entry(source_of(capture, frame)).or_default();
-            line.1 += amount.weight;
-            if call.below.is_none() {
-                line.0 += amount.weight;
-            }
+            |row| row.cost.inclusive.into(),
+        )
+        .with(columns::percent("share", "Inclusive in percent of the function's."), |row| {
+            percent(row.cost.inclusive, row.whole).into()
+        })
+        .table("explain_lines", "Lines of its source", calls.iter().flat_map(of_capture))
+}
+
+fn line_costs(calls: &Calls<'_, '_>) -> FxHashMap<String, LineCost> {
+    let capture = calls.selection.capture();
+    let mut sums: FxHashMap<String, LineCost> = FxHashMap::default();
+    for (stack, call, amount) in calls.stacks() {
+        let innermost = match call.below {
+            Some(below) => capture.stacks[below.index()].parent.expect("the call is above"),
+            None => stack,
+        };
+        let frame = capture.stacks[innermost.index()].frame;
+        if capture.frames[frame.index()].line.is_none() {
+            continue;
         }
-        sums.remove("");
-        let whole = one.inclusive().weight;
-        let mut rows: Vec<(String, (u128, u128))> = sums.into_iter().collect();
-        rows.sort_by(|(a, a_sums), (b, b_sums)| (Reverse(a_sums), a).cmp(&(Reverse(b_sums), b)));
-        for (source, (own, inclusive)) in rows.into_iter().take(LONGEST_LIST) {
-            table.push(vec![
-                one.label().into(),
-                source.into(),
-                own.into(),
-                inclusive.into(),
-                percent(inclusive, whole).into(),
-            ]);
+        let line = sums.entry(source_of(capture, frame)).or_default();
+        line.inclusive += amount.weight;
+        if call.below.is_none() {
+            line.own += amount.weight;
         }
     }
-    table
+    sums.remove("");
+    sums
+}
+
+/// The waits of one class under the function.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClassTime {
+    blocked: u128,
+    attributed: u128,
+    waits: u64,
+    longest: u64,
 }
 
 fn blocked(calls: &[Calls<'_, '_>]) -> Table {
-    let mut table = Table::new(
-        "explain_blocked",
-        "Time blocked under it",
-        vec![
-            capture_column(),
-            columns::text("class", "What was waited for."),
-            columns::duration("blocked", "Blocked time of waits at stacks that hold it."),
-            columns::duration("attributed", "The part of it of which it is the nearest owned caller."),
-            columns::count("waits", "", "Number of waits."),
-            columns::duration("longest", "The longest of them."),
-        ],
-    );
-    for one in calls {
-        let mut sums = [(0_u128, 0_u128, 0_u64, 0_u64); WaitClass::ALL.len()];
-        let waits = one.selection.waits().filter(|wait| wait.state == WaitState::Blocked);
-        for wait in waits {
-            let Some(stack) = wait.stack.filter(|stack| one.calls[stack.index()].is_some()) else { continue };
-            let blocked = blocked_ns(&wait);
-            let class = wait_class::of_stack(one.selection.capture(), one.all(), stack);
-            let (sum, attributed, count, longest) = &mut sums[class.index()];
-            *sum += u128::from(blocked);
-            if one.is_attributed(stack) {
-                *attributed += u128::from(blocked);
-            }
-            *count += 1;
-            *longest = (*longest).max(blocked);
-        }
-        let mut rows: Vec<_> = WaitClass::ALL.into_iter().zip(sums).filter(|(_, sums)| sums.2 > 0).collect();
-        rows.sort_by_key(|(class, sums)| (Reverse(sums.0), *class));
-        for (class, (sum, attributed, count, longest)) in rows {
-            table.push(vec![
-                one.label().into(),
-                class.name().into(),
-                sum.into(),
-                attributed.into(),
-                count.into(),
-                longest.into(),
-            ]);
-        }
+    struct Row {
+        label: String,
+        class: WaitClass,
+        time: ClassTime,
     }
-    table
+    let of_capture = |one: &Calls<'_, '_>| {
+        let times = class_times(one);
+        let mut rows: Vec<(WaitClass, ClassTime)> =
+            WaitClass::ALL.into_iter().zip(times).filter(|(_, time)| time.waits > 0).collect();
+        rows.sort_by_key(|(class, time)| (Reverse(time.blocked), *class));
+        let label = one.label();
+        rows.into_iter().map(move |(class, time)| Row { label: label.clone(), class, time })
+    };
+    capture(|row: &Row| row.label.clone())
+        .with(columns::text("class", "What it waited for."), |row| row.class.name().into())
+        .with(columns::duration("blocked", "Blocked time at stacks that contain it."), |row| row.time.blocked.into())
+        .with(columns::duration("attributed", "The part of it whose nearest owned caller it is."), |row| {
+            row.time.attributed.into()
+        })
+        .with(columns::count("waits", "", "Number of waits."), |row| row.time.waits.into())
+        .with(columns::duration("longest", "The longest wait."), |row| row.time.longest.into())
+        .table("explain_blocked", "Blocked time under it", calls.iter().flat_map(of_capture))
+}
+
+fn class_times(calls: &Calls<'_, '_>) -> [ClassTime; WaitClass::ALL.len()] {
+    let mut times = [ClassTime::default(); WaitClass::ALL.len()];
+    for wait in calls.selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
+        let Some(stack) = wait.stack.filter(|stack| calls.calls[stack.index()].is_some()) else { continue };
+        let blocked = blocked_ns(&wait);
+        let class = wait_class::of_stack(calls.selection.capture(), calls.all(), stack);
+        let time = &mut times[class.index()];
+        time.blocked += u128::from(blocked);
+        if calls.is_attributed(stack) {
+            time.attributed += u128::from(blocked);
+        }
+        time.waits += 1;
+        time.longest = time.longest.max(blocked);
+    }
+    times
 }
 
 #[cfg(test)]
@@ -660,19 +496,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_not_one_function_is_refused_with_names() {
+    fn case_and_underscores_do_not_matter_and_a_part_of_the_name_is_enough() {
+        let capture = drawn::folded("main;gz::Run;gz::sim::entity_matches 3\nmain;gz::Run;gz::EachNew 1");
+        let columns = ["function", "inclusive"];
+        for asked in ["EntityMatches", "entitymatches", "sim::EntityMatches", "ity_mat"] {
+            assert_eq!(rows(&capture, asked, "explain_costs", &columns), ["gz::sim::entity_matches | 3"], "{asked}");
+        }
+    }
+
+    #[test]
+    fn functions_that_match_a_glob_are_added_up() {
+        let capture = drawn::folded(STACKS);
+        let columns = ["function", "inclusive"];
+        assert_eq!(rows(&capture, "gz::R*", "explain_costs", &columns), ["(2 functions) | 35"]);
+    }
+
+    #[test]
+    fn an_ambiguous_or_unknown_name_is_refused_with_names() {
         let capture = drawn::folded(STACKS);
         assert_eq!(
-            explained(&capture, "match").unwrap_err().to_string(),
-            "no function is called `match`; did you mean `gz::Matches`?"
+            explained(&capture, "xyz").unwrap_err().to_string(),
+            "no function matches `xyz`; `stepscope show` lists the functions"
         );
         assert_eq!(
-            explained(&capture, "gz::R*").unwrap_err().to_string(),
-            "`gz::R*` may be any of `gz::Recreate`, `gz::Run`: ask for one of them"
+            explained(&capture, "at").unwrap_err().to_string(),
+            "`at` matches several functions: `gz::Matches`, `gz::Recreate`; name one, or add them up with `'*at*'`"
+        );
+        assert_eq!(
+            explained(&capture, "gz::Machtes").unwrap_err().to_string(),
+            "no function matches `gz::Machtes`; did you mean `gz::Matches`?"
         );
         assert_eq!(
             explained(&capture, "nothing").unwrap_err().to_string(),
-            "no function is called `nothing` in these captures; `--view hotspots` lists what there is"
+            "no function matches `nothing`; `stepscope show` lists the functions"
         );
     }
 }

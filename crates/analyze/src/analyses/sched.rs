@@ -1,25 +1,33 @@
-//! Scheduler delay: how long each thread wanted a CPU and had none.
+//! Scheduler delay: how long each thread was runnable and waited for a CPU.
 //!
-//! A delay is one wait for a CPU: a preempted interval, or the end of a blocked one that follows the wake-up. For each
-//! thread: their total, mean, 99th percentile and maximum, and how often it was switched out by its own will (blocked) and
-//! against it (preempted).
+//! A delay is one wait for a CPU: a preempted interval, or the end of a blocked one, after the wake-up. Each thread has
+//! their total, mean, 99th percentile and maximum, and how often it was switched out voluntarily (blocked) and
+//! involuntarily (preempted).
 //!
-//! Where [wake-ups](crate::query::wake_ups) were not recorded, the single delays after them are unknown. The kernel still counts
-//! their sum (`schedstat`), so total and mean are then exact (the mean over all switches) and percentile and maximum are of
-//! the preempted intervals alone. Where only a few are missing, these are left out. The notes say which is the case.
+//! If [wake-ups](crate::query::wake_ups) were not recorded, single delays after them are unknown. The kernel still counts
+//! their sum (`schedstat`), so total and mean are exact (the mean over all switches), and percentile and maximum are of the
+//! preempted intervals alone. If only a few wake-ups are missing, the delays after them are left out. A note says so.
 //!
-//! A thread is *flagged* if its mean delay exceeds a threshold (1 ms: a simulation step at 1 kHz is lost) *and* it does real
-//! work: it is on a CPU, or waiting for one, for a tenth of its lifetime. The study flagged idle helper threads that had
-//! been late once, and no thread that mattered (erratum 10 is about what it did with the flag).
+//! A thread is *flagged* if its mean delay exceeds a threshold (1 ms: a step at 1 kHz is lost) *and* it does real work: it
+//! is on a CPU, or waiting for one, for a tenth of its lifetime. The Gazebo study flagged idle helper threads that had
+//! been late once, and no thread that mattered (erratum 10).
+//!
+//! # Delays that other programs cause
+//! A neighbour's load delays threads too, and no change of the program's code helps. [`CpuHolders`] knows which recorded
+//! thread held the CPU that a delayed thread got in the end. The rest of the delay is due to other programs, or to the
+//! time that the kernel takes to switch. If the CPUs of most delays are unknown, delays count as caused by others if
+//! other programs used more than 5 % of the CPUs. Such delays give no points in the [score](crate::analyses::rank::score).
 
 use std::cmp::Reverse;
 
-use stepscope_model::{Dimension, Table, ThreadId, Value, WaitState, quantity};
+use stepscope_model::{Columns, Dimension, Note, NoteValue, Table, ThreadId, Wait, WaitState, note};
 use stepscope_stats::Distribution;
 
 use crate::analysis::{Analysis, View};
 use crate::columns;
-use crate::query::select::{Selection, process_name};
+use crate::query::cpu_holders::CpuHolders;
+use crate::query::off_cpu::OffCpu;
+use crate::query::select::Selection;
 use crate::query::waits::runnable_ns;
 use crate::query::wake_ups::{self, WakeUps};
 use crate::query::weights::percent;
@@ -58,6 +66,8 @@ pub struct Delays {
     pub cpu_ns: Option<u64>,
     /// Length of its life.
     pub lifetime_ns: Option<u64>,
+    /// The part of the delays that recorded threads cause, 0 to 1.
+    pub caused_share: f64,
 }
 
 impl Delays {
@@ -70,6 +80,11 @@ impl Delays {
         (switches > 0).then(|| self.total_ns as f64 / switches as f64)
     }
 
+    /// Mean delay in ns that recorded threads cause.
+    pub fn caused_mean_ns(&self) -> Option<f64> {
+        Some(self.mean_ns()? * self.caused_share)
+    }
+
     /// Time on a CPU or waiting for one, in percent of the lifetime.
     pub fn demand_percent(&self) -> Option<f64> {
         percent(u128::from(self.cpu_ns?) + self.total_ns, u128::from(self.lifetime_ns?))
@@ -77,7 +92,16 @@ impl Delays {
 
     /// Whether the thread is late and does real work. A thread whose CPU time is not known is not flagged.
     pub fn is_flagged(&self, options: &Options) -> bool {
-        self.mean_ns().is_some_and(|mean| mean > options.threshold_ns as f64)
+        self.is_late(self.mean_ns(), options)
+    }
+
+    /// Whether it is flagged even without the delays that other programs cause.
+    pub fn is_flagged_without_others(&self, options: &Options) -> bool {
+        self.is_late(self.caused_mean_ns(), options)
+    }
+
+    fn is_late(&self, mean_ns: Option<f64>, options: &Options) -> bool {
+        mean_ns.is_some_and(|mean| mean > options.threshold_ns as f64)
             && self.demand_percent().is_some_and(|demand| demand >= options.least_demand_percent)
     }
 }
@@ -88,6 +112,7 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let unrecorded = WakeUps::of(selection) == WakeUps::Unrecorded;
     let mut recorded: Vec<Vec<u64>> = vec![Vec::new(); capture.threads.len()];
     let mut switches = vec![(0_u64, 0_u64, false); capture.threads.len()];
+    let mut causes = Causes::of(selection);
     for wait in selection.thread_waits() {
         let thread = wait.thread.index();
         let (voluntary, involuntary, missing) = &mut switches[thread];
@@ -99,6 +124,7 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
             *missing |= unrecorded && wake_ups::is_missing(selection, &wait);
         } else {
             recorded[thread].push(runnable_ns(&wait));
+            causes.add(&wait);
         }
     }
     let cpu_times = selection.cpu_times();
@@ -112,10 +138,78 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
         };
         let lifetime_ns = selection.lifetime(id).map(|life| life.end - life.start);
         let cpu_ns = cpu_times[id.index()];
-        Delays { thread: id, recorded, total_ns, wake_ups_unrecorded, voluntary, involuntary, cpu_ns, lifetime_ns }
+        Delays {
+            thread: id,
+            recorded,
+            total_ns,
+            wake_ups_unrecorded,
+            voluntary,
+            involuntary,
+            cpu_ns,
+            lifetime_ns,
+            caused_share: causes.share(id),
+        }
     };
     let delays = selection.threads().map(of_thread);
     delays.filter(|delays| delays.voluntary + delays.involuntary > 0 || delays.total_ns > 0).collect()
+}
+
+/// What a thread's delays overlap with: recorded threads on the CPU that it got in the end.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cause {
+    /// Delays with a known CPU, in ns.
+    known: u128,
+    /// The part of them during which another recorded thread held that CPU.
+    held: u128,
+    unknown: u128,
+}
+
+struct Causes {
+    holders: CpuHolders,
+    by_thread: Vec<Cause>,
+    /// Whether other programs used the machine.
+    is_shared: bool,
+}
+
+impl Causes {
+    /// Background load in percent of the CPUs from which on delays without a known CPU count as caused by it.
+    const BACKGROUND_PERCENT: f64 = 5.0;
+
+    fn of(selection: &Selection<'_>) -> Self {
+        let capture = selection.capture();
+        let info = &capture.info;
+        let background = || {
+            let capacity = info.wall_ns()? as f64 * f64::from(info.machine.as_ref()?.cores);
+            Some(info.conditions.as_ref()?.others_cpu_ns? as f64 * 100.0 / capacity)
+        };
+        Self {
+            holders: CpuHolders::of(capture, &OffCpu::of(capture)),
+            by_thread: vec![Cause::default(); capture.threads.len()],
+            is_shared: background().is_some_and(|percent| percent > Self::BACKGROUND_PERCENT),
+        }
+    }
+
+    fn add(&mut self, wait: &Wait) {
+        let delay = runnable_ns(wait);
+        let cause = &mut self.by_thread[wait.thread.index()];
+        let Some(cpu) = wait.cpu else {
+            cause.unknown += u128::from(delay);
+            return;
+        };
+        let held = self.holders.within(cpu, &(wait.end_ns - delay..wait.end_ns));
+        let by_others = held.filter(|(holder, _)| *holder != wait.thread);
+        cause.held += by_others.map(|(_, when)| u128::from(when.end - when.start)).sum::<u128>();
+        cause.known += u128::from(delay);
+    }
+
+    /// The part of a thread's delays that recorded threads cause, 0 to 1.
+    fn share(&self, thread: ThreadId) -> f64 {
+        match self.by_thread[thread.index()] {
+            cause if cause.known > cause.unknown => cause.held as f64 / cause.known as f64,
+            _ if self.is_shared => 0.0,
+            _ => 1.0,
+        }
+    }
 }
 
 /// The table `sched`: rows by total delay, then name and id.
@@ -126,91 +220,91 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
         let thread = &capture.threads[one.thread.index()];
         (Reverse(one.total_ns), thread.name.clone(), thread.tid, one.thread)
     });
-    let mut table = Table::new(
-        "sched",
-        "Scheduler delay by thread",
-        vec![
-            columns::text("thread", "Last name of the thread."),
-            columns::number("tid", "", "Thread id."),
-            columns::text("process", "Name of its process; empty where unknown.").detail(),
-            columns::duration("cpu", "Exact time on a CPU, from context switches."),
-            columns::duration("delay", "Total time ready to run and waiting for a CPU.").essential(),
-            columns::duration("delay_mean", "Mean delay; over all switches where wake-ups were not recorded.")
-                .essential(),
-            columns::duration(
-                "delay_p99",
-                "99th percentile of the delays; of the preempted intervals where wake-ups were not recorded.",
-            ),
-            columns::duration(
-                "delay_max",
-                "Longest delay; of the preempted intervals where wake-ups were not recorded.",
-            ),
-            columns::percent("delay_share", "Total delay in percent of the lifetime.").detail(),
-            columns::count("voluntary", "switches", "Times it was switched out because it waited for something.")
-                .detail(),
-            columns::count("involuntary", "switches", "Times it was switched out though it wanted to run.").detail(),
-            columns::flag("flagged", "Mean delay above the threshold, on a thread that does real work.").essential(),
-        ],
-    );
-    for one in &delays {
-        table.push(row(selection, one, options));
-    }
+    let mut table = table_columns(selection, *options).table("sched", "Scheduler delay by thread", &delays);
     table.add_notes(notes(selection, &delays, options));
     table
 }
 
-fn row(selection: &Selection<'_>, delays: &Delays, options: &Options) -> Vec<Value> {
-    let capture = selection.capture();
-    let thread = &capture.threads[delays.thread.index()];
-    let process = thread.process.map(|process| process_name(&capture.processes[process.index()]));
-    vec![
-        thread.name.as_str().into(),
-        thread.tid.into(),
-        process.unwrap_or("").into(),
-        delays.cpu_ns.into(),
-        delays.total_ns.into(),
-        delays.mean_ns().into(),
-        delays.recorded.percentile(99.0).into(),
-        delays.recorded.max().into(),
-        delays.lifetime_ns.and_then(|life| percent(delays.total_ns, u128::from(life))).into(),
-        delays.voluntary.into(),
-        delays.involuntary.into(),
-        delays.is_flagged(options).into(),
-    ]
+fn table_columns<'a>(selection: &Selection<'a>, options: Options) -> Columns<'a, Delays> {
+    columns::thread(selection.capture())
+        .on(|delays: &Delays| &delays.thread)
+        .with(columns::duration("cpu", "Exact time on a CPU, from context switches."), |one| one.cpu_ns.into())
+        .with(columns::duration("delay", "Total time runnable, waiting for a CPU.").essential(), |one| {
+            one.total_ns.into()
+        })
+        .with(
+            columns::duration("delay_mean", "Mean delay; over all switches if wake-ups were not recorded.").essential(),
+            |one| one.mean_ns().into(),
+        )
+        .with(
+            columns::duration(
+                "delay_p99",
+                "99th percentile of the delays; of the preempted intervals if wake-ups were not recorded.",
+            ),
+            |one| one.recorded.percentile(99.0).into(),
+        )
+        .with(
+            columns::duration("delay_max", "Longest delay; of the preempted intervals if wake-ups were not recorded."),
+            |one| one.recorded.max().into(),
+        )
+        .with(columns::percent("delay_share", "Total delay in percent of the lifetime.").detail(), |one| {
+            one.lifetime_ns.and_then(|life| percent(one.total_ns, u128::from(life))).into()
+        })
+        .with(
+            columns::count("voluntary", "switches", "Number of times it was switched out because it blocked.").detail(),
+            |one| one.voluntary.into(),
+        )
+        .with(
+            columns::count("involuntary", "switches", "Number of times it was switched out although runnable.")
+                .detail(),
+            |one| one.involuntary.into(),
+        )
+        .with(
+            columns::flag("flagged", "Whether its mean delay is above the threshold and it does real work.")
+                .essential(),
+            move |one| one.is_flagged(&options).into(),
+        )
 }
 
-fn notes(selection: &Selection<'_>, delays: &[Delays], options: &Options) -> Vec<String> {
-    if !selection.has_switches() && delays.is_empty() {
-        return vec!["Context switches were not recorded, so no delays are known.".to_owned()];
+fn notes(selection: &Selection<'_>, delays: &[Delays], options: &Options) -> Vec<Note> {
+    if delays.is_empty() {
+        return Vec::new();
     }
-    let mut notes = vec![format!(
-        "Flagged: a mean delay above {} ms on a thread that wants a CPU for at least {} % of its lifetime.",
-        options.threshold_ns as f64 / 1e6,
-        options.least_demand_percent,
+    let threshold = NoteValue::ns(options.threshold_ns);
+    let demand = NoteValue::percent(options.least_demand_percent);
+    let mut notes = vec![note!(
+        Fact,
+        "Flagged: mean delay above {} on a thread that is running or runnable for at least {} of its lifetime.",
+        threshold,
+        demand
     )];
+    let by_others = delays.iter().filter(|one| one.is_flagged(options) && !one.is_flagged_without_others(options));
+    let by_others: Vec<&str> =
+        by_others.map(|one| selection.capture().threads[one.thread.index()].name.as_str()).collect();
+    if !by_others.is_empty() {
+        let names = NoteValue::names(by_others, 5);
+        notes.push(note!(Limit, "Other programs on the machine cause the delay of {}.", names));
+    }
     notes.extend(wake_ups_note(selection));
     notes
 }
 
-/// What is not known of delays because wake-ups are missing: all of them, or some.
-fn wake_ups_note(selection: &Selection<'_>) -> Option<String> {
+/// Which delays are unknown because wake-ups are missing.
+fn wake_ups_note(selection: &Selection<'_>) -> Option<Note> {
     match WakeUps::of(selection) {
         WakeUps::Recorded { missing: 0, .. } => None,
-        WakeUps::Recorded { missing, of } => Some(format!(
-            "{} of {} blocked waits lack their wake-up: the delays after them are left out.",
-            quantity::grouped(missing as i128),
-            quantity::grouped(of as i128),
-        )),
-        WakeUps::Unrecorded => {
-            let total = if selection.filters_time() {
-                "no total of them for a range of time"
-            } else {
-                "their total from the kernel's count"
-            };
-            Some(format!(
-                "Wake-ups were not recorded: of the delays after them there is {total}; percentile and maximum are of preempted intervals."
-            ))
+        WakeUps::Recorded { missing, of } => {
+            let (missing, of) = (NoteValue::number(missing), NoteValue::plural(of, "blocked wait"));
+            Some(note!(Loss, "{} of {} have no wake-up; the delays after them are left out.", missing, of))
         }
+        WakeUps::Unrecorded if selection.filters_time() => Some(note!(
+            Limit,
+            "Wake-ups were not recorded: delays after them are missing, and the kernel counts none for a part of the recording."
+        )),
+        WakeUps::Unrecorded => Some(note!(
+            Limit,
+            "Wake-ups were not recorded: total and mean are the kernel's count; percentile and maximum are of preempted intervals."
+        )),
     }
 }
 
@@ -302,7 +396,7 @@ mod tests {
             cells(&table, &["delay", "delay_mean", "delay_p99", "delay_max"]),
             ["6000000 | 3000000 | 2000000 | 2000000"]
         );
-        assert!(table.notes[1].contains("their total from the kernel's count"), "{:?}", table.notes);
+        assert!(table.notes[1].contains("total and mean are the kernel's count"), "{:?}", table.notes);
     }
 
     #[test]
@@ -320,14 +414,16 @@ mod tests {
             cells(&table, &["delay", "delay_mean", "delay_max", "voluntary"]),
             ["4000000 | 2000000 | 3000000 | 4"]
         );
-        assert_eq!(table.notes[1..], ["1 of 3 blocked waits lack their wake-up: the delays after them are left out."]);
+        assert_eq!(table.notes[1..], ["1 of 3 blocked waits have no wake-up; the delays after them are left out."]);
     }
 
     #[test]
-    fn threads_that_never_left_the_cpu_have_no_row_and_no_switches_are_said() {
+    fn threads_that_never_left_the_cpu_have_no_row_and_missing_switches_are_noted() {
         let capture = Drawing::new().lived("main", 0..10, 10).capture;
-        let table = sched(&capture);
-        assert!(table.rows.is_empty());
-        assert_eq!(table.notes, ["Context switches were not recorded, so no delays are known."]);
+        let tables = drawn::selected(&capture, &[], |selection| {
+            crate::analysis::tables(&Scheduling, &Scheduling.views()[0], selection, &Default::default())
+        });
+        assert!(tables[0].rows.is_empty());
+        assert_eq!(tables[0].notes, ["`sched` was not recorded; fix: `stepscope record --dimensions cpu,sched`."]);
     }
 }

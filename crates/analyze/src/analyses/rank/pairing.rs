@@ -1,10 +1,10 @@
 //! Which captures are evidence of the same thing.
 //!
-//! Two captures belong together if they say the same scenario, variant, phase and command, and no module of the same
-//! path has another build-id. A capture that names no scenario belongs to nothing but itself: guessing from file names is
-//! what paired one world's profile with another's cache misses (erratum 4 of the Gazebo study).
+//! Two captures belong together if they have the same scenario, variant, phase and command, and no module of the same path
+//! has another build-id. A capture without a scenario belongs to no other: guessing from file names once paired one
+//! world's profile with another's cache misses (erratum 4 of the Gazebo study).
 
-use stepscope_model::{Capture, Phase};
+use stepscope_model::{Capture, Note, NoteValue, Phase, note};
 
 use crate::analyses::summary::label;
 use crate::query::events::{self, Role};
@@ -30,7 +30,7 @@ impl<'s, 'a> Scenario<'s, 'a> {
     }
 }
 
-/// The phase to compare: the wanted one, else `steady` if any capture is of it, else the one there is.
+/// The phase to rank: the wanted one, else `steady` if any capture is of it, else the one there is.
 pub fn phase(selections: &[Selection<'_>], wanted: Option<Phase>) -> Option<Phase> {
     let phases = || selections.iter().filter_map(|selection| selection.capture().info.phase);
     wanted.or_else(|| phases().max())
@@ -38,17 +38,18 @@ pub fn phase(selections: &[Selection<'_>], wanted: Option<Phase>) -> Option<Phas
 
 /// Groups the captures of a phase, and those that name none, by what they are evidence of.
 ///
-/// What is left out, and what looks like the same scenario and is not, goes to `notes`.
+/// Captures that are left out, or ranked apart from others of their scenario, go to `notes`.
 pub fn pair<'s, 'a>(
     selections: &'s [Selection<'a>],
     phase: Option<Phase>,
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Vec<Scenario<'s, 'a>> {
     let mut scenarios: Vec<Scenario<'s, 'a>> = Vec::new();
+    let mut other_phase: Option<(Phase, usize)> = None;
     for selection in selections {
         let info = &selection.capture().info;
         if info.phase.is_some() && info.phase != phase {
-            notes.push(format!("{} is of another phase and not ranked here.", label(selection.capture())));
+            other_phase = info.phase.map(|phase| (phase, other_phase.map_or(0, |(_, count)| count) + 1));
             continue;
         }
         match place(&scenarios, selection.capture(), notes) {
@@ -59,11 +60,21 @@ pub fn pair<'s, 'a>(
             }
         }
     }
+    if let Some((phase, count)) = other_phase {
+        let captures = NoteValue::plural(count, "capture");
+        notes.push(note!(
+            Hint,
+            "Not ranked here: {} of the {} phase; see `--phase {}`.",
+            captures,
+            phase.to_string(),
+            phase.to_string()
+        ));
+    }
     scenarios
 }
 
 /// The scenario that a capture is evidence of, if it is there already.
-fn place(scenarios: &[Scenario<'_, '_>], capture: &Capture, notes: &mut Vec<String>) -> Option<usize> {
+fn place(scenarios: &[Scenario<'_, '_>], capture: &Capture, notes: &mut Vec<Note>) -> Option<usize> {
     capture.info.scenario.as_ref()?;
     let mut mismatch = None;
     for (index, scenario) in scenarios.iter().enumerate() {
@@ -77,7 +88,7 @@ fn place(scenarios: &[Scenario<'_, '_>], capture: &Capture, notes: &mut Vec<Stri
         }
     }
     let (label, difference) = mismatch?;
-    notes.push(format!("A capture of {label} is not joined with the others of it: {difference}."));
+    notes.push(note!(Limit, "A capture is ranked apart from the others of its scenario: {}.", difference).about(label));
     None
 }
 
@@ -85,7 +96,7 @@ fn same_name(a: &Capture, b: &Capture) -> bool {
     (&a.info.scenario, &a.info.variant, a.info.phase) == (&b.info.scenario, &b.info.variant, b.info.phase)
 }
 
-/// Why two captures of one scenario cannot be joined. What one of them does not say is no difference.
+/// Why two captures of one scenario cannot be joined. Missing information is no difference.
 fn difference(a: &Capture, b: &Capture) -> Option<String> {
     let commands = (&a.info.command, &b.info.command);
     if !commands.0.is_empty() && !commands.1.is_empty() && commands.0 != commands.1 {

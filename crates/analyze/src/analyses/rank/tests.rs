@@ -1,6 +1,6 @@
 //! Tests of the rank.
 
-use stepscope_model::{Capture, Event, Module, Origin};
+use stepscope_model::{Capture, Conditions, Event, Machine, Module, Origin};
 
 use super::*;
 use crate::columns::read::cells;
@@ -68,7 +68,7 @@ fn wrappers_and_leaves_do_not_lead_and_rows_add_up_to_the_cost_under_owned_code(
             "3 | gz::Step | 1 | 1 | 36 | static | 1",
         ]
     );
-    assert_eq!(table.notes[0], "static: 36.00 % of the weight is under the ranked functions.");
+    assert_eq!(table.notes[0], "static: 36.00 % of the weight is in the functions listed.");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn costs_are_per_step_where_all_steps_are_known_and_of_the_time_they_span() {
     assert_eq!(
         table.notes,
         [
-            "small: 100.00 % of the weight is under the ranked functions, 20 ns per step over 4 steps.",
-            "large: 100.00 % of the weight is under the ranked functions, 150 ns per step over 4 steps.",
+            "small: 20 ns per step (4 steps), all of it in the functions listed.",
+            "large: 150 ns per step (4 steps), all of it in the functions listed.",
         ]
     );
 }
@@ -102,7 +102,7 @@ fn without_steps_costs_are_per_second_of_wall_time() {
     assert_eq!(cells(&table, &["cost"]), ["250000000"]);
     assert_eq!(table.columns[table.column("cost").unwrap()].unit, "ns/s");
     assert!(
-        table.notes.iter().any(|note| note == "Costs are per second of wall time: no steps are known in a."),
+        table.notes.iter().any(|note| note == "Costs are per second of wall time: a has no steps."),
         "{:?}",
         table.notes
     );
@@ -115,10 +115,7 @@ fn shares_of_low_coverage_are_not_turned_into_time() {
     let capture = of_scenario("static", drawing.folded(cpu_clock(), "main;gz::Load 400").steps("main", 0, 100, 10, 1));
     let table = by_cost(&[&capture]);
     assert_eq!(table.columns[table.column("cost").unwrap()].unit, "percent");
-    assert_eq!(
-        table.notes[1],
-        "Costs are shares: coverage is below 50 % in static, so they cannot be turned into time."
-    );
+    assert_eq!(table.notes[1], "Costs are shares of samples: coverage is below 50.00 % in static.");
 }
 
 #[test]
@@ -127,7 +124,7 @@ fn units_are_not_mixed() {
     let b = sampled("b", "main;gz::Each 5000");
     let table = by_cost(&[&a, &b]);
     assert_eq!(cells(&table, &["cost"]), ["100"]);
-    assert!(table.notes[2].starts_with("Costs are shares: the scenarios' weights have different units (cycles, ns)"));
+    assert!(table.notes[2].starts_with("Costs are shares: the scenarios have different units (cycles, ns)"));
 }
 
 /// Erratum 9.
@@ -164,18 +161,16 @@ fn cache_misses_are_joined_only_with_the_same_scenario_phase_and_command() {
     let unpaired = ["gz::Write | - | 40", "gz::Each | - | 40"];
     let (rows, notes) = ratios(&with_misses("static", Phase::Loading, "gz"));
     assert_eq!(rows, unpaired);
-    assert_eq!(notes[0], "static/loading is of another phase and not ranked here.");
+    assert_eq!(notes[0], "Not ranked here: 1 capture of the loading phase; see `--phase loading`.");
 
     let (rows, notes) = ratios(&with_misses("dynamic", Phase::Steady, "gz"));
     assert_eq!(rows, unpaired);
-    assert_eq!(notes[0], "dynamic has no CPU samples and pairs with no capture that has: its evidence is not used.");
+    assert_eq!(notes[0], "dynamic: Not used: no CPU samples, and no capture of the same scenario that has some.");
 
     let (rows, notes) = ratios(&with_misses("static", Phase::Steady, "gz2"));
     assert_eq!(rows, unpaired);
-    assert!(
-        notes.iter().any(|note| note
-            == "A capture of static is not joined with the others of it: their commands differ (`gz`, `gz2`).")
-    );
+    assert!(notes.iter().any(|note| note
+        == "static: A capture is ranked apart from the others of its scenario: their commands differ (`gz`, `gz2`)."));
 }
 
 /// Erratum 4.
@@ -193,9 +188,8 @@ fn another_build_of_a_module_is_not_the_same_program() {
     let (cpu, rebuilt) = (build("aa", cycles()), build("bb", misses()));
     let table = by_cost(&[&cpu, &rebuilt]);
     assert_eq!(cells(&table, &["cache_ratio"]), ["-"]);
-    assert!(table.notes.iter().any(
-        |note| note == "A capture of static is not joined with the others of it: their builds of libgz.so differ."
-    ));
+    assert!(table.notes.iter().any(|note| note
+        == "static: A capture is ranked apart from the others of its scenario: their builds of libgz.so differ."));
     assert_eq!(cells(&by_cost(&[&cpu, &build("aa", misses())]), &["cache_ratio"]), ["1"]);
 }
 
@@ -251,6 +245,45 @@ fn scheduler_delay_is_attributed_only_to_functions_on_the_delayed_thread() {
     );
 }
 
+#[test]
+fn delays_that_other_programs_cause_give_no_points() {
+    const MS: u64 = 1_000_000;
+    let drawing = |holder: &str| {
+        let mut drawing = Drawing::new().window(0..100 * MS).process(1, "sim");
+        for name in ["main", "hog"] {
+            drawing = drawing.lived(name, 0..100 * MS, 50 * MS);
+        }
+        drawing = drawing
+            .folded(cpu_clock(), "main;gz::Step 90000000")
+            .blocked(holder, 0..MS, "")
+            .on(3)
+            .preempted("main", 10 * MS..20 * MS, "gz::Step")
+            .on(3);
+        cells(&by_score(&[&of_scenario("a", drawing)]), &["function", "delayed", "score"])
+    };
+    assert_eq!(drawing("hog"), ["gz::Step | true | 50"], "a recorded thread has the CPU");
+    // `main` itself was on CPU 3 before, and then another program was.
+    assert_eq!(drawing("main"), ["gz::Step | false | 40"]);
+}
+
+#[test]
+fn where_cpus_are_unknown_delays_on_a_busy_machine_give_no_points() {
+    const MS: u64 = 1_000_000;
+    let scored = |others_cpu_ns: u64| {
+        let drawing = Drawing::new()
+            .window(0..100 * MS)
+            .lived("main", 0..100 * MS, 90 * MS)
+            .folded(cpu_clock(), "main;gz::Step 90000000")
+            .preempted("main", 10 * MS..20 * MS, "gz::Step");
+        let mut capture = of_scenario("a", drawing);
+        capture.info.machine = Some(Machine { cores: 2, ..Machine::default() });
+        capture.info.conditions = Some(Conditions { others_cpu_ns: Some(others_cpu_ns), ..Conditions::default() });
+        cells(&by_score(&[&capture]), &["delayed", "score"])
+    };
+    assert_eq!(scored(5 * MS), ["true | 50"], "2.5 % of the CPUs");
+    assert_eq!(scored(50 * MS), ["false | 40"], "25 % of the CPUs");
+}
+
 /// Erratum 11.
 #[test]
 fn blockers_are_the_nearest_owned_callers_of_waits() {
@@ -302,7 +335,7 @@ fn where_nothing_is_owned_the_programs_own_functions_are_ranked() {
     let functions = Functions::of(&capture, &owned_by(&[]));
     let table = table(&[Selection::all(&capture, &functions)], &Options::default());
     assert_eq!(cells(&table, &["function", "share"]), ["World::Step | 83.333333"]);
-    assert!(table.notes.last().unwrap().starts_with("No code is said to be owned"));
+    assert!(table.notes.last().unwrap().starts_with("No code is marked as owned"));
 }
 
 #[test]
