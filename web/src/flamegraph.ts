@@ -562,20 +562,20 @@ export class FlameGraph {
     if (tree.sides) return this.compared(node, tree.sides);
     const inZoom = zoomed !== 0 && node >= zoomed && node < tree.end[zoomed];
     const share = (value: number, root: number) => `${percent((100 * value) / (tree.total[root] || 1))} %`;
-    const row = (head: string, value: number) =>
+    const row = (header: string, value: number) =>
       html(
         "tr",
         {},
-        html("th", { scope: "row" }, head),
+        html("th", { scope: "row" }, header),
         html("td", {}, weight(value, tree.unit)),
         html("td", {}, share(value, 0)),
         inZoom ? html("td", {}, share(value, zoomed)) : undefined,
       );
-    const heads = ["", "", "of all", ...(inZoom ? ["of zoomed"] : [])];
+    const headers = ["", "", "of all", ...(inZoom ? ["of zoomed"] : [])];
     return html(
       "table",
       { class: "fg-figures" },
-      html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head)))),
+      html("thead", {}, html("tr", {}, ...headers.map((header) => html("th", { scope: "col" }, header)))),
       html("tbody", {}, row("total", tree.total[node]), row("self", tree.own[node])),
     );
   }
@@ -583,18 +583,18 @@ export class FlameGraph {
   /** Total and self weight of a node in both trees. */
   private compared(node: number, [now, base]: readonly [Side, Side]): HTMLElement {
     const { unit } = this.tree;
-    const row = (head: string, of: (side: Side) => number) => {
+    const row = (header: string, of: (side: Side) => number) => {
       const [value, before] = [of(now), of(base)];
       const sign = value > before ? "+" : value < before ? "\u2212" : "";
-      const ratio = before > 0 ? `${(value / before).toFixed(2)} x` : value > 0 ? "new" : "";
+      const ratio = before > 0 ? `×${weight(value / before, "")}` : value > 0 ? "new" : "";
       const cells = [weight(value, unit), weight(before, unit), sign + weight(Math.abs(value - before), unit), ratio];
-      return html("tr", {}, html("th", { scope: "row" }, head), ...cells.map((cell) => html("td", {}, cell)));
+      return html("tr", {}, html("th", { scope: "row" }, header), ...cells.map((cell) => html("td", {}, cell)));
     };
-    const heads = ["", now.name, base.name, "difference", "ratio"];
+    const headers = ["", now.name, base.name, "difference", "ratio"];
     return html(
       "table",
       { class: "fg-figures" },
-      html("thead", {}, html("tr", {}, ...heads.map((head) => html("th", { scope: "col" }, head)))),
+      html("thead", {}, html("tr", {}, ...headers.map((header) => html("th", { scope: "col" }, header)))),
       html("tbody", {}, row("total", ({ total }) => total[node]), row("self", ({ own }) => own[node])),
     );
   }

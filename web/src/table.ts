@@ -53,7 +53,7 @@ export class DataTable {
   private readonly root: HTMLElement;
   private readonly size: number;
   private readonly body: HTMLTableSectionElement;
-  private readonly heads: HTMLTableCellElement[];
+  private readonly headers: HTMLTableCellElement[];
   private readonly input = html("input", {
     type: "search",
     placeholder: "Filter",
@@ -79,7 +79,7 @@ export class DataTable {
     this.find = find;
     this.size = Number(root.dataset["rows"]);
     this.body = table.tBodies[0];
-    this.heads = [...table.tHead!.rows[0].cells];
+    this.headers = [...table.tHead!.rows[0].cells];
     this.rows = Array.from({ length: this.size }, (_, row) => row);
     this.build();
   }
@@ -87,7 +87,7 @@ export class DataTable {
   // Construction
 
   private build(): void {
-    if (this.size > 1) this.heads.forEach((head, column) => this.makeSortable(head, column));
+    if (this.size > 1) this.headers.forEach((header, column) => this.makeSortable(header, column));
     const scroll = this.root.querySelector(".scroll")!;
     scroll.after(html("div", { class: "fold" }, this.more, this.less));
     this.more.addEventListener("click", () => this.unfold());
@@ -99,7 +99,7 @@ export class DataTable {
 
   /** Leads from a function to its calls in a flame graph. */
   private addFinder(tr: HTMLTableRowElement, row: number): void {
-    const column = this.heads.findIndex((head) => head.dataset["name"] === "function");
+    const column = this.headers.findIndex((header) => header.dataset["name"] === "function");
     const { find } = this;
     if (!find || column < 0) return;
     const lens = svg("svg", { width: 13, height: 13, viewBox: "0 0 13 13", "aria-hidden": "true" });
@@ -107,13 +107,13 @@ export class DataTable {
     const button = html("button", { type: "button", class: "find", title: "Find in the flame graph", "aria-label": "Find in the flame graph" }, lens);
     button.addEventListener("click", () => find(textOf(this.data().values[column][row])));
     // Estimates before it take two cells each.
-    const before = this.heads.slice(0, column).reduce((cells, head) => cells + head.colSpan, 0);
+    const before = this.headers.slice(0, column).reduce((cells, header) => cells + header.colSpan, 0);
     tr.cells[before].prepend(button);
   }
 
   private buildFilter(): void {
     const bar = this.root.querySelector(".bar")!;
-    const hasOwned = this.heads.some((head) => head.dataset["name"] === "owned");
+    const hasOwned = this.headers.some((header) => header.dataset["name"] === "owned");
     bar.append(html("span", { class: "tools" }, this.count, hasOwned ? this.ownedButton : undefined, this.input));
     this.input.addEventListener("input", () => this.update());
     this.input.addEventListener("keydown", (event) => {
@@ -129,10 +129,10 @@ export class DataTable {
     });
   }
 
-  private makeSortable(head: HTMLTableCellElement, column: number): void {
-    const button = html("button", { type: "button", title: head.title }, ...head.childNodes);
-    head.removeAttribute("title");
-    head.replaceChildren(button);
+  private makeSortable(header: HTMLTableCellElement, column: number): void {
+    const button = html("button", { type: "button", title: header.title }, ...header.childNodes);
+    header.removeAttribute("title");
+    header.replaceChildren(button);
     button.addEventListener("click", () => this.sortBy(column));
   }
 
@@ -145,10 +145,10 @@ export class DataTable {
     if (this.order?.column !== column) this.order = { column, descending: natural };
     else if (this.order.descending === natural) this.order = { column, descending: !natural };
     else this.order = undefined;
-    this.heads.forEach((head, index) => {
+    this.headers.forEach((header, index) => {
       const sorted = index === this.order?.column;
-      if (sorted) head.setAttribute("aria-sort", this.order!.descending ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
+      if (sorted) header.setAttribute("aria-sort", this.order!.descending ? "descending" : "ascending");
+      else header.removeAttribute("aria-sort");
     });
     this.update();
   }
@@ -186,7 +186,7 @@ export class DataTable {
 
   private draw(): void {
     const rows = this.rows.slice(0, this.limit).map((row) => this.row(row));
-    const width = this.heads.reduce((cells, head) => cells + head.colSpan, 0);
+    const width = this.headers.reduce((cells, header) => cells + header.colSpan, 0);
     const none = html("td", { class: "none", colspan: width }, "No row matches.");
     this.body.replaceChildren(...(rows.length > 0 ? rows : [html("tr", {}, none)]));
     this.root.classList.toggle("unfolded", this.limit > FOLDED && this.rows.length > FOLDED);

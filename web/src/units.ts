@@ -1,4 +1,4 @@
-// Quantities as people read them: the same rules as crates/view/src/quantity.rs, checked by the same cases.
+// Quantities as people read them. The rules are those of crates/model/src/quantity.rs, which writes the test cases.
 
 type Scale = readonly (readonly [size: number, unit: string])[];
 
@@ -14,10 +14,7 @@ const DURATIONS: Scale = [
 const SIZES: Scale = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].map((unit, power) => [1024 ** power, unit] as const);
 const MULTIPLES: Scale = ["", "k", "M", "G", "T", "P", "E"].map((unit, power) => [1000 ** power, unit] as const);
 
-/**
- * A weight in the unit of its tree: `1.23 s` for ns, `1.20 MiB` for bytes, `157 G cycles` for the rest, and `1.23 ms/step`
- * for ns/step.
- */
+/** Prints a quantity in its unit: `1.23 s`, `1.23 ms/step`, `1.20 MiB`, `19.86 %`, `157 G cycles`. */
 export function weight(value: number, unit: string): string {
   const slash = unit.indexOf("/");
   const [base, per] = slash < 0 ? [unit, ""] : [unit.slice(0, slash), unit.slice(slash)];
@@ -29,27 +26,36 @@ export function weight(value: number, unit: string): string {
     case "percent":
       return `${percent(value)} %${per}`;
     default:
-      return `${value < 10_000_000 ? grouped(value) : inUnit(value, MULTIPLES)} ${base}`.trim() + per;
+      return `${plain(value)} ${base}`.trimEnd() + per;
   }
 }
 
-/** A percentage with two decimals; one too small for them says so. */
+/** A percentage with two decimals and no sign. Below 0.005 it shows `<0.01`. */
 export function percent(value: number): string {
-  return value > 0 && value < 0.005 ? "<0.01" : value.toFixed(2);
+  if (value > 0 && value < 0.005) return "<0.01";
+  return value < 0 && value > -0.005 ? ">-0.01" : fixed(value, 2);
 }
 
 /** An integer with its digits in groups of three. */
 export function grouped(value: number): string {
-  return Math.round(value)
-    .toString()
-    .replace(/\B(?=(\d{3})+$)/g, ",");
+  const digits = Math.round(Math.abs(value)).toString();
+  return (value < 0 ? "-" : "") + digits.replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** A number of any other unit: exact integers up to ten million, otherwise three digits. */
+function plain(value: number): string {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 10_000_000) return grouped(value);
+  if (size < 0.001) return exponential(value, 1);
+  return size >= 9_999_999.5 ? inUnit(value, MULTIPLES) : threeDigits(value);
 }
 
 function inUnit(value: number, scale: Scale): string {
-  const [size, unit] = scale.find(([size, unit]) => value / size < limit(unit)) ?? scale[scale.length - 1];
+  const fits = ([size, unit]: Scale[number]) => Math.abs(value) / size < limit(unit);
+  const [size, unit] = scale.find(fits) ?? scale[scale.length - 1];
   const scaled = value / size;
   const number = size === 1 && Number.isInteger(scaled) ? grouped(scaled) : threeDigits(scaled);
-  return `${number} ${unit}`;
+  return `${number} ${unit}`.trimEnd();
 }
 
 /** Minutes, hours and days begin at two of them; other units at four digits of the one before. */
@@ -59,8 +65,22 @@ function limit(unit: string): number {
 }
 
 function threeDigits(value: number): string {
-  if (value >= 999.5) return grouped(value);
-  if (value >= 99.95) return value.toFixed(0);
-  if (value >= 9.995) return value.toFixed(1);
-  return value.toFixed(value >= 0.0995 ? 2 : 3);
+  const size = Math.abs(value);
+  if (size >= 1e15) return exponential(value, 2);
+  if (size >= 999.5) return grouped(value);
+  if (size >= 99.95) return fixed(value, 0);
+  if (size >= 9.995) return fixed(value, 1);
+  return fixed(value, size >= 0.0995 ? 2 : 3);
+}
+
+function exponential(value: number, digits: number): string {
+  return value.toExponential(digits).replace("e+", "e");
+}
+
+/** Like `toFixed`, but rounds a number halfway between two to the even one, as Rust does. */
+function fixed(value: number, digits: number): string {
+  const isHalfway = Math.abs(value * 2 ** (digits + 1)) % 2 === 1;
+  if (!isHalfway) return value.toFixed(digits);
+  const below = Math.floor(value * 10 ** digits);
+  return ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits);
 }

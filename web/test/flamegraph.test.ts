@@ -244,7 +244,7 @@ browserTest("with verdicts only what changed has a colour, and the legend counts
   assert.equal(await classOf(page, "solve"), "even");
   assert.equal(await classOf(page, "worker"), "unsure", "too little weight to tell");
   const legend = await page.locator(".fg-legend li").allTextContents();
-  assert.deepEqual(legend.slice(6), ["equivalent2", "cannot tell3", "only in slow1", "only in typical1"]);
+  assert.deepEqual(legend.slice(6), ["equivalent2", "inconclusive3", "only in slow1", "only in typical1"]);
   assert.equal(legend.slice(0, 6).every((entry) => /\d$/.test(entry)), true, legend.join());
   await click(page, "solve");
   assert.match((await page.textContent(".fg-place"))!, /^equivalent/);
@@ -254,5 +254,5 @@ browserTest("details of a difference tell both weights, how much more, and how m
   await page.goto(compared());
   await click(page, "gz::Step");
   const rows = await page.locator(".fg-figures tbody tr").allTextContents();
-  assert.deepEqual(rows, ["total75 cycles50 cycles+25 cycles1.50 x", "self0 cycles0 cycles0 cycles"]);
+  assert.deepEqual(rows, ["total75 cycles50 cycles+25 cycles×1.50", "self0 cycles0 cycles0 cycles"]);
 });

@@ -238,19 +238,41 @@ macro_rules! note {
     };
 }
 
+/// The notes that an output has shown so far: each is shown once.
+#[derive(Debug, Default)]
+pub struct ShownNotes(Vec<Note>);
+
+impl ShownNotes {
+    /// The notes that were not shown yet, most important first. They count as shown from now on.
+    pub fn add(&mut self, notes: &[Note]) -> Vec<Note> {
+        let mut new: Vec<Note> = Vec::new();
+        for note in notes {
+            if note.kind == NoteKind::Rows || !self.0.contains(note) {
+                self.0.push(note.clone());
+                new.push(note.clone());
+            }
+        }
+        new.sort_by_key(Note::kind);
+        new
+    }
+
+    /// How many notes were shown.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all notes but the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.0.truncate(count);
+    }
+}
+
 /// Removes notes that an earlier table of the same output already has, and orders each table's notes by
 /// importance.
 pub fn collapse(tables: &mut [crate::Table]) {
-    let mut shown: Vec<Note> = Vec::new();
+    let mut shown = ShownNotes::default();
     for table in tables {
-        table.notes.retain(|note| {
-            let is_new = note.kind == NoteKind::Rows || !shown.contains(note);
-            if is_new {
-                shown.push(note.clone());
-            }
-            is_new
-        });
-        table.notes.sort_by_key(Note::kind);
+        table.notes = shown.add(&table.notes);
     }
 }
 

@@ -430,15 +430,87 @@ mod tests {
         assert_eq!(shown(false, Kind::Flag), "no");
     }
 
+    /// The cases that the browser's formatter is tested with: `[value, unit, shown]`, a case a line.
+    fn browser_cases() -> String {
+        const UNITS: [&str; 9] =
+            ["ns", "ns/step", "bytes", "bytes/step", "percent", "cycles", "faults/step", "samples", ""];
+        const WHOLE: [i64; 32] = [
+            0,
+            1,
+            7,
+            42,
+            99,
+            100,
+            119,
+            120,
+            500,
+            999,
+            1_000,
+            1_005,
+            1_023,
+            1_024,
+            1_125,
+            1_135,
+            1_536,
+            9_994,
+            9_995,
+            12_345,
+            99_949,
+            99_950,
+            999_499,
+            999_500,
+            1_048_575,
+            9_999_999,
+            10_000_000,
+            1_234_567_890,
+            119_499_999_999,
+            7_200_000_000_000,
+            172_619_999_999_999,
+            8_640_000_000_000_000,
+        ];
+        const OTHER: [f64; 20] = [
+            -1.0,
+            -999.5,
+            -1_125.0,
+            -65e9,
+            -0.001,
+            -0.25,
+            0.0004,
+            0.001,
+            0.0049,
+            0.005,
+            0.0625,
+            0.0995,
+            0.125,
+            0.375,
+            2.5,
+            9.995,
+            99.95,
+            999.5,
+            1_234.5,
+            12_345_678.9,
+        ];
+        let values = WHOLE.iter().map(|&whole| whole as f64).chain(OTHER).chain([1e15, 1.5e18]);
+        let values: Vec<f64> = values.collect();
+        let line = |unit: &str, value: f64| {
+            let exact = if value.fract() == 0.0 { Value::Int(value as i128) } else { Value::Float(value) };
+            serde_json::to_string(&(&exact, unit, weight(exact.clone(), unit))).expect("plain values")
+        };
+        let lines: Vec<String> =
+            UNITS.iter().flat_map(|unit| values.iter().map(move |&value| line(unit, value))).collect();
+        format!("[\n  {}\n]\n", lines.join(",\n  "))
+    }
+
     #[test]
-    fn weights_agree_with_the_cases_shared_with_the_browser_code() {
-        let cases = include_str!("../../../web/test/quantities.json");
-        let cases: Vec<(f64, String, String)> = serde_json::from_str(cases).expect("an array of [value, unit, shown]");
-        for (value, unit, shown) in &cases {
-            let value = if value.fract() == 0.0 { Value::Int(*value as i128) } else { Value::Float(*value) };
-            assert_eq!(weight(value, unit), *shown);
+    fn the_cases_of_the_browser_code_are_those_of_this_formatter() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/test/quantities.json");
+        let cases = browser_cases();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &cases).expect("the file can be written");
         }
-        assert!(cases.len() > 20);
+        let written = std::fs::read_to_string(path).expect("the cases are beside the browser code");
+        assert!(written == cases, "web/test/quantities.json is stale: run `BLESS=1 cargo test -p stepscope-model`");
+        assert!(cases.lines().count() > 400);
     }
 
     #[test]

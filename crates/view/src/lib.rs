@@ -46,4 +46,4 @@ pub mod visible;
 
 pub use format::{Format, render, render_all, text};
 pub use select::{ColumnChoice, Filter, Sort, TableQuery};
-pub use style::{Colour, Style};
+pub use style::{Colour, ColourChoice, Style};

@@ -1,6 +1,8 @@
 //! What the reader's terminal can show.
 
+use std::fmt;
 use std::io::{IsTerminal, Stdout};
+use std::str::FromStr;
 
 use crate::reading::Tone;
 
@@ -22,24 +24,87 @@ pub enum Colour {
     Always,
 }
 
+/// When to colour, as `--color` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum ColourChoice {
+    /// On a terminal, unless the environment refuses.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColourChoice {
+    /// Every choice, in the order in which help lists them.
+    pub const ALL: [ColourChoice; 3] = [ColourChoice::Auto, ColourChoice::Always, ColourChoice::Never];
+
+    /// The name used with `--color`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ColourChoice::Auto => "auto",
+            ColourChoice::Always => "always",
+            ColourChoice::Never => "never",
+        }
+    }
+}
+
+impl fmt::Display for ColourChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// An unknown name of a [`ColourChoice`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a choice of colour; use auto, always or never")]
+pub struct UnknownColourChoice(String);
+
+impl FromStr for ColourChoice {
+    type Err = UnknownColourChoice;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|choice| choice.name() == name).ok_or_else(|| UnknownColourChoice(name.to_owned()))
+    }
+}
+
 impl Style {
     /// Text for files and pipes: no colour, nothing shortened.
     pub const PLAIN: Style = Style { width: None, colour: Colour::Never };
 
-    /// What suits standard output: plain unless it is a terminal; no colour if `NO_COLOR` is set and not empty
-    /// (<https://no-color.org>) or `TERM` is `dumb`.
+    /// The style for standard output: plain unless it is a terminal.
     pub fn of_stdout(stdout: &Stdout) -> Self {
-        if !stdout.is_terminal() {
-            return Self::PLAIN;
-        }
-        let width = terminal_size::terminal_size_of(stdout).map(|(width, _)| usize::from(width.0));
-        Self::of_terminal(width, |name| std::env::var(name).ok())
+        Self::chosen(stdout, ColourChoice::Auto)
     }
 
-    fn of_terminal(width: Option<usize>, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = variable("TERM").is_some_and(|value| value == "dumb");
-        let colour = if refused || dumb { Colour::Never } else { Colour::Always };
+    /// The style for standard output, coloured as chosen.
+    ///
+    /// `Auto` colours on a terminal, or if `CLICOLOR_FORCE` is set and not `0`; not if `NO_COLOR` is set and not empty
+    /// (<https://no-color.org>), `CLICOLOR` is `0` (<https://bixense.com/clicolors>) or `TERM` is `dumb`.
+    pub fn chosen(stdout: &Stdout, choice: ColourChoice) -> Self {
+        let is_terminal = stdout.is_terminal();
+        let width = is_terminal.then(|| terminal_size::terminal_size_of(stdout)).flatten();
+        let variable = |name: &str| std::env::var(name).ok();
+        Self::of(is_terminal, width.map(|(width, _)| usize::from(width.0)), choice, variable)
+    }
+
+    fn of(
+        is_terminal: bool,
+        width: Option<usize>,
+        choice: ColourChoice,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let is = |name: &str, wanted: &str| variable(name).is_some_and(|value| value == wanted);
+        let is_set = |name: &str| variable(name).is_some_and(|value| !value.is_empty());
+        let is_forced = is_set("CLICOLOR_FORCE") && !is("CLICOLOR_FORCE", "0");
+        let is_refused = is_set("NO_COLOR") || !is_forced && (is("CLICOLOR", "0") || is("TERM", "dumb"));
+        let colours = match choice {
+            ColourChoice::Always => true,
+            ColourChoice::Never => false,
+            ColourChoice::Auto => !is_refused && (is_terminal || is_forced),
+        };
+        let colour = if colours { Colour::Always } else { Colour::Never };
         Self { width: width.filter(|&columns| columns > 0), colour }
     }
 }
@@ -100,22 +165,43 @@ impl Role {
 mod tests {
     use super::*;
 
-    fn colour_with(variables: &[(&str, &str)]) -> Colour {
+    fn colour(is_terminal: bool, choice: ColourChoice, variables: &[(&str, &str)]) -> bool {
         let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Style::of_terminal(Some(80), find).colour
+        Style::of(is_terminal, Some(80), choice, find).colour == Colour::Always
     }
 
     #[test]
-    fn a_terminal_has_colour_unless_its_user_or_kind_says_no() {
-        assert_eq!(colour_with(&[]), Colour::Always);
-        assert_eq!(colour_with(&[("NO_COLOR", "1")]), Colour::Never);
-        assert_eq!(colour_with(&[("NO_COLOR", "")]), Colour::Always);
-        assert_eq!(colour_with(&[("TERM", "dumb")]), Colour::Never);
-        assert_eq!(colour_with(&[("TERM", "xterm-256color")]), Colour::Always);
+    fn a_terminal_has_colour_unless_the_environment_refuses() {
+        let on_terminal = |variables| colour(true, ColourChoice::Auto, variables);
+        assert!(on_terminal(&[]));
+        assert!(!on_terminal(&[("NO_COLOR", "1")]));
+        assert!(on_terminal(&[("NO_COLOR", "")]));
+        assert!(!on_terminal(&[("TERM", "dumb")]));
+        assert!(on_terminal(&[("TERM", "xterm-256color")]));
+        assert!(!on_terminal(&[("CLICOLOR", "0")]));
     }
 
     #[test]
-    fn a_terminal_that_tells_no_width_limits_nothing() {
-        assert_eq!(Style::of_terminal(Some(0), |_| None).width, None);
+    fn a_pipe_has_colour_if_it_is_forced() {
+        let in_pipe = |variables| colour(false, ColourChoice::Auto, variables);
+        assert!(!in_pipe(&[]));
+        assert!(in_pipe(&[("CLICOLOR_FORCE", "1")]));
+        assert!(!in_pipe(&[("CLICOLOR_FORCE", "0")]));
+        assert!(!in_pipe(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    }
+
+    #[test]
+    fn a_choice_outweighs_the_environment() {
+        assert!(colour(false, ColourChoice::Always, &[("NO_COLOR", "1")]));
+        assert!(!colour(true, ColourChoice::Never, &[("CLICOLOR_FORCE", "1")]));
+        for choice in ColourChoice::ALL {
+            assert_eq!(choice.name().parse(), Ok(choice));
+        }
+        assert!("sometimes".parse::<ColourChoice>().is_err());
+    }
+
+    #[test]
+    fn a_terminal_of_unknown_width_limits_nothing() {
+        assert_eq!(Style::of(true, Some(0), ColourChoice::Auto, |_| None).width, None);
     }
 }

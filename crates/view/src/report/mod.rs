@@ -4,8 +4,9 @@
 //! plain HTML: the contents, the facts, the first rows of every table. The script (from `web/`) sorts, filters and
 //! unfolds the tables and draws a flame graph when it is scrolled to; it reads what it needs from data beside each.
 //!
-//! - Numbers are written as in the terminal ([`quantity`](crate::quantity)); shares have bars that are as long as their
-//!   part of the largest share in the column; what a column means is told on its head and below the table.
+//! - Numbers are written as in the terminal ([`quantity`](stepscope_model::quantity)); the bar of a share is as long as its
+//!   part of the column's largest share. The tooltip of a column header says what the column means.
+//! - A note appears once in a section and the sections within it.
 //! - `report.html#SECTION` leads to a section; `report.html#flame=SECTION/flame&s=REGEX` to a search in a flame graph.
 //! - Names come from strangers. Everything is escaped, and the page's own content security policy lets no script but
 //!   ours run, and nothing be loaded.

@@ -10,6 +10,7 @@ use crate::chart::{Chart, Forest};
 use crate::embed::{append, markup};
 use crate::flamegraph::layout::Layout;
 use crate::flamegraph::{self, Subject, data, palette};
+use stepscope_model::note::ShownNotes;
 use stepscope_model::quantity::{grouped, weight};
 
 /// A section with its anchor and those of the sections within it.
@@ -39,7 +40,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     push_masthead(report, &mut html);
     out.write_all(html.as_bytes())?;
     for placed in &sections {
-        write_section(placed, 2, out)?;
+        write_section(placed, 2, &mut ShownNotes::default(), out)?;
     }
     write!(
         out,
@@ -106,7 +107,9 @@ fn push_masthead(report: &Report, html: &mut String) {
     html.push_str("</header>\n");
 }
 
-fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::Result<()> {
+/// Notes appear once in a section and the sections within it.
+fn write_section(placed: &Placed<'_>, level: usize, shown: &mut ShownNotes, out: &mut dyn Write) -> io::Result<()> {
+    let notes_above = shown.count();
     let Placed { section, anchor, within } = placed;
     let mut html = String::new();
     let (heading, anchor) = (level.min(6), markup(anchor));
@@ -115,7 +118,7 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
         "<section id=\"{anchor}\" class=\"level{heading}\">\n<h{heading}>{} <a class=\"link\" href=\"#{anchor}\" aria-label=\"Link to this section\">#</a></h{heading}>\n",
         markup(&section.title)
     );
-    push_notes(&section.notes, &mut html);
+    push_notes(&section.notes, shown, &mut html);
     let mut graphs = 0;
     let mut next_flame = || {
         graphs += 1;
@@ -124,12 +127,12 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
     };
     for block in &section.blocks {
         match block {
-            Block::Figures(table) => push_figures(table, &mut html),
+            Block::Figures(table) => push_figures(table, shown, &mut html),
             Block::Table(table) => {
                 let heading = Some(table.title.as_str()).filter(|title| !title.is_empty() && *title != section.title);
-                push_table(table, heading, &mut html);
+                push_table(table, heading, shown, &mut html);
             }
-            Block::Chart(chart) => push_chart(chart, &mut html),
+            Block::Chart(chart) => push_chart(chart, shown, &mut html),
             Block::Forest(forest) => push_forest(forest, &mut html),
             Block::FlameGraph(tree, options) => {
                 push_flame_graph(&Subject { tree, difference: None }, options, &next_flame(), &mut html);
@@ -144,18 +147,19 @@ fn write_section(placed: &Placed<'_>, level: usize, out: &mut dyn Write) -> io::
     }
     out.write_all(html.as_bytes())?;
     for placed in within {
-        write_section(placed, level + 1, out)?;
+        write_section(placed, level + 1, shown, out)?;
     }
+    shown.truncate(notes_above);
     out.write_all(b"</section>\n")
 }
 
 /// The picture, and below it the values for those who want them, or cannot see it.
-fn push_chart(chart: &Chart, html: &mut String) {
+fn push_chart(chart: &Chart, shown: &mut ShownNotes, html: &mut String) {
     append!(*html, "<figure class=\"charted\"><figcaption>{}</figcaption>\n", markup(&chart.table.title));
     html.push_str("<div class=\"scroll\">");
     html.push_str(&chart.svg());
     html.push_str("</div>\n<details><summary>Values</summary>\n");
-    push_table(&chart.table, None, html);
+    push_table(&chart.table, None, shown, html);
     html.push_str("</details></figure>\n");
 }
 
@@ -190,6 +194,8 @@ fn push_flame_graph(subject: &Subject<'_>, options: &flamegraph::Options, id: &s
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::{Table, note};
+
     use super::*;
     use crate::flamegraph::fixture::tree;
 
@@ -238,6 +244,23 @@ mod tests {
             let found = page.replace("http://www.w3.org/", "").contains(loading);
             assert!(!found, "{loading}");
         }
+    }
+
+    #[test]
+    fn a_note_appears_once_in_a_section_and_losses_are_warnings() {
+        let lost = || note!(Loss, "3 samples lost; run `stepscope doctor`.");
+        let table = || {
+            let mut table = Table::new("t", "T", vec![]);
+            table.note(lost());
+            table
+        };
+        let inner = Section::new("inner").note(lost()).table(table());
+        let page = page_of(&Report::new("r").section(Section::new("outer").note(lost()).table(table()).section(inner)));
+        let shown = "<p class=\"note warning\"><b>Warning:</b> 3 samples lost; run <code>stepscope doctor</code>.</p>";
+        assert_eq!(page.matches(shown).count(), 1);
+        let sections = ["a", "b"].map(|title| Section::new(title).note(lost()));
+        let page = page_of(&sections.into_iter().fold(Report::new("r"), Report::section));
+        assert_eq!(page.matches(shown).count(), 2, "once in each section");
     }
 
     #[test]

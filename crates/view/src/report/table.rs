@@ -13,7 +13,8 @@
 //!
 //! Columns are those of the [reading](crate::reading) of the table: an estimate and its interval are one.
 
-use stepscope_model::{Column, Kind, Note, Row, Table, Value};
+use stepscope_model::note::ShownNotes;
+use stepscope_model::{Column, Kind, Note, NoteKind, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use super::heat;
@@ -30,8 +31,8 @@ pub(super) const ROWS_SHOWN: usize = 15;
 const LONGEST_NAME: usize = 120;
 const SHORT_NAME: usize = 96;
 
-/// Appends a table: head, first rows, data and what the columns mean.
-pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String) {
+/// Appends a table: column headers, first rows, data and what the columns mean.
+pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut ShownNotes, html: &mut String) {
     append!(*html, "<div class=\"table\" data-rows=\"{}\">\n<div class=\"bar\">", table.rows.len());
     if let Some(heading) = heading {
         append!(*html, "<h4>{}</h4>", markup(heading));
@@ -48,13 +49,13 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, html: &mut String
         html.push_str("</table></div>\n");
         push_data(table, &reading, &columns, html);
     }
-    push_notes(&table.notes, html);
+    push_notes(&table.notes, shown, html);
     push_meanings(&table.columns, html);
     html.push_str("</div>\n");
 }
 
 /// Appends a table's rows as groups of figures, and names those that are not known.
-pub(super) fn push_figures(table: &Table, html: &mut String) {
+pub(super) fn push_figures(table: &Table, shown: &mut ShownNotes, html: &mut String) {
     let reading = Reading::of(table);
     for row in &table.rows {
         let known = |field: &&Field| row[field.column] != Value::Missing;
@@ -76,7 +77,7 @@ pub(super) fn push_figures(table: &Table, html: &mut String) {
     if table.rows.is_empty() {
         html.push_str("<p class=\"none\">Nothing to sum up.</p>\n");
     }
-    push_notes(&table.notes, html);
+    push_notes(&table.notes, shown, html);
 }
 
 fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
@@ -89,7 +90,7 @@ fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
     append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}{bounds}</dd></div>\n", markup(&name));
 }
 
-/// The unit of a column's head, unless it only repeats the name (`steps`, in steps).
+/// The unit in a column's header, unless it only repeats the name (`steps`, in steps).
 fn unit_of_header(column: &Column) -> &str {
     Some(header_unit(column)).filter(|unit| *unit != column.name).unwrap_or("")
 }
@@ -109,10 +110,28 @@ fn in_words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-pub(super) fn push_notes(notes: &[Note], html: &mut String) {
-    for note in notes {
-        append!(*html, "<p class=\"note\">{}</p>\n", markup(&note.to_string()));
+/// Appends the notes that were not shown yet, losses as warnings.
+pub(super) fn push_notes(notes: &[Note], shown: &mut ShownNotes, html: &mut String) {
+    for note in shown.add(notes) {
+        let sentence = with_code(&note.to_string());
+        match note.kind() {
+            NoteKind::Loss => append!(*html, "<p class=\"note warning\"><b>Warning:</b> {sentence}</p>\n"),
+            _ => append!(*html, "<p class=\"note\">{sentence}</p>\n"),
+        }
     }
+}
+
+/// Text as markup, with code in place of text in backticks.
+fn with_code(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return markup(text).into_owned();
+    }
+    let part = |(index, part): (usize, &&str)| match index % 2 {
+        0 => markup(part).into_owned(),
+        _ => format!("<code>{}</code>", markup(part)),
+    };
+    parts.iter().enumerate().map(part).collect()
 }
 
 fn push_header(columns: &[Shown<'_>], html: &mut String) {
@@ -385,7 +404,7 @@ mod tests {
 
     fn html_of(table: &Table) -> String {
         let mut html = String::new();
-        push_table(table, None, &mut html);
+        push_table(table, None, &mut ShownNotes::default(), &mut html);
         html
     }
 
@@ -497,7 +516,7 @@ mod tests {
         let mut table = Table::new("summary", "Summary", columns);
         table.push(vec![157_000_000_000_u64.into(), 3000_u32.into(), Value::Missing, 97.3.into()]);
         let mut html = String::new();
-        push_figures(&table, &mut html);
+        push_figures(&table, &mut ShownNotes::default(), &mut html);
         let shown: Vec<&str> = html.split("<dd>").skip(1).map(|rest| rest.split("</dd>").next().unwrap()).collect();
         assert_eq!(shown, ["157 <i>G cycles</i>", "3,000", "97.30 <i>%</i>"]);
         assert!(html.contains("Not known: rtf."));
