@@ -9,7 +9,8 @@
 
 use std::process::Command;
 
-use ground::catalogue::{self, Pathology, Phase};
+use ground::catalogue;
+use ground::catalogue::pathology::{Pathology, Phase};
 use serde_json::Value;
 
 const GROUND: &str = env!("CARGO_BIN_EXE_ground");
@@ -22,8 +23,8 @@ const SECONDS: f64 = 0.7;
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("switch               size    slow ms    fast ms   k slow   k fast");
-    let chosen = |known: &&Pathology| wanted.is_empty() || wanted.iter().any(|name| name == known.name);
-    for pathology in catalogue::all().filter(chosen) {
+    let chosen = |known: &&Pathology| wanted.is_empty() || wanted.iter().any(|name| *name == known.name());
+    for pathology in catalogue::pathologies().filter(chosen) {
         let sizes: Vec<u32> = pathology.axis.smaller.iter().copied().chain([pathology.axis.size]).collect();
         let costs: Vec<Costs> = sizes.iter().map(|size| Costs::measure(pathology, *size)).collect();
         let slope = |cost: fn(&Costs) -> f64| {
@@ -34,7 +35,7 @@ fn main() {
         let whole = costs.last().expect("a switch has a size");
         println!(
             "{:<18} {:>6} {:>10.4} {:>10.4} {:>8.2} {:>8.2}",
-            pathology.name,
+            pathology.name(),
             pathology.axis.size,
             whole.slow_ms,
             whole.fast_ms,
@@ -60,11 +61,12 @@ struct Costs {
 
 impl Costs {
     fn measure(pathology: &Pathology, size: u32) -> Self {
-        let slow_steps = steps(pathology, size, pathology.name);
+        let name = pathology.name();
+        let slow_steps = steps(pathology, size, &name);
         let fast_steps = steps(pathology, size, "");
         let (mut slow, mut fast) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
-            slow.push(cpu_ms(pathology, size, pathology.name, slow_steps));
+            slow.push(cpu_ms(pathology, size, &name, slow_steps));
             fast.push(cpu_ms(pathology, size, "", fast_steps));
         }
         Self { slow_ms: median(slow), fast_ms: median(fast) }

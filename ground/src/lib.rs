@@ -24,7 +24,6 @@ pub mod account;
 pub mod catalogue;
 pub mod components;
 pub mod ecs;
-pub mod entities;
 mod folder;
 pub mod monitor;
 pub mod physics;

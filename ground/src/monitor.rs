@@ -3,7 +3,6 @@
 //! A step is a tick: every process is looked at, its connections are counted, and a line of each is written to a table.
 
 mod connections;
-mod pathologies;
 mod processes;
 
 use std::fs::File;
@@ -17,7 +16,6 @@ use crate::random::StateHash;
 use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use connections::{Connections, Sockets, count_connections};
-pub use pathologies::{CONTROLS, PATHOLOGIES};
 use processes::{ProcStat, Processes, parse_proc_stat};
 
 /// Time between ticks, s.

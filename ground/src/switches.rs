@@ -1,67 +1,81 @@
-//! The switches: which of the known pathologies are slow in a run. What each is, the [catalogue](crate::catalogue) says.
+//! The switches, each of which makes one known pathology slow. The [catalogue](crate::catalogue) describes them.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::catalogue;
+use clap::ValueEnum;
+use serde::Serialize;
 
 /// A known pathology. The simulator is fast in all respects unless a switch is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Switch {
     /// Every step walks all entities for a component that none has.
     FullScan,
-    /// Every step makes a fresh map of all poses.
+    /// Every step builds a new map of all poses.
     PoseMap,
     /// Every step hands every pose to the engine, changed or not.
     DirtyFlag,
-    /// The engine is told that bodies which never move might.
+    /// Static bodies are kinematic ones to the engine, which may move.
     StaticKinematic,
-    /// The world is parsed, its models thrown away, and parsed again.
+    /// The world is parsed, its models are dropped, and it is parsed again.
     ParseTwice,
     /// The first step writes every model's description as text.
     SerializeFirst,
-    /// A Python interpreter is made ready at start, whether or not anything asks for it.
+    /// A Python interpreter starts with the program, whether or not a world needs it.
     InterpInit,
-    /// Every camera climbs the chain of its parents for its pose.
+    /// Every camera climbs the chain of parents of every visual.
     Derived,
+    /// Depth cameras allocate new images for every step.
+    AllocChurn,
     /// One of three workers has all lidars.
     Imbalance,
-    /// Sensors allocate fresh buffers for every scan.
-    AllocChurn,
-    /// Textures are decoded when a camera first sees them, again each time.
+    /// Textures are decoded whenever they come into view.
     LazyTexture,
-    /// A prim's group is found by asking every group for it.
+    /// A prim's group is found by asking every group.
     LinearLookup,
-    /// Timers of scripts are kept in a list that is searched.
+    /// The timers of scripts are in a list that is searched.
     TimerList,
-    /// What physics must take note of is kept in a list that is searched.
+    /// Changed actors of the physics scene are in a list that is searched.
     TaintList,
-    /// Vertices of meshes are looked for one after the other.
+    /// Vertices of meshes are searched one after the other.
     IndexOf,
-    /// The store is asked for the items of each prim by itself.
+    /// The items of each prim are one query to the store.
     SqlPerPrim,
     /// Scripts are compiled again although their text is known.
     Recompile,
-    /// All files of the script engine are looked at to find a few.
+    /// The script engine opens all files of its directory to find a few.
     DirScan,
-    /// Every part of the scene is updated each step, although few have anything to do.
+    /// Every step updates every part of the scene, although few changed.
     UpdateAll,
     /// Each client has a thread that polls.
     ThreadPerClient,
-    /// Each update is a datagram of its own.
+    /// Each update is a datagram.
     PerUpdatePacket,
-    /// The file of records is opened, sought and closed for each of them.
+    /// The file of records is opened, sought and closed for each record.
     Reopen,
-    /// A fresh string is made for each look-up.
+    /// Each look-up builds a string.
     StringTemp,
     /// Attributes are found by name each time.
     AttrLookup,
-    /// The table of connections is read for each process.
+    /// The tables of connections are read for each process.
     ProcPerPid,
-    /// The wait set is rebuilt for each spin.
+    /// The wait set is rebuilt before each wait.
     WaitSet,
-    /// One callback is served for each wait, however many are ready.
+    /// One callback runs per wait, however many are ready.
     OnePerWait,
+}
+
+impl Switch {
+    /// All switches, in order.
+    pub fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    /// The name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 /// The switches that are set to slow.
@@ -73,7 +87,7 @@ pub struct Switches {
 impl Switches {
     /// Every switch set to slow.
     pub fn all() -> Self {
-        catalogue::all().map(|pathology| pathology.switch).collect()
+        Switch::all().iter().copied().collect()
     }
 
     /// One switch set to slow.
@@ -96,7 +110,7 @@ impl FromIterator<Switch> for Switches {
     }
 }
 
-/// A list of switches that names something else.
+/// A list of switches with an unknown name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("there is no switch `{name}`; there are {}, and `all`", names())]
 pub struct UnknownSwitch {
@@ -104,7 +118,7 @@ pub struct UnknownSwitch {
 }
 
 fn names() -> String {
-    catalogue::all().map(|pathology| pathology.name).collect::<Vec<_>>().join(", ")
+    Switch::all().iter().map(|switch| switch.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Switches {
@@ -115,12 +129,12 @@ impl FromStr for Switches {
         let mut slow = Vec::new();
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             if name == "all" {
-                slow.extend(catalogue::all().map(|pathology| pathology.switch));
+                slow.extend(Switch::all());
                 continue;
             }
             let (wanted, is_out) = name.strip_prefix('-').map_or((name, false), |rest| (rest, true));
-            let known = catalogue::all().find(|pathology| pathology.name == wanted);
-            let switch = known.ok_or_else(|| UnknownSwitch { name: wanted.to_owned() })?.switch;
+            let known = Switch::all().iter().find(|switch| switch.name() == wanted);
+            let switch = *known.ok_or_else(|| UnknownSwitch { name: wanted.to_owned() })?;
             match is_out {
                 true => slow.retain(|slow| *slow != switch),
                 false => slow.push(switch),
@@ -135,7 +149,7 @@ impl fmt::Display for Switches {
         if self.slow.is_empty() {
             return out.write_str("none");
         }
-        let names: Vec<_> = self.slow.iter().map(|switch| switch.pathology().name).collect();
+        let names: Vec<_> = self.slow.iter().map(|switch| switch.name()).collect();
         out.write_str(&names.join(","))
     }
 }
@@ -158,12 +172,12 @@ mod tests {
     fn all_but_one_is_all_without_it() {
         let switches: Switches = "all,-full-scan".parse().unwrap();
         assert!(!switches.is_slow(Switch::FullScan));
-        assert!(catalogue::all().filter(|one| one.name != "full-scan").all(|one| switches.is_slow(one.switch)));
+        assert!(Switch::all().iter().all(|one| (*one == Switch::FullScan) != switches.is_slow(*one)));
         assert_eq!("full-scan,-full-scan".parse(), Ok(Switches::default()));
     }
 
     #[test]
-    fn a_name_that_is_none_is_answered_with_those_there_are() {
+    fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "-fullscan".parse::<Switches>().unwrap_err().to_string();
         assert!(error.starts_with("there is no switch `fullscan`; there are full-scan, pose-map, "), "{error}");
         assert!(error.ends_with(", and `all`"), "{error}");

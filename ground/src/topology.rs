@@ -39,69 +39,8 @@ use clap::Args;
 use self::executor::{ExecutorKind, PerWait};
 use self::loopback::IdleThreads;
 use self::ticked::Ticked;
-use crate::catalogue::{Axis, Control, Expected, Pathology, Phase, Saves, World};
 use crate::simulation::Simulation;
-use crate::switches::{Switch, Switches};
-
-/// What can be slow.
-pub const PATHOLOGIES: &[Pathology] = &[
-    Pathology {
-        switch: Switch::WaitSet,
-        name: "wait-set",
-        study: "ROS 2 executors",
-        phase: Phase::Steady,
-        world: World::Topology,
-        options: &[],
-        axis: Axis { option: "--n", counts: "nodes", size: 160, smaller: &[20, 40, 80] },
-        function: "ground::topology::executor::wait_set::WaitSetExecutor::spin_all",
-        guilty: &[
-            "ground::topology::executor::wait_set::WaitSetExecutor::spin_all",
-            "ground::topology::executor::wait_set::WaitSetExecutor::get_next_ready_executable",
-            "ground::topology::executor::wait_set::WaitSetExecutor::wait_for_work",
-            "ground::topology::executor::wait_set::WaitSetExecutor::rebuild",
-            "ground::topology::node::CallbackGroup::find_endpoint",
-            "ground::topology::node::CallbackGroup::find_timer",
-        ],
-        seam: &["ground::topology::ticked::Ticked::serve"],
-        slow: "collects what to wait for from all nodes before each wait, and looks for the owner of each callback",
-        fast: "is told by listeners, through a queue of events, what is ready",
-        saves: Saves::Cpu,
-        downstream: "",
-        expected: Expected { share_percent: 100.0, gain_percent: 98.0, growth_slow: 1.9, growth_fast: 1.1 },
-    },
-    Pathology {
-        switch: Switch::OnePerWait,
-        name: "one-per-wait",
-        study: "ROS 2 executors",
-        phase: Phase::Steady,
-        world: World::Topology,
-        options: &["--executor", "static"],
-        axis: Axis { option: "--n", counts: "nodes", size: 40, smaller: &[10, 20] },
-        function: "ground::topology::executor::collected::StaticExecutor::spin_one_per_wait",
-        guilty: &[
-            "ground::topology::executor::collected::StaticExecutor::spin_one_per_wait",
-            "ground::topology::executor::collected::StaticExecutor::refresh_wait_set",
-            "ground::topology::wait_set::WaitSet::wait",
-            "ground::topology::middleware::Notice::attach",
-            "ground::topology::middleware::Notice::detach",
-        ],
-        seam: &["ground::topology::ticked::Ticked::serve"],
-        slow: "waits again after each callback, however many a wait found ready",
-        fast: "serves all that a wait found ready before the next",
-        saves: Saves::Cpu,
-        downstream: "",
-        expected: Expected { share_percent: 100.0, gain_percent: 96.0, growth_slow: 1.9, growth_fast: 1.0 },
-    },
-];
-
-/// What must stay silent.
-pub const CONTROLS: &[Control] = &[Control {
-    name: "idle-transport",
-    world: World::Topology,
-    options: &["--n", "40", "--transport-threads", "8"],
-    why: "Transport threads sleep in poll for as long as the program runs; nobody waits for them.",
-    silent: &["ground::topology::loopback::idle_thread", "ground::topology::loopback::wait_readable"],
-}];
+use crate::switches::Switches;
 
 /// Options of this world alone.
 #[derive(Debug, Clone, Default, Args)]

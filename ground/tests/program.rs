@@ -187,8 +187,8 @@ fn mistakes_are_answered_with_what_to_do() {
 fn the_list_names_every_switch() {
     let (status, out, _) = output(&["list"]);
     assert!(status.success());
-    for pathology in ground::catalogue::all() {
-        assert!(out.contains(pathology.name) && out.contains(pathology.function), "{}", pathology.name);
+    for pathology in ground::catalogue::pathologies() {
+        assert!(out.contains(&pathology.name()) && out.contains(pathology.function), "{}", pathology.name());
     }
 }
 

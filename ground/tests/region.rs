@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use ground::catalogue::{World, all};
+use ground::catalogue::pathologies;
+use ground::catalogue::pathology::World;
 use serde_json::Value;
 
 const GROUND: &str = env!("CARGO_BIN_EXE_ground");
@@ -39,9 +40,9 @@ fn every_switch_alone_and_all_of_them_simulate_the_same() {
     let options: &[&str] = &["--n", "203", "--scripted", "150", "--clients", "5", "--state-files", "20"];
     let state = |slow: &str| account(&format!("state-{slow}"), options, slow, 80)["state"].clone();
     let fast = state("");
-    let names = all().filter(|known| known.world == World::Region).map(|known| known.name);
-    for slow in names.chain(["all"]) {
-        assert_eq!(state(slow), fast, "{slow}");
+    let names = pathologies().filter(|known| known.world == World::Region).map(|known| known.name());
+    for slow in names.chain(["all".to_owned()]) {
+        assert_eq!(state(&slow), fast, "{slow}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! A switch changes what a step costs, never what it computes.
 
-use ground::catalogue::{self, Pathology, World};
+use ground::catalogue;
+use ground::catalogue::pathology::{Pathology, World};
 use ground::sdf::Source;
 use ground::server::{Server, ServerOptions};
 use ground::switches::{Switch, Switches};
@@ -8,7 +9,7 @@ use ground::worlds::{Mobility, WorldKind, WorldSpec};
 
 /// The switches of the worlds that are made here.
 fn of_entities() -> impl Iterator<Item = &'static Pathology> {
-    catalogue::all().filter(|one| matches!(one.world, World::Shapes | World::Sensors | World::Marina))
+    catalogue::pathologies().filter(|one| matches!(one.world, World::Shapes | World::Sensors | World::Marina))
 }
 
 fn world(shapes: u32, mobility: Mobility) -> Source {
@@ -35,7 +36,7 @@ fn every_switch_gives_the_same_static_world_at_every_size() {
         let fast = state_after(700, &world, Switches::default());
         for pathology in of_entities() {
             let slow = state_after(700, &world, Switches::only(pathology.switch));
-            assert_eq!(slow, fast, "{} with {shapes} shapes", pathology.name);
+            assert_eq!(slow, fast, "{} with {shapes} shapes", pathology.name());
         }
         assert_eq!(state_after(700, &world, Switches::all()), fast, "all with {shapes} shapes");
     }
@@ -69,7 +70,7 @@ fn every_switch_gives_the_same_world_of_shapes_that_fall_asleep() {
     let world = world(12, Mobility::Dynamic);
     let fast = state_after(3000, &world, Switches::default());
     for pathology in of_entities() {
-        assert_eq!(state_after(3000, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name);
+        assert_eq!(state_after(3000, &world, Switches::only(pathology.switch)), fast, "{}", pathology.name());
     }
 }
 
@@ -107,7 +108,7 @@ fn a_model_that_is_recreated_starts_again_where_it_first_stood_whichever_way_it_
     };
     let fast = recreated(Switches::default());
     for pathology in of_entities() {
-        assert_eq!(recreated(Switches::only(pathology.switch)), fast, "{}", pathology.name);
+        assert_eq!(recreated(Switches::only(pathology.switch)), fast, "{}", pathology.name());
     }
     assert_ne!(fast, state_after(200, &world, Switches::default()), "the model did go back");
 }

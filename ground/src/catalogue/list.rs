@@ -1,17 +1,18 @@
-//! The catalogue as text and as JSON.
+//! Prints the catalogue as text and as JSON.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Control, Pathology, Saves, World, all, controls};
+use super::pathology::{Control, Pathology, Saves, World};
+use super::{controls, pathologies};
 
-/// Writes it to be read.
+/// Prints the catalogue as text.
 ///
 /// # Errors
 /// If `out` fails.
 pub fn print_text(out: &mut impl Write) -> io::Result<()> {
-    for pathology in all() {
+    for pathology in pathologies() {
         write_pathology(pathology, out)?;
     }
     for control in controls() {
@@ -29,10 +30,10 @@ fn write_pathology(pathology: &Pathology, out: &mut impl Write) -> io::Result<()
     };
     write!(
         out,
-        "{name} ({phase}; study: {study})\n  slow  {slow}\n  fast  {fast}\n  look  {share} % of the CPU time under \
-         {function}\n  run   ground {command} --slow {name}\n  gain  the fix saves {gain} % of the {phase} {saves}; it \
-         grows with the {count} {option} by {steep} slow, {flat} fast\n",
-        name = pathology.name,
+        "{name} ({phase}; study: {study})\n  slow  {slow}\n  fast  {fast}\n  look  {share} % of the CPU time is under \
+         {function}\n  run   ground {command} --slow {name}\n  gain  the fix saves {gain} % of the {phase} {saves}\n  \
+         cost  grows with the {count} ({option}) by a power of {steep} slow, {flat} fast\n",
+        name = pathology.name(),
         phase = pathology.phase.name(),
         study = pathology.study,
         slow = pathology.slow,
@@ -48,21 +49,21 @@ fn write_pathology(pathology: &Pathology, out: &mut impl Write) -> io::Result<()
     )
 }
 
-/// The catalogue as other programs read it.
+/// The catalogue in JSON.
 #[derive(Serialize)]
 struct Catalogue {
     schema: u32,
     program: &'static str,
     version: &'static str,
-    /// Namespaces of its own code.
+    /// Namespaces of the program's own code.
     owned: [&'static str; 1],
-    /// Scopes that are marked as often as a counter counts.
+    /// Marked scopes whose number a counter knows.
     counted_scopes: &'static [CountedScope],
     switches: Vec<SwitchEntry>,
     controls: Vec<ControlEntry>,
 }
 
-/// A scope of our marks that is counted too.
+/// A marked scope whose number a counter knows.
 #[derive(Serialize)]
 struct CountedScope {
     world: World,
@@ -83,7 +84,7 @@ const COUNTED_SCOPES: [CountedScope; 6] = [
 struct SwitchEntry {
     #[serde(flatten)]
     pathology: &'static Pathology,
-    /// The arguments that run it at the axis' size, without `--slow`.
+    /// The arguments that run it at the axis's size, without `--slow`.
     arguments: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ struct ControlEntry {
     arguments: Vec<String>,
 }
 
-/// Writes it as JSON.
+/// Prints the catalogue as JSON, which `stepscope prove` reads.
 ///
 /// # Errors
 /// If `out` fails.
@@ -107,7 +108,7 @@ pub fn print_json(out: &mut impl Write) -> io::Result<()> {
         version: env!("CARGO_PKG_VERSION"),
         owned: ["ground::"],
         counted_scopes: &COUNTED_SCOPES,
-        switches: all().map(entry).collect(),
+        switches: pathologies().map(entry).collect(),
         controls: controls().map(|control| ControlEntry { control, arguments: control.arguments() }).collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &catalogue)?;

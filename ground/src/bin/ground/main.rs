@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ground::account::CountingAllocator;
-use ground::catalogue::{self, World};
+use ground::catalogue;
+use ground::catalogue::pathology::World;
 use ground::server::LoadError;
 use ground::transport;
 use ground::worlds::{Mobility, WorldKind, WorldSpec, write_world};
@@ -123,10 +124,10 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::World(args) => print_world(&args),
         Command::List { format: ListFormat::Text } => {
-            catalogue::print_text(&mut io::stdout().lock()).map_err(Failure::Write)
+            catalogue::list::print_text(&mut io::stdout().lock()).map_err(Failure::Write)
         }
         Command::List { format: ListFormat::Json } => {
-            catalogue::print_json(&mut io::stdout().lock()).map_err(Failure::Write)
+            catalogue::list::print_json(&mut io::stdout().lock()).map_err(Failure::Write)
         }
         Command::Topology(args) => topology::run(&args),
         Command::Echo { port } => echo(port),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ground::account::{self, Account, Moment};
-use ground::catalogue::World;
+use ground::catalogue::pathology::World;
 use ground::sdf::Source;
 use ground::server::{Server, ServerOptions};
 use ground::simulation::{Simulation, Stepper};

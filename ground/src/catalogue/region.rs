@@ -1,13 +1,12 @@
-//! What can be slow in a region, and what must stay silent there.
+//! World `region`.
 
-use crate::catalogue::{Axis, Control, Expected, Pathology, Phase, Saves, World};
+use super::pathology::{Axis, Control, Expected, Pathology, Phase, Saves, World};
 use crate::switches::Switch;
 
-/// What can be slow.
+/// The pathologies.
 pub const PATHOLOGIES: &[Pathology] = &[
     Pathology {
         switch: Switch::LinearLookup,
-        name: "linear-lookup",
         study: "OpenSim, scripted objects scaling",
         phase: Phase::Steady,
         world: World::Region,
@@ -21,14 +20,13 @@ pub const PATHOLOGIES: &[Pathology] = &[
         ],
         seam: &["ground::region::scene::SceneGraph::apply_changes"],
         slow: "asks every group whether it has the prim that a script wants to change",
-        fast: "knows each prim's group by a map",
+        fast: "looks the group up in a map",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 80.0, gain_percent: 80.0, growth_slow: 1.6, growth_fast: 0.9 },
     },
     Pathology {
         switch: Switch::TimerList,
-        name: "timer-list",
         study: "OpenSim, scripted objects scaling",
         phase: Phase::Steady,
         world: World::Region,
@@ -41,15 +39,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::region::timers::Timers::set_timer_events",
         ],
         seam: &["ground::region::timers::Timers::set_timer_events"],
-        slow: "searches the list of timers for the one that is set, and makes a new list of the others",
-        fast: "finds it by a map",
+        slow: "searches the list of timers for the one to set and copies the others to a new list",
+        fast: "looks the timer up in a map",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 91.0, gain_percent: 93.0, growth_slow: 1.8, growth_fast: 1.0 },
     },
     Pathology {
         switch: Switch::TaintList,
-        name: "taint-list",
         study: "OpenSim, region startup",
         phase: Phase::Loading,
         world: World::Region,
@@ -62,15 +59,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::region::physics::PhysicsScene::add_prims",
         ],
         seam: &["ground::region::physics::PhysicsScene::add_prims"],
-        slow: "searches the list of tainted prims each time that one is tainted",
-        fast: "asks a set",
+        slow: "searches the list of tainted prims for each prim that it taints",
+        fast: "looks the prim up in a set",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 61.0, gain_percent: 55.0, growth_slow: 1.4, growth_fast: 1.1 },
     },
     Pathology {
         switch: Switch::IndexOf,
-        name: "index-of",
         study: "OpenSim, ODE performance",
         phase: Phase::Loading,
         world: World::Region,
@@ -80,14 +76,13 @@ pub const PATHOLOGIES: &[Pathology] = &[
         guilty: &["ground::region::mesh::Mesh::index_of", "ground::region::mesh::Mesh::get_index_list"],
         seam: &["ground::region::mesh::Mesh::get_index_list"],
         slow: "searches the list of vertices for each corner of each triangle",
-        fast: "finds them by a map",
+        fast: "looks the vertex up in a map",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 99.0, gain_percent: 98.0, growth_slow: 2.0, growth_fast: 0.8 },
     },
     Pathology {
         switch: Switch::SqlPerPrim,
-        name: "sql-per-prim",
         study: "OpenSim, region startup",
         phase: Phase::Loading,
         world: World::Region,
@@ -96,15 +91,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::region::store::RegionStore::load_items",
         guilty: &["ground::region::store::RegionStore::items_of", "ground::region::store::RegionStore::load_items"],
         seam: &["ground::region::store::RegionStore::load_items"],
-        slow: "asks the store for the items of each prim by itself",
-        fast: "asks for all items at once",
+        slow: "queries the store once per prim for its items",
+        fast: "queries all items at once",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 74.0, gain_percent: 74.0, growth_slow: 1.0, growth_fast: 1.0 },
     },
     Pathology {
         switch: Switch::Recompile,
-        name: "recompile",
         study: "OpenSim, scripted objects scaling",
         phase: Phase::Loading,
         world: World::Region,
@@ -113,7 +107,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::region::compiler::ScriptCompiler::compile_from_lsl",
         guilty: &["ground::region::compiler::write_file", "ground::region::compiler::ScriptCompiler::compile_from_lsl"],
         seam: &["ground::region::compiler::ScriptCompiler::perform_script_compile"],
-        slow: "compiles the script of each prim and writes its source and binary, although eight texts are all there are",
+        slow: "compiles the script of each prim and writes its source and binary, although there are only eight texts",
         fast: "compiles each text once",
         saves: Saves::Cpu,
         downstream: "",
@@ -121,7 +115,6 @@ pub const PATHOLOGIES: &[Pathology] = &[
     },
     Pathology {
         switch: Switch::DirScan,
-        name: "dir-scan",
         study: "OpenSim, scripted objects scaling",
         phase: Phase::Loading,
         world: World::Region,
@@ -130,15 +123,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::region::compiler::delete_old_files",
         guilty: &["ground::region::compiler::is_source_or_binary", "ground::region::compiler::delete_old_files"],
         seam: &["ground::region::compiler::delete_old_files"],
-        slow: "looks into every file of the script engines' directory for the few that are to be deleted",
-        fast: "looks at their names",
+        slow: "opens every file of the script engines' directory to find the few to delete",
+        fast: "decides by file names",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 78.0, gain_percent: 67.0, growth_slow: 0.9, growth_fast: 0.9 },
     },
     Pathology {
         switch: Switch::UpdateAll,
-        name: "update-all",
         study: "OpenSim, steady state performance",
         phase: Phase::Steady,
         world: World::Region,
@@ -151,15 +143,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::region::scene::SceneGraph::update",
         ],
         seam: &["ground::region::scene::SceneGraph::update"],
-        slow: "updates every part of the scene in each step, although few have anything to tell",
-        fast: "updates those that registered",
+        slow: "updates every part of the scene in each step, although few changed",
+        fast: "updates the parts that changed",
         saves: Saves::Cpu,
-        downstream: "walking the whole scene drives what the rest of the step needs out of the caches, and brings in what others walk",
+        downstream: "walking the whole scene evicts data of some parts of the step from the caches and loads data of others",
         expected: Expected { share_percent: 97.0, gain_percent: 99.0, growth_slow: 1.3, growth_fast: 0.8 },
     },
     Pathology {
         switch: Switch::ThreadPerClient,
-        name: "thread-per-client",
         study: "OpenSim, client handling",
         phase: Phase::Steady,
         world: World::Region,
@@ -168,15 +159,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::region::clients::client_loop",
         guilty: &["ground::region::clients::client_loop", "ground::region::clients::Inbox::put"],
         seam: &[],
-        slow: "has a thread for each client, which polls its circuit",
-        fast: "receives in the step itself, waiting for all circuits at once",
+        slow: "runs a thread per client, which polls the client's socket",
+        fast: "receives in the step itself and waits for all sockets at once",
         saves: Saves::Cpu,
-        downstream: "waking a thread for each datagram is paid by who sends it, too, and so is recording that it was woken",
+        downstream: "the sender of a datagram pays for waking the thread, and for recording the wake-up",
         expected: Expected { share_percent: 46.0, gain_percent: 48.0, growth_slow: 1.1, growth_fast: 1.0 },
     },
     Pathology {
         switch: Switch::PerUpdatePacket,
-        name: "per-update-packet",
         study: "OpenSim, avatar scaling",
         phase: Phase::Steady,
         world: World::Region,
@@ -184,17 +174,17 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--clients", counts: "clients", size: 200, smaller: &[50, 100] },
         function: "ground::region::clients::Clients::send_object_updates",
         guilty: &["ground::region::clients::send_packet", "ground::region::clients::Clients::send_object_updates"],
-        // The clients are in the same process here.
+        // The clients run in the same process.
         seam: &["ground::region::clients::Clients::send_object_updates", "ground::region::bots::receive_updates"],
-        slow: "sends every client eight datagrams a step, one for each update",
-        fast: "sends all updates in one",
+        slow: "sends every client eight datagrams per step, one per update",
+        fast: "sends all updates in one datagram",
         saves: Saves::Cpu,
-        downstream: "clients that read eight datagrams before they answer leave a processor idle between two answers, which is woken for each where every client has a thread",
+        downstream: "clients read eight datagrams before they answer, so a CPU goes idle between answers and is woken again for each",
         expected: Expected { share_percent: 49.0, gain_percent: 61.0, growth_slow: 1.0, growth_fast: 1.0 },
     },
 ];
 
-/// What must stay silent.
+/// The controls.
 pub const CONTROLS: &[Control] = &[
     Control {
         name: "region-fast",
@@ -207,7 +197,7 @@ pub const CONTROLS: &[Control] = &[
         name: "region-asleep",
         world: World::Region,
         options: &["--n", "1000", "--clients", "8", "--asset-workers", "200"],
-        why: "200 threads are asleep in poll, where they wait for uploads on purpose; no step waits for them",
+        why: "200 threads sleep in poll and wait for uploads; no step waits for them",
         silent: &["ground::region::asset_workers::wait_for_uploads"],
     },
 ];

@@ -1,12 +1,11 @@
-//! What can be slow in a monitor, and what must stay silent there.
+//! World `monitor`.
 
-use crate::catalogue::{Axis, Control, Expected, Pathology, Phase, Saves, World};
+use super::pathology::{Axis, Control, Expected, Pathology, Phase, Saves, World};
 use crate::switches::Switch;
 
-/// What can be slow.
+/// The pathologies.
 pub const PATHOLOGIES: &[Pathology] = &[Pathology {
     switch: Switch::ProcPerPid,
-    name: "proc-per-pid",
     study: "play_launch, optimization 1",
     phase: Phase::Steady,
     world: World::Monitor,
@@ -20,18 +19,18 @@ pub const PATHOLOGIES: &[Pathology] = &[Pathology {
         "ground::monitor::connections::read_file",
     ],
     seam: &["ground::monitor::Monitor::connections"],
-    slow: "reads four tables of connections for each process, which are the same for all",
-    fast: "reads them once a tick",
+    slow: "reads four tables of connections for each process, although all processes share them",
+    fast: "reads them once per tick",
     saves: Saves::Cpu,
     downstream: "",
     expected: Expected { share_percent: 100.0, gain_percent: 97.0, growth_slow: 1.0, growth_fast: 0.0 },
 }];
 
-/// What must stay silent.
+/// The controls.
 pub const CONTROLS: &[Control] = &[Control {
     name: "watched-processes",
     world: World::Monitor,
     options: &["--n", "40"],
-    why: "forty processes are watched, and wait for input all the time: looking at them is cheap",
+    why: "40 processes wait for input all the time, and watching them is cheap",
     silent: &[],
 }];

@@ -1,14 +1,12 @@
-//! Worlds of entities: what can be slow in [`Shapes`](crate::catalogue::World::Shapes),
-//! [`Sensors`](crate::catalogue::World::Sensors) and [`Marina`](crate::catalogue::World::Marina).
+//! Worlds `shapes`, `sensors` and `marina`.
 
-use crate::catalogue::{Axis, Control, Expected, Pathology, Phase, Saves, World};
+use super::pathology::{Axis, Control, Expected, Pathology, Phase, Saves, World};
 use crate::switches::Switch;
 
-/// What can be slow.
+/// The pathologies.
 pub const PATHOLOGIES: &[Pathology] = &[
     Pathology {
         switch: Switch::FullScan,
-        name: "full-scan",
         study: "Gazebo, 8.1",
         phase: Phase::Steady,
         world: World::Shapes,
@@ -21,15 +19,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::ecs::EntityComponentManager::entity_matches",
         ],
         seam: &["ground::runner::SimulationRunner::process_recreate_entities_remove"],
-        slow: "looks at every vertex of the entity graph for models to recreate",
-        fast: "asks the component index, which holds none",
+        slow: "walks every vertex of the entity graph to find models to recreate",
+        fast: "asks the component index, which is empty",
         saves: Saves::Cpu,
-        downstream: "the scan drives what physics needs out of the caches, whose step is an eighth cheaper without it",
+        downstream: "the scan evicts the physics engine's data from the caches; without it the engine's step costs an eighth less",
         expected: Expected { share_percent: 70.0, gain_percent: 75.0, growth_slow: 0.6, growth_fast: 0.0 },
     },
     Pathology {
         switch: Switch::PoseMap,
-        name: "pose-map",
         study: "Gazebo, 8.2",
         phase: Phase::Steady,
         world: World::Shapes,
@@ -38,22 +35,21 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::physics::Physics::write_changed_world_poses",
         guilty: &["ground::physics::Physics::write_changed_world_poses", "ground::physics::Physics::rebuild_pose_map"],
         seam: &["ground::physics::Physics::write_changed_world_poses"],
-        slow: "inserts every link's pose into a fresh hash map and drops the last one",
-        fast: "updates the poses of links that moved, in place",
+        slow: "builds a new hash map of every link's pose and drops the previous one",
+        fast: "updates the poses of moved links in place",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 58.0, gain_percent: 59.0, growth_slow: 0.4, growth_fast: 0.0 },
     },
     Pathology {
         switch: Switch::DirtyFlag,
-        name: "dirty-flag",
         study: "Gazebo, 8.5",
         phase: Phase::Steady,
         world: World::Shapes,
         options: &["--robots", "20"],
         axis: Axis { option: "--n", counts: "shapes", size: 8_000, smaller: &[2000, 4000] },
         function: "ground::physics::Physics::update_engine_data",
-        // What the engine does with bodies that it was handed is in its step, credited to whoever calls that.
+        // The engine handles the poses in its step, whose cost is attributed to the caller of the step.
         guilty: &[
             "ground::physics::Physics::update_engine_data",
             "ground::physics::Physics::set_position",
@@ -61,20 +57,19 @@ pub const PATHOLOGIES: &[Pathology] = &[
         ],
         seam: &[
             "ground::physics::Physics::update_engine_data",
-            // What the engine does with what it is handed.
+            // The parts of the engine that handle the poses.
             "rapier3d::pipeline::user_changes::handle_user_changes_to_rigid_bodies",
             "rapier3d::pipeline::physics_pipeline::quarantine::Quarantine::detect_user_changes",
             "rapier3d::pipeline::physics_pipeline::substep::<impl rapier3d::pipeline::physics_pipeline::PhysicsPipeline>::clear_modified_bodies",
         ],
         slow: "hands the engine the pose of every link each step",
-        fast: "hands it the poses that others than the engine gave: those of new links",
+        fast: "hands it the poses that the engine did not compute itself: those of new links",
         saves: Saves::Cpu,
-        downstream: "threads that wait for a step of a millisecond are dearer to wake than those that wait for one of 0.1 ms",
+        downstream: "waking threads costs more after a step of 1 ms than after one of 0.1 ms",
         expected: Expected { share_percent: 40.0, gain_percent: 86.0, growth_slow: 0.8, growth_fast: 0.0 },
     },
     Pathology {
         switch: Switch::StaticKinematic,
-        name: "static-kinematic",
         study: "Gazebo, 8.4",
         phase: Phase::Steady,
         world: World::Shapes,
@@ -82,17 +77,16 @@ pub const PATHOLOGIES: &[Pathology] = &[
         axis: Axis { option: "--n", counts: "shapes", size: 8_000, smaller: &[2000, 4000] },
         function: "ground::physics::Physics::world_forward_step",
         guilty: &["ground::physics::Physics::world_forward_step"],
-        // The engine tells of every kinematic body that it may have moved.
+        // The engine reports every kinematic body as possibly moved.
         seam: &["ground::physics::Physics::world_forward_step", "ground::physics::Physics::update_pose_map"],
-        slow: "gives static models kinematic bodies, which the engine sweeps in its broad phase each step as if they moved",
-        fast: "gives them fixed bodies, which it leaves alone",
+        slow: "gives static models kinematic bodies, which the engine sweeps in its broad phase each step",
+        fast: "gives them fixed bodies, which the engine skips",
         saves: Saves::Cpu,
-        downstream: "threads that wait for a step of milliseconds are dearer to wake than those that wait for one of 0.1 ms",
+        downstream: "waking threads costs more after a step of several ms than after one of 0.1 ms",
         expected: Expected { share_percent: 92.0, gain_percent: 95.0, growth_slow: 0.8, growth_fast: 0.0 },
     },
     Pathology {
         switch: Switch::ParseTwice,
-        name: "parse-twice",
         study: "Gazebo, 3.2 and 8.6",
         phase: Phase::Loading,
         world: World::Shapes,
@@ -106,7 +100,7 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::sdf::element::Reader::read_element",
         ],
         seam: &["ground::server::download_assets", "ground::sdf::dom::World::clear_models"],
-        slow: "parses the world for its shell, then again for its models",
+        slow: "parses the world for its settings, then again for its models",
         fast: "keeps the models of the first parse",
         saves: Saves::Cpu,
         downstream: "",
@@ -114,7 +108,6 @@ pub const PATHOLOGIES: &[Pathology] = &[
     },
     Pathology {
         switch: Switch::SerializeFirst,
-        name: "serialize-first",
         study: "Gazebo, 3.2 and 8.6",
         phase: Phase::Loading,
         world: World::Shapes,
@@ -130,14 +123,13 @@ pub const PATHOLOGIES: &[Pathology] = &[
         ],
         seam: &["ground::systems::scene_broadcaster::SceneBroadcaster::add_new_entities"],
         slow: "writes every model's element tree as text on the first step",
-        fast: "writes a model's text when somebody asks for it",
+        fast: "writes a model's text when a subscriber connects",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 18.0, gain_percent: 16.0, growth_slow: 1.1, growth_fast: 1.0 },
     },
     Pathology {
         switch: Switch::InterpInit,
-        name: "interp-init",
         study: "Gazebo, 3.2 and 8.6",
         phase: Phase::Loading,
         world: World::Shapes,
@@ -150,15 +142,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::python::Interpreter::run",
         ],
         seam: &["ground::server::Server::load"],
-        slow: "makes a Python interpreter ready at start",
-        fast: "makes it ready when a world has a system written in Python",
+        slow: "starts a Python interpreter with the program",
+        fast: "starts it when a world has a system written in Python",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 76.0, gain_percent: 79.0, growth_slow: -0.1, growth_fast: 0.9 },
     },
     Pathology {
         switch: Switch::Derived,
-        name: "derived",
         study: "Gazebo, 4.7",
         phase: Phase::Steady,
         world: World::Sensors,
@@ -170,15 +161,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::systems::scene_graph::derived_position",
         ],
         seam: &["ground::systems::depth_camera::DepthCameras::render"],
-        slow: "climbs the chain of parents of every visual, for each camera",
-        fast: "climbs it for what moved, once a step for all cameras",
+        slow: "climbs the chain of parents of every visual for each camera",
+        fast: "climbs it for moved visuals, once per step for all cameras",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 83.0, gain_percent: 86.0, growth_slow: 0.7, growth_fast: 0.1 },
     },
     Pathology {
         switch: Switch::AllocChurn,
-        name: "alloc-churn",
         study: "Gazebo, 4.7",
         phase: Phase::Steady,
         world: World::Sensors,
@@ -191,15 +181,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
             "ground::systems::depth_camera::Row::new",
         ],
         seam: &["ground::systems::depth_camera::DepthCameras::prepare_frames"],
-        slow: "allocates the rows of fresh images each step, and frees those of the last one",
-        fast: "clears the images of the last step",
+        slow: "allocates new images row by row each step and frees the previous ones",
+        fast: "clears the images of the previous step",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 75.0, gain_percent: 48.0, growth_slow: 0.9, growth_fast: 0.8 },
     },
     Pathology {
         switch: Switch::Imbalance,
-        name: "imbalance",
         study: "sensor rendering",
         phase: Phase::Steady,
         world: World::Sensors,
@@ -208,15 +197,14 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::systems::lidar::Lidars::scan",
         guilty: &["ground::systems::lidar::Lidars::scan"],
         seam: &[],
-        slow: "gives all lidars to the first of three workers, for which the step then waits",
-        fast: "deals them out in turn",
+        slow: "gives all lidars to the first of three workers, and the step waits for it",
+        fast: "distributes them round-robin",
         saves: Saves::Wall,
         downstream: "",
         expected: Expected { share_percent: 85.0, gain_percent: 30.0, growth_slow: 0.5, growth_fast: 0.6 },
     },
     Pathology {
         switch: Switch::LazyTexture,
-        name: "lazy-texture",
         study: "marina",
         phase: Phase::Steady,
         world: World::Marina,
@@ -225,42 +213,42 @@ pub const PATHOLOGIES: &[Pathology] = &[
         function: "ground::textures::decode_texture",
         guilty: &["ground::textures::decode_texture"],
         seam: &["ground::systems::camera::Camera::look"],
-        slow: "decodes a texture when a camera first sees what it is on: every 50th step",
-        fast: "decodes textures when the world is loaded, files of the same content once",
+        slow: "decodes a texture when it comes into view: every 50th step",
+        fast: "decodes textures when the world is loaded, equal files once",
         saves: Saves::Cpu,
         downstream: "",
         expected: Expected { share_percent: 81.0, gain_percent: 79.0, growth_slow: 0.0, growth_fast: 0.0 },
     },
 ];
 
-/// What must stay silent.
+/// The controls.
 pub const CONTROLS: &[Control] = &[
     Control {
         name: "moving-bodies",
         world: World::Shapes,
         options: &["--n", "300", "--robots", "400", "--dynamic"],
-        why: "the engine is busy with bodies that move and meet: that is its work",
+        why: "the engine is busy with bodies that move and collide, as it should be",
         silent: &[],
     },
     Control {
         name: "transport-idle",
         world: World::Shapes,
         options: &["--n", "1000", "--port", "0"],
-        why: "a thread is asleep in poll, where it waits for subscribers that never come",
+        why: "a thread sleeps in poll and waits for subscribers that never connect",
         silent: &["ground::transport::accept_loop", "ground::systems::scene_broadcaster::SceneBroadcaster::publish"],
     },
     Control {
         name: "workers-balanced",
         world: World::Sensors,
         options: &["--n", "1000", "--cameras", "6"],
-        why: "six threads look at the world after each step and wait for each other: they have an even share of the work",
+        why: "six threads read the world after each step and wait for each other, with equal work",
         silent: &[],
     },
     Control {
         name: "textures-cached",
         world: World::Marina,
         options: &["--n", "128", "--robots", "10"],
-        why: "a camera sees further textures all the time, decoded once when the world was loaded",
+        why: "new textures come into view all the time, but all were decoded when the world was loaded",
         silent: &["ground::textures::decode_texture"],
     },
 ];
