@@ -29,12 +29,9 @@ use asset_workers::AssetWorkers;
 use clients::Clients;
 use packets::AgentUpdate;
 use physics::{PhysicsScene, REGION_M};
-use scene::{ObjectUpdate, SceneGraph, ScenePresence};
+use scene::{ObjectUpdate, STEP_S, SceneGraph, ScenePresence};
 use scripts::ScriptEngine;
 use store::{Furnishing, RegionStore};
-
-/// Simulated time of a step, s.
-const STEP_S: f64 = 0.1;
 
 /// Options of this world alone.
 #[derive(Debug, Clone, Args)]

@@ -5,12 +5,13 @@
 
 mod dom;
 mod element;
+mod error;
 
 pub use dom::{Collision, Geometry, Link, Model, Plugin, Root, Sensor, Visual, World};
 pub use element::{Element, Param};
+pub use error::SdfError;
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,63 +38,6 @@ impl fmt::Display for Source {
             Source::Text { name, .. } => write!(out, "{name}"),
         }
     }
-}
-
-/// Why a world cannot be loaded. Each message names the source and, where there is one, the line.
-#[derive(Debug, thiserror::Error)]
-pub enum SdfError {
-    /// The file cannot be read.
-    #[error("cannot read the world {path}: {source}; write one with `ground world --n 100 > FILE`")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Not well-formed XML.
-    #[error("{origin} is not well-formed XML: {source}")]
-    Xml {
-        /// The source's name.
-        origin: String,
-        /// What the parser said, with line and column.
-        source: roxmltree::Error,
-    },
-    /// Elements inside elements beyond [`Element::MAX_DEPTH`].
-    #[error("{origin}, line {line}: elements are nested deeper than {max}")]
-    TooDeep {
-        /// The source's name.
-        origin: String,
-        /// Line of the element, from 1.
-        line: u32,
-        /// The limit.
-        max: usize,
-    },
-    /// An element or attribute that must be there is not.
-    #[error("{origin}, line {line}: <{element}> needs {what}")]
-    Missing {
-        /// The source's name.
-        origin: String,
-        /// Line of the element, from 1.
-        line: u32,
-        /// Name of the element.
-        element: String,
-        /// What it needs.
-        what: &'static str,
-    },
-    /// A value that is not of the kind its element has.
-    #[error("{origin}, line {line}: <{element}> holds `{value}` where it needs {what}")]
-    Value {
-        /// The source's name.
-        origin: String,
-        /// Line of the element, from 1.
-        line: u32,
-        /// Name of the element.
-        element: String,
-        /// What stands there.
-        value: String,
-        /// What it needs.
-        what: &'static str,
-    },
 }
 
 /// Reads a world: XML text, element tree, typed descriptions.

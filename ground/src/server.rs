@@ -144,7 +144,7 @@ impl Simulation for Server {
         self.runner.state_hash()
     }
 
-    fn ready_words(&self) -> String {
+    fn ready_fields(&self) -> String {
         self.port().map_or_else(String::new, |port| format!(" port={port}"))
     }
 
@@ -152,7 +152,7 @@ impl Simulation for Server {
         self.runner.close();
     }
 
-    fn final_words(&self) -> String {
+    fn final_fields(&self) -> String {
         let decoding = textures::decoding();
         format!(" decodes={} decode_cpu_s={:.4}", decoding.calls, decoding.cpu_ns as f64 * 1e-9)
     }

@@ -25,12 +25,12 @@ pub trait Simulation {
     fn close(&mut self) {}
 
     /// What else there is to say when it is ready, as ` name=value` words, each with a space before it.
-    fn ready_words(&self) -> String {
+    fn ready_fields(&self) -> String {
         String::new()
     }
 
     /// What else there is to say at its end, in the same form.
-    fn final_words(&self) -> String {
+    fn final_fields(&self) -> String {
         String::new()
     }
 }

@@ -4,6 +4,7 @@
 //! many as it may at once, and some devices are recorded.
 
 mod attributes;
+mod device;
 mod queue_disc;
 mod record_files;
 
@@ -14,10 +15,11 @@ use clap::Args;
 
 use crate::account;
 use crate::folder::TemporaryFolder;
-use crate::random::{Random, StateHash};
+use crate::random::StateHash;
 use crate::simulation::Simulation;
 use crate::switches::{Switch, Switches};
 use attributes::{AttributeValue, REGULAR_WIFI_MAC};
+use device::Device;
 use queue_disc::{Drop, LookUp, Packet, QueueDisc, count_drops};
 use record_files::{Openness, RecordFiles};
 
@@ -46,20 +48,6 @@ pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box
     Ok(Box::new(Network::new(size, options, switches)?))
 }
 
-/// A device that sends from a queue.
-struct Device {
-    random: Random,
-    max_packets: u64,
-    max_ampdu_size: u64,
-    data_rate: f64,
-    guard_interval_s: f64,
-    sent_packets: u64,
-    sent_bytes: u64,
-    airtime_s: f64,
-    /// Of the channel at the last sending, dB.
-    sinr_db: f64,
-}
-
 /// What a device may send at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Limits {
@@ -69,20 +57,6 @@ struct Limits {
 }
 
 impl Device {
-    fn new(number: u32) -> Self {
-        Self {
-            random: Random::new(u64::from(number)),
-            max_packets: 8 + u64::from(number % 5),
-            max_ampdu_size: 400 + 100 * u64::from(number % 11),
-            data_rate: 5e6 * f64::from(1 + number % 8),
-            guard_interval_s: 0.8e-6,
-            sent_packets: 0,
-            sent_bytes: 0,
-            airtime_s: 0.0,
-            sinr_db: 0.0,
-        }
-    }
-
     /// What it may send at once, by the attributes that say so: frames are put together only with priorities (QoS).
     fn limits(&self) -> Limits {
         let number = |name| match REGULAR_WIFI_MAC.get_attribute(self, name) {

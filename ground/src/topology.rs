@@ -2,7 +2,7 @@
 //!
 //! The benchmark of executors that iRobot's study made, in one process and without ROS: [nodes](node) with timers,
 //! subscriptions, services and clients, made from the framework's [JSON topologies](schema), connected by a small
-//! [middleware], and served by one of three [executors](executor).
+//! middleware ([reader], [writer]), and served by one of three [executors](executor).
 //!
 //! `ground topology` [runs](system) a topology in real time, and reports latency, losses and resources as the framework
 //! does. `ground run --world topology` [ticks](ticked): a step lets all timers of N nodes come due and serves all that follows.
@@ -17,13 +17,13 @@ macro_rules! lock {
 
 pub mod clock;
 pub mod cyclonedds;
-pub mod events_log;
 pub mod executor;
 pub mod latency;
 pub mod loopback;
 pub mod message;
-pub mod middleware;
 pub mod node;
+pub mod qos;
+pub mod reader;
 pub mod report;
 pub mod resources;
 pub mod schema;
@@ -31,12 +31,14 @@ pub mod system;
 pub mod ticked;
 pub mod tracker;
 pub mod wait_set;
+pub mod writer;
 
 use std::io;
 
 use clap::Args;
 
-use self::executor::{ExecutorKind, PerWait};
+use self::executor::PerWait;
+use self::executor::kind::ExecutorKind;
 use self::loopback::IdleThreads;
 use self::ticked::Ticked;
 use crate::simulation::Simulation;

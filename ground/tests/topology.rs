@@ -1,4 +1,4 @@
-//! Nodes that publish and subscribe, as the program's users drive them.
+//! `ground run --world topology` and `ground topology`, run as programs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const GROUND: &str = env!("CARGO_BIN_EXE_ground");
 
-/// A fresh path that no other test uses.
+/// A path that no other test uses.
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("topology-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&path);
@@ -20,7 +20,7 @@ fn output(args: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-/// What ten steps of 20 nodes count after two that are not.
+/// The counts of ten steps of 20 nodes, after two warm-up steps.
 fn counts(name: &str, more: &[&str]) -> Value {
     let file = path(name);
     let fixed = ["run", "--world", "topology", "--n", "20", "--warm-steps", "2", "--steps", "12", "--account"];
@@ -30,23 +30,23 @@ fn counts(name: &str, more: &[&str]) -> Value {
     account["steady"]["counts"].clone()
 }
 
-/// 20 timers come due in a step, and make 40 messages to be taken.
+/// In each step, 20 timers fire and 40 messages arrive.
 #[test]
-fn all_that_a_wait_found_ready_is_served_before_there_is_another() {
+fn all_ready_callbacks_run_before_the_next_wait() {
     let built = |name: &str, more: &[&str]| {
         let counts = counts(name, more);
         assert_eq!((&counts["messages_published"], &counts["messages_taken"]), (&200.into(), &400.into()), "{name}");
         counts["wait_sets_built"].as_u64().unwrap_or(0)
     };
     assert_eq!(built("events", &[]), 0);
-    // One for the timers, one for the messages, one that finds nothing.
+    // One wait for the timers, one for the messages, one that finds nothing.
     assert_eq!(built("static", &["--executor", "static"]), 10 * 3);
     assert_eq!(built("waitset", &["--executor", "waitset"]), 10 * 3);
     assert_eq!(built("wait-set", &["--slow", "wait-set"]), 10 * 3);
-    // One for each callback, one that finds nothing.
+    // One wait per callback, one that finds nothing.
     assert_eq!(built("static-one", &["--executor", "static", "--slow", "one-per-wait"]), 10 * 61);
     assert_eq!(built("all", &["--slow", "all"]), 10 * 61);
-    // Who says which executor means that one.
+    // An explicit executor overrides the switch.
     assert_eq!(built("all-but", &["--executor", "static", "--slow", "all,-one-per-wait"]), 10 * 3);
 }
 
@@ -57,7 +57,7 @@ fn idle_transport_threads_change_nothing() {
     assert_eq!(counts["datagrams_received"], Value::Null);
 }
 
-/// A file of a topology of two nodes that talk every 5 ms.
+/// A topology file: one node publishes to another every 5 ms.
 fn pair() -> PathBuf {
     let file = path("pair.json");
     let text = r#"{"nodes": [
@@ -69,12 +69,12 @@ fn pair() -> PathBuf {
 }
 
 #[test]
-fn a_topology_is_reported_as_json_with_its_account_and_in_the_files_of_the_framework() {
-    let (topology, folder, account) = (pair(), path("out"), path("account"));
-    let [file, out, counted] = [&topology, &folder, &account].map(|path| path.to_str().unwrap());
+fn a_topology_is_reported_as_json_with_its_account() {
+    let (topology, account) = (pair(), path("account"));
+    let [file, counted] = [&topology, &account].map(|path| path.to_str().unwrap());
     for executor in ["waitset", "static", "events"] {
         let run = ["topology", file, "--executor", executor, "--seconds", "0.3", "--format", "json"];
-        let (done, json, err) = output(&[&run[..], &["--out", out, "--account", counted]].concat());
+        let (done, json, err) = output(&[&run[..], &["--account", counted]].concat());
         assert!(done, "{err}");
         let report: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(report["conditions"]["executor"], executor);
@@ -85,19 +85,10 @@ fn a_topology_is_reported_as_json_with_its_account_and_in_the_files_of_the_frame
         assert!(received > 0 && subscription["latency"]["mean_us"].as_f64().unwrap() > 0.0, "{json}");
         let account: Value = serde_json::from_str(&std::fs::read_to_string(&account).unwrap()).unwrap();
         assert_eq!(account["run"]["counts"]["messages_taken"], received);
-        let head = |name: &str| {
-            let text = std::fs::read_to_string(folder.join(name)).unwrap();
-            let line = text.lines().find(|line| line.contains('_')).unwrap().to_owned();
-            line.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(head("latency_all.txt"), "node topic size_b");
-        assert_eq!(head("latency_total.txt"), "received_msgs mean_us late_msgs");
-        assert_eq!(head("resources.txt"), "time_ms cpu_perc arena_KB");
-        assert_eq!(head("events.txt"), "Time_ms Caller Code");
     }
 }
 
-/// Whether a process handles SIGINT by now, by its mask in `/proc`.
+/// Whether a process handles SIGINT already, by its signal mask in `/proc`.
 fn catches_interrupts(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs until it is interrupted");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("Linux says so");
@@ -121,7 +112,7 @@ fn an_interrupt_ends_a_topology_with_its_report() {
 }
 
 #[test]
-fn what_cannot_be_run_is_answered_with_what_to_do() {
+fn errors_say_what_to_do() {
     let (done, _, err) = output(&["topology", "no/such.json"]);
     assert!(!done);
     assert!(

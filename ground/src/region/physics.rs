@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::STEP_S;
 use super::mesh::{Mesh, VertexSearch, volume};
-use super::scene::{Appearance, Change, SceneObjectPart, ScenePresence};
+use super::scene::{Appearance, Change, STEP_S, SceneObjectPart, ScenePresence};
 use crate::account;
 use crate::random::StateHash;
 use crate::switches::{Switch, Switches};

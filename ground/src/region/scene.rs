@@ -6,6 +6,9 @@ use crate::account;
 use crate::random::StateHash;
 use crate::switches::{Switch, Switches};
 
+/// Simulated time of a step, s.
+pub const STEP_S: f64 = 0.1;
+
 /// What a part holds besides its shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventoryItem {

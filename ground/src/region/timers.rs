@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::STEP_S;
+use super::scene::STEP_S;
 use crate::account;
 use crate::switches::{Switch, Switches};
 

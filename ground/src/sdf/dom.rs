@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rapier3d::math::{Pose, Rotation, Vector};
 
-use super::{Element, SdfError};
+use super::element::Element;
+use super::error::SdfError;
 
 /// A whole file.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::SdfError;
+use super::error::SdfError;
 
 /// One XML element with its typed value, attributes and children in file order.
 ///

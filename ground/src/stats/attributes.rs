@@ -1,6 +1,6 @@
 //! Attributes of devices, found by name: a type knows its own, and the type that it is made from the others.
 
-use super::Device;
+use super::device::Device;
 
 /// A value, of whatever kind the attribute is.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::message::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Message};
-use super::middleware::{Readers, Reliability};
+use super::qos::Reliability;
+use super::reader::Readers;
 use crate::account::{Counter, count};
 
 /// Bytes of a message in one datagram. Larger messages take several.
@@ -243,7 +244,8 @@ fn idle_thread(socket: &UdpSocket, started: &AtomicUsize) {
 #[cfg(test)]
 mod tests {
     use super::super::message::{Header, Payload};
-    use super::super::middleware::{History, PassBy, Reader};
+    use super::super::qos::{History, PassBy};
+    use super::super::reader::Reader;
     use super::*;
 
     fn message(number: u64, size: usize) -> Message {

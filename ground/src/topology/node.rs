@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::clock::Clock;
 use super::message::Message;
-use super::middleware::{GuardCondition, Reader};
+use super::reader::{GuardCondition, Reader};
 use crate::account::{Counter, count};
 
 /// Something that is called when its time has come.

@@ -19,89 +19,61 @@ impl CpuTime {
     }
 }
 
-/// What was taken until a moment.
+/// Resources that the process used up to a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
     /// Time since the start.
     pub elapsed: Duration,
-    /// CPU time of the process, user and system, over elapsed time and the number of processors, in percent: the framework's.
+    /// CPU time (user and system) over elapsed time and number of CPUs, in percent, as the framework defines it.
     pub cpu_percent: f64,
-    /// User CPU time over elapsed time, in percent: the study's.
+    /// User CPU time over elapsed time, in percent, as the study defines it.
     pub user_percent: f64,
     /// CPU time of the process, user and system.
     pub cpu: Duration,
-    /// Memory that the allocator has of the system besides mappings, KiB. 0 where the C library does not say, as the next two.
-    pub arena_kb: u64,
-    /// Of that, what is in use, KiB.
-    pub in_use_kb: u64,
-    /// Memory of the allocator that is mapped, KiB.
-    pub mmap_kb: u64,
     /// Resident memory now, KiB.
     pub rss_kb: u64,
-    /// Resident memory at most so far, KiB. This is what the framework calls rss.
+    /// Peak resident memory, KiB. The framework calls this `rss`.
     pub peak_rss_kb: u64,
-    /// Address space, KiB.
-    pub vsz_kb: u64,
 }
 
-/// A moment from which resources are counted.
+/// The moment from which resources are counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
     at: Instant,
     cpu: CpuTime,
-    processors: usize,
+    cpus: usize,
 }
 
 impl Start {
     /// Now.
     pub fn now() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { at: Instant::now(), cpu: CpuTime::now().0, processors }
+        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { at: Instant::now(), cpu: CpuTime::now().0, cpus }
     }
 
-    /// What was taken since.
+    /// The resources used since then.
     pub fn until_now(&self) -> Resources {
         let (cpu, peak_rss_kb) = CpuTime::now();
         let elapsed = self.at.elapsed();
         let (user, system) = (cpu.user.saturating_sub(self.cpu.user), cpu.system.saturating_sub(self.cpu.system));
         let percent = |part: Duration| 100.0 * part.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
-        let [arena_kb, in_use_kb, mmap_kb] = allocator_kb();
-        let [vsz_kb, rss_kb] = pages_kb();
         Resources {
             elapsed,
-            cpu_percent: percent(user + system) / self.processors as f64,
+            cpu_percent: percent(user + system) / self.cpus as f64,
             user_percent: percent(user),
             cpu: user + system,
-            arena_kb,
-            in_use_kb,
-            mmap_kb,
-            rss_kb,
+            rss_kb: rss_kb(),
             peak_rss_kb,
-            vsz_kb,
         }
     }
 }
 
-#[cfg(target_env = "gnu")]
-fn allocator_kb() -> [u64; 3] {
-    // SAFETY: it only reads the allocator's own counts, under its locks.
-    let info = unsafe { libc::mallinfo() };
-    // The counts are ints that wrap at 4 GiB.
-    [info.arena, info.uordblks, info.hblkhd].map(|bytes| u64::from(bytes as u32) >> 10)
-}
-
-#[cfg(not(target_env = "gnu"))]
-fn allocator_kb() -> [u64; 3] {
-    [0; 3]
-}
-
-/// Address space and resident memory.
-fn pages_kb() -> [u64; 2] {
+/// Resident memory, the second number of `/proc/self/statm`.
+fn rss_kb() -> u64 {
     // SAFETY: it takes a number and returns one.
     let page_kb = (unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64) >> 10;
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut pages = text.split_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
-    [(); 2].map(|()| pages.next().unwrap_or(0) * page_kb)
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * page_kb
 }
 
 #[cfg(test)]

@@ -11,18 +11,21 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::clock::{Clock, now_ns};
-use super::cyclonedds::{DdsError, Participant};
-use super::events_log::{Code, Event, EventsLog};
-use super::executor::{Executor, ExecutorKind, PerWait, Waker};
+use super::cyclonedds::Participant;
+use super::cyclonedds::error::DdsError;
+use super::executor::kind::ExecutorKind;
+use super::executor::{Executor, PerWait, Waker};
 use super::latency::Latencies;
 use super::loopback::Loopback;
 use super::message::{Header, Message, MessageType};
-use super::middleware::{PassBy, Qos, Reader, Readers, Reliability, Writer};
-use super::node::{Endpoint, Kind, Node, Timer};
+use super::node::{Callback, Endpoint, Kind, Node, Timer};
+use super::qos::{PassBy, Qos, Reliability};
+use super::reader::{Reader, Readers};
 use super::resources::{Resources, Start};
 use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
 use super::tracker::Tracker;
 use super::wait_set::WaitSet;
+use super::writer::Writer;
 
 /// How messages get from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -91,10 +94,8 @@ pub enum SystemError {
     DdsByPointer,
 }
 
-/// How often resources are looked at.
-const RESOURCES_PERIOD: Duration = Duration::from_millis(500);
-/// How soon a run ends that is to.
-const LOOK_PERIOD: Duration = Duration::from_millis(100);
+/// Longest delay between a signal and the end of a run.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(100);
 
 /// What a publisher did.
 #[derive(Debug, Clone)]
@@ -120,12 +121,8 @@ pub struct Outcome {
     pub clients: Vec<Tracker>,
     /// What publishers did.
     pub publishers: Vec<Published>,
-    /// What happened besides.
-    pub events: Vec<Event>,
-    /// Events that are not among these, as they are too many.
-    pub events_left_out: u64,
-    /// What was taken, at regular times; the last is at the end.
-    pub resources: Vec<Resources>,
+    /// Resources that the run used.
+    pub resources: Resources,
 }
 
 type Tracked = Arc<Mutex<Tracker>>;
@@ -138,7 +135,6 @@ pub struct System {
     subscriptions: Vec<Tracked>,
     clients: Vec<Tracked>,
     publishers: Vec<Arc<Mutex<Published>>>,
-    log: Arc<EventsLog>,
     loopback: Option<Arc<Loopback>>,
 }
 
@@ -264,7 +260,6 @@ impl System {
                 subscriptions: Vec::new(),
                 clients: Vec::new(),
                 publishers: Vec::new(),
-                log: Arc::new(EventsLog::new()),
                 loopback: domain.loopback(),
             },
             domain,
@@ -297,13 +292,10 @@ impl System {
     /// # Errors
     /// If a thread cannot be had.
     pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> Result<Outcome, SystemError> {
-        self.log.add("SYSTEM", Code::Discovery, "[discovery] PDP completed".to_owned());
-        self.log.add("SYSTEM", Code::Discovery, "[discovery] EDP completed".to_owned());
         let (start, running) = (Start::now(), AtomicBool::new(true));
         let executors = std::mem::take(&mut self.executors);
         let wakers: Vec<Waker> = executors.values().map(|(_, executor)| executor.waker()).collect();
-        let mut resources = Vec::new();
-        std::thread::scope(|threads| {
+        let resources = std::thread::scope(|threads| {
             let mut started = Ok(());
             for (name, mut executor) in executors.into_values() {
                 let running = &running;
@@ -314,11 +306,12 @@ impl System {
                 started = started.and(spawned.map(drop));
             }
             if started.is_ok() {
-                resources = watch(&start, duration, interrupted);
+                wait(duration, interrupted);
             }
+            let resources = start.until_now();
             running.store(false, Ordering::Release);
             wakers.iter().for_each(|wake| wake());
-            started
+            started.map(|()| resources)
         })?;
         if let Some(loopback) = &self.loopback {
             loopback.close();
@@ -326,35 +319,26 @@ impl System {
         Ok(self.outcome(resources))
     }
 
-    fn outcome(self, resources: Vec<Resources>) -> Outcome {
+    fn outcome(self, resources: Resources) -> Outcome {
         let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock!(tracker).clone()).collect();
-        let (events, events_left_out) = self.log.take();
         Outcome {
             subscriptions: of(self.subscriptions),
             clients: of(self.clients),
             publishers: self.publishers.iter().map(|published| lock!(published).clone()).collect(),
-            events,
-            events_left_out,
             resources,
         }
     }
 }
 
-/// Looks at resources until it is time to end.
-fn watch(start: &Start, duration: Duration, interrupted: &AtomicBool) -> Vec<Resources> {
-    let began = Instant::now();
-    let (mut rows, mut next) = (Vec::new(), RESOURCES_PERIOD);
-    loop {
-        let elapsed = began.elapsed();
-        if elapsed >= duration || interrupted.load(Ordering::Relaxed) {
-            rows.push(start.until_now());
-            return rows;
+/// Waits until the duration has passed or a signal came.
+fn wait(duration: Duration, interrupted: &AtomicBool) {
+    let start = Instant::now();
+    while !interrupted.load(Ordering::Relaxed) {
+        let left = duration.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return;
         }
-        if elapsed >= next {
-            rows.push(start.until_now());
-            next += RESOURCES_PERIOD;
-        }
-        std::thread::sleep(LOOK_PERIOD.min(duration - elapsed).min(next.saturating_sub(elapsed)));
+        std::thread::sleep(SIGNAL_PERIOD.min(left));
     }
 }
 
@@ -402,8 +386,7 @@ impl Building {
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
             let tracker = self.tracker(spec, &one.topic);
             self.system.subscriptions.push(tracker.clone());
-            let callback = self.tracking_callback(spec, &one.topic, tracker);
-            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
+            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, tracking_callback(tracker)));
         }
         for (one, reader) in spec.servers.iter().zip(readers.servers) {
             let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
@@ -417,9 +400,8 @@ impl Building {
         for (one, (client, reader)) in spec.clients.iter().zip(readers.clients) {
             let tracker = self.tracker(spec, &one.service);
             self.system.clients.push(tracker.clone());
-            let callback = self.tracking_callback(spec, &one.service, tracker);
-            node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
-            node.add_timer(self.requesting_timer(spec, one, client)?);
+            node.add_endpoint(Endpoint::new(Kind::Client, reader, tracking_callback(tracker.clone())));
+            node.add_timer(self.requesting_timer(one, client, tracker)?);
         }
         for one in &spec.publishers {
             node.add_timer(self.publishing_timer(spec, one)?);
@@ -430,15 +412,6 @@ impl Building {
 
     fn tracker(&self, spec: &NodeSpec, entity: &str) -> Tracked {
         Arc::new(Mutex::new(Tracker::new(&spec.name, entity)))
-    }
-
-    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked) -> super::node::Callback {
-        let (log, caller) = (self.system.log.clone(), format!("{entity}->{}", spec.name));
-        Box::new(move |message| {
-            let now = now_ns();
-            let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
-            log.arrived(&caller, message.header.number, &arrival);
-        })
     }
 
     fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Result<Arc<Timer>, SystemError> {
@@ -463,22 +436,29 @@ impl Building {
         }))
     }
 
-    fn requesting_timer(&self, spec: &NodeSpec, client: &ClientSpec, number: u32) -> Result<Arc<Timer>, SystemError> {
+    fn requesting_timer(&self, client: &ClientSpec, number: u32, tracker: Tracked) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Requests(client.service.clone());
         let is_served = self.domain.channels.contains_key(&channel);
         let writer = self.domain.writer(&channel, client.qos.reliability)?;
-        let (log, caller) = (self.system.log.clone(), format!("{}->{}", client.service, spec.name));
-        let (service, message) = (client.service.clone(), client.message);
+        let message = client.message;
         let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
         Ok(Timer::new(&self.clock, sequence.period_ns, move || {
-            // The framework waits a second for the service here, and the executor's other callbacks wait with it.
+            // The framework waits a second for the service here, which blocks the executor's other callbacks.
             if is_served {
                 writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
             } else {
-                log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
+                lock!(tracker).unserved += 1;
             }
         }))
     }
+}
+
+/// A callback that counts each message.
+fn tracking_callback(tracker: Tracked) -> Callback {
+    Box::new(move |message| {
+        let now = now_ns();
+        lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
+    })
 }
 
 /// Who writes, and how many it wrote.
@@ -539,13 +519,13 @@ mod tests {
                 }
                 assert!(outcome.publishers[0].durations.count() >= outcome.subscriptions[0].received());
                 assert_eq!((outcome.clients[2].size_bytes, outcome.publishers[0].size_bytes), (100, 8));
-                assert!(outcome.resources.last().unwrap().elapsed >= Duration::from_millis(300));
+                assert!(outcome.resources.elapsed >= Duration::from_millis(300));
             }
         }
     }
 
     #[test]
-    fn a_service_that_nobody_serves_is_an_event_and_nobody_waits_for_it() {
+    fn requests_without_a_server_are_counted_and_block_nothing() {
         let text = r#"{"nodes": [{"node_name": "asks",
             "clients": [{"service_name": "nothing", "srv_type": "stamped10b", "period_ms": 5}],
             "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}],
@@ -554,8 +534,6 @@ mod tests {
         let outcome = outcome(&topology, ExecutorKind::Waitset, Middleware::Ground, Ipc::On);
         assert_eq!(outcome.clients[0].received(), 0);
         assert!(outcome.subscriptions[0].received() > 5);
-        let unavailable = outcome.events.iter().find(|event| event.code == Code::ServiceUnavailable).unwrap();
-        assert_eq!(unavailable.caller, "/nothing->asks");
-        assert_eq!(unavailable.description, "[service] '/nothing' unavailable");
+        assert!(outcome.clients[0].unserved > 5);
     }
 }

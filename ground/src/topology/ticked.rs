@@ -4,12 +4,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use super::clock::Clock;
-use super::executor::{Executor, ExecutorKind, PerWait};
+use super::executor::kind::ExecutorKind;
+use super::executor::{Executor, PerWait};
 use super::loopback::IdleThreads;
 use super::message::{Header, Message, Payload};
-use super::middleware::{History, PassBy, Reader, Readers, Writer};
 use super::node::{Endpoint, Kind, Node, Timer};
+use super::qos::{History, PassBy};
+use super::reader::{Reader, Readers};
 use super::wait_set::WaitSet;
+use super::writer::Writer;
 use crate::account;
 use crate::simulation::Simulation;
 
@@ -128,7 +131,7 @@ impl Simulation for Ticked {
         folds.fold(self.clock.now_ns(), |hash, fold| mix(hash ^ fold.hash.wrapping_add(fold.messages)))
     }
 
-    fn final_words(&self) -> String {
+    fn final_fields(&self) -> String {
         let taken: u64 = self.taken.iter().map(|fold| lock!(fold).messages).sum();
         format!(" taken={taken}")
     }

@@ -1,4 +1,4 @@
-//! [`Tracker`]: what came, what came late, and what did not, by the definitions of the framework (`tracker.cpp`).
+//! [`Tracker`]: received, late and lost messages, by the definitions of the framework (`tracker.cpp`).
 //!
 //! With the publisher's period T, and latency in whole microseconds:
 //!
@@ -6,83 +6,69 @@
 //! - *late*: not too late, and latency > min(5 ms, T / 5);
 //! - *lost*: gaps in the publisher's numbers.
 //!
-//! Where the framework errs, this does not:
+//! Three errors of the framework are corrected:
 //!
-//! - It expects numbers to ascend, and takes what is missing before each; a message that overtook another makes it add one, and
-//!   then, as that other has a smaller number than it expects, nearly 2^64 (later: a negative number, and loses count). Here
-//!   lost are, of each publisher, the numbers up to the highest that came, less those that came.
-//! - It leaves messages that are too late out of a subscription's mean, but weighs that mean with their number in the total.
-//!   Here all messages count in both; [`in_time`](Tracker::in_time) is the framework's.
-//! - The mean of a subscription that got nothing is NaN, and so is then the total. Here it has no mean and no weight.
+//! - The framework expects ascending numbers. A message that overtakes another makes it count nearly 2^64 losses (a
+//!   negative number in later versions). Here the losses of a publisher are its highest number received, plus one, less
+//!   the number of messages received.
+//! - The framework leaves messages that are too late out of a subscription's mean, but weights that mean with their
+//!   number in the total. Here all messages count in both; [`in_time`](Tracker::in_time) is the framework's mean.
+//! - The framework's mean of a subscription without messages is NaN, and so is its total. Here it has no mean and no weight.
 
 use std::time::Duration;
 
 use super::latency::Latencies;
 use super::message::Header;
 
-/// What one subscription, or one client, received.
+/// The messages that a subscription or a client received.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     /// The node.
     pub node: String,
     /// The topic or service.
     pub entity: String,
-    /// Bytes of a message, of the last that came.
+    /// Bytes of the last message.
     pub size_bytes: usize,
-    /// The publisher's period, of the last message that came; zero if none did.
+    /// The publisher's period, from the last message; zero before the first.
     pub period: Duration,
-    /// Of all messages.
+    /// Latencies of all messages.
     pub latencies: Latencies,
-    /// Of those that were not too late.
+    /// Latencies of the messages that were not too late.
     pub in_time: Latencies,
     /// Messages that were late.
     pub late: u64,
     /// Messages that were too late.
     pub too_late: u64,
+    /// Requests of a client that no server could receive.
+    pub unserved: u64,
     writers: Vec<FromWriter>,
 }
 
-/// What came of one publisher.
+/// The messages received from one publisher.
 #[derive(Debug, Clone, Copy)]
 struct FromWriter {
     writer: u32,
     received: u64,
-    /// One more than the highest number that came.
+    /// One more than the highest number received.
     next: u64,
 }
 
-/// How a message came.
+/// Latencies above which a message is late, and too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lateness {
-    /// As it should.
-    InTime,
-    /// Later than that.
-    Late,
-    /// So late that it would better not have come.
-    TooLate,
+struct Thresholds {
+    late_us: u64,
+    too_late_us: u64,
 }
 
-/// What is to be said of a message that came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
-    /// How it came.
-    pub lateness: Lateness,
-    /// When, after it was published, us.
-    pub latency_us: u64,
-    /// What it was to be compared with, us.
-    pub threshold_us: u64,
-    /// First number and number of those that are missing before it.
-    pub gap: Option<(u64, u64)>,
-}
-
-/// Above these a message is late, and too late, us.
-pub fn thresholds_us(period: Duration) -> (u64, u64) {
-    let period_us = period.as_micros() as u64;
-    ((20 * period_us / 100).min(5_000), period_us.min(50_000))
+impl Thresholds {
+    fn of(period: Duration) -> Self {
+        let period_us = period.as_micros() as u64;
+        Self { late_us: (period_us / 5).min(5_000), too_late_us: period_us.min(50_000) }
+    }
 }
 
 impl Tracker {
-    /// One that got nothing.
+    /// A tracker without messages.
     pub fn new(node: &str, entity: &str) -> Self {
         Self {
             node: node.to_owned(),
@@ -93,67 +79,54 @@ impl Tracker {
             in_time: Latencies::default(),
             late: 0,
             too_late: 0,
+            unserved: 0,
             writers: Vec::new(),
         }
     }
 
-    /// Takes note of a message of `size_bytes` that came at `now_ns`, on the clock of its stamp.
-    pub fn scan(&mut self, header: &Header, size_bytes: usize, now_ns: u64) -> Arrival {
+    /// Counts a message of `size_bytes` that arrived at `now_ns`, on the clock of its stamp.
+    pub fn scan(&mut self, header: &Header, size_bytes: usize, now_ns: u64) {
         self.size_bytes = size_bytes;
         self.period = Duration::from_nanos(header.period_ns);
         let latency_ns = now_ns.saturating_sub(header.stamp_ns);
-        let latency_us = latency_ns / 1_000;
-        let (late_us, too_late_us) = thresholds_us(self.period);
-        let (lateness, threshold_us) = match latency_us {
-            _ if latency_us > too_late_us => (Lateness::TooLate, too_late_us),
-            _ if latency_us > late_us => (Lateness::Late, late_us),
-            _ => (Lateness::InTime, late_us),
-        };
+        let thresholds = Thresholds::of(self.period);
         self.latencies.add(latency_ns);
-        match lateness {
-            Lateness::TooLate => self.too_late += 1,
-            Lateness::Late => self.late += 1,
-            Lateness::InTime => {}
-        }
-        if lateness != Lateness::TooLate {
+        if latency_ns / 1_000 > thresholds.too_late_us {
+            self.too_late += 1;
+        } else {
             self.in_time.add(latency_ns);
+            self.late += u64::from(latency_ns / 1_000 > thresholds.late_us);
         }
-        Arrival { lateness, latency_us, threshold_us, gap: self.note(header) }
-    }
-
-    fn note(&mut self, header: &Header) -> Option<(u64, u64)> {
         let known = self.writers.iter().position(|from| from.writer == header.writer);
-        let at = known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.writers.push(FromWriter { writer: header.writer, received: 0, next: 0 });
             self.writers.len() - 1
         });
-        let from = &mut self.writers[at];
+        let from = &mut self.writers[index];
         from.received += 1;
-        let expected = from.next;
-        from.next = expected.max(header.number.saturating_add(1));
-        (header.number > expected).then(|| (expected, header.number - expected))
+        from.next = from.next.max(header.number.saturating_add(1));
     }
 
-    /// Messages that came.
+    /// Number of messages received.
     pub fn received(&self) -> u64 {
         self.latencies.count()
     }
 
-    /// Messages that did not come although a later one of the same publisher did.
+    /// Number of messages that are missing although a later one of the same publisher was received.
     pub fn lost(&self) -> u64 {
         self.writers.iter().map(|from| from.next.saturating_sub(from.received)).sum()
     }
 
-    /// What the publisher means to publish in a second. `None` before anything came.
+    /// The publisher's intended rate. `None` before the first message.
     pub fn frequency_hz(&self) -> Option<f64> {
         (!self.period.is_zero()).then(|| 1.0 / self.period.as_secs_f64())
     }
 }
 
-/// What several trackers come to.
+/// The sum of several trackers.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
-    /// Of all messages of all.
+    /// Latencies of all messages.
     pub latencies: Latencies,
     /// Messages that were late.
     pub late: u64,
@@ -164,7 +137,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// Adds them up.
+    /// Sums up trackers.
     pub fn of<'a>(trackers: impl IntoIterator<Item = &'a Tracker>) -> Self {
         let mut total = Self::default();
         for tracker in trackers {
@@ -176,22 +149,22 @@ impl Total {
         total
     }
 
-    /// Messages that came.
+    /// Number of messages received.
     pub fn received(&self) -> u64 {
         self.latencies.count()
     }
 
-    /// Late ones of those that came, in percent.
+    /// Share of received messages that were late, in percent.
     pub fn late_percent(&self) -> Option<f64> {
         percent(self.late, self.received())
     }
 
-    /// Too late ones of those that came, in percent.
+    /// Share of received messages that were too late, in percent.
     pub fn too_late_percent(&self) -> Option<f64> {
         percent(self.too_late, self.received())
     }
 
-    /// Lost ones of those that came or were lost, in percent.
+    /// Share of sent messages that were lost, in percent.
     pub fn lost_percent(&self) -> Option<f64> {
         percent(self.lost, self.received() + self.lost)
     }
@@ -211,17 +184,19 @@ mod tests {
         Header { writer, number, stamp_ns: 1_000 * MS, period_ns: 10 * MS }
     }
 
-    /// A tracker that got messages of these numbers, each after so many microseconds.
-    fn tracker(messages: &[(u64, u64)]) -> (Tracker, Vec<Arrival>) {
+    /// A tracker that received messages: the number of each, and its latency in microseconds.
+    fn tracker(messages: &[(u64, u64)]) -> Tracker {
         let mut tracker = Tracker::new("node", "/topic");
-        let scan = |(number, us): &(u64, u64)| tracker.scan(&header(0, *number), 10, 1_000 * MS + us * 1_000);
-        let arrivals = messages.iter().map(scan).collect();
-        (tracker, arrivals)
+        messages.iter().for_each(|(number, us)| tracker.scan(&header(0, *number), 10, 1_000 * MS + us * 1_000));
+        tracker
     }
 
     #[test]
     fn thresholds_are_a_fifth_of_the_period_and_the_period_up_to_5_and_50_ms() {
-        let of = |us: u64| thresholds_us(Duration::from_micros(us));
+        let of = |us: u64| {
+            let Thresholds { late_us, too_late_us } = Thresholds::of(Duration::from_micros(us));
+            (late_us, too_late_us)
+        };
         assert_eq!(of(10_000), (2_000, 10_000));
         assert_eq!(of(15_625), (3_125, 15_625));
         assert_eq!(of(25_000), (5_000, 25_000));
@@ -231,10 +206,12 @@ mod tests {
 
     #[test]
     fn a_message_is_late_above_the_first_threshold_and_too_late_above_the_second() {
-        let (tracker, arrivals) = tracker(&[(0, 100), (1, 2_000), (2, 2_001), (3, 10_000), (4, 10_001)]);
-        use Lateness::{InTime, Late, TooLate};
-        let lateness: Vec<_> = arrivals.iter().map(|arrival| arrival.lateness).collect();
-        assert_eq!(lateness, [InTime, InTime, Late, Late, TooLate]);
+        let counts = |us: u64| {
+            let one = tracker(&[(0, us)]);
+            (one.late, one.too_late)
+        };
+        assert_eq!([100, 2_000, 2_001, 10_000, 10_001].map(counts), [(0, 0), (0, 0), (1, 0), (1, 0), (0, 1)]);
+        let tracker = tracker(&[(0, 100), (1, 2_000), (2, 2_001), (3, 10_000), (4, 10_001)]);
         assert_eq!((tracker.received(), tracker.late, tracker.too_late, tracker.lost()), (5, 2, 1, 0));
         // (100 + 2000 + 2001 + 10000) / 4, and with the last.
         assert_eq!(tracker.in_time.mean_us(), Some(3525.25));
@@ -243,22 +220,20 @@ mod tests {
     }
 
     #[test]
-    fn lost_is_what_is_missing_and_nothing_that_came_after_all() {
-        let (in_order, arrivals) = tracker(&[(0, 1), (1, 1), (5, 1), (6, 1)]);
+    fn a_message_that_arrives_out_of_order_is_not_lost() {
+        let in_order = tracker(&[(0, 1), (1, 1), (5, 1), (6, 1)]);
         assert_eq!((in_order.received(), in_order.lost()), (4, 3));
-        assert_eq!(arrivals.iter().map(|arrival| arrival.gap).collect::<Vec<_>>(), [None, None, Some((2, 3)), None]);
         // 2 overtakes 1: the framework adds one, then 1 - 3 of an unsigned number.
-        let (reordered, arrivals) = tracker(&[(0, 1), (2, 1), (1, 1), (3, 1)]);
+        let reordered = tracker(&[(0, 1), (2, 1), (1, 1), (3, 1)]);
         assert_eq!((reordered.received(), reordered.lost()), (4, 0));
-        assert_eq!(arrivals[1].gap, Some((1, 1)));
-        let (first_lost, _) = tracker(&[(2, 1)]);
+        let first_lost = tracker(&[(2, 1)]);
         assert_eq!(first_lost.lost(), 2);
-        let (last, _) = tracker(&[(u64::MAX, 1)]);
+        let last = tracker(&[(u64::MAX, 1)]);
         assert_eq!(last.lost(), u64::MAX - 1, "no overflow");
     }
 
     #[test]
-    fn numbers_of_several_publishers_of_a_topic_are_counted_apart() {
+    fn losses_are_counted_per_publisher() {
         let mut tracker = Tracker::new("node", "/topic");
         for (writer, number) in [(1, 0), (2, 0), (2, 1), (1, 1), (1, 3)] {
             tracker.scan(&header(writer, number), 10, 1_000 * MS);
@@ -267,9 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_of_messages_so_that_who_got_none_has_no_weight() {
-        let (one, _) = tracker(&[(0, 100), (1, 300)]);
-        let (other, _) = tracker(&[(0, 20_000), (3, 400)]);
+    fn a_subscription_without_messages_has_no_weight_in_the_total() {
+        let one = tracker(&[(0, 100), (1, 300)]);
+        let other = tracker(&[(0, 20_000), (3, 400)]);
         let idle = Tracker::new("node", "/idle");
         let total = Total::of([&one, &idle, &other]);
         assert_eq!((total.received(), total.lost, total.too_late, total.late), (4, 2, 1, 0));

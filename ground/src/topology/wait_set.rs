@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cyclonedds::{self, Token};
-use super::middleware::{GuardCondition, Signal};
+use super::cyclonedds;
+use super::cyclonedds::error::Token;
 use super::node::{Endpoint, Kind, Timer};
+use super::reader::{GuardCondition, Signal};
 use crate::account::{Counter, count};
 
 /// How long a wait may last.

@@ -1,9 +1,7 @@
-//! `ground run`: makes a world and steps it until it is to end.
+//! `ground run`: creates a world and steps it.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -17,52 +15,54 @@ use ground::systems::state_log::LogThread;
 use ground::{monitor, region, stats, topology};
 use serde::Serialize;
 
-use crate::{Failure, WorldArgs};
+use crate::arguments::{WorldArgs, parse_seconds};
+use crate::console::{print_line, stop_flag};
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     world: WorldArgs,
-    /// Read the world from this SDF file instead
+    /// Simulate the world in this SDF file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["world", "n", "robots", "cameras", "is_static", "dynamic"])]
     sdf: Option<PathBuf>,
-    /// What is slow: names from `ground list` separated by commas, or `all`; `-NAME` takes one out of all
+    /// Switches to make slow: comma-separated names from `ground list`, or `all`; `-NAME` removes one
     #[arg(long, value_name = "NAMES", default_value = "", allow_hyphen_values = true)]
     slow: Switches,
-    /// End after this many steps
+    /// Stop after this many steps
     #[arg(long, conflicts_with = "seconds")]
     steps: Option<u64>,
-    /// End after this much wall time; without either, run until interrupted
+    /// Stop after this much wall time [default without --steps: run until interrupted]
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     seconds: Option<Duration>,
-    /// After the last step, wait to be ended: what is recorded of a run then holds nothing of its end
+    /// Wait for a signal after the last step, so that a recording does not contain the shutdown
     #[arg(long)]
     linger: bool,
-    /// Be ready, and begin the steady phase, after this many steps
+    /// Number of steps before the world is ready and the steady phase starts
     #[arg(long, value_name = "STEPS", default_value_t = 1)]
     warm_steps: u64,
-    /// Stay idle for so long after being ready, before the steady phase: whoever waits for that can take its time
+    /// Stay idle this long between being ready and the steady phase, so that a recorder can attach
     #[arg(long, value_name = "S", value_parser = parse_seconds, default_value = "0")]
     pause: Duration,
-    /// Make this file when ready
+    /// Create this file when the world is ready
     #[arg(long, value_name = "FILE")]
     ready_file: Option<PathBuf>,
-    /// Write what was done in each phase to this file, as JSON: time, context switches, and exact counts
+    /// Write the time, context switches and exact counts of each phase to this file, as JSON
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
-    /// Time calls of known functions by their thread's CPU clock, for the account
+    /// Add the CPU time of known functions to the account, measured by their thread's CPU clock
     #[arg(long, requires = "account")]
     scopes: bool,
-    /// Count allocations, for the account
+    /// Add the number of allocations to the account
     #[arg(long, requires = "account")]
     allocations: bool,
-    /// Publish the scene and changed poses at this port of the loopback interface (0: any)
+    /// Publish the scene and changed poses at this TCP port of the loopback interface (0: any)
     #[arg(long)]
     port: Option<u16>,
     /// Log every changed pose to this file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the log on a thread that no step waits for
+    /// Write the log on a background thread that no step waits for
     #[arg(long, requires = "log")]
     log_in_background: bool,
     #[command(flatten)]
@@ -75,22 +75,17 @@ pub(crate) struct RunArgs {
     topology: topology::Options,
 }
 
-pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is not a duration"))
-}
-
 impl RunArgs {
     fn load(&self) -> Result<Box<dyn Simulation>, Failure> {
         let (size, slow) = (self.world.n, &self.slow);
-        let made = match self.world.world {
+        let loaded = match self.world.world {
             World::Shapes | World::Sensors | World::Marina => return self.load_entities(),
             World::Region => region::load(size, &self.region, slow),
             World::Stats => stats::load(size, &self.stats, slow),
             World::Monitor => monitor::load(size, &self.monitor, slow),
             World::Topology => topology::load(size, &self.topology, slow),
         };
-        made.map_err(|source| Failure::World { world: self.world.world.name(), source })
+        loaded.map_err(|source| Failure::World { world: self.world.world.name(), source })
     }
 
     fn load_entities(&self) -> Result<Box<dyn Simulation>, Failure> {
@@ -125,46 +120,36 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(path) = &args.ready_file {
         std::fs::write(path, "").map_err(|source| Failure::File { path: path.clone(), source })?;
     }
-    say(&ready_line(&stepper, &loading));
+    print_line(&ready_line(&stepper, &loading));
 
     std::thread::sleep(args.pause);
-    let began = Moment::now();
-    let mut session = Session { first_step: stepper.steps(), began: Instant::now(), last_status: Instant::now() };
+    let steady_start = Moment::now();
+    let mut session = Session { first_step: stepper.steps(), start: Instant::now(), last_status: Instant::now() };
     while !stop.load(Ordering::Relaxed) && !session.is_over(args, &stepper) {
         stepper.step();
         session.report(&stepper);
         session.pace(&stepper);
     }
     let ended = Moment::now();
-    let (steady, whole) = (ended.since(&began), ended.since(&started));
+    let (steady, whole) = (ended.since(&steady_start), ended.since(&started));
     while args.linger && !stop.load(Ordering::Relaxed) {
-        // Ends early at a signal.
+        // A signal ends this early.
         std::thread::park_timeout(Duration::from_millis(50));
     }
     if let Some(path) = &args.account {
         let text = account_text(args, &stepper, [&loading, &steady, &whole]);
         std::fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })?;
     }
-    say(&final_line(&stepper, &args.slow, &loading, &steady, session.first_step));
+    print_line(&final_line(&stepper, &args.slow, &loading, &steady, session.first_step));
     stepper.close();
-    // What dropping a world would take belongs to no phase.
+    // Dropping the world would take time that belongs to no phase.
     std::process::exit(0)
-}
-
-/// Set by SIGINT and SIGTERM; a second one ends the program at once.
-pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())?;
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
 }
 
 /// The part of a run after the world is ready.
 struct Session {
     first_step: u64,
-    began: Instant,
+    start: Instant,
     last_status: Instant,
 }
 
@@ -173,7 +158,7 @@ impl Session {
 
     fn is_over(&self, args: &RunArgs, stepper: &Stepper) -> bool {
         args.steps.is_some_and(|steps| stepper.steps() >= steps)
-            || args.seconds.is_some_and(|limit| self.began.elapsed() >= limit)
+            || args.seconds.is_some_and(|limit| self.start.elapsed() >= limit)
     }
 
     fn sim_time_s(&self, stepper: &Stepper) -> f64 {
@@ -185,16 +170,16 @@ impl Session {
             return;
         }
         self.last_status = Instant::now();
-        let rtf = self.sim_time_s(stepper) / self.began.elapsed().as_secs_f64();
-        say(&format!("ground: steps={} sim_time_s={:.3} rtf={rtf:.2}", stepper.steps(), stepper.sim_time_s()));
+        let rtf = self.sim_time_s(stepper) / self.start.elapsed().as_secs_f64();
+        print_line(&format!("ground: steps={} sim_time_s={:.3} rtf={rtf:.2}", stepper.steps(), stepper.sim_time_s()));
     }
 
-    /// Waits until simulated time is due, in a world that asks for a real-time factor.
+    /// Waits until simulated time is due, if the world has a real-time factor.
     fn pace(&self, stepper: &Stepper) {
         let factor = stepper.simulation().real_time_factor();
         if factor > 0.0 {
             let due = Duration::from_secs_f64(self.sim_time_s(stepper) / factor);
-            std::thread::sleep(due.saturating_sub(self.began.elapsed()));
+            std::thread::sleep(due.saturating_sub(self.start.elapsed()));
         }
     }
 }
@@ -205,7 +190,7 @@ fn ready_line(stepper: &Stepper, loading: &Account) -> String {
         stepper.simulation().name(),
         loading.wall_s,
         loading.cpu_s,
-        stepper.simulation().ready_words(),
+        stepper.simulation().ready_fields(),
     )
 }
 
@@ -222,12 +207,12 @@ fn final_line(stepper: &Stepper, slow: &Switches, loading: &Account, steady: &Ac
         steady.cpu_s,
         loading.wall_s,
         loading.cpu_s,
-        stepper.simulation().final_words(),
+        stepper.simulation().final_fields(),
         stepper.simulation().state_hash(),
     )
 }
 
-/// What a run did, for other programs.
+/// The account of a run, in JSON.
 #[derive(Serialize)]
 struct AccountFile<'a> {
     schema: u32,
@@ -236,11 +221,11 @@ struct AccountFile<'a> {
     /// Equal for all switches.
     state: String,
     steps: u64,
-    /// Until the first step was done.
+    /// From the start to the end of the first step.
     loading: &'a Account,
-    /// From being ready to the end.
+    /// From being ready, and the pause, to the last step.
     steady: &'a Account,
-    /// From the start to the end.
+    /// From the start to the last step.
     whole: &'a Account,
 }
 
@@ -256,10 +241,4 @@ fn account_text(args: &RunArgs, stepper: &Stepper, [loading, steady, whole]: [&A
         whole,
     };
     serde_json::to_string_pretty(&file).expect("numbers and names can be written")
-}
-
-/// Prints a line for whoever watches. That nobody does is no reason to stop simulating.
-pub(crate) fn say(line: &str) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -6,54 +6,53 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ground::account::{Account, Moment};
 use ground::switches::Switches;
-use ground::topology::executor::{ExecutorKind, PerWait};
+use ground::topology::executor::PerWait;
+use ground::topology::executor::kind::ExecutorKind;
 use ground::topology::report::{self, Conditions};
 use ground::topology::schema;
 use ground::topology::system::{Ipc, Middleware, Run, System};
 use serde::Serialize;
 
-use crate::Failure;
-use crate::run::{parse_seconds, say, stop_flag};
+use crate::arguments::parse_seconds;
+use crate::console::{print_line, stop_flag};
+use crate::failure::Failure;
 
 #[derive(Args)]
 pub(crate) struct TopologyArgs {
-    /// The topology, as JSON of the ROS 2 performance framework
+    /// Topology file, in the JSON of the ROS 2 performance framework
     file: PathBuf,
-    /// What serves its nodes, one for each executor_id [default: events, or waitset with --slow wait-set]
+    /// Executor of the nodes, one per executor_id [default: events, or waitset with --slow wait-set]
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
-    /// How messages get from one node to another [default: on, and off over Cyclone DDS]
+    /// Whether messages are passed by pointer within the process [default: on, or off with Cyclone DDS]
     #[arg(long, value_enum)]
     ipc: Option<Ipc>,
-    /// Over what they get there
+    /// Middleware that transports messages
     #[arg(long, value_enum, default_value = "ground")]
     middleware: Middleware,
     /// Run for this long
     #[arg(long, value_name = "S", value_parser = parse_seconds, default_value = "5")]
     seconds: Duration,
-    /// What is slow: names from `ground list`, of which `wait-set` and `one-per-wait` matter here
+    /// Switches to make slow; `wait-set` and `one-per-wait` have an effect here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
-    /// Write latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Write what was done to this file, as JSON: time, context switches, and exact counts
+    /// Write the time, context switches and exact counts of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
-    /// How to print the report
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// To be read
+    /// Text for people
     Text,
-    /// For programs
+    /// JSON
     Json,
 }
 
-/// What a run did, for other programs.
+/// The account of a run, in JSON.
 #[derive(Serialize)]
 struct AccountFile<'a> {
     schema: u32,
@@ -92,20 +91,17 @@ pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let failed = |source| Failure::Topology { path: args.file.clone(), source };
     let system = System::new(&topology, &run).map_err(failed)?;
     let conditions = args.conditions(&run, topology.nodes.len(), system.executors());
-    let began = Moment::now();
+    let start = Moment::now();
     let outcome = system.spin(args.seconds, &stop).map_err(failed)?;
-    let account = Moment::now().since(&began);
-    if let Some(folder) = &args.out {
-        report::write_files(folder, &outcome)?;
-    }
+    let account = Moment::now().since(&start);
     if let Some(path) = &args.account {
         let file = AccountFile { schema: 1, conditions: &conditions, run: &account };
         let text = serde_json::to_string_pretty(&file).expect("numbers and names can be written");
         std::fs::write(path, text).map_err(|source| Failure::File { path: path.clone(), source })?;
     }
     match args.format {
-        Format::Text => say(report::text(&conditions, &outcome).trim_end()),
-        Format::Json => say(&format!("{:#}", report::json(&conditions, &outcome))),
+        Format::Text => print_line(report::text(&conditions, &outcome).trim_end()),
+        Format::Json => print_line(&format!("{:#}", report::json(&conditions, &outcome))),
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{DdsError, Token};
+use super::error::{DdsError, Token};
 use crate::topology::message::Message;
-use crate::topology::middleware::{Listener, Qos, Reliability};
+use crate::topology::qos::{Listener, Qos, Reliability};
 
 /// There is none.
 pub enum Participant {}

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use libloading::Library;
 
-use super::{DdsError, Token};
+use super::error::{DdsError, Token};
 use crate::topology::message::{Header, Message, Payload};
-use crate::topology::middleware::{History, Listener, Qos, Reliability};
+use crate::topology::qos::{History, Listener, Qos, Reliability};
 
 static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cyclonedds_shim.so"));
 

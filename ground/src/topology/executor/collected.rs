@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Executor, PerWait, Waker};
 use crate::account::{self, Counter, count};
-use crate::topology::middleware::GuardCondition;
 use crate::topology::node::{Endpoint, Kind, Node, Timer};
+use crate::topology::reader::GuardCondition;
 use crate::topology::wait_set::{Patience, WaitSet};
 
 /// Collects entities when a node is added. For each wait the wait set is cleared and filled with them, and after it gone

@@ -4,22 +4,26 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
+use super::events::EventsExecutor;
+use super::kind::ExecutorKind;
 use super::*;
 use crate::topology::clock::Clock;
 use crate::topology::message::{Header, Message, Payload};
-use crate::topology::middleware::{History, PassBy, Reader};
 use crate::topology::node::{Endpoint, Kind, Timer};
+use crate::topology::qos::{History, PassBy};
+use crate::topology::reader::Reader;
+use crate::topology::wait_set::WaitSet;
 
 /// What was served, and how many waits there were before it.
 type Served = Arc<Mutex<Vec<&'static str>>>;
 
-struct Bench {
+struct Fixture {
     clock: Arc<Clock>,
     node: Arc<Node>,
     served: Served,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let clock = Arc::new(Clock::Simulated(AtomicU64::new(0)));
         Self { clock, node: Node::new("node"), served: Served::default() }
@@ -49,26 +53,26 @@ fn message() -> Arc<Message> {
 
 /// A node with a timer that is due, two messages for a subscription, one for another, a request and a response; they came in
 /// this order: response, other, request, messages.
-fn busy() -> Bench {
-    let bench = Bench::new();
+fn busy() -> Fixture {
+    let fixture = Fixture::new();
     let readers = [(Kind::Subscription, "messages"), (Kind::Subscription, "other"), (Kind::Service, "request")]
-        .map(|(kind, name)| bench.endpoint(kind, name));
-    let response = bench.endpoint(Kind::Client, "response");
-    bench.timer(5, "timer");
-    bench.clock.advance(5);
+        .map(|(kind, name)| fixture.endpoint(kind, name));
+    let response = fixture.endpoint(Kind::Client, "response");
+    fixture.timer(5, "timer");
+    fixture.clock.advance(5);
     response.deliver(message());
     for at in [1, 2, 0, 0] {
         readers[at].deliver(message());
     }
-    bench
+    fixture
 }
 
 fn served_by(executor: ExecutorKind, per_wait: PerWait) -> Vec<&'static str> {
-    let bench = busy();
+    let fixture = busy();
     let mut executor = executor.make(per_wait, WaitSet::default());
-    executor.add_node(&bench.node);
+    executor.add_node(&fixture.node);
     executor.spin_all();
-    bench.served()
+    fixture.served()
 }
 
 #[test]
@@ -95,41 +99,41 @@ fn with_one_a_wait_who_is_first_is_served_again_before_others_that_were_ready() 
 
 #[test]
 fn events_are_served_in_the_order_they_came() {
-    let bench = Bench::new();
-    let [one, other] = ["one", "other"].map(|name| bench.endpoint(Kind::Subscription, name));
-    bench.timer(5, "timer");
+    let fixture = Fixture::new();
+    let [one, other] = ["one", "other"].map(|name| fixture.endpoint(Kind::Subscription, name));
+    fixture.timer(5, "timer");
     let mut executor = EventsExecutor::new();
-    executor.add_node(&bench.node);
+    executor.add_node(&fixture.node);
     for reader in [&other, &one, &one, &other] {
         reader.deliver(message());
     }
-    bench.clock.advance(5);
+    fixture.clock.advance(5);
     executor.spin_all();
-    assert_eq!(bench.served(), ["other", "one", "one", "other", "timer"]);
+    assert_eq!(fixture.served(), ["other", "one", "one", "other", "timer"]);
 }
 
 #[test]
 fn events_of_messages_that_did_not_fit_into_the_history_serve_nothing() {
-    let bench = Bench::new();
-    let reader = bench.endpoint(Kind::Subscription, "message");
+    let fixture = Fixture::new();
+    let reader = fixture.endpoint(Kind::Subscription, "message");
     let mut executor = EventsExecutor::new();
-    executor.add_node(&bench.node);
+    executor.add_node(&fixture.node);
     (0..25).for_each(|_| reader.deliver(message()));
     executor.spin_all();
-    assert_eq!(bench.served().len(), 10);
+    assert_eq!(fixture.served().len(), 10);
 }
 
 #[test]
 fn a_node_that_is_gone_is_no_longer_served() {
     for kind in [ExecutorKind::Waitset, ExecutorKind::Events] {
-        let (bench, gone) = (busy(), busy());
+        let (fixture, gone) = (busy(), busy());
         let mut executor = kind.make(PerWait::All, WaitSet::default());
         executor.add_node(&gone.node);
-        executor.add_node(&bench.node);
+        executor.add_node(&fixture.node);
         let served = gone.served.clone();
         drop(gone);
         executor.spin_all();
-        assert_eq!((bench.served().len(), lock!(served).len()), (6, 0), "{kind:?}");
+        assert_eq!((fixture.served().len(), lock!(served).len()), (6, 0), "{kind:?}");
     }
 }
 

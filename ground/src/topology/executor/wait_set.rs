@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use super::{Executor, PerWait, Waker};
 use crate::account::{self, Counter, count};
-use crate::topology::middleware::GuardCondition;
 use crate::topology::node::{CallbackGroup, Endpoint, Kind, Node, Timer};
+use crate::topology::reader::GuardCondition;
 use crate::topology::wait_set::{Patience, WaitSet};
 
 /// Collects all entities of all nodes before each wait, waits for them, and then looks for the owner of each that is

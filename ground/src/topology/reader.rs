@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use super::cyclonedds::{self, Token};
-use super::loopback::Loopback;
+use super::cyclonedds;
+use super::cyclonedds::error::Token;
 use super::message::Message;
-use crate::account::{Counter, count};
+use super::qos::{History, Listener, PassBy};
 
 /// Wakes who waits for a wait set.
 #[derive(Default)]
@@ -55,9 +55,6 @@ impl Signal {
     }
 }
 
-/// Called at every delivery, by the thread that delivers, with the number of messages.
-pub type Listener = Box<dyn Fn(usize) + Send + Sync>;
-
 /// Who is told that something is ready.
 #[derive(Default)]
 pub struct Notice {
@@ -96,28 +93,9 @@ impl Notice {
     }
 }
 
-/// How a message is handed over within the process: `msg_pass_by`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PassBy {
-    /// `unique_ptr`. A publisher gives its message away; a subscriber gets one of its own, which is a copy unless nobody
-    /// else gets it.
-    UniquePtr,
-    /// `shared_ptr`. A publisher publishes a copy of its message; a subscriber looks at what others look at too.
-    SharedPtr,
-}
-
-/// How many messages a reader keeps that nobody has taken yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum History {
-    /// The last so many; older ones are lost.
-    KeepLast(usize),
-    /// All.
-    KeepAll,
-}
-
 /// Where messages of a topic wait to be taken.
 pub struct Reader {
-    pass_by: PassBy,
+    pub(super) pass_by: PassBy,
     source: Source,
 }
 
@@ -252,76 +230,8 @@ impl GuardCondition {
     }
 }
 
-/// Quality of service, as far as it matters within a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Qos {
-    /// `qos_history` and `qos_depth`.
-    pub history: History,
-    /// `qos_reliability`.
-    pub reliability: Reliability,
-}
-
-impl Default for Qos {
-    /// `rmw_qos_profile_default`.
-    fn default() -> Self {
-        Self { history: History::KeepLast(10), reliability: Reliability::Reliable }
-    }
-}
-
 /// The readers of a topic that were there when its writer was made.
 pub type Readers = Vec<Arc<Reader>>;
-
-/// Writes messages to a topic.
-pub enum Writer {
-    /// Hands them over by pointer: "IPC on".
-    IntraProcess(Readers),
-    /// Sends their bytes through the loopback interface: "IPC off".
-    Loopback(Arc<Loopback>, u32, Reliability),
-    /// Gives them to Cyclone DDS, which delivers within the process without the network, but by way of their bytes.
-    Dds(cyclonedds::Writer),
-}
-
-/// Whether a writer waits for room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reliability {
-    /// Waits for room in the transport, at most 100 ms a datagram (the default `max_blocking_time` of DDS).
-    Reliable,
-    /// Does not wait: what finds no room is lost.
-    BestEffort,
-}
-
-impl Writer {
-    /// Publishes a message.
-    pub fn publish(&self, message: Message, pass_by: PassBy) {
-        count(Counter::MessagesPublished);
-        match self {
-            Writer::IntraProcess(readers) => {
-                let message = if pass_by == PassBy::SharedPtr { message.clone() } else { message };
-                hand_over(readers, message);
-            }
-            Writer::Loopback(transport, topic, reliability) => transport.send(*topic, &message, *reliability),
-            Writer::Dds(writer) => writer.write(&message),
-        }
-    }
-}
-
-/// Those who share get the same message, of the others each a copy but the last if nobody shares.
-fn hand_over(readers: &[Arc<Reader>], message: Message) {
-    let message = Arc::new(message);
-    let owns = |reader: &&Arc<Reader>| reader.pass_by == PassBy::UniquePtr;
-    let mut copies = readers.iter().filter(owns).count();
-    if copies == readers.len() {
-        copies = copies.saturating_sub(1);
-    }
-    for reader in readers {
-        if owns(&reader) && copies > 0 {
-            copies -= 1;
-            reader.deliver(Arc::new(Message::clone(&message)));
-        } else {
-            reader.deliver(message.clone());
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -331,38 +241,6 @@ mod tests {
     fn message(number: u64) -> Message {
         let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 1 };
         Message { header, payload: Payload::Int64(number as i64) }
-    }
-
-    fn numbers(reader: &Reader) -> Vec<u64> {
-        std::iter::from_fn(|| reader.take()).map(|message| message.header.number).collect()
-    }
-
-    #[test]
-    fn a_history_keeps_the_last_messages_in_their_order() {
-        let [few, all] =
-            [History::KeepLast(3), History::KeepAll].map(|history| Reader::new(history, PassBy::SharedPtr));
-        let writer = Writer::IntraProcess(vec![few.clone(), all.clone()]);
-        (0..5).for_each(|number| writer.publish(message(number), PassBy::UniquePtr));
-        assert!(few.is_ready(&[]));
-        assert_eq!(numbers(&few), [2, 3, 4]);
-        assert!(!few.is_ready(&[]));
-        assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn who_asks_for_a_message_of_its_own_shares_it_with_nobody() {
-        let reader = |pass_by| Reader::new(History::KeepAll, pass_by);
-        let handed_over = |pass: &[PassBy]| {
-            let readers: Vec<_> = pass.iter().map(|pass_by| reader(*pass_by)).collect();
-            hand_over(&readers, message(1));
-            let taken: Vec<_> = readers.iter().filter_map(|reader| reader.take()).collect();
-            taken.iter().map(Arc::strong_count).collect::<Vec<_>>()
-        };
-        use PassBy::{SharedPtr, UniquePtr};
-        assert_eq!(handed_over(&[SharedPtr, SharedPtr]), [2, 2]);
-        assert_eq!(handed_over(&[UniquePtr, SharedPtr, UniquePtr, SharedPtr]), [1, 2, 1, 2]);
-        assert_eq!(handed_over(&[UniquePtr, UniquePtr]), [1, 1]);
-        assert_eq!(handed_over(&[UniquePtr]), [1]);
     }
 
     #[test]
