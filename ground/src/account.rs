@@ -1,12 +1,11 @@
-//! What a run did, counted exactly and timed by the program itself: the truth that profilers are measured against.
+//! Exact counts and timings of a run, taken by the program itself: the ground truth for profilers.
 //!
-//! - [`count`] counts what was done: queries, decodes, datagrams. Always on; one addition each.
-//! - [`scope`] times calls by their thread's CPU clock, only if [`time_scopes`] was called: in runs apart from profiled
-//!   ones. Reading the clock twice costs about half a microsecond, so only calls of 50 us and more have a scope; on
-//!   shorter ones it distorts what it measures.
-//! - [`CountingAllocator`] counts allocations, only if [`count_allocations`] was called.
+//! - [`count`] counts events such as queries, decodes and datagrams. It is always on and costs one addition.
+//! - [`scope`] times calls by their thread's CPU clock after [`time_scopes`], in runs that are not profiled. Reading the
+//!   clock twice costs about half a microsecond, so only calls of 50 us or more have a scope.
+//! - [`CountingAllocator`] counts allocations after [`count_allocations`].
 //!
-//! An [`Account`] is all of that between two moments.
+//! An [`Account`] is the difference of all of these between two moments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Something that is counted. Names in the JSON are these, in snake case.
+/// A counted event. Its name in JSON is the variant in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     /// Steps simulated.
@@ -37,19 +36,19 @@ pub enum Counter {
     FileWrites,
     /// `read` calls on files.
     FileReads,
-    /// Tables of the kernel's that changed while they were read, and were read again.
+    /// Kernel tables that changed while they were read, and were read again.
     TablesReadAgain,
-    /// Entries of directories looked at.
+    /// Directory entries examined.
     DirectoryEntries,
     /// Look-ups by name.
     LookUps,
     /// Messages published.
     MessagesPublished,
-    /// Messages that a callback took.
+    /// Messages taken by callbacks.
     MessagesTaken,
-    /// Times that an executor's wait ended.
+    /// Ends of an executor's wait.
     Wakes,
-    /// Times that a wait set was built.
+    /// Wait sets built.
     WaitSetsBuilt,
 }
 
@@ -76,12 +75,12 @@ impl Counter {
 
 static COUNTS: [AtomicU64; Counter::ALL.len()] = [const { AtomicU64::new(0) }; Counter::ALL.len()];
 
-/// Counts one.
+/// Adds one.
 pub fn count(counter: Counter) {
     count_many(counter, 1);
 }
 
-/// Counts some.
+/// Adds a number.
 pub fn count_many(counter: Counter, number: u64) {
     COUNTS[counter as usize].fetch_add(number, Ordering::Relaxed);
 }
@@ -93,7 +92,7 @@ pub(crate) fn step_ended() {
 static TIMES_SCOPES: AtomicBool = AtomicBool::new(false);
 static SCOPES: Mutex<BTreeMap<&'static str, Timed>> = Mutex::new(BTreeMap::new());
 
-/// What calls of a function took.
+/// Calls of a function and their CPU time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Timed {
     /// Number of calls.
@@ -107,20 +106,20 @@ pub fn time_scopes() {
     TIMES_SCOPES.store(true, Ordering::Relaxed);
 }
 
-/// Times the call it lives through. `function` is its whole name, as profiles show it.
+/// Times the enclosing call until it is dropped. `function` is the full name, as profiles show it.
 #[must_use]
 pub fn scope(function: &'static str) -> Scope {
-    let begun = TIMES_SCOPES.load(Ordering::Relaxed).then(|| cpu_time(libc::CLOCK_THREAD_CPUTIME_ID));
-    Scope { function, begun }
+    let start = TIMES_SCOPES.load(Ordering::Relaxed).then(|| cpu_time(libc::CLOCK_THREAD_CPUTIME_ID));
+    Scope { function, start }
 }
 
-/// The same, whether or not [`time_scopes`] was called: for calls of a millisecond and more, on which it does not show.
+/// The same without [`time_scopes`]: for calls of a millisecond or more, where the cost is negligible.
 #[must_use]
 pub fn scope_of_long_call(function: &'static str) -> Scope {
-    Scope { function, begun: Some(cpu_time(libc::CLOCK_THREAD_CPUTIME_ID)) }
+    Scope { function, start: Some(cpu_time(libc::CLOCK_THREAD_CPUTIME_ID)) }
 }
 
-/// What timed calls of a function took so far.
+/// The timed calls of a function so far.
 pub fn timed(function: &str) -> Timed {
     SCOPES.lock().expect("nothing panics while it is held").get(function).copied().unwrap_or_default()
 }
@@ -128,13 +127,13 @@ pub fn timed(function: &str) -> Timed {
 /// A call that is timed until it is dropped.
 pub struct Scope {
     function: &'static str,
-    begun: Option<Duration>,
+    start: Option<Duration>,
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        let Some(begun) = self.begun else { return };
-        let took = cpu_time(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(begun);
+        let Some(start) = self.start else { return };
+        let took = cpu_time(libc::CLOCK_THREAD_CPUTIME_ID).saturating_sub(start);
         let mut scopes = SCOPES.lock().expect("nothing panics while it is held");
         let timed = scopes.entry(self.function).or_default();
         timed.calls += 1;
@@ -151,7 +150,7 @@ pub fn count_allocations() {
     COUNTS_ALLOCATIONS.store(true, Ordering::Relaxed);
 }
 
-/// The system's allocator, which counts when it is told to. A reallocation counts as an allocation of its new size.
+/// The system's allocator, which can count. A reallocation counts as an allocation of its new size.
 pub struct CountingAllocator;
 
 fn allocated(size: usize) {
@@ -187,7 +186,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 }
 
-/// A moment, and all that was counted until then.
+/// A moment, with all counts up to it.
 #[derive(Debug, Clone)]
 pub struct Moment {
     at: Instant,
@@ -203,20 +202,20 @@ struct ContextSwitches {
     involuntary: u64,
 }
 
-/// What was done between two moments.
+/// The counts and times between two moments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Account {
     /// Wall time, s.
     pub wall_s: f64,
     /// CPU time of all threads, s.
     pub cpu_s: f64,
-    /// Context switches of all threads that they asked for by waiting.
+    /// Voluntary context switches of all threads: they waited.
     pub voluntary_switches: u64,
-    /// Context switches of all threads by which others took their processor.
+    /// Involuntary context switches of all threads: they were preempted.
     pub involuntary_switches: u64,
-    /// What was counted, by name. What did not happen is not there.
+    /// Counts by name, without zeros.
     pub counts: BTreeMap<&'static str, u64>,
-    /// What timed functions took, by their whole name. Empty if nothing was timed.
+    /// Timed functions by their full name. Empty if nothing was timed.
     pub scopes: BTreeMap<&'static str, Timed>,
 }
 
@@ -234,7 +233,7 @@ impl Moment {
         Self { at: Instant::now(), cpu, switches: context_switches(), counts, scopes }
     }
 
-    /// What was done since an earlier moment.
+    /// The account since an earlier moment.
     pub fn since(&self, earlier: &Moment) -> Account {
         let before = |name: &str| earlier.counts.get(name).copied().unwrap_or(0);
         let counts = self.counts.iter().map(|(name, count)| (*name, count - before(name)));
@@ -267,7 +266,7 @@ fn context_switches() -> ContextSwitches {
     ContextSwitches { voluntary: usage.ru_nvcsw as u64, involuntary: usage.ru_nivcsw as u64 }
 }
 
-/// What the kernel says that this process used so far.
+/// The resources that this process used, from the kernel.
 pub(crate) fn usage() -> libc::rusage {
     // SAFETY: all-zero bytes are a valid rusage, which is nothing but numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_holds_what_was_counted_and_timed_between_its_moments_and_nothing_before() {
+    fn an_account_holds_only_counts_and_times_between_its_moments() {
         time_scopes();
         count_many(Counter::Queries, 3);
         let before = Moment::now();

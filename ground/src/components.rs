@@ -1,4 +1,4 @@
-//! What an entity can have. Each type here is a component.
+//! The components of entities.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use rapier3d::math::{Pose, Vector};
 
 use crate::sdf;
 
-/// The entity is a model; its description, from which it can be made again.
+/// The entity is a model. Holds its description.
 #[derive(Debug, Clone)]
 pub struct Model(pub Arc<sdf::Model>);
 
-/// The model is to be taken out and made again from its description before the next step.
+/// Request to remove the model and create it again from its description before the next step.
 #[derive(Debug, Clone, Copy)]
 pub struct Recreate;
 
@@ -26,7 +26,7 @@ pub struct Link;
 #[derive(Debug, Clone, Copy)]
 pub struct Collision(pub sdf::Geometry);
 
-/// The entity is a shape that is seen.
+/// The entity is a visible shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Visual(pub sdf::Geometry);
 
@@ -58,22 +58,22 @@ pub struct Patrol {
     pub centre: Vector,
     /// Its radius, m.
     pub radius: f64,
-    /// Time for one round, s.
+    /// Time of one round, s.
     pub period_s: f64,
 }
 
-/// The entity is a camera on its parent link, which turns on its spot.
+/// The entity is a camera on its parent link that turns on the spot.
 #[derive(Debug, Clone, Copy)]
 pub struct Camera {
     /// The link it is on.
     pub link: hecs::Entity,
-    /// Time for one turn, s.
+    /// Time of one turn, s.
     pub period_s: f64,
-    /// What it sees at once, rad.
+    /// Field of view, rad.
     pub field_of_view: f64,
 }
 
-/// The entity is a depth camera on its parent link, along whose x axis it looks.
+/// The entity is a depth camera on its parent link that looks along the link's x axis.
 #[derive(Debug, Clone, Copy)]
 pub struct DepthCamera {
     /// The link it is on.
@@ -89,7 +89,7 @@ pub struct Lidar {
     pub interval_s: f64,
 }
 
-/// The entity is seen with a texture.
+/// The entity has a texture.
 #[derive(Debug, Clone)]
 pub struct Textured {
     /// The link it is on.

@@ -8,14 +8,14 @@ pub use hecs::Entity;
 
 use crate::account;
 
-/// An entity's place in the world's hierarchy.
+/// An entity in the hierarchy.
 #[derive(Debug, Clone)]
 pub struct Vertex {
     /// Its name, unique among its siblings.
     pub name: String,
-    /// The entity it is part of.
+    /// The parent.
     pub parent: Option<Entity>,
-    /// Its parts.
+    /// The children.
     pub children: Vec<Entity>,
 }
 
@@ -26,13 +26,13 @@ pub struct EntityGraph {
 }
 
 impl EntityGraph {
-    /// All vertices by entity, gathered anew at each call.
+    /// All vertices by entity, collected in each call.
     #[inline(never)]
     pub fn vertices(&self) -> BTreeMap<Entity, &Vertex> {
         self.vertices.iter().map(|(entity, vertex)| (*entity, vertex)).collect()
     }
 
-    /// One entity's vertex.
+    /// The vertex of an entity.
     pub fn vertex(&self, entity: Entity) -> Option<&Vertex> {
         self.vertices.get(&entity)
     }
@@ -54,7 +54,7 @@ impl EntityGraph {
         self.vertices.insert(entity, Vertex { name: name.to_owned(), parent, children: Vec::new() });
     }
 
-    /// Takes out an entity with all its parts, and returns them.
+    /// Removes an entity with its descendants and returns them.
     fn remove(&mut self, entity: Entity) -> Vec<Entity> {
         let mut removed = Vec::new();
         if let Some(parent) = self.vertex(entity).and_then(|vertex| vertex.parent)
@@ -73,7 +73,7 @@ impl EntityGraph {
     }
 }
 
-/// Entities, their components, and what is new or changed since the last step.
+/// Entities, their components, and the changes since the last step.
 #[derive(Default)]
 pub struct EntityComponentManager {
     components: hecs::World,
@@ -83,7 +83,7 @@ pub struct EntityComponentManager {
 }
 
 impl EntityComponentManager {
-    /// Adds an entity with these components, as a part of `parent`.
+    /// Adds an entity with these components as a child of `parent`.
     pub fn create_entity(&mut self, name: &str, parent: Option<Entity>, components: impl DynamicBundle) -> Entity {
         let entity = self.components.spawn(components);
         self.entities.add(entity, name, parent);
@@ -91,7 +91,7 @@ impl EntityComponentManager {
         entity
     }
 
-    /// Removes an entity with all its parts, and returns them.
+    /// Removes an entity with its descendants and returns them.
     pub fn remove_entity(&mut self, entity: Entity) -> Vec<Entity> {
         let removed = self.entities.remove(entity);
         for entity in &removed {
@@ -106,7 +106,7 @@ impl EntityComponentManager {
         &self.entities
     }
 
-    /// Gives an entity a component, or replaces the one it has. An entity that is no more is left alone.
+    /// Adds or replaces a component. Does nothing if the entity does not exist.
     pub fn set_component(&mut self, entity: Entity, component: impl Component) {
         let _ = self.components.insert_one(entity, component);
     }
@@ -121,23 +121,23 @@ impl EntityComponentManager {
         self.components.entity(entity).is_ok_and(|components| components.has::<T>())
     }
 
-    /// Overwrites components that an entity has; does nothing where it lacks one of them.
+    /// Updates components. Does nothing if the entity lacks one of them.
     pub fn update_components<Q: Query>(&mut self, entity: Entity, update: impl FnOnce(Q::Item<'_>)) {
         if let Ok(item) = self.components.query_one::<Q>(entity).get() {
             update(item);
         }
     }
 
-    /// Visits the entities that have the components of `Q`, found by the store's index of component types: it costs
-    /// what it visits.
+    /// Visits the entities with the components of `Q` through the index of component types. The cost grows with the
+    /// entities visited.
     pub fn each<Q: Query>(&self, mut visit: impl FnMut(Q::Item<'_>)) {
         for item in self.components.query::<Q>().iter() {
             visit(item);
         }
     }
 
-    /// Visits the entities that have the components of `Q`, found by asking every entity of the graph: it costs the
-    /// whole world, whatever it visits. [`each`](Self::each) is preferred.
+    /// Visits the entities with the components of `Q` by testing every entity of the graph. The cost grows with the
+    /// whole world. Prefer [`each`](Self::each).
     #[inline(never)]
     pub fn each_no_cache<Q: Query>(&self, mut visit: impl FnMut(Q::Item<'_>)) {
         let _timed = account::scope("ground::ecs::EntityComponentManager::each_no_cache");
@@ -162,17 +162,17 @@ impl EntityComponentManager {
         &self.newly_created
     }
 
-    /// Says that a link has another pose than at the last step.
+    /// Marks the pose of a link as changed in this step.
     pub fn set_pose_changed(&mut self, entity: Entity) {
         self.changed_poses.push(entity);
     }
 
-    /// Links with another pose than at the last step.
+    /// Links whose pose changed in this step.
     pub fn changed_poses(&self) -> &[Entity] {
         &self.changed_poses
     }
 
-    /// Forgets what is new and changed, at the end of a step.
+    /// Clears the lists of new and changed entities at the end of a step.
     pub fn reset_changes(&mut self) {
         self.newly_created.clear();
         self.changed_poses.clear();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_an_entity_removes_its_parts_and_nothing_else() {
+    fn removing_an_entity_removes_its_descendants_and_nothing_else() {
         let (mut ecm, cart, wheels) = cart_and_stone();
         let mut removed = ecm.remove_entity(cart);
         removed.sort_unstable();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_removed_leaves_its_parent() {
+    fn a_removed_child_leaves_its_parent() {
         let (mut ecm, cart, wheels) = cart_and_stone();
         ecm.remove_entity(wheels[1]);
         assert_eq!(ecm.entities().vertex(cart).unwrap().children, [wheels[0], wheels[2], wheels[3]]);

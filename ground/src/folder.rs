@@ -1,19 +1,19 @@
-//! A folder of a run's own among the system's temporary files.
+//! A temporary folder for one run.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Removed with all that is in it, at the latest when it is dropped.
+/// A folder that is removed with its content when it is dropped.
 pub struct TemporaryFolder {
     path: PathBuf,
 }
 
 impl TemporaryFolder {
-    /// Makes a folder that nobody else uses.
+    /// Creates a new folder.
     ///
     /// # Errors
-    /// If it cannot be made; the message names it.
+    /// If it cannot be created; the message names it.
     pub fn new(purpose: &str) -> io::Result<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -24,12 +24,12 @@ impl TemporaryFolder {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it. What cannot be removed is left to whoever cleans the system's temporary files.
+    /// Removes it, as far as possible.
     pub fn remove(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
     }

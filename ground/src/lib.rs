@@ -1,11 +1,12 @@
-//! The proving ground: a small, real, headless simulator whose performance pathologies are known and switchable.
+//! The bundled simulator: small, headless, with known performance pathologies that can be switched on.
 //!
-//! Its worlds are what the published studies were about: a robot simulator ([`server`]: SDF, entities, physics, systems
-//! on threads), the region of a virtual world ([`region`]), writers of records ([`stats`]), a monitor of processes
-//! ([`monitor`]), and nodes that publish and subscribe ([`topology`]). All are [stepped](simulation). Each entry of the
-//! [`catalogue`] makes one thing slow, as a study found it in a real program, without changing what is simulated:
-//! [`simulation::Simulation::state_hash`] is the same. What a run did and what it took is [accounted for](account) by the
-//! program itself.
+//! Its worlds are those of published studies: a robot simulator ([`server`]: SDF, entities, physics, systems on threads),
+//! the region of a virtual world ([`region`]), network devices that write records ([`stats`]), a monitor of processes
+//! ([`monitor`]), and nodes that publish and subscribe ([`topology`]). All implement [`simulation::Simulation`].
+//!
+//! Each pathology in the [`catalogue`] makes one thing slow, as a study found it in a real program. The simulated result
+//! stays the same: [`simulation::Simulation::state_hash`] does not change. The program counts and times its own work in an
+//! [`account`].
 //!
 //! ```
 //! use ground::server::{Server, ServerOptions};

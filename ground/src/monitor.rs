@@ -1,6 +1,6 @@
-//! A monitor of processes and their connections, as a launcher of robot software has one.
+//! A monitor of processes and their connections, like that of a launcher of robot software.
 //!
-//! A step is a tick: every process is looked at, its connections are counted, and a line of each is written to a table.
+//! A step is a tick: read the state of every process, count its connections, and write a table row per process.
 
 mod connections;
 mod processes;
@@ -21,7 +21,7 @@ use processes::{ProcStat, Processes, parse_proc_stat};
 /// Time between ticks, s.
 const STEP_S: f64 = 2.0;
 
-/// Options of this world alone.
+/// Options of this world.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Options of world `monitor`")]
@@ -31,10 +31,10 @@ pub struct Options {
     sockets: u16,
 }
 
-/// Makes the world: so many processes.
+/// Starts `size` processes to monitor.
 ///
 /// # Errors
-/// If they cannot be started, or there are no sockets to be had.
+/// If they cannot be started, or no sockets are available.
 pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
     Ok(Box::new(Monitor::start(size, options, switches)?))
 }
@@ -61,7 +61,7 @@ impl Monitor {
         })
     }
 
-    /// Looks at every process once.
+    /// Reads the state of every process once.
     fn tick(&mut self, step: u64) -> io::Result<()> {
         let pids: Vec<u32> = self.processes.pids().collect();
         let stats = refresh_processes(&pids)?;
@@ -74,8 +74,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// The connections that each process sees. They share a network namespace, as whatever one launcher starts on a machine,
-    /// so one of them tells for all.
+    /// The connections that each process sees. All share a network namespace, so the fast code reads those of one process.
     #[inline(never)]
     fn connections(&self, pids: &[u32]) -> io::Result<Vec<Connections>> {
         let _timed = account::scope("ground::monitor::Monitor::connections");
@@ -111,7 +110,7 @@ impl Simulation for Monitor {
     }
 
     fn step(&mut self, step: u64) {
-        self.tick(step).expect("the processes are there until the end, and the temporary folder can be written");
+        self.tick(step).expect("the processes run until the end, and the temporary folder is writable");
     }
 
     fn step_s(&self) -> f64 {
@@ -124,7 +123,7 @@ impl Simulation for Monitor {
 
     fn close(&mut self) {
         if let Err(error) = self.table.flush() {
-            eprintln!("ground: the table of processes is not whole: {error}");
+            eprintln!("ground: the table of processes is incomplete: {error}");
         }
         self.processes.end();
         self.folder.remove();

@@ -1,4 +1,4 @@
-//! The physics system: models' links as rigid bodies of the engine, commands in, poses out.
+//! The physics system: links are rigid bodies of the engine; commands go in, poses come out.
 
 use std::collections::HashMap;
 
@@ -13,24 +13,24 @@ use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::{self, Geometry};
 use crate::switches::{Switch, Switches};
 
-/// Number of a link within the engine, never used again; also its body's `user_data`.
+/// Number of a link, never reused; also the `user_data` of its body.
 type LinkId = usize;
 
-/// A link and the body that stands for it.
+/// A link and its body.
 struct LinkBody {
     entity: Entity,
     body: RigidBodyHandle,
 }
 
-/// The engine, and which of its bodies is which entity.
+/// The engine, and the link of each body.
 pub struct Physics {
     engine: PhysicsWorld,
     switches: Switches,
-    /// By number; `None` where a link was removed.
+    /// By number; `None` if the link was removed.
     links: Vec<Option<LinkBody>>,
     link_of: HashMap<Entity, LinkId>,
     previous_poses: HashMap<LinkId, Pose>,
-    /// Links whose pose may differ from the last one reported; what the fast way looks at.
+    /// Links whose pose may have changed; the fast code looks only at these.
     maybe_moved: Vec<LinkId>,
 }
 
@@ -49,7 +49,7 @@ impl Physics {
         }
     }
 
-    /// Makes a body for a link of a model.
+    /// Creates the body of a link.
     pub fn create_link(&mut self, entity: Entity, model: &sdf::Model, link: &sdf::Link) {
         let id = self.links.len();
         let mut body = match model.is_static {
@@ -68,16 +68,16 @@ impl Physics {
         self.maybe_moved.push(id);
     }
 
-    /// Whether a static link is in the broad phase as if it moved. What has no collisions is in no broad phase. Floors never
-    /// are, and what robots roll on is thereby the same body in both ways: a contact with a kinematic body differs from one
-    /// with a fixed body in the last bits.
+    /// Whether a static link gets a kinematic body, which the broad phase sweeps. Links without collisions do not take part
+    /// in it. Floors stay fixed: a contact with a kinematic body differs from one with a fixed body in the last bits, and
+    /// robots roll on the floor.
     fn sweeps_static(&self, link: &sdf::Link) -> bool {
         let is_floor = |collision: &sdf::Collision| matches!(collision.geometry, Geometry::Plane { .. });
-        let has_place = !link.collisions.is_empty() && !link.collisions.iter().any(is_floor);
-        self.switches.is_slow(Switch::StaticKinematic) && has_place
+        let has_collision = !link.collisions.is_empty() && !link.collisions.iter().any(is_floor);
+        self.switches.is_slow(Switch::StaticKinematic) && has_collision
     }
 
-    /// Takes a link's body out. Entities that are no links are ignored.
+    /// Removes the body of a link. Ignores other entities.
     pub fn remove_link(&mut self, entity: Entity) {
         let Some(id) = self.link_of.remove(&entity) else { return };
         if let Some(link) = self.links[id].take() {
@@ -97,7 +97,7 @@ impl Physics {
         self.update_sim(&changed, ecm);
     }
 
-    /// Hands the commands of this step to the engine.
+    /// Passes the commands of this step to the engine.
     fn update_physics(&mut self, ecm: &EntityComponentManager) {
         ecm.each::<(Entity, &ForceCommand)>(|(entity, command)| {
             let Some(link) = self.link_of.get(&entity).and_then(|id| self.links[*id].as_ref()) else { return };
@@ -107,7 +107,7 @@ impl Physics {
         });
     }
 
-    /// Hands the engine the poses that others gave to links: those of new ones.
+    /// Passes poses that the engine did not compute: those of new links.
     #[inline(never)]
     fn update_engine_data(&mut self, ecm: &EntityComponentManager) {
         let _timed = account::scope("ground::physics::Physics::update_engine_data");
@@ -131,12 +131,12 @@ impl Physics {
     fn world_forward_step(&mut self) {
         let _timed = account::scope("ground::physics::Physics::world_forward_step");
         if !self.switches.is_slow(Switch::PoseMap) {
-            self.note_active_links();
+            self.record_active_links();
         }
         self.engine.step();
     }
 
-    /// The links whose pose differs from the last one reported, in order of their numbers.
+    /// The links whose pose changed, ordered by number.
     #[inline(never)]
     fn write_changed_world_poses(&mut self) -> Vec<(LinkId, Pose)> {
         let _timed = account::scope("ground::physics::Physics::write_changed_world_poses");
@@ -158,10 +158,9 @@ impl Physics {
         changed
     }
 
-    /// Bodies that move in a step are awake before or after it: one that falls asleep in it was awake before, one that
-    /// is hit was woken by it.
+    /// A body that moves in a step is awake before it (it may fall asleep in the step) or after it (it may be hit).
     fn update_pose_map(&mut self) -> Vec<(LinkId, Pose)> {
-        self.note_active_links();
+        self.record_active_links();
         self.maybe_moved.sort_unstable();
         self.maybe_moved.dedup();
         let mut changed = Vec::new();
@@ -175,14 +174,13 @@ impl Physics {
         changed
     }
 
-    /// Notes the links that the engine is about to move or just moved. Those of static models are not among them, whatever
-    /// bodies they have.
-    fn note_active_links(&mut self) {
+    /// Records the links that the engine is about to move or just moved. Links of static models are not among them.
+    fn record_active_links(&mut self) {
         let active = self.engine.islands.active_bodies().map(|body| &self.engine.bodies[body]);
         self.maybe_moved.extend(active.filter(|body| body.is_dynamic()).map(|body| body.user_data as LinkId));
     }
 
-    /// Hands what the engine changed to the store.
+    /// Writes changed poses to the store.
     fn update_sim(&self, changed: &[(LinkId, Pose)], ecm: &mut EntityComponentManager) {
         for (id, pose) in changed {
             let Some(link) = &self.links[*id] else { continue };
@@ -196,8 +194,8 @@ impl Physics {
     }
 }
 
-/// A body for something that never moves, of the kind for what is moved by others. The engine lets such bodies sleep when
-/// they have stood still for half a second, which other engines do not know; this one never does.
+/// A kinematic body for something that never moves. The engine would put it to sleep after half a second, which other
+/// engines do not; this body never sleeps.
 fn kinematic_body() -> RigidBody {
     let mut body = RigidBodyBuilder::kinematic_position_based().build();
     // `can_sleep(false)` is for dynamic bodies: kinematic ones sleep whenever both velocities are exactly zero.
@@ -206,7 +204,7 @@ fn kinematic_body() -> RigidBody {
 }
 
 fn collider(collision: &sdf::Collision, link: &sdf::Link) -> Collider {
-    // SDF's cylinder stands along z, the engine's along y.
+    // SDF's cylinders are along z, the engine's along y.
     let upright = Pose::rotation(Vector::X * std::f32::consts::FRAC_PI_2);
     let half = |length: f64| (length / 2.0) as f32;
     let (shape, offset) = match collision.geometry {
@@ -230,8 +228,8 @@ mod tests {
     use crate::sdf::{Element, Root};
     use crate::worlds::{Mobility, WorldKind, WorldSpec, write_world};
 
-    /// Number of bodies that the engine visits in its 700th step of 1 ms, beyond the half second after which it puts still
-    /// ones to sleep: of 9 shapes that never move, and 2 robots that were not told to.
+    /// Number of bodies that the engine visits in its 700th step of 1 ms, when idle bodies are asleep. The world has 9 static
+    /// shapes and 2 robots without commands.
     fn visited_when_settled(switches: Switches) -> usize {
         let spec = WorldSpec { kind: WorldKind::Shapes, shapes: 9, robots: 2, mobility: Mobility::Static, cameras: 0 };
         let mut text = String::new();
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_never_move_are_visited_for_ever_as_kinematic_ones_and_never_as_fixed_ones() {
+    fn static_shapes_are_visited_in_every_step_as_kinematic_bodies_and_never_as_fixed_ones() {
         assert_eq!(visited_when_settled(Switches::default()), 0);
         assert_eq!(visited_when_settled(Switches::only(Switch::StaticKinematic)), 9);
     }

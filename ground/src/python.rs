@@ -1,4 +1,4 @@
-//! Python, for systems that are written in it: the machine's own interpreter, found when the program runs.
+//! Python systems: loads the machine's own interpreter at run time.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Mutex;
@@ -7,9 +7,9 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW, Symbol};
 
 use crate::account;
 
-/// Minor versions of Python 3 that are looked for, in this order.
+/// Minor versions of Python 3 to look for, the newest first.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 8..=15;
-/// What bindings of a simulator import before a system can begin.
+/// The imports of typical simulator bindings.
 const PRELUDE: &str = "import asyncio, ctypes, dataclasses, json, logging, math, typing, unittest";
 
 /// Why a system written in Python cannot be run.
@@ -17,18 +17,18 @@ const PRELUDE: &str = "import asyncio, ctypes, dataclasses, json, logging, math,
 pub enum PythonError {
     /// There is no interpreter that can be loaded.
     #[error(
-        "no Python interpreter can be loaded, of libpython3.{}.so.1.0 to libpython3.{}.so.1.0; install one, as Debian's \
+        "no Python interpreter found (libpython3.{}.so.1.0 to libpython3.{}.so.1.0); install one, such as Debian's \
          libpython3.11",
         MINOR_VERSIONS.start(),
         MINOR_VERSIONS.end()
     )]
     Absent,
     /// The library lacks a function of Python's stable interface.
-    #[error("{library} is not the Python it is named after: {message}; install it anew")]
+    #[error("{library} lacks a function of Python: {message}; reinstall it")]
     Foreign {
         /// Its file.
         library: String,
-        /// What the loader said.
+        /// The error of the loader.
         message: String,
     },
     /// A script ended in an exception, which the interpreter printed to standard error.
@@ -36,7 +36,7 @@ pub enum PythonError {
     Script(String),
 }
 
-/// The interpreter, of which a process has at most one. It is made when first asked for, and kept.
+/// The process's only interpreter. It starts on first use and stays.
 static INTERPRETER: Mutex<Option<Interpreter>> = Mutex::new(None);
 
 struct Interpreter {
@@ -46,7 +46,7 @@ struct Interpreter {
     _library: Library,
 }
 
-/// Makes the interpreter ready, with the modules that systems use; does nothing if it is.
+/// Starts the interpreter and imports the modules that systems use, if it has not started yet.
 ///
 /// # Errors
 /// If there is none.
@@ -62,7 +62,7 @@ pub fn initialize_interpreter() -> Result<(), PythonError> {
     Ok(())
 }
 
-/// Runs a script, and makes the interpreter ready before if it is not.
+/// Runs a script, and starts the interpreter if necessary.
 ///
 /// # Errors
 /// If there is no interpreter, or the script ends in an exception.
@@ -77,7 +77,7 @@ impl Interpreter {
         let (library, name) = MINOR_VERSIONS.rev().find_map(open).ok_or(PythonError::Absent)?;
         let foreign =
             |error: libloading::Error| PythonError::Foreign { library: name.clone(), message: error.to_string() };
-        // SAFETY: these are the types of Python's stable interface, in all versions looked for.
+        // SAFETY: these are the types in Python's stable interface.
         let (initialize, save_thread, interpreter) = unsafe {
             let initialize: Symbol<unsafe extern "C" fn(c_int)> = library.get(b"Py_InitializeEx\0").map_err(foreign)?;
             let save_thread: Symbol<unsafe extern "C" fn() -> *mut c_void> =
@@ -110,7 +110,7 @@ impl Interpreter {
     }
 }
 
-/// The library of a minor version, open for the extension modules too, which expect its functions to be there.
+/// The library of a minor version, loaded globally because extension modules use its functions.
 fn open(minor: u32) -> Option<(Library, String)> {
     let name = format!("libpython3.{minor}.so.1.0");
     // SAFETY: it is the system's own, and what its initialisers do is what any Python program does.

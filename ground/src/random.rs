@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run, and hashes of what was simulated.
+//! Pseudo-random numbers that are the same in every run, and hashes of the simulated state.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): the state walks by a constant, the output is the state mixed.
 #[derive(Debug, Clone)]
@@ -7,12 +7,12 @@ pub struct Random {
 }
 
 impl Random {
-    /// A sequence of its own for each seed.
+    /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: mixed(seed) }
     }
 
-    /// The next number, all bits of it.
+    /// The next 64 bits.
     pub fn next_bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed(self.state)
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Each bit of the result depends on every bit of the number.
+/// The finaliser of SplitMix64: each bit of the result depends on every bit of the number.
 pub fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -36,12 +36,12 @@ pub fn mixed(number: u64) -> u64 {
 pub struct StateHash(u64);
 
 impl StateHash {
-    /// Takes in a number.
+    /// Adds a number.
     pub fn add(&mut self, number: u64) {
         self.0 = mixed(self.0.rotate_left(17) ^ number);
     }
 
-    /// Takes in numbers by their bits.
+    /// Adds the bits of numbers.
     pub fn add_all(&mut self, numbers: impl IntoIterator<Item = f32>) {
         numbers.into_iter().for_each(|number| self.add(u64::from(number.to_bits())));
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_each_time_and_another_seed_gives_others() {
+    fn a_seed_determines_the_numbers() {
         let numbers = |seed| {
             let mut random = Random::new(seed);
             [(); 4].map(|()| random.next_bits())
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_tells_orders_apart() {
+    fn a_hash_depends_on_the_order() {
         let hash = |numbers: [f32; 2]| {
             let mut hash = StateHash::default();
             hash.add_all(numbers);

@@ -46,7 +46,7 @@ pub enum LoadError {
     Port {
         /// The port.
         port: u16,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The log cannot be written.
@@ -54,7 +54,7 @@ pub enum LoadError {
     Log {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// No thread could be started to load with.
@@ -65,7 +65,7 @@ pub enum LoadError {
     Python(#[from] PythonError),
 }
 
-/// A world that runs.
+/// A loaded world.
 pub struct Server {
     runner: SimulationRunner,
     transport: Option<Transport>,
@@ -73,7 +73,7 @@ pub struct Server {
 }
 
 impl From<WorldSpec> for Source {
-    /// The world's text, made in memory.
+    /// Writes the world's text in memory.
     fn from(spec: WorldSpec) -> Self {
         let mut text = String::new();
         write_world(&spec, &mut text).expect("a String takes all that is written");
@@ -82,10 +82,10 @@ impl From<WorldSpec> for Source {
 }
 
 impl Server {
-    /// Loads a world: a shell of it first, then its models.
+    /// Loads a world: its settings first, then its models.
     ///
     /// # Errors
-    /// If the world cannot be read, or the port or the log not be had.
+    /// If the world cannot be read, the port is taken, or the log cannot be created.
     #[inline(never)]
     pub fn load(source: &Source, options: ServerOptions) -> Result<Self, LoadError> {
         let _timed = account::scope("ground::server::Server::load");
@@ -112,12 +112,12 @@ impl Server {
         Ok(Self { runner, transport, real_time_factor: root.world.real_time_factor })
     }
 
-    /// What steps the world.
+    /// The runner, which steps the world.
     pub fn runner(&mut self) -> &mut SimulationRunner {
         &mut self.runner
     }
 
-    /// The port it publishes at.
+    /// The port on which it publishes.
     pub fn port(&self) -> Option<u16> {
         self.transport.as_ref().map(Transport::port)
     }
@@ -158,7 +158,7 @@ impl Simulation for Server {
     }
 }
 
-/// Makes an interpreter ready that the world may not need. A machine without one has lost nothing.
+/// Starts an interpreter that the world may not need. A machine without one only prints a warning.
 fn initialize_interpreter_unasked() {
     if let Err(error) = python::initialize_interpreter() {
         eprintln!("ground: switch interp-init has no effect: {error}");
@@ -183,8 +183,7 @@ fn load_in_background(source: &Source) -> Result<Vec<Model>, LoadError> {
     }
 }
 
-/// The models with everything they refer to. Worlds here are whole files that refer to nothing, so this brings back what
-/// was thrown away.
+/// The models with all files they refer to. Worlds here refer to none, so this only restores the dropped models.
 #[inline(never)]
 fn download_assets(source: &Source) -> Result<Vec<Model>, SdfError> {
     let _timed = account::scope("ground::server::download_assets");
@@ -195,7 +194,7 @@ fn listen(port: u16) -> Result<Transport, LoadError> {
     Transport::listen(port).map_err(|source| LoadError::Port { port, source })
 }
 
-/// The kinds of sensors in the world: a system is made for each that there is.
+/// The kinds of sensors in the world; each has a system.
 fn sensor_kinds(root: &Root) -> BTreeSet<String> {
     let links = root.world.models.iter().flat_map(|model| &model.links);
     links.flat_map(|link| &link.sensors).map(|sensor| sensor.kind.clone()).collect()

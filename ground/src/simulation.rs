@@ -1,10 +1,10 @@
-//! What every world has in common: it is stepped.
+//! [`Simulation`]: the interface of all worlds.
 
 use crate::account;
 
 /// A world that runs.
 pub trait Simulation {
-    /// A name that tells worlds of different kinds and sizes apart.
+    /// The kind and size of the world.
     fn name(&self) -> String;
 
     /// Simulates one step.
@@ -13,31 +13,31 @@ pub trait Simulation {
     /// Simulated time of a step, s.
     fn step_s(&self) -> f64;
 
-    /// Simulated time per wall time that the world asks for; 0 is as fast as possible.
+    /// Real-time factor that the world sets; 0 is as fast as possible.
     fn real_time_factor(&self) -> f64 {
         0.0
     }
 
-    /// A hash of all that was simulated. Equal for all switches.
+    /// A hash of the simulated state. Equal for all switches.
     fn state_hash(&self) -> u64;
 
-    /// Completes files and removes what is temporary. The program ends after this without dropping anything.
+    /// Completes files and removes temporary ones. The program exits next, without dropping anything.
     fn close(&mut self) {}
 
-    /// What else there is to say when it is ready, as ` name=value` words, each with a space before it.
+    /// Further fields of the ready line, as ` name=value` with a leading space each.
     fn ready_fields(&self) -> String {
         String::new()
     }
 
-    /// What else there is to say at its end, in the same form.
+    /// Further fields of the final line, in the same form.
     fn final_fields(&self) -> String {
         String::new()
     }
 }
 
-/// The step marker: the whole of one step runs inside, its number is the first argument.
+/// The step function: one step runs inside, and the step number is the first argument.
 ///
-/// A probe on its entry and its return sees each step begin and end.
+/// Probes on its entry and return see the start and end of each step.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn ground_step(step: u64, simulation: &mut Box<dyn Simulation>) {
@@ -45,14 +45,14 @@ pub extern "C" fn ground_step(step: u64, simulation: &mut Box<dyn Simulation>) {
     account::step_ended();
 }
 
-/// A simulation, and how far it is.
+/// A simulation and the number of its steps.
 pub struct Stepper {
     simulation: Box<dyn Simulation>,
     steps: u64,
 }
 
 impl Stepper {
-    /// At its beginning.
+    /// A stepper before the first step.
     pub fn new(simulation: Box<dyn Simulation>) -> Self {
         Self { simulation, steps: 0 }
     }
@@ -64,7 +64,7 @@ impl Stepper {
         stepscope_marks::step!(self.sim_time_s());
     }
 
-    /// Completes what the world writes. No step can follow.
+    /// Closes the world. No step can follow.
     pub fn close(&mut self) {
         self.simulation.close();
     }

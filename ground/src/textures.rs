@@ -28,9 +28,9 @@ impl Image {
     }
 }
 
-/// The texture file of this name: a pattern that its name decides, as a camera would have taken it.
+/// The texture file of this name: a noisy pattern that the name determines.
 ///
-/// Worlds here refer to nothing outside of them, so their files are made when they are loaded.
+/// Worlds are self-contained, so their textures are generated when they are loaded.
 pub fn texture_file(name: &str) -> Arc<[u8]> {
     let seed = name.bytes().fold(7_u32, |seed, byte| seed.wrapping_mul(31).wrapping_add(u32::from(byte)));
     let edge = u32::from(EDGE);
@@ -51,12 +51,12 @@ pub fn texture_file(name: &str) -> Arc<[u8]> {
 /// Name of [`decode_texture`] in accounts.
 const DECODE_TEXTURE: &str = "ground::textures::decode_texture";
 
-/// What decoding textures took so far.
+/// Number and CPU time of decoded textures so far.
 pub fn decoding() -> Timed {
     account::timed(DECODE_TEXTURE)
 }
 
-/// The pixels of a texture file.
+/// Decodes a texture file.
 #[inline(never)]
 pub fn decode_texture(file: &[u8]) -> Image {
     stepscope_marks::scope!("decode_texture");

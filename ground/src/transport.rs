@@ -1,7 +1,7 @@
-//! Sends messages to other processes over TCP on the loopback interface.
+//! Publishes messages to other processes over TCP on the loopback interface.
 //!
-//! A thread accepts subscribers, asleep in `poll` until one comes; messages are sent by whoever publishes. A subscriber
-//! that does not keep up is dropped rather than waited for.
+//! A thread sleeps in `poll` until a subscriber connects. Messages are sent on the thread that publishes. A subscriber that
+//! is too slow is dropped.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Accepts subscribers until it is dropped.
+/// Accepts subscribers. Stops when it is dropped.
 pub struct Transport {
     port: u16,
     publisher: Publisher,
@@ -19,7 +19,7 @@ pub struct Transport {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where messages are published. Cheap to clone.
+/// Sends messages to subscribers. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Publisher {
     subscribers: Arc<Mutex<Subscribers>>,
@@ -70,15 +70,15 @@ impl Drop for Transport {
 }
 
 impl Publisher {
-    /// Longest that a subscriber may hold up a message.
+    /// Longest time that sending to a subscriber may block.
     const PATIENCE: Duration = Duration::from_millis(200);
 
-    /// Whether there are subscribers that were not welcomed yet.
+    /// Whether there are subscribers without their first message.
     pub fn has_newcomers(&self) -> bool {
         !self.lock().newcomers.is_empty()
     }
 
-    /// Whether there are subscribers that were welcomed.
+    /// Whether there are subscribers that have their first message.
     pub fn has_subscribers(&self) -> bool {
         !self.lock().welcomed.is_empty()
     }
@@ -117,14 +117,14 @@ fn sent(mut stream: TcpStream, message: &str) -> Option<TcpStream> {
 fn accept_loop(listener: &TcpListener, woken: &UnixStream, publisher: &Publisher) {
     while wait_readable([listener.as_raw_fd(), woken.as_raw_fd()]) == Some([true, false]) {
         if let Ok((stream, _)) = listener.accept() {
-            // Accepted sockets do not inherit this on Linux; said for clarity.
+            // Linux does not inherit this from the listener; set for clarity.
             let _ = stream.set_nonblocking(false);
             publisher.add(stream);
         }
     }
 }
 
-/// Waits until one of these can be read, and says which. `None` if the kernel refuses to wait.
+/// Waits until one of these is readable, and returns which. `None` if the kernel refuses to wait.
 fn wait_readable(fds: [RawFd; 2]) -> Option<[bool; 2]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     loop {
@@ -139,10 +139,10 @@ fn wait_readable(fds: [RawFd; 2]) -> Option<[bool; 2]> {
     }
 }
 
-/// Subscribes to a simulator and copies what it publishes to `out`, until it ends.
+/// Subscribes to a simulator and copies its messages to `out` until it ends.
 ///
 /// # Errors
-/// If nobody listens at the port, or `out` fails.
+/// If no program listens on the port, or `out` fails.
 pub fn echo(port: u16, out: &mut impl Write) -> io::Result<()> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     let mut buffer = vec![0; 64 * 1024];
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_left_is_forgotten() {
+    fn a_disconnected_subscriber_is_removed() {
         let transport = Transport::listen(0).unwrap();
         let publisher = transport.publisher();
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, transport.port())).unwrap());

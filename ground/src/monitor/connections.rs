@@ -1,6 +1,6 @@
-//! The tables of connections that the kernel shows below `/proc/<pid>/net`.
+//! The tables of connections in `/proc/<pid>/net`.
 //!
-//! They are those of the process's network namespace: the same for all processes that share one.
+//! They belong to a network namespace, so all processes that share one have the same tables.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,25 +12,25 @@ use crate::account::{self, Counter};
 /// Names of the tables.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
 
-/// How often a table is read that does not show all that is there.
+/// Most attempts to read a table that does not show all known sockets.
 const READS: usize = 100;
 
-/// Sockets that are there to be counted: others on the machine come and go.
+/// Sockets to count. Other sockets on the machine come and go.
 pub struct Sockets {
     _tcp: Vec<TcpListener>,
     _udp: Vec<UdpSocket>,
-    /// By table: local addresses as it has them, `0100007F:1F90`.
+    /// Local addresses by table, in its notation: `0100007F:1F90`.
     addresses: [Addresses; TABLES.len()],
 }
 
-/// Local addresses as the tables have them.
+/// Local addresses in the notation of the tables.
 type Addresses = BTreeSet<String>;
 
 impl Sockets {
-    /// Opens so many of each kind at free ports of the loopback interface.
+    /// Opens sockets of each kind on free ports of the loopback interface.
     ///
     /// # Errors
-    /// If the system has none to give.
+    /// If the system has no free port or descriptor.
     pub fn open(of_each: usize) -> io::Result<Self> {
         let anywhere = (Ipv4Addr::LOCALHOST, 0);
         let tcp = (0..of_each).map(|_| TcpListener::bind(anywhere)).collect::<io::Result<Vec<_>>>()?;
@@ -45,13 +45,13 @@ fn addresses_of(bound: impl Iterator<Item = io::Result<SocketAddr>>) -> io::Resu
     bound.map(|address| Ok(address_in_table(address?))).collect()
 }
 
-/// How many of these addresses are in a table: its second column is the local one.
+/// The number of these addresses in a table, whose second column is the local address.
 fn addresses_in(table: &str, addresses: &Addresses) -> usize {
     let local = table.lines().skip(1).filter_map(|row| row.split_ascii_whitespace().nth(1));
     local.filter(|address| addresses.contains(*address)).collect::<BTreeSet<_>>().len()
 }
 
-/// Addresses of version 4 are a number in the machine's byte order there; the ports are not.
+/// IPv4 addresses are numbers in the machine's byte order; ports are not.
 fn address_in_table(address: SocketAddr) -> String {
     let number = match address.ip() {
         IpAddr::V4(ip) => u32::from_ne_bytes(ip.octets()),
@@ -60,13 +60,13 @@ fn address_in_table(address: SocketAddr) -> String {
     format!("{number:08X}:{:04X}", address.port())
 }
 
-/// How many connections a process sees, by table.
+/// Number of connections that a process sees, by table.
 pub type Connections = [usize; TABLES.len()];
 
 /// Counts the connections that a process sees.
 ///
 /// # Errors
-/// If its tables cannot be read: there is no such process.
+/// If its tables cannot be read, because there is no such process.
 pub fn count_connections(pid: u32, sockets: &Sockets) -> io::Result<Connections> {
     let mut connections = Connections::default();
     for ((table, addresses), count) in TABLES.iter().zip(&sockets.addresses).zip(&mut connections) {
@@ -75,8 +75,8 @@ pub fn count_connections(pid: u32, sockets: &Sockets) -> io::Result<Connections>
     Ok(connections)
 }
 
-/// The kernel gives a table a page at a time and goes on by the number of the row, so rows are there twice or not at all
-/// where other programs opened or closed sockets meanwhile: then it is read again.
+/// The kernel returns a table page by page and continues at a row number. If other programs open or close sockets
+/// meanwhile, rows are missing or doubled, and the table is read again.
 #[inline(never)]
 fn count_connections_in_file(path: &str, addresses: &Addresses) -> io::Result<usize> {
     let _timed = account::scope("ground::monitor::connections::count_connections_in_file");
@@ -91,7 +91,7 @@ fn count_connections_in_file(path: &str, addresses: &Addresses) -> io::Result<us
     Ok(count)
 }
 
-/// The text of a file of the kernel's.
+/// Reads a file of `/proc`.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_sockets_are_found_in_the_tables_of_this_process_and_of_others() {
+    fn known_sockets_are_in_the_tables_of_this_process_and_of_others() {
         let sockets = Sockets::open(3).unwrap();
         assert_eq!(count_connections(std::process::id(), &sockets).unwrap(), [3, 0, 3, 0]);
         // SAFETY: the call has no conditions.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_known_by_its_local_address_and_not_by_its_remote_one() {
+    fn a_row_matches_by_its_local_address_only() {
         let addresses = Addresses::from(["0100007F:1F90".to_owned()]);
         let table = "  sl  local_address rem_address\n   0: 0100007F:1F90 00000000:0000 0A\n   1: 0100007F:C000 0100007F:1F90 01\n";
         assert_eq!(addresses_in(table, &addresses), 1);

@@ -1,4 +1,4 @@
-//! Processes that are watched: real ones, which wait for input that never comes.
+//! The monitored processes: real ones that wait for input that never comes.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::connections::read_file;
 
-/// Processes that do nothing until they are dropped.
+/// Idle processes, which end when this is dropped.
 pub struct Processes {
     children: Vec<Child>,
 }
@@ -19,7 +19,7 @@ impl Processes {
     pub fn start(count: u32) -> io::Result<Self> {
         let mut processes = Self { children: Vec::new() };
         for _ in 0..count {
-            // In groups of their own: what ends this program by its group lets it look at them to its end.
+            // In process groups of their own, so that a signal to this program's group does not end them first.
             let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn();
             let child = child.map_err(|error| io::Error::new(error.kind(), format!("cannot start `cat`: {error}")))?;
             processes.children.push(child);
@@ -35,7 +35,7 @@ impl Processes {
     /// Ends them, and waits until they have.
     pub fn end(&mut self) {
         for mut child in self.children.drain(..) {
-            // What it reads from ends with this; waiting would do it too, but one after the other.
+            // Closing its input ends it.
             drop(child.stdin.take());
             let _ = child.wait();
         }
@@ -48,7 +48,7 @@ impl Drop for Processes {
     }
 }
 
-/// What `/proc/<pid>/stat` says of a process.
+/// Fields of `/proc/<pid>/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcStat {
     /// Name of its program, at most 15 bytes.
@@ -61,7 +61,7 @@ pub struct ProcStat {
     pub threads: u32,
 }
 
-/// Reads what the kernel says of a process.
+/// Reads `/proc/<pid>/stat`.
 ///
 /// # Errors
 /// If there is no such process.
@@ -69,11 +69,11 @@ pub struct ProcStat {
 pub fn parse_proc_stat(pid: u32) -> io::Result<ProcStat> {
     let path = format!("/proc/{pid}/stat");
     let text = read_file(&path)?;
-    parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path} is not as it should be")))
+    parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path} has an unknown format")))
 }
 
 fn parse(text: &str) -> Option<ProcStat> {
-    // The command stands in brackets and may hold any character, brackets too.
+    // The command is in parentheses and may contain any character, also parentheses.
     let (before, after) = text.rsplit_once(") ")?;
     let (_, command) = before.split_once('(')?;
     // proc_pid_stat(5) numbers fields from 1; the third is the first after the command.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_is_read_whatever_the_program_is_called() {
+    fn a_program_name_may_contain_parentheses() {
         let line = "77 (a) b (c) S 5 77 77 0 -1 4194304 101 0 0 0 12 30 0 0 20 0 3 0 990 230 10 0 0\n";
         let stat = ProcStat { command: "a) b (c".into(), parent: 5, cpu_ticks: 42, threads: 3 };
         assert_eq!(parse(line), Some(stat));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_there_until_they_are_ended() {
+    fn processes_run_until_they_are_ended() {
         let mut processes = Processes::start(3).unwrap();
         let pids: Vec<u32> = processes.pids().collect();
         assert!(pids.iter().all(|pid| parse_proc_stat(*pid).unwrap().parent == std::process::id()));
