@@ -1,8 +1,8 @@
 //! Kernel records, parsed without trusting them.
 //!
-//! `linux-perf-event-reader` describes the layouts and splits streams into records; the bodies are parsed here because
-//! three of its readings do not suit bytes of unknown origin: it asserts on the length of build-ids, multiplies an
-//! unchecked callchain length, and swaps the two layouts of `PERF_SAMPLE_READ` (0.10.2).
+//! `linux-perf-event-reader` describes the layouts and splits streams into records. The bodies are parsed here, because its
+//! parser (0.10.2) is unfit for bytes of unknown origin in three places: it asserts on the length of build-ids, multiplies
+//! an unchecked call-chain length, and swaps the two layouts of `PERF_SAMPLE_READ`.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use linux_perf_event_reader::{
     BranchSampleFormat, Endianness, RawData, RawEventRecord, ReadFormat, RecordParseInfo, RecordType, SampleFormat,
 };
 
-/// A record that does not hold what its type promises.
+/// A record is shorter than its type requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the record ends before its fields do")]
 pub struct Malformed;
@@ -25,7 +25,14 @@ impl From<std::io::Error> for Malformed {
     }
 }
 
-/// What a record says, with the common data that every record carries.
+/// A process id and one of its thread ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadIds {
+    pub pid: u32,
+    pub tid: u32,
+}
+
+/// A record's content, with the common data of every record.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Record<'a> {
     pub time: Option<u64>,
@@ -35,12 +42,21 @@ pub(crate) struct Record<'a> {
     pub body: Body<'a>,
 }
 
+impl Record<'_> {
+    /// The thread that caused the record. The idle task has id 0, and a thread that the kernel is removing has -1: neither
+    /// counts.
+    pub fn thread(&self) -> Option<ThreadIds> {
+        let positive = |id: Option<i32>| id.filter(|&id| id > 0).map(|id| id as u32);
+        Some(ThreadIds { pid: positive(self.pid)?, tid: positive(self.tid)? })
+    }
+}
+
 #[derive(Debug, PartialEq)]
 pub(crate) enum Body<'a> {
-    Sample(Sample<'a>),
-    Comm { pid: i32, tid: i32, name: String, exec: bool },
-    Fork { pid: i32, parent_pid: i32, tid: i32, parent_tid: i32 },
-    Exit { pid: i32, tid: i32 },
+    Sample(RawSample<'a>),
+    Comm { ids: ThreadIds, name: String, exec: bool },
+    Fork { child: ThreadIds, parent: ThreadIds },
+    Exit { tid: u32 },
     Map(Map),
     SwitchIn,
     SwitchOut { preempted: bool },
@@ -49,21 +65,22 @@ pub(crate) enum Body<'a> {
     Other,
 }
 
+/// The fields of a `PERF_RECORD_SAMPLE` that matter here.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Sample<'a> {
+pub(crate) struct RawSample<'a> {
     pub ip: Option<u64>,
     pub period: Option<u64>,
     pub in_kernel: bool,
     pub callchain: Vec<u64>,
     pub raw: Option<Cow<'a, [u8]>>,
     pub regs: Option<Vec<u64>>,
-    /// The copied bytes that are valid.
+    /// The copied stack, as far as it is valid.
     pub stack: Cow<'a, [u8]>,
 }
 
-impl Sample<'_> {
-    /// Removes the leaf of the kernel's part of the chain up to and including `address`, if it is near the leaf.
-    pub fn begin_above(&mut self, address: u64) {
+impl RawSample<'_> {
+    /// Drops the leaf end of the call chain up to and including `address`, if that is near the leaf.
+    pub fn drop_leaf_up_to(&mut self, address: u64) {
         // A marker, and at most three functions between the tracepoint and the program at it.
         const NEAR: usize = 6;
         let Some(at) = self.callchain.iter().take(NEAR).position(|&known| known == address) else { return };
@@ -71,6 +88,7 @@ impl Sample<'_> {
     }
 }
 
+/// A mapping that a process made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Map {
     pub pid: i32,
@@ -163,17 +181,19 @@ impl<'a> Record<'a> {
         let mut cursor = Cursor { data: raw.data, endian: info.endian };
         let body = match raw.record_type {
             RecordType::COMM => Body::Comm {
-                pid: cursor.i32()?,
-                tid: cursor.i32()?,
+                ids: ThreadIds { pid: cursor.u32()?, tid: cursor.u32()? },
                 name: String::from_utf8_lossy(&cursor.text()).into_owned(),
                 exec: raw.misc & PERF_RECORD_MISC_COMM_EXEC != 0,
             },
             RecordType::FORK | RecordType::EXIT => {
-                let (pid, parent_pid) = (cursor.i32()?, cursor.i32()?);
-                let (tid, parent_tid) = (cursor.i32()?, cursor.i32()?);
+                let (pid, parent_pid) = (cursor.u32()?, cursor.u32()?);
+                let (tid, parent_tid) = (cursor.u32()?, cursor.u32()?);
                 match raw.record_type {
-                    RecordType::FORK => Body::Fork { pid, parent_pid, tid, parent_tid },
-                    _ => Body::Exit { pid, tid },
+                    RecordType::FORK => Body::Fork {
+                        child: ThreadIds { pid, tid },
+                        parent: ThreadIds { pid: parent_pid, tid: parent_tid },
+                    },
+                    _ => Body::Exit { tid },
                 }
             }
             RecordType::MMAP => parse_map(cursor, raw.misc)?,
@@ -219,8 +239,8 @@ fn parse_map2<'a>(mut cursor: Cursor<'a>, misc: u16) -> Result<Body<'a>, Malform
     let (start, length, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let file = if misc & PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
         let block = cursor.bytes(24)?.as_slice().into_owned();
-        // One event's flag leaks into the records of others that did not ask for build-ids (seen on Linux 6.18): what
-        // follows is the device's and the inode's number then, and the size mostly impossible.
+        // One event's flag leaks into the records of events that did not ask for build-ids (seen on Linux 6.18). Device and
+        // inode numbers follow then, and the size is mostly impossible.
         match block[4..].get(..usize::from(block[0])) {
             Some(id) => FileIdentity::BuildId(id.to_vec()),
             None => FileIdentity::Unknown,
@@ -254,7 +274,7 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
     let has = |format: SampleFormat| info.sample_format.contains(format);
     let mut cursor = Cursor { data, endian: info.endian };
     let mut record = Record { time: None, pid: None, tid: None, cpu: None, body: Body::Other };
-    let mut sample = Sample { in_kernel: is_kernel(misc), ..Sample::default() };
+    let mut sample = RawSample { in_kernel: is_kernel(misc), ..RawSample::default() };
     if has(SampleFormat::IDENTIFIER) {
         cursor.u64()?;
     }
@@ -309,7 +329,7 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
             sample.stack = stack.get(0..valid).ok_or(Malformed)?.as_slice();
         }
     }
-    // What follows (weights, data sources, physical addresses) nobody asked for here.
+    // Weights, data sources and physical addresses may follow; no event here asks for them.
     record.body = Body::Sample(sample);
     Ok(record)
 }

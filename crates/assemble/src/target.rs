@@ -1,27 +1,36 @@
-//! What the assembler asks about the recorded processes: everything it needs besides records.
+//! What the assembler asks about the recorded processes: all its input besides records.
 
 use crate::entry::Module;
 use crate::unwind_tables::UnwindTables;
 
-/// The live machine, or nothing but the files that a recording names.
+/// The recorded processes: live ones on this machine, or only the files that a recording names.
 pub trait Target {
-    /// Unwind tables of code that `pid` has mapped. Asked once for each module.
+    /// Unwind tables of a module that `pid` has mapped. The assembler asks once for each module.
     fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables>;
 
-    /// Reads a process' memory; gives how many bytes could be read. The default knows no memory.
+    /// Reads memory of a process, and returns how many bytes it read. The default reads nothing.
     fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
         let _ = (pid, address, into);
         0
     }
 
-    /// The executable and the arguments of the program that `pid` runs.
-    fn image(&mut self, pid: u32) -> Option<(String, Vec<String>)> {
+    /// The program that `pid` runs, where it is known.
+    fn image(&mut self, pid: u32) -> Option<Image> {
         let _ = pid;
         None
     }
 }
 
-/// A world in which nothing is known: stacks come from callchains alone.
+/// The program that a process runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Image {
+    /// Path of the executable.
+    pub executable: String,
+    /// The arguments.
+    pub command_line: Vec<String>,
+}
+
+/// A target about which nothing is known: stacks come from call chains alone.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoTarget;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
-use stepscope_assemble::{Module, ModuleKind, Target, UnwindTables};
+use stepscope_assemble::{Image, Module, ModuleKind, Target, UnwindTables};
 use stepscope_symbolize::own_vdso;
 
 use crate::proc::{self, Backing};
@@ -33,10 +33,10 @@ impl Target for LiveTarget {
         usize::try_from(read).unwrap_or(0)
     }
 
-    fn image(&mut self, pid: u32) -> Option<(String, Vec<String>)> {
-        let executable = proc::executable(pid).ok()?;
+    fn image(&mut self, pid: u32) -> Option<Image> {
+        let executable = proc::executable(pid).ok()?.to_string_lossy().into_owned();
         let command_line = proc::command_line(pid).unwrap_or_default();
-        Some((executable.to_string_lossy().into_owned(), command_line))
+        Some(Image { executable, command_line })
     }
 }
 

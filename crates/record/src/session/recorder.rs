@@ -157,7 +157,7 @@ impl RecordTaker for Taker<'_> {
 
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
         let meaning = self.meanings.get(&kind).copied().unwrap_or(EventRole::SideBand);
-        self.assembler.take(meaning, record, self.sink);
+        self.assembler.add_record(meaning, record, self.sink);
     }
 }
 
@@ -350,7 +350,7 @@ impl Recorder {
 
     fn read_marks(&mut self) {
         let Self { marks, assembler, sink, .. } = self;
-        marks.round(|pid| assembler.process(pid).is_some(), sink);
+        marks.round(|pid| assembler.process_ref(pid).is_some(), sink);
     }
 
     fn thin(&mut self) {
@@ -373,7 +373,7 @@ impl Recorder {
             self.started = true;
             return;
         };
-        if self.assembler.process(pid).is_none() && !self.assembler.is_over() {
+        if self.assembler.process_ref(pid).is_none() && !self.assembler.is_over() {
             return;
         }
         self.started = true;
@@ -419,7 +419,7 @@ impl Recorder {
             *cpu_before_ns = clock::thread_cpu_ns();
             **start = reading.clone();
         }
-        self.assembler.cut(now_ns, &mut self.sink, &mut next);
+        self.assembler.split(now_ns, &mut self.sink, &mut next);
         let mut ended = std::mem::replace(&mut self.sink, next);
         self.close(&mut ended, now_ns, reading);
         self.marks.cut();
@@ -441,7 +441,7 @@ impl Recorder {
         self.drain(u64::MAX);
         self.learn_program();
         let Self { marks, assembler, sink, .. } = self;
-        marks.stop(|pid| assembler.process(pid).is_some(), sink);
+        marks.stop(|pid| assembler.process_ref(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
         let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Paused));
         self.close(&mut sink, end_ns, reading);
@@ -530,7 +530,7 @@ impl Recorder {
             false
         });
         resources.readings.truncate(MOST_WAITING_READINGS);
-        resources.last.retain(|(pid, ..), _| assembler.process(*pid).is_some());
+        resources.last.retain(|(pid, ..), _| assembler.process_ref(*pid).is_some());
     }
 
     fn report(&self, progress: &Mutex<Progress>) {
@@ -831,9 +831,9 @@ fn counter(
     name: &str,
     value: i64,
 ) -> Option<Entry> {
-    let process = assembler.process(pid)?;
+    let process = assembler.process_ref(pid)?;
     let thread = match tid {
-        Some(tid) => Some(assembler.thread_of(tid)?),
+        Some(tid) => Some(assembler.thread_ref(tid)?),
         None => None,
     };
     Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })

@@ -156,7 +156,7 @@ impl<'a> Reading<'a> {
         let kind = RecordType(record.kind.0);
         let misc = if self.has_build_id(record) { record.misc } else { record.misc & !PERF_RECORD_MISC_MMAP_BUILD_ID };
         let raw = RawEventRecord::new(kind, misc, RawData::Single(record.body), layout);
-        assembler.take(meaning, &raw, &mut self.sink);
+        assembler.add_record(meaning, &raw, &mut self.sink);
     }
 
     /// Whether a mapping that claims to tell a build-id tells one, and not the device and inode in its place.

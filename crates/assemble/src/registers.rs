@@ -1,0 +1,51 @@
+//! The registers that unwinding starts from.
+
+use framehop::UnwindRegsNative;
+
+/// Instruction pointer, stack pointer, frame pointer, and link register of a user stack's leaf.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub ip: u64,
+    pub sp: u64,
+    pub fp: u64,
+    /// The link register, where the architecture has one.
+    #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
+    pub lr: u64,
+}
+
+impl Registers {
+    /// The stack pointer of sources that record no registers.
+    pub const NO_STACK: u64 = u64::MAX;
+
+    /// The registers of a sample, which records those in `mask` in the order of their numbers.
+    pub fn of_record(values: &[u64], mask: u64) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        const NUMBERS: [u32; 4] = [8, 7, 6, 8]; // PERF_REG_X86_IP, SP, BP; there is no link register
+        #[cfg(target_arch = "aarch64")]
+        const NUMBERS: [u32; 4] = [32, 31, 29, 30]; // PERF_REG_ARM64_PC, SP, X29, LR
+        let value = |number: u32| {
+            let below = mask & ((1u64 << number) - 1);
+            (mask >> number & 1 == 1).then(|| values.get(below.count_ones() as usize).copied())?
+        };
+        let [ip, sp, fp, lr] = NUMBERS.map(value);
+        Some(Self { ip: ip?, sp: sp?, fp: fp?, lr: lr? })
+    }
+
+    /// For sources that copy neither registers nor stacks: the walk ends after the first frame, and the call chain
+    /// continues it.
+    pub fn of_callchain(chain: &[u64]) -> Option<Self> {
+        Some(Self { ip: *chain.first()?, sp: Self::NO_STACK, fp: u64::MAX, lr: 0 })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub fn native(self) -> UnwindRegsNative {
+        UnwindRegsNative::new(self.ip, self.sp, self.fp)
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    pub fn native(self) -> UnwindRegsNative {
+        // Userspace pointers have at most 52 bits; the bits above may be an authentication code.
+        let mask = framehop::aarch64::PtrAuthMask(u64::MAX >> 12);
+        UnwindRegsNative::new_with_ptr_auth_mask(mask, self.lr, self.sp, self.fp)
+    }
+}
