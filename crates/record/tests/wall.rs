@@ -124,7 +124,7 @@ fn running_runnable_and_blocked_agree_with_each_thread_and_add_up_to_its_lifetim
             agree(
                 &format!("{name} blocked"),
                 blocked_ns,
-                all_ns - measured.running_ns - measured.runnable_ns,
+                all_ns.saturating_sub(measured.running_ns + measured.runnable_ns),
                 slack_ns,
             );
         }

@@ -289,7 +289,7 @@ fn a_file_that_is_not_here_is_named_by_build_id_and_offset() {
     let capture = read(&example().file());
     let module = capture.modules.iter().find(|module| module.name() == "sim").unwrap();
     assert_eq!(module.build_id.as_deref(), Some(&*"ab".repeat(20)));
-    assert!(capture.info.notes.iter().any(|note| note.contains("/opt/sim/bin/sim not found")));
+    assert!(capture.info.notes.iter().any(|note| note.contains("/opt/sim/bin/sim: not found")));
 }
 
 #[test]
