@@ -1,5 +1,7 @@
 //! Flags shared by several subcommands, documented once.
 
+pub mod comparison;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -4,21 +4,23 @@ use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
+use stepscope_lab::source::SourceError;
+
 /// Why a subcommand failed; decides the exit code.
 #[derive(Debug)]
 pub enum Failure {
     /// The request makes no sense (exit code 2).
     Usage(String),
-    /// It made sense, but could not be done (exit code 1).
+    /// It could not be done (exit code 1).
     Failed(String),
     /// The user interrupted it before there was anything to keep (exit code 130).
     Interrupted(String),
-    /// The reader of our output went away, as `head` does: not worth a word.
+    /// The reader of the output closed it, as `head` does; nothing is printed.
     ReaderGone,
 }
 
 impl Failure {
-    /// Says it on standard error and gives the exit code.
+    /// Prints the message on standard error; gives the exit code.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {
             Failure::Usage(message) => (message, 2),
@@ -39,17 +41,19 @@ impl Failure {
     }
 }
 
-/// Typed errors of the rooms below already say what happened, where, and what to do.
+/// Typed errors of the crates below already say what happened, where, and what to do.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        match reader_is_gone(&error) {
-            true => Failure::ReaderGone,
-            false => Failure::Failed(with_sources(&error)),
+        let source_error = (&error as &dyn Error).downcast_ref::<SourceError>();
+        match source_error {
+            Some(SourceError::Usage(message)) => Failure::Usage(message.clone()),
+            _ if reader_is_gone(&error) => Failure::ReaderGone,
+            _ => Failure::Failed(with_sources(&error)),
         }
     }
 }
 
-/// Whether writing failed because nobody reads any more, as when `head` has seen enough.
+/// Whether writing failed because the reader closed the pipe, as `head` does.
 fn reader_is_gone(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -83,7 +87,7 @@ mod tests {
     struct Outer(#[source] io::Error);
 
     #[test]
-    fn sources_are_told_unless_the_message_holds_them_already() {
+    fn sources_are_added_unless_the_message_holds_them() {
         let error = Outer(io::Error::other("no such shape"));
         assert_eq!(with_sources(&error), "reading the world: no such shape");
     }

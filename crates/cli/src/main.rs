@@ -13,7 +13,8 @@ mod interrupt;
 mod load;
 mod output;
 mod progress;
-mod sides;
+#[cfg(feature = "record")]
+mod run_progress;
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What is shown while something takes longer than a second: on standard error, and only if it is a terminal.
+//! Progress of work that takes longer than a second: on standard error, and only if it is a terminal.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long work may take in silence.
+/// Work that takes longer shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often a display is drawn anew.
+/// Interval between redraws.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Does `work`, which counts the bytes it has consumed, and shows how far it is after the first second.
+/// Does `work`, which counts the bytes it consumes, and shows the count after the first second.
 pub fn of_bytes<T>(what: &str, size: Option<u64>, work: impl FnOnce(&AtomicU64) -> T) -> T {
     let consumed = AtomicU64::new(0);
     watched(
@@ -29,15 +29,15 @@ pub fn of_bytes<T>(what: &str, size: Option<u64>, work: impl FnOnce(&AtomicU64) 
     )
 }
 
-/// Does `work`, and says `what` it is after the first second.
+/// Does `work`, and shows `what` it is after the first second.
 pub fn of_step<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let started = || bar(ProgressBar::new_spinner(), "{spinner} {msg} {elapsed}").with_message(what.to_owned());
     watched(work, started, |bar| bar.tick())
 }
 
-/// A line that the caller rewrites, e.g. while recording.
+/// A line that the caller rewrites, e.g. while recording. It is cut to the width of the terminal.
 pub fn line() -> ProgressBar {
-    bar(ProgressBar::new_spinner(), "{spinner} {msg}")
+    bar(ProgressBar::new_spinner(), "{spinner} {wide_msg}")
 }
 
 fn bar(bar: ProgressBar, template: &str) -> ProgressBar {
@@ -70,20 +70,20 @@ fn watched<T>(
             }
             bar.finish_and_clear();
         });
-        // Told by a guard, so that a panic in the work does not leave the watcher running for ever.
-        let told = Told { done: &done, watcher: watcher.thread().clone() };
+        // A guard, so that a panic in the work does not leave the watcher running for ever.
+        let guard = DoneGuard { done: &done, watcher: watcher.thread().clone() };
         let result = work();
-        drop(told);
+        drop(guard);
         result
     })
 }
 
-struct Told<'a> {
+struct DoneGuard<'a> {
     done: &'a AtomicBool,
     watcher: thread::Thread,
 }
 
-impl Drop for Told<'_> {
+impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Release);
         self.watcher.unpark();

@@ -223,8 +223,8 @@ fn wrong_input_says_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     folded(path, "base.folded", &[("f", 10)]);
-    refused(path, &["compare", "base.folded"], "there is nothing to compare with");
-    refused(path, &["compare", "base.folded", "absent"], "absent: there is no such capture");
+    refused(path, &["compare", "base.folded"], "nothing to compare with");
+    refused(path, &["compare", "base.folded", "absent"], "absent: no such capture");
     refused(path, &["compare", "base.folded", "no-*"], "no-*: nothing matches this pattern");
     refused(path, &["compare", "base.folded", "base.folded", "--rename", "a = b"], "write `OLD => NEW`");
     refused(path, &["flamegraph", "base.folded", "base.folded"], "--diff");

@@ -31,7 +31,7 @@ use crate::calm::Calm;
 use crate::checkout::Checkouts;
 use crate::conditions::disturbed;
 use crate::event::Event;
-use crate::execution::{Bench, execute};
+use crate::execution::{Context, execute};
 use crate::lab_file::{LabFile, Pair, Pairs, Trial};
 use crate::outcome::Outcome;
 use crate::run::{AbInfo, Run, RunError};
@@ -220,11 +220,11 @@ fn numbered(trial: &Trial, repetition: u32) -> Trial {
 ///
 /// # Errors
 /// If the folder or `run.json` cannot be written.
-pub fn conduct(runs: &Path, lab: &LabFile, mut plan: Plan, bench: &mut Bench<'_>) -> Result<Run, RunError> {
+pub fn record(runs: &Path, lab: &LabFile, mut plan: Plan, context: &mut Context<'_>) -> Result<Run, RunError> {
     let mut run = Run::create(runs, lab, &plan.in_order())?;
     run.compares(plan.info())?;
     let mut checkouts = Checkouts::default();
-    if prepare(&mut run, &mut plan, &mut checkouts, bench)? {
+    if prepare(&mut run, &mut plan, &mut checkouts, context)? {
         let mut calm = Calm::new(plan.options.patience);
         let mut index = 0;
         let rounds = std::mem::take(&mut plan.rounds);
@@ -233,7 +233,7 @@ pub fn conduct(runs: &Path, lab: &LabFile, mut plan: Plan, bench: &mut Bench<'_>
             index += 2 * firsts.len();
             let (options, order) = (&plan.options, &mut plan.order);
             Turns { run: &mut run, pair, options, order, calm: &mut calm, rounds: Vec::new() }
-                .conduct(planned, &firsts, bench)?;
+                .conduct(planned, &firsts, context)?;
         }
     }
     run.end()?;
@@ -241,12 +241,17 @@ pub fn conduct(runs: &Path, lab: &LabFile, mut plan: Plan, bench: &mut Bench<'_>
 }
 
 /// Builds what has to be built. If that fails nothing is compared, so nothing is run.
-fn prepare(run: &mut Run, plan: &mut Plan, checkouts: &mut Checkouts, bench: &mut Bench<'_>) -> Result<bool, RunError> {
+fn prepare(
+    run: &mut Run,
+    plan: &mut Plan,
+    checkouts: &mut Checkouts,
+    context: &mut Context<'_>,
+) -> Result<bool, RunError> {
     let logs = run.folder().to_owned();
     let mut ready = true;
     for pair in &mut plan.pairs.pairs {
         for trial in [&mut pair.baseline, &mut pair.candidate] {
-            let Err(error) = checkouts.prepare(trial, &logs, bench) else { continue };
+            let Err(error) = checkouts.prepare(trial, &logs, context) else { continue };
             ready = false;
             for index in 0..run.trials().len() {
                 let info = run.trial_mut(index);
@@ -254,7 +259,7 @@ fn prepare(run: &mut Run, plan: &mut Plan, checkouts: &mut Checkouts, bench: &mu
                     info.result = error.outcome();
                 }
             }
-            bench.listener.told(&Event::Ended { trial, outcome: &error.outcome() });
+            context.listener.notify(&Event::TrialEnded { trial, outcome: &error.outcome() });
         }
     }
     Ok(ready)
@@ -280,39 +285,39 @@ struct Round {
 
 impl Turns<'_> {
     /// Runs the planned rounds, of which the first trial is the `planned`-th, and then some in place of disturbed ones.
-    fn conduct(mut self, planned: usize, firsts: &[Side], bench: &mut Bench<'_>) -> Result<(), RunError> {
-        if !self.warm_up(bench) {
+    fn conduct(mut self, planned: usize, firsts: &[Side], context: &mut Context<'_>) -> Result<(), RunError> {
+        if !self.warm_up(context) {
             return Ok(());
         }
         let mut failed = 0;
         for (number, &first) in firsts.iter().enumerate() {
             let (earlier, later) = (planned + 2 * number, planned + 2 * number + 1);
-            if self.is_interrupted(bench) || failed >= MOST_FAILED {
+            if self.is_interrupted(context) || failed >= MOST_FAILED {
                 return self.mark();
             }
-            if !self.round(number as u32 + 1, first, [earlier, later], bench)? {
+            if !self.round(number as u32 + 1, first, [earlier, later], context)? {
                 failed += 1;
             }
         }
         if self.options.disturbed == Disturbed::Again {
-            self.replace_disturbed(firsts.len() as u32, bench)?;
+            self.replace_disturbed(firsts.len() as u32, context)?;
         }
         self.mark()
     }
 
-    fn is_interrupted(&self, bench: &Bench<'_>) -> bool {
-        bench.interrupt.load(Ordering::Relaxed)
+    fn is_interrupted(&self, context: &Context<'_>) -> bool {
+        context.interrupt.load(Ordering::Relaxed)
     }
 
     /// Rounds that are not kept. Whether the scenario is worth going on with.
-    fn warm_up(&mut self, bench: &mut Bench<'_>) -> bool {
+    fn warm_up(&mut self, context: &mut Context<'_>) -> bool {
         let folder = self.run.folder().join(WARM_FOLDER);
         for _ in 0..self.options.warm {
             for side in Side::BOTH {
-                if self.is_interrupted(bench) {
+                if self.is_interrupted(context) {
                     return false;
                 }
-                execute(side.of(self.pair), &folder, bench);
+                execute(side.of(self.pair), &folder, context);
                 let _ = fs::remove_dir_all(&folder);
             }
         }
@@ -325,22 +330,23 @@ impl Turns<'_> {
         number: u32,
         first: Side,
         indices: [usize; 2],
-        bench: &mut Bench<'_>,
+        context: &mut Context<'_>,
     ) -> Result<bool, RunError> {
         let sides = [first, first.other()];
         for (side, index) in sides.into_iter().zip(indices) {
-            if self.is_interrupted(bench) {
+            if self.is_interrupted(context) {
                 break;
             }
             let trial = numbered(side.of(self.pair), number);
-            let (listener, interrupt) = (&mut bench.listener, bench.interrupt);
+            let limit = self.options.patience;
+            let (listener, interrupt) = (&mut context.listener, context.interrupt);
             let before = self.calm.before(interrupt, |others_percent, waited| {
-                listener.told(&Event::Waiting { others_percent, waited });
+                listener.notify(&Event::Waiting { others_percent, waited, limit });
             });
-            if self.is_interrupted(bench) {
+            if self.is_interrupted(context) {
                 break;
             }
-            self.run.perform(index, &trial, Some(before), bench)?;
+            self.run.record_trial(index, &trial, Some(before), context)?;
         }
         let [earlier, later] = indices;
         let round = match first {
@@ -358,7 +364,7 @@ impl Turns<'_> {
         }
         // An interrupt is no failure of the program.
         let interrupted = indices.iter().any(|&index| self.run.trials()[index].result == Outcome::Interrupted);
-        Ok(interrupted || self.is_interrupted(bench))
+        Ok(interrupted || self.is_interrupted(context))
     }
 
     /// Why each of the rounds that count is disturbed, if it is.
@@ -379,17 +385,17 @@ impl Turns<'_> {
     }
 
     /// Runs rounds in place of those that others disturbed, beginning with the worst.
-    fn replace_disturbed(&mut self, mut number: u32, bench: &mut Bench<'_>) -> Result<(), RunError> {
+    fn replace_disturbed(&mut self, mut number: u32, context: &mut Context<'_>) -> Result<(), RunError> {
         for _ in 0..(self.options.runs / 4).max(1) {
             let is_disturbed = |why: &[Option<String>; 2]| why.iter().any(Option::is_some);
-            if self.is_interrupted(bench) || !self.judged().iter().any(is_disturbed) {
+            if self.is_interrupted(context) || !self.judged().iter().any(is_disturbed) {
                 return Ok(());
             }
             number += 1;
             let first = self.order.first();
             let indices = [first, first.other()].map(|side| self.run.plan(&numbered(side.of(self.pair), number)));
             let before = self.rounds.len();
-            self.round(number, first, indices, bench)?;
+            self.round(number, first, indices, context)?;
             if self.rounds.len() == before {
                 continue;
             }

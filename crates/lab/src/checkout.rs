@@ -18,10 +18,10 @@ use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Outpu
 use stepscope_record::proc;
 
 use crate::event::Event;
-use crate::execution::Bench;
+use crate::execution::Context;
 use crate::exit::how_it_ended;
+use crate::folder_map::FolderMap;
 use crate::lab_file::{Source, Trial};
-use crate::moved::Moved;
 use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
 use crate::revision::{Checkout, WorkingTree};
@@ -124,8 +124,8 @@ impl CheckoutError {
 
 impl Checkout {
     /// What takes the place of what.
-    fn moved(&self) -> Moved {
-        Moved::new([(self.repository.clone(), self.tree.clone())])
+    fn moved(&self) -> FolderMap {
+        FolderMap::new([(self.repository.clone(), self.tree.clone())])
     }
 
     /// Tells in a capture which revision it is of. Paths of sources become those in the repository: the worktree is
@@ -174,7 +174,12 @@ impl Checkouts {
     ///
     /// # Errors
     /// [`CheckoutError`]
-    pub fn prepare(&mut self, trial: &mut Trial, logs: &Path, bench: &mut Bench<'_>) -> Result<(), Arc<CheckoutError>> {
+    pub fn prepare(
+        &mut self,
+        trial: &mut Trial,
+        logs: &Path,
+        context: &mut Context<'_>,
+    ) -> Result<(), Arc<CheckoutError>> {
         let Some(source) = trial.source.clone() else { return Ok(()) };
         if trial.checkout.is_some() {
             return Ok(());
@@ -183,7 +188,7 @@ impl Checkouts {
             return Err(error.clone());
         }
         if !self.made.iter().any(|made| made.source == source) {
-            match make(source.clone(), trial.variant_name(), logs, bench) {
+            match make(source.clone(), trial.variant_name(), logs, context) {
                 Ok(made) => self.made.push(made),
                 Err(error) => {
                     let error = Arc::new(error);
@@ -199,7 +204,7 @@ impl Checkouts {
     }
 }
 
-fn make(source: Source, variant: &str, logs: &Path, bench: &mut Bench<'_>) -> Result<Made, CheckoutError> {
+fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -> Result<Made, CheckoutError> {
     let repository = root_of(&source.folder)?;
     let commit = commit_of(&repository, &source.revision)?;
     let inside = inside(&repository, &source.folder);
@@ -216,7 +221,7 @@ fn make(source: Source, variant: &str, logs: &Path, bench: &mut Bench<'_>) -> Re
             0 => format!("build-{variant}.log"),
             index => format!("build-{variant}-{}.log", index + 1),
         });
-        build(command, &checkout, &source.folder, &folder, &log, variant, bench)?;
+        build(command, &checkout, &source.folder, &folder, &log, variant, context)?;
     }
     Ok(Made { source, checkout, _worktree: worktree })
 }
@@ -240,15 +245,15 @@ fn build(
     folder: &Path,
     log: &Path,
     variant: &str,
-    bench: &mut Bench<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(), CheckoutError> {
-    bench.listener.told(&Event::Building { variant, command, log });
+    context.listener.notify(&Event::Building { variant, command, log });
     let mut words = command.to_owned();
     checkout.moved().command(&mut words, lab_folder, folder);
     let launch = Launch::new(&words).directory(folder).output(Output::File(log.to_owned()));
     let launch = OF_GIT.iter().fold(launch, |launch, name| launch.without_env(*name));
     let mut launched = launch.prepare()?.start()?;
-    let exit = await_end(&mut launched, bench)?.ok_or_else(|| CheckoutError::Interrupted(variant.to_owned()))?;
+    let exit = await_end(&mut launched, context)?.ok_or_else(|| CheckoutError::Interrupted(variant.to_owned()))?;
     if exit.status() == 0 {
         return Ok(());
     }
@@ -262,12 +267,12 @@ fn build(
 }
 
 /// How a build command ended; `None` if the user interrupted it. What it left running is ended in either case.
-fn await_end(launched: &mut Launched, bench: &Bench<'_>) -> Result<Option<Exit>, CheckoutError> {
+fn await_end(launched: &mut Launched, context: &Context<'_>) -> Result<Option<Exit>, CheckoutError> {
     let exit = loop {
         if let Some(exit) = launched.exit()? {
             break Some(exit);
         }
-        if bench.interrupt.load(Ordering::Relaxed) {
+        if context.interrupt.load(Ordering::Relaxed) {
             break None;
         }
         drop(launched.wait_for(LOOK_EVERY));

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on, for whoever draws it.
+//! Progress of a run, for whoever displays it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,28 +9,39 @@ use stepscope_record::Progress;
 use crate::lab_file::Trial;
 use crate::outcome::{Outcome, Stage};
 
-/// Something that happened in a run.
+/// A step in the progress of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// A run has its folder; nothing was launched yet.
+    RunStarted {
+        /// Folder of the run.
+        folder: &'a Path,
+        /// Number of trials.
+        trials: usize,
+    },
+    /// All trials have ended; their captures are read, ranked and reported.
+    Analysing,
     /// A command that builds the files of a variant runs.
     Building {
         /// The variant.
         variant: &'a str,
         /// Program and arguments.
         command: &'a [String],
-        /// What it prints goes here.
+        /// File that receives its output.
         log: &'a Path,
     },
-    /// A trial waits for others to leave the machine alone.
+    /// A trial waits until the background load is low.
     Waiting {
-        /// What others have of all processors, in percent.
+        /// Background load: CPU used by other processes, in percent of all CPUs.
         others_percent: f64,
         /// How long it has waited.
         waited: Duration,
+        /// Longest wait.
+        limit: Duration,
     },
-    /// A trial begins.
-    Begun {
+    /// A trial starts.
+    TrialStarted {
         /// The trial.
         trial: &'a Trial,
         /// Its number, from 0.
@@ -38,30 +49,30 @@ pub enum Event<'a> {
         /// Number of trials.
         of: usize,
     },
-    /// Its program runs.
+    /// The program was launched.
     Launched {
-        /// Its process.
+        /// Process id.
         pid: u32,
     },
-    /// Several times a second in every stage.
-    Going {
+    /// Sent several times a second in every stage.
+    Progress {
         /// The stage.
         stage: Stage,
         /// Time in this stage.
         elapsed: Duration,
-        /// When the stage ends at the latest.
+        /// Longest time that the stage may take.
         limit: Duration,
-        /// What the recording has done so far.
+        /// Totals of the recording so far.
         recording: &'a Progress,
     },
-    /// It is ready.
+    /// The program is ready.
     Ready {
-        /// By what, e.g. `output "Loaded world"`.
+        /// What showed it, e.g. `output "Loaded world"`.
         by: &'a str,
         /// Time since launch.
         after: Duration,
     },
-    /// A driver runs.
+    /// A driver was started.
     DriverStarted {
         /// Program and arguments.
         command: &'a [String],
@@ -73,9 +84,9 @@ pub enum Event<'a> {
         /// `exited with status 1`.
         how: &'a str,
     },
-    /// The program and the drivers are being ended.
+    /// The program and the drivers are being stopped.
     Stopping,
-    /// Addresses of a phase are being named and its capture written.
+    /// A phase's addresses are resolved and its capture is written.
     Finishing {
         /// The phase.
         phase: Phase,
@@ -86,26 +97,26 @@ pub enum Event<'a> {
         phase: Phase,
         /// Its folder.
         folder: &'a Path,
-        /// Number of samples in it.
+        /// Number of CPU samples.
         samples: usize,
     },
-    /// The trial is over.
-    Ended {
+    /// The trial has ended.
+    TrialEnded {
         /// The trial.
         trial: &'a Trial,
-        /// What came of it.
+        /// How it ended.
         outcome: &'a Outcome,
     },
 }
 
-/// Who is told.
+/// Receives events.
 pub trait Listener {
-    /// Called as it happens, on the thread that runs.
-    fn told(&mut self, event: &Event<'_>);
+    /// Called on the thread that runs the trial.
+    fn notify(&mut self, event: &Event<'_>);
 }
 
 impl<F: FnMut(&Event<'_>)> Listener for F {
-    fn told(&mut self, event: &Event<'_>) {
+    fn notify(&mut self, event: &Event<'_>) {
         self(event);
     }
 }

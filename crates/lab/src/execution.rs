@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use stepscope_analyze::events;
 use stepscope_model::{Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
 use stepscope_record::{Label, RecordError, StepPoint};
@@ -49,7 +50,7 @@ pub const OUTPUT_FILE: &str = "output.log";
 pub const UNWANTED_FOLDER: &str = "unwanted.part";
 
 /// What running one trial needs besides the trial.
-pub struct Bench<'a> {
+pub struct Context<'a> {
     /// What records.
     pub recorder: &'a dyn Recorder,
     /// Set by someone to end the run early, as on Ctrl-C.
@@ -74,9 +75,9 @@ pub struct Executed {
 }
 
 /// Runs a trial and writes its captures and output into `folder`, which must be empty or absent.
-pub fn execute(trial: &Trial, folder: &Path, bench: &mut Bench<'_>) -> Executed {
+pub fn execute(trial: &Trial, folder: &Path, context: &mut Context<'_>) -> Executed {
     let during = DuringSum::default();
-    let mut execution = Execution { trial, folder, bench, ready: None, begun: Vec::new(), notes: Vec::new(), during };
+    let mut execution = Execution { trial, folder, context, ready: None, begun: Vec::new(), notes: Vec::new(), during };
     let outcome = execution.run();
     let (outcome, captured) = execution.finish(outcome);
     let during = execution.during.percent();
@@ -86,7 +87,7 @@ pub fn execute(trial: &Trial, folder: &Path, bench: &mut Bench<'_>) -> Executed 
 struct Execution<'a, 'b> {
     trial: &'a Trial,
     folder: &'a Path,
-    bench: &'a mut Bench<'b>,
+    context: &'a mut Context<'b>,
     ready: Option<(Duration, String)>,
     /// Phases whose recording has begun.
     begun: Vec<Phase>,
@@ -105,13 +106,13 @@ struct Live {
 }
 
 /// Why a trial does not go on.
-enum Cut {
+enum Abort {
     Failed(Failure),
     Interrupted,
 }
 
 /// What ended a stage.
-enum Turn<T> {
+enum StageEnd<T> {
     Done(T),
     TimeUp,
     /// The program ended, or all of it that matters did.
@@ -128,8 +129,8 @@ impl Execution<'_, '_> {
         let stopped = self.stop(live);
         let outcome = match went {
             Ok(()) => stopped.unwrap_or(Outcome::Recorded),
-            Err(Cut::Interrupted) => Outcome::Interrupted,
-            Err(Cut::Failed(failure)) => Outcome::Failed(failure),
+            Err(Abort::Interrupted) => Outcome::Interrupted,
+            Err(Abort::Failed(failure)) => Outcome::Failed(failure),
         };
         self.remark(&outcome);
         outcome
@@ -157,9 +158,9 @@ impl Execution<'_, '_> {
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
         let since = Instant::now();
-        let launched = self.bench.recorder.launch(launch, &order, &folder);
+        let launched = self.context.recorder.launch(launch, &order, &folder);
         let (launched, recording) = launched.map_err(|error| error.to_string())?;
-        self.bench.listener.told(&Event::Launched { pid: launched.pid() });
+        self.context.listener.notify(&Event::Launched { pid: launched.pid() });
         match first {
             Some(phase) => self.begun.push(phase),
             None => recording.pause().map_err(|error| error.to_string())?,
@@ -212,7 +213,7 @@ impl Execution<'_, '_> {
         self.folder.join(phase.to_string())
     }
 
-    fn go_through(&mut self, live: &mut Live) -> Result<(), Cut> {
+    fn go_through(&mut self, live: &mut Live) -> Result<(), Abort> {
         let record = &self.trial.scenario.record;
         if let Some(watch) = live.watch.take() {
             self.load(live, watch)?;
@@ -234,7 +235,7 @@ impl Execution<'_, '_> {
         self.keep_steady(live)
     }
 
-    fn load(&mut self, live: &mut Live, mut watch: Watch) -> Result<(), Cut> {
+    fn load(&mut self, live: &mut Live, mut watch: Watch) -> Result<(), Abort> {
         let timeout = self.trial.scenario.record.loading_timeout;
         let mut surroundings = TreeSurroundings::of(live.launched.tree());
         let turn = self.stay(live, Stage::Loading, timeout, |live| {
@@ -245,49 +246,49 @@ impl Execution<'_, '_> {
             watch.look(&seen, &mut surroundings)
         })?;
         match turn {
-            Turn::Done(by) => {
+            StageEnd::Done(by) => {
                 let after = live.since.elapsed();
-                self.bench.listener.told(&Event::Ready { by: &by, after });
+                self.context.listener.notify(&Event::Ready { by: &by, after });
                 self.ready = Some((after, by));
                 Ok(())
             }
-            Turn::TimeUp => {
+            StageEnd::TimeUp => {
                 let why = watch.explain_failure(&mut surroundings);
                 let timeout_s = timeout.as_secs_f64();
                 let reason = format!("not ready after {timeout_s} s (`loading = {{ timeout_s = ... }}`): {why}");
                 Err(self.cut(live, Stage::Loading, reason, None))
             }
-            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::Loading, &exit, "before it was ready")),
+            StageEnd::Ended(exit) => Err(self.cut_by_end(live, Stage::Loading, &exit, "before it was ready")),
         }
     }
 
-    fn start_drivers(&mut self, live: &mut Live) -> Result<(), Cut> {
+    fn start_drivers(&mut self, live: &mut Live) -> Result<(), Abort> {
         let scenario = &self.trial.scenario;
         for (index, driver) in scenario.drivers.iter().enumerate() {
             let started = driver::Running::start(driver, index, scenario, self.folder);
             let running = started.map_err(|error| {
                 self.cut(live, Stage::WarmUp, format!("driver {}: {error}", index + 1), None).without_lines()
             })?;
-            self.bench.listener.told(&Event::DriverStarted { command: running.command() });
+            self.context.listener.notify(&Event::DriverStarted { command: running.command() });
             live.drivers.push(running);
         }
         Ok(())
     }
 
-    fn warm_up(&mut self, live: &mut Live) -> Result<(), Cut> {
+    fn warm_up(&mut self, live: &mut Live) -> Result<(), Abort> {
         let warmup = self.trial.scenario.record.warmup;
         match self.stay(live, Stage::WarmUp, warmup, |_| None::<()>)? {
-            Turn::Done(()) | Turn::TimeUp => Ok(()),
-            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::WarmUp, &exit, "before its steady phase")),
+            StageEnd::Done(()) | StageEnd::TimeUp => Ok(()),
+            StageEnd::Ended(exit) => Err(self.cut_by_end(live, Stage::WarmUp, &exit, "before its steady phase")),
         }
     }
 
-    fn keep_steady(&mut self, live: &mut Live) -> Result<(), Cut> {
+    fn keep_steady(&mut self, live: &mut Live) -> Result<(), Abort> {
         let duration = self.trial.scenario.record.duration;
         let begun = Instant::now();
         match self.stay(live, Stage::Steady, duration, |_| None::<()>)? {
-            Turn::Done(()) | Turn::TimeUp => Ok(()),
-            Turn::Ended(exit) if exit.status() == 0 => {
+            StageEnd::Done(()) | StageEnd::TimeUp => Ok(()),
+            StageEnd::Ended(exit) if exit.status() == 0 => {
                 self.notes.push(format!(
                     "The program ended by itself, with status 0, after {:.1} s of the {} s of its steady phase.",
                     begun.elapsed().as_secs_f64(),
@@ -295,7 +296,7 @@ impl Execution<'_, '_> {
                 ));
                 Ok(())
             }
-            Turn::Ended(exit) => Err(self.cut_by_end(live, Stage::Steady, &exit, "in its steady phase")),
+            StageEnd::Ended(exit) => Err(self.cut_by_end(live, Stage::Steady, &exit, "in its steady phase")),
         }
     }
 
@@ -306,33 +307,33 @@ impl Execution<'_, '_> {
         stage: Stage,
         limit: Duration,
         mut done: impl FnMut(&mut Live) -> Option<T>,
-    ) -> Result<Turn<T>, Cut> {
+    ) -> Result<StageEnd<T>, Abort> {
         let begun = Instant::now();
         let mut tell_at = Duration::ZERO;
         loop {
             // How it ended is asked first: what it printed last is then there to be looked at.
             let ended = self.has_ended(live)?;
             if let Some(found) = done(live) {
-                return Ok(Turn::Done(found));
+                return Ok(StageEnd::Done(found));
             }
             if let Some(exit) = ended {
-                return Ok(Turn::Ended(exit));
+                return Ok(StageEnd::Ended(exit));
             }
             let progress = live.recording.progress();
             let elapsed = begun.elapsed();
             if elapsed >= tell_at {
                 tell_at = elapsed + TELL_EVERY;
-                self.bench.listener.told(&Event::Going { stage, elapsed, limit, recording: &progress });
+                self.context.listener.notify(&Event::Progress { stage, elapsed, limit, recording: &progress });
             }
             if let Some(failure) = progress.failure {
                 return Err(self.cut(live, stage, format!("the recording failed: {failure}"), None).without_lines());
             }
-            if self.bench.interrupt.load(Ordering::Relaxed) {
-                return Err(Cut::Interrupted);
+            if self.context.interrupt.load(Ordering::Relaxed) {
+                return Err(Abort::Interrupted);
             }
             self.look_at_drivers(live, stage)?;
             if elapsed >= limit {
-                return Ok(Turn::TimeUp);
+                return Ok(StageEnd::TimeUp);
             }
             pause(&mut live.launched, LOOK_EVERY.min(limit - elapsed));
         }
@@ -340,7 +341,7 @@ impl Execution<'_, '_> {
 
     /// How the program ended, if it did: badly, or well with everything that it started. A launcher that hands over
     /// to other processes and leaves with status 0 has not ended in this sense.
-    fn has_ended(&mut self, live: &mut Live) -> Result<Option<Exit>, Cut> {
+    fn has_ended(&mut self, live: &mut Live) -> Result<Option<Exit>, Abort> {
         let ended = live.launched.exit().and_then(|exit| Ok((exit, live.launched.all_ended()?)));
         match ended {
             Ok((Some(exit), all)) if all || exit.status() != 0 => Ok(Some(exit)),
@@ -349,11 +350,11 @@ impl Execution<'_, '_> {
         }
     }
 
-    fn look_at_drivers(&mut self, live: &mut Live, stage: Stage) -> Result<(), Cut> {
+    fn look_at_drivers(&mut self, live: &mut Live, stage: Stage) -> Result<(), Abort> {
         for driver in &mut live.drivers {
             let Some(exit) = driver.newly_ended() else { continue };
             let how = how_it_ended(&exit);
-            self.bench.listener.told(&Event::DriverEnded { command: driver.command(), how: &how });
+            self.context.listener.notify(&Event::DriverEnded { command: driver.command(), how: &how });
             let command = driver.command().join(" ");
             if exit.status() == 0 {
                 self.notes.push(format!("The driver `{command}` ended by itself in the {stage} stage, with status 0."));
@@ -361,14 +362,14 @@ impl Execution<'_, '_> {
             }
             let reason = format!("the driver `{command}` {how}: without it the workload is not the one that was meant");
             let last_lines = driver.last_lines(LAST_LINES);
-            return Err(Cut::Failed(Failure { stage, reason, status: Some(exit.status()), last_lines }));
+            return Err(Abort::Failed(Failure { stage, reason, status: Some(exit.status()), last_lines }));
         }
         Ok(())
     }
 
     /// Ends the recording, the drivers and the program, and all that they started. Gives the outcome if that fails.
     fn stop(&mut self, live: Live) -> Option<Outcome> {
-        self.bench.listener.told(&Event::Stopping);
+        self.context.listener.notify(&Event::Stopping);
         let Live { recording, mut drivers, mut launched, .. } = live;
         if let Ok(Some(exit)) = launched.exit() {
             recording.note_exit(launched.pid(), exit.status());
@@ -409,7 +410,7 @@ impl Execution<'_, '_> {
         let _ = fs::remove_dir_all(self.folder.join(UNWANTED_FOLDER));
         let mut captured = Vec::new();
         for phase in std::mem::take(&mut self.begun) {
-            self.bench.listener.told(&Event::Finishing { phase });
+            self.context.listener.notify(&Event::Finishing { phase });
             match self.finish_phase(phase) {
                 Ok(()) => captured.push(phase),
                 Err(reason) if outcome.is_recorded() => outcome = self.failed(Stage::Finish, reason),
@@ -421,7 +422,7 @@ impl Execution<'_, '_> {
 
     fn finish_phase(&mut self, phase: Phase) -> Result<(), String> {
         let folder = self.folder_of(phase);
-        let mut capture = self.bench.recorder.finish(&folder).map_err(|error| error.to_string())?;
+        let mut capture = self.context.recorder.finish(&folder).map_err(|error| error.to_string())?;
         capture.info.environment.extend(self.trial.scenario.env.clone());
         capture.info.notes.extend(self.notes.iter().cloned());
         capture.info.repetition = self.trial.repetition;
@@ -434,7 +435,11 @@ impl Execution<'_, '_> {
         })?;
         // The capture holds all of it.
         let _ = fs::remove_file(folder.join(disk::RAW_LOG_FILE));
-        self.bench.listener.told(&Event::Captured { phase, folder: &folder, samples: capture.samples.len() });
+        self.context.listener.notify(&Event::Captured {
+            phase,
+            folder: &folder,
+            samples: events::cpu_samples(&capture),
+        });
         Ok(())
     }
 
@@ -454,26 +459,26 @@ impl Execution<'_, '_> {
         Outcome::Failed(Failure { stage, reason, status: None, last_lines })
     }
 
-    fn cut(&self, live: &Live, stage: Stage, reason: String, status: Option<i32>) -> Cut {
-        Cut::Failed(Failure { stage, reason, status, last_lines: live.output.last_lines(LAST_LINES) })
+    fn cut(&self, live: &Live, stage: Stage, reason: String, status: Option<i32>) -> Abort {
+        Abort::Failed(Failure { stage, reason, status, last_lines: live.output.last_lines(LAST_LINES) })
     }
 
-    fn cut_by_end(&self, live: &Live, stage: Stage, exit: &Exit, when: &str) -> Cut {
+    fn cut_by_end(&self, live: &Live, stage: Stage, exit: &Exit, when: &str) -> Abort {
         let program = &self.trial.scenario.command[0];
         let seconds = live.since.elapsed().as_secs_f64();
         let reason = format!("`{program}` {} {when}, {seconds:.1} s after launch", how_it_ended(exit));
         self.cut(live, stage, reason, Some(exit.status()))
     }
 
-    fn cut_by_recorder(&self, stage: Stage, error: &RecordError) -> Cut {
-        Cut::Failed(Failure { stage, reason: error.to_string(), status: None, last_lines: Vec::new() })
+    fn cut_by_recorder(&self, stage: Stage, error: &RecordError) -> Abort {
+        Abort::Failed(Failure { stage, reason: error.to_string(), status: None, last_lines: Vec::new() })
     }
 }
 
-impl Cut {
+impl Abort {
     /// For failures that are not the program's: its output would mislead.
     fn without_lines(mut self) -> Self {
-        if let Cut::Failed(failure) = &mut self {
+        if let Abort::Failed(failure) = &mut self {
             failure.last_lines.clear();
         }
         self

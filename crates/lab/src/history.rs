@@ -15,6 +15,7 @@
 //! - A capture is in it once, whichever path it was added by: its [`id`](Entry::id) says when and on which machine it began.
 //! - Writers do not disturb each other, and what cannot be read is told with its line number and passed over ([`Damage`]).
 
+mod adding;
 mod page;
 
 use std::collections::HashSet;
@@ -27,6 +28,7 @@ use stepscope_analyze::history::{Figure, Kept, Recording};
 use stepscope_analyze::{Selection, metrics, summary};
 use stepscope_model::{CaptureInfo, disk};
 
+pub use self::adding::{AddError, Added};
 pub use self::page::report;
 pub use crate::json_lines::Damage;
 use crate::json_lines::JsonLines;

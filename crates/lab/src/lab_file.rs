@@ -18,7 +18,7 @@
 //! ```
 
 mod decode;
-mod gate;
+mod limits;
 mod problem;
 mod settings;
 mod trial;
@@ -33,12 +33,12 @@ use regex::Regex;
 use stepscope_analyze::Ownership;
 use stepscope_model::{Dimension, Phase};
 
-use crate::moved::Moved;
+use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
 
-pub use gate::{Allowed, Gate, Limit, Limited, Unit, WhenInconclusive};
+pub use limits::{Allowed, Inconclusive, Limit, Limited, Limits, Unit};
 pub use problem::{LabFileError, Problem};
-pub use trial::{Pair, Pairs, Selection, SelectionError, Trial};
+pub use trial::{Pair, Pairs, Trial, TrialFilter, TrialFilterError};
 
 /// The name a lab file has unless one is given.
 pub const FILE_NAME: &str = "stepscope.toml";
@@ -69,7 +69,7 @@ pub struct LabFile {
     /// `[compare]`: how captures are compared.
     pub compare: CompareSettings,
     /// `[gate]`: what may change by how much. Each scenario has its own, in which this is merged.
-    pub gate: Gate,
+    pub limits: Limits,
 }
 
 /// A workload.
@@ -98,7 +98,7 @@ pub struct Scenario {
     /// Which code is owned.
     pub owned: Ownership,
     /// What may change by how much.
-    pub gate: Gate,
+    pub limits: Limits,
 }
 
 /// The event that ends the loading phase.
@@ -226,7 +226,7 @@ pub struct Variant {
     /// Replaces the first word of the scenario's command: another program with the same arguments.
     pub program: Option<String>,
     /// Folders that others stand in for, in every path that the scenario names.
-    pub folders: Moved,
+    pub folders: FolderMap,
     /// The revision whose files it takes, built first.
     pub source: Option<Source>,
     /// The scenarios it applies to; all unless given.

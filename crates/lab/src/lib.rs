@@ -9,26 +9,21 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use stepscope_lab::event::Event;
-//! use stepscope_lab::execution::Bench;
-//! use stepscope_lab::lab_file::{LabFile, Selection};
+//! use stepscope_lab::execution::Context;
+//! use stepscope_lab::lab_file::{LabFile, TrialFilter};
 //! use stepscope_lab::outcome::exit_code;
 //! use stepscope_lab::recorder::PerfRecorder;
-//! use stepscope_lab::run::Run;
+//! use stepscope_lab::run::record_and_report;
 //!
 //! let lab = LabFile::read(Path::new("stepscope.toml"))?;
-//! let trials = lab.trials(&Selection::default())?;
-//! let mut run = Run::create(Path::new("stepscope-runs"), &lab, &trials)?;
+//! let trials = lab.trials(&TrialFilter::default())?;
 //!
 //! let mut listener = |event: &Event<'_>| println!("{event:?}");
-//! let interrupt = AtomicBool::new(false); // set it, as on Ctrl-C, and what was recorded so far is kept
-//! let recorder = PerfRecorder::default();
-//! run.conduct(&trials, &mut Bench { recorder: &recorder, interrupt: &interrupt, listener: &mut listener })?;
-//!
-//! for folder in run.captures() {
-//!     let capture = stepscope_model::disk::read(&folder)?;
-//!     println!("{}: {} samples", folder.display(), capture.samples.len());
-//! }
-//! std::process::exit(exit_code(run.outcomes()).into());
+//! let interrupt = AtomicBool::new(false); // set it on Ctrl-C: what was recorded so far is kept
+//! let mut context = Context { recorder: &PerfRecorder::default(), interrupt: &interrupt, listener: &mut listener };
+//! let results = record_and_report(&lab, &trials, Path::new("stepscope-runs"), &mut context)?;
+//! println!("report: {:?}", results.report);
+//! std::process::exit(exit_code(results.run.outcomes()).into());
 //! # #[allow(unreachable_code)]
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -36,8 +31,11 @@
 //! What each module knows:
 //!
 //! - [`lab_file`]: what a lab file may say, its defaults, and how to say what is wrong in one;
-//! - [`moved`]: what takes the place of a scenario's files in another build folder or checkout;
+//! - [`folder_map`]: takes a scenario's files from another build folder or checkout;
 //! - [`run`]: the folder of a run, and running its trials one after the other;
+//! - [`source`]: opening captures, runs and files of other tools by path;
+//! - [`comparison`]: comparing sets of captures;
+//! - [`gate`]: judging a comparison by the limits of a lab file;
 //! - [`ab`]: running two variants in turns;
 //! - [`conditions`]: the background load of trials, and which trials it disturbed;
 //! - [`calm`]: waiting for the machine to be calm;
@@ -47,7 +45,6 @@
 //! - [`ready`]: when a program is ready;
 //! - [`step`]: which function's calls are the steps;
 //! - [`outcome`]: how a trial can end, and what exit code follows;
-//! - [`report`]: the one HTML page about a run;
 //! - [`history`]: what every run said, kept when the runs are deleted;
 //! - [`proving`]: measuring the tool itself, on a program whose costs are known;
 //! - [`event`]: what a listener is told meanwhile;
@@ -70,6 +67,7 @@ pub mod ab;
 pub mod calm;
 #[cfg(feature = "record")]
 pub mod checkout;
+pub mod comparison;
 pub mod conditions;
 #[cfg(feature = "record")]
 mod driver;
@@ -79,10 +77,11 @@ pub mod event;
 pub mod execution;
 #[cfg(feature = "record")]
 mod exit;
+pub mod folder_map;
+pub mod gate;
 pub mod history;
 mod json_lines;
 pub mod lab_file;
-pub mod moved;
 pub mod outcome;
 #[cfg(feature = "record")]
 pub mod output;
@@ -95,4 +94,5 @@ pub mod recorder;
 pub mod report;
 pub mod revision;
 pub mod run;
+pub mod source;
 pub mod step;

@@ -18,8 +18,8 @@ mod account;
 mod again;
 mod builds;
 mod catalogue;
-mod conduct;
 mod evidence;
+mod proof_run;
 mod scores;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ use stepscope_analyze::{Owned, Ownership};
 pub use again::again;
 pub use builds::BuildKind;
 pub use catalogue::{Catalogue, Control, Switch};
-pub use conduct::{Conducted, Options, RUNS_A_ROUND, conduct};
+pub use proof_run::{Options, ProofRun, RUNS_A_ROUND, prove};
 pub use scores::{Entry, Held, SCORES, Scores};
 
 use crate::run::RunError;

@@ -31,11 +31,13 @@
 //! completed, or in which others used the machine) is kept where no pattern and no tool that takes the whole run finds it.
 
 #[cfg(feature = "record")]
-mod conduct;
+mod recording;
+#[cfg(feature = "record")]
+mod results;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,9 @@ use crate::conditions::{Before, During};
 use crate::lab_file::{BASE, FILE_NAME, LabFile, LabFileError};
 use crate::outcome::Outcome;
 use crate::revision::WorkingTree;
+
+#[cfg(feature = "record")]
+pub use self::results::{REPORT_FILE, RunResults, record_and_report};
 
 /// Name of the file that describes a run.
 pub const RUN_FILE: &str = "run.json";
@@ -410,6 +415,21 @@ fn read_info(path: &Path) -> Result<Option<RunInfo>, RunError> {
         return Err(RunError::TooNew { path: path.to_owned(), found: u32::try_from(found).unwrap_or(u32::MAX) });
     }
     serde_json::from_value(value).map(Some).map_err(|error| damaged(error.to_string()))
+}
+
+/// Renders a file of a run and writes it whole.
+pub(crate) fn write_file(path: &Path, render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), RunError> {
+    let mut bytes = Vec::new();
+    render(&mut bytes).and_then(|()| write_whole(path, &bytes)).map_err(io_error(path))
+}
+
+/// Writes a file so that readers find the old one or the new one, never a part.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let part = path.with_extension("part");
+    let mut file = fs::File::create(&part)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&part, path)
 }
 
 /// Adds the folders at or below `folder` that are `wanted`. Links are not followed: they may lead anywhere, and `latest`

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use common::Bed;
-use stepscope_lab::ab::{Disturbed, Options, Plan, conduct};
+use stepscope_lab::ab::{Disturbed, Options, Plan, record};
 use stepscope_lab::event::Event;
-use stepscope_lab::execution::Bench;
+use stepscope_lab::execution::Context;
 use stepscope_lab::outcome::{Outcome, Stage};
 use stepscope_lab::run::{Run, SET_ASIDE, Sides};
 use stepscope_model::{Phase, disk};
@@ -46,8 +46,8 @@ fn compare(bed: &Bed, text: &str, options: &Options, listener: &mut dyn FnMut(&E
     }
     let plan = Plan::new(lab.pairs(None, None, &[]).unwrap(), options.clone());
     let mut listener = |event: &Event<'_>| listener(event);
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    let run = conduct(&bed.folder.path().join("runs"), &lab, plan, &mut bench).unwrap();
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    let run = record(&bed.folder.path().join("runs"), &lab, plan, &mut context).unwrap();
     assert_eq!(bed.left_behind(), Vec::<String>::new());
     run
 }
@@ -111,8 +111,8 @@ fn an_interrupt_keeps_the_rounds_that_are_whole() {
     let bed = Bed::new();
     let mut begun = 0;
     let run = compare(&bed, LAB, &Options { runs: 3, ..OPTIONS }, &mut |event| match event {
-        Event::Begun { .. } => begun += 1,
-        Event::Going { stage: Stage::Steady, .. } if begun == 4 => bed.interrupt.store(true, Ordering::Relaxed),
+        Event::TrialStarted { .. } => begun += 1,
+        Event::Progress { stage: Stage::Steady, .. } if begun == 4 => bed.interrupt.store(true, Ordering::Relaxed),
         _ => {}
     });
     let one = |variant: &str| vec![format!("first/{variant}/01/steady")];

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use common::Bed;
 use stepscope_lab::checkout::{CheckoutError, Checkouts};
 use stepscope_lab::event::Event;
-use stepscope_lab::execution::Bench;
-use stepscope_lab::lab_file::{LabFile, Selection, Trial};
+use stepscope_lab::execution::Context;
+use stepscope_lab::lab_file::{LabFile, Trial, TrialFilter};
 use stepscope_lab::outcome::Outcome;
 use stepscope_lab::revision::WorkingTree;
 use stepscope_lab::run::Run;
@@ -79,7 +79,7 @@ fn lab(root: &Path, text: &str) -> LabFile {
 }
 
 fn trial_of(root: &Path, text: &str, variant: &str) -> Trial {
-    let selection = Selection { variants: vec![variant.to_owned()], ..Selection::default() };
+    let selection = TrialFilter { variants: vec![variant.to_owned()], ..TrialFilter::default() };
     lab(root, text).trials(&selection).unwrap().remove(0)
 }
 
@@ -94,12 +94,12 @@ fn a_revision_is_built_once_run_from_its_own_checkout_and_removed() {
     let test = "a_revision_is_built_once_run_from_its_own_checkout_and_removed";
     let Some(root) = repository(test, &bed) else { return };
     let lab = lab(&root, &LAB.replace("[variant.new]", "[scenario.b]\ncommand = ['./build/sim']\n[variant.new]"));
-    let trials = lab.trials(&Selection::default()).unwrap();
+    let trials = lab.trials(&TrialFilter::default()).unwrap();
     let mut run = Run::create(&root.join("runs"), &lab, &trials).unwrap();
     let mut builds = 0;
     let mut listener = |event: &Event<'_>| builds += usize::from(matches!(event, Event::Building { .. }));
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    run.conduct(&trials, &mut bench).unwrap();
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    run.record(&trials, &mut context).unwrap();
     assert_eq!(run.outcomes().collect::<Vec<_>>(), [&Outcome::Recorded; 4]);
     assert_eq!((builds, worktrees(&root)), (1, 0));
     assert!(!root.join(".git/stepscope").exists());
@@ -129,8 +129,8 @@ fn a_revision_is_built_once_run_from_its_own_checkout_and_removed() {
 fn prepared(bed: &Bed, root: &Path, text: &str, checkouts: &mut Checkouts) -> Result<Trial, String> {
     let mut trial = trial_of(root, text, "old");
     let mut listener = |_: &Event<'_>| {};
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    checkouts.prepare(&mut trial, bed.folder.path(), &mut bench).map_err(|error| error.to_string())?;
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    checkouts.prepare(&mut trial, bed.folder.path(), &mut context).map_err(|error| error.to_string())?;
     Ok(trial)
 }
 
@@ -154,11 +154,11 @@ fn what_is_wrong_is_said_with_what_to_do_and_leaves_nothing() {
 
     fs::create_dir(root.join("newer")).unwrap();
     let newer = LabFile::parse(&root.join("newer/stepscope.toml"), LAB).unwrap();
-    let selection = Selection { variants: vec!["old".into()], ..Selection::default() };
+    let selection = TrialFilter { variants: vec!["old".into()], ..TrialFilter::default() };
     let mut trial = newer.trials(&selection).unwrap().remove(0);
     let mut listener = |_: &Event<'_>| {};
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    let error = Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut bench).unwrap_err();
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    let error = Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut context).unwrap_err();
     assert!(matches!(&*error, CheckoutError::NoFolder { folder, .. } if folder == Path::new("newer")), "{error}");
 }
 
@@ -177,8 +177,8 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
             interrupt.store(true, Ordering::Relaxed);
         });
         let mut listener = |_: &Event<'_>| {};
-        let mut bench = Bench { recorder: &bed.recorder, interrupt, listener: &mut listener };
-        Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut bench).unwrap_err()
+        let mut context = Context { recorder: &bed.recorder, interrupt, listener: &mut listener };
+        Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut context).unwrap_err()
     });
     assert_eq!(error.outcome(), Outcome::Interrupted);
     assert!(begun.elapsed() < Duration::from_secs(60), "it did not wait for the build");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use common::Bed;
 use stepscope_lab::event::{Event, Listener};
-use stepscope_lab::execution::{Bench, Executed, OUTPUT_FILE, execute};
+use stepscope_lab::execution::{Context, Executed, OUTPUT_FILE, execute};
 use stepscope_lab::lab_file::Trial;
 use stepscope_lab::outcome::{Failure, Outcome, Stage};
 use stepscope_model::{Phase, disk};
@@ -25,8 +25,8 @@ terminate_s = 20
 ";
 
 fn run_told(bed: &Bed, trial: &Trial, listener: &mut dyn Listener) -> Executed {
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener };
-    let executed = execute(trial, &bed.folder.path().join("out"), &mut bench);
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener };
+    let executed = execute(trial, &bed.folder.path().join("out"), &mut context);
     assert_eq!(bed.left_behind(), Vec::<String>::new());
     executed
 }
@@ -59,7 +59,9 @@ fn both_phases_are_recorded_from_launch_to_ready_and_after_the_warm_up() {
     let mut happened: Vec<String> = Vec::new();
     let executed = run_told(&bed, &trial, &mut |event: &Event<'_>| match event {
         Event::Ready { by, .. } => happened.push(format!("ready by {by}")),
-        Event::Going { stage, .. } if happened.last() != Some(&stage.to_string()) => happened.push(stage.to_string()),
+        Event::Progress { stage, .. } if happened.last() != Some(&stage.to_string()) => {
+            happened.push(stage.to_string())
+        }
         Event::Captured { phase, samples, .. } => happened.push(format!("{phase}: {samples} samples")),
         Event::Stopping => happened.push("stopping".to_owned()),
         _ => {}
@@ -440,7 +442,7 @@ fn an_interrupt_keeps_what_was_recorded_so_far() {
             if stage == Stage::WarmUp { 60 } else { 0 }
         ));
         let executed = run_told(&bed, &trial, &mut |event: &Event<'_>| {
-            if matches!(event, Event::Going { stage: now, .. } if *now == stage) {
+            if matches!(event, Event::Progress { stage: now, .. } if *now == stage) {
                 bed.interrupt.store(true, Ordering::Relaxed);
             }
         });
@@ -482,13 +484,13 @@ fn a_panic_leaves_nothing_running() {
         "#
     ));
     let mut listener = |event: &Event<'_>| {
-        if matches!(event, Event::Going { stage: Stage::Steady, .. }) {
+        if matches!(event, Event::Progress { stage: Stage::Steady, .. }) {
             assert!(!bed.left_behind().is_empty());
             panic!("on purpose");
         }
     };
-    let mut bench = Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    let result = catch_unwind(AssertUnwindSafe(|| execute(&trial, &bed.folder.path().join("out"), &mut bench)));
+    let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    let result = catch_unwind(AssertUnwindSafe(|| execute(&trial, &bed.folder.path().join("out"), &mut context)));
     assert!(result.is_err());
     assert_eq!(bed.left_behind(), Vec::<String>::new());
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use proptest::prelude::*;
+use stepscope_lab::folder_map::FolderMap;
 use stepscope_lab::lab_file::{
-    AbSettings, Allowed, CompareSettings, Driver, Gate, LabFile, LabFileError, Limit, Limited, Pairs, Ready,
-    RecordSettings, Selection, SelectionError, Source, StepSource, StopSettings, Unit, WhenInconclusive,
+    AbSettings, Allowed, CompareSettings, Driver, Inconclusive, LabFile, LabFileError, Limit, Limited, Limits, Pairs,
+    Ready, RecordSettings, Source, StepSource, StopSettings, TrialFilter, TrialFilterError, Unit,
 };
-use stepscope_lab::moved::Moved;
 use stepscope_model::{Dimension, Phase};
 
 const EVERY_KEY: &str = r#"
@@ -58,9 +58,9 @@ fn parse(text: &str) -> LabFile {
     LabFile::parse(Path::new("/home/me/lab/stepscope.toml"), text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn selection(scenarios: &[&str], variants: &[&str]) -> Selection {
+fn selection(scenarios: &[&str], variants: &[&str]) -> TrialFilter {
     let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
-    Selection { scenarios: owned(scenarios), variants: owned(variants) }
+    TrialFilter { scenarios: owned(scenarios), variants: owned(variants) }
 }
 
 fn labels(lab: &LabFile, scenarios: &[&str], variants: &[&str]) -> Vec<String> {
@@ -159,7 +159,7 @@ fn scenarios_are_multiplied_by_variants_and_the_one_that_changes_nothing_names_t
     assert_eq!(labels(&unnamed, &[], &[]), ["a/base", "a/after"]);
     let without = parse("scenario.a = { command = ['a'] }");
     assert_eq!(labels(&without, &[], &[]), ["a"]);
-    assert_eq!(without.trials(&Selection::default()).unwrap()[0].folder(), Path::new("a/base"));
+    assert_eq!(without.trials(&TrialFilter::default()).unwrap()[0].folder(), Path::new("a/base"));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_variant_may_have_another_program_another_folder_or_another_revision() {
     let build = vec!["cmake".to_owned(), "--build".to_owned(), "build".to_owned()];
     let folder = "/home/me/lab".into();
     assert_eq!(trials[3].source, Some(Source { folder, revision: "main".to_owned(), build: vec![build] }));
-    let moved = Moved::new([("/home/me/lab/build".into(), "/home/me/build-fix".into())]);
+    let moved = FolderMap::new([("/home/me/lab/build".into(), "/home/me/build-fix".into())]);
     assert_eq!(lab.variants[2].folders, moved);
     let several =
         parse("scenario.a = { command = ['a'] }\nvariant.b = { revision = 'v1', build = [['a', ''], ['b']] }");
@@ -243,32 +243,32 @@ fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
     let amount = |of, value, unit| Limit { of, allowed: Allowed::Amount { value, unit } };
     let function = || percent(Limited::Function("sim::Physics::*".to_owned()), 5.0);
     let thread = || amount(Limited::Thread("physics".to_owned()), 2e6, Unit::Nanoseconds);
-    let memory = || amount(Limited::Metric("rss.peak"), 20e6, Unit::Bytes);
-    let general = Gate {
+    let memory = || amount(Limited::Metric("rss.peak".into()), 20e6, Unit::Bytes);
+    let general = Limits {
         limits: vec![
             function(),
             thread(),
-            percent(Limited::Metric("rtf"), 3.0),
-            percent(Limited::Metric("step.p99"), 5.0),
+            percent(Limited::Metric("rtf".into()), 3.0),
+            percent(Limited::Metric("step.p99".into()), 5.0),
             memory(),
         ],
-        when_inconclusive: WhenInconclusive::Pass,
+        inconclusive: Inconclusive::Pass,
     };
-    assert_eq!((&lab.gate, &lab.scenarios[0].gate), (&general, &general));
-    let of_b = Gate {
+    assert_eq!((&lab.limits, &lab.scenarios[0].limits), (&general, &general));
+    let of_b = Limits {
         limits: vec![
             function(),
             thread(),
-            percent(Limited::Metric("rtf"), 3.0),
+            percent(Limited::Metric("rtf".into()), 3.0),
             memory(),
-            percent(Limited::Metric("step.mean"), 1.0),
-            amount(Limited::Metric("wall"), 1e9, Unit::Nanoseconds),
+            percent(Limited::Metric("step.mean".into()), 1.0),
+            amount(Limited::Metric("wall".into()), 1e9, Unit::Nanoseconds),
         ],
-        when_inconclusive: WhenInconclusive::Fail,
+        inconclusive: Inconclusive::Fail,
     };
-    assert_eq!(lab.scenarios[1].gate, of_b);
+    assert_eq!(lab.scenarios[1].limits, of_b);
     let without = parse("scenario.a = { command = ['a'] }");
-    assert_eq!(without.gate, Gate { limits: Vec::new(), when_inconclusive: WhenInconclusive::Report });
+    assert_eq!(without.limits, Limits { limits: Vec::new(), inconclusive: Inconclusive::Report });
 }
 
 #[test]
@@ -287,14 +287,14 @@ fn what_is_compared_is_said_in_the_lab_file_or_asked_for_or_the_only_choice() {
         itself,
         "`fix` is both baseline and candidate: compare it with another variant, `before` or `folder` or `main`"
     );
-    assert!(matches!(lab.pairs(None, Some("main"), &["b".into()]), Err(SelectionError::NoPair { .. })));
+    assert!(matches!(lab.pairs(None, Some("main"), &["b".into()]), Err(TrialFilterError::NoPair { .. })));
     let unknown = lab.pairs(None, Some("fox"), &[]).unwrap_err().to_string();
     assert_eq!(unknown, "the lab file has no variant `fox`; did you mean `fix`?");
 
     let only = parse("scenario.a = { command = ['a'] }\nvariant.fix = { program = 'b' }");
     assert_eq!(told(&only.pairs(None, None, &[]).unwrap()), names("base", "fix", 1));
     let none = parse("scenario.a = { command = ['a'] }").pairs(None, None, &[]).unwrap_err();
-    assert_eq!(none, SelectionError::NoVariants);
+    assert_eq!(none, TrialFilterError::NoVariants);
     let several = parse("scenario.a = { command = ['a'] }\nvariant = { x = { cwd = 'x' }, y = { cwd = 'y' } }");
     let unsaid = several.pairs(None, None, &[]).unwrap_err().to_string();
     assert!(unsaid.contains("--candidate NAME") && unsaid.contains("`base`, `x`, `y`"), "{unsaid}");
@@ -337,8 +337,8 @@ fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the
         (comparing.ab, comparing.compare.tolerance_percent),
         (told, CompareSettings::default().tolerance_percent)
     );
-    assert_eq!((comparing.scenarios[0].gate.limits.len(), comparing.scenarios[1].gate.limits.len()), (4, 4));
-    assert_eq!(comparing.gate.when_inconclusive, WhenInconclusive::default());
+    assert_eq!((comparing.scenarios[0].limits.limits.len(), comparing.scenarios[1].limits.limits.len()), (4, 4));
+    assert_eq!(comparing.limits.inconclusive, Inconclusive::default());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::Bed;
 use stepscope_lab::event::Event;
-use stepscope_lab::execution::{Bench, execute};
+use stepscope_lab::execution::{Context, execute};
 use stepscope_lab::outcome::{Outcome, Stage};
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_model::{Capture, Dimension, DimensionStatus, Phase, disk};
@@ -94,13 +94,13 @@ fn each_phase_holds_what_happened_in_it_and_nothing_of_the_other() {
     let out = bed.folder.path().join("out");
     let mut samples_seen = 0;
     let mut listener = |event: &Event<'_>| {
-        if let Event::Going { stage: Stage::Steady, recording, .. } = event {
-            samples_seen = recording.samples;
+        if let Event::Progress { stage: Stage::Steady, recording, .. } = event {
+            samples_seen = recording.cpu_samples;
         }
     };
     let recorder = PerfRecorder::default();
-    let mut bench = Bench { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    let executed = execute(&trial, &out, &mut bench);
+    let mut context = Context { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    let executed = execute(&trial, &out, &mut context);
     assert_eq!(executed.outcome, Outcome::Recorded);
     assert_eq!(bed.left_behind(), Vec::<String>::new());
     assert!(samples_seen > 0, "a listener sees the recording grow");
@@ -171,8 +171,8 @@ fn marked(test: &str, step: &str) -> Option<[Capture; 2]> {
     let out = bed.folder.path().join("out");
     let recorder = PerfRecorder::default();
     let mut listener = |_: &Event<'_>| {};
-    let mut bench = Bench { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
-    assert_eq!(execute(&trial, &out, &mut bench).outcome, Outcome::Recorded);
+    let mut context = Context { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    assert_eq!(execute(&trial, &out, &mut context).outcome, Outcome::Recorded);
     Some(["loading", "steady"].map(|phase| disk::read(&out.join(phase)).unwrap()))
 }
 

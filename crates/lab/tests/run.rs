@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use common::Bed;
 use stepscope_lab::event::Event;
-use stepscope_lab::execution::Bench;
-use stepscope_lab::lab_file::Selection;
+use stepscope_lab::execution::Context;
+use stepscope_lab::lab_file::TrialFilter;
 use stepscope_lab::outcome::{Failure, Outcome, Stage, exit_code};
 use stepscope_lab::run::{LATEST, RUN_FILE, Run, RunError};
 use stepscope_model::{Phase, disk};
@@ -43,10 +43,10 @@ fn runs(bed: &Bed) -> PathBuf {
 /// Runs all of a lab file.
 fn conduct(bed: &Bed, text: &str, listener: &mut dyn FnMut(&Event<'_>)) -> Run {
     let lab = bed.lab(text);
-    let trials = lab.trials(&Selection::default()).unwrap();
+    let trials = lab.trials(&TrialFilter::default()).unwrap();
     let mut run = Run::create(&runs(bed), &lab, &trials).unwrap();
     let mut listener = |event: &Event<'_>| listener(event);
-    run.conduct(&trials, &mut Bench { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener })
+    run.record(&trials, &mut Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener: &mut listener })
         .unwrap();
     assert_eq!(bed.left_behind(), Vec::<String>::new());
     run
@@ -127,7 +127,7 @@ fn an_interrupt_keeps_the_captures_so_far_and_runs_nothing_more() {
     let mut launched = 0;
     let run = conduct(&bed, text, &mut |event| match event {
         Event::Launched { .. } => launched += 1,
-        Event::Going { .. } if launched == 2 => bed.interrupt.store(true, Ordering::Relaxed),
+        Event::Progress { .. } if launched == 2 => bed.interrupt.store(true, Ordering::Relaxed),
         _ => {}
     });
     let outcomes: Vec<&Outcome> = run.outcomes().collect();

@@ -63,8 +63,8 @@ pub enum RecordError {
 pub struct Progress {
     /// Time since the window of the present capture began.
     pub elapsed: Duration,
-    /// Samples taken, of any event.
-    pub samples: u64,
+    /// CPU samples of the present capture.
+    pub cpu_samples: u64,
     /// Intervals off the CPU.
     pub waits: u64,
     /// Steps that began since the recording was started, in all its captures; `None` where steps are not recorded.

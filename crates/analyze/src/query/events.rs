@@ -65,6 +65,12 @@ pub fn primary(capture: &Capture) -> Option<EventId> {
     Some(EventId::from_index(best.0))
 }
 
+/// Number of samples of the primary event; page faults and the like do not count.
+pub fn cpu_samples(capture: &Capture) -> usize {
+    let primary = primary(capture);
+    capture.samples.iter().filter(|sample| Some(sample.event) == primary).count()
+}
+
 /// The events of a capture that are evidence of `role`.
 pub fn of_role(capture: &Capture, wanted: Role) -> impl Iterator<Item = EventId> + '_ {
     let events = capture.info.events.iter().enumerate();

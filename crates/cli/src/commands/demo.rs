@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_lab::lab_file::{FILE_NAME, LabFile, Selection};
+use stepscope_lab::lab_file::{FILE_NAME, LabFile, TrialFilter};
 use stepscope_lab::run::RUNS_FOLDER;
 
 use crate::failure::Failure;
@@ -30,18 +30,16 @@ impl Demo {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let simulator = simulator()?;
         let lab = LabFile::parse(&std::env::current_dir().unwrap_or_default().join(FILE_NAME), LAB)?;
-        let mut trials = lab.trials(&Selection::default())?;
+        let mut trials = lab.trials(&TrialFilter::default())?;
         for trial in &mut trials {
             if let Some(program) = trial.scenario.command.first_mut().filter(|program| *program == SIMULATOR) {
                 *program = simulator.display().to_string();
             }
         }
         eprintln!("The bundled simulator, with the pathologies that the Gazebo study found switched on.");
-        let conducted = super::run::conduct(&lab, &trials, &self.output)?;
-        self.table.print(conducted.rank().cloned().into_iter().collect())?;
-        conducted.tell_next();
+        let code = super::run::print(super::run::record(&lab, &trials, &self.output)?, &self.table)?;
         eprintln!("      stepscope record -- YOUR-SIMULATOR");
-        Ok(conducted.exit_code())
+        Ok(code)
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Explain {
 impl Explain {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let loaded = load::all(&self.sources)?;
-        let functions = loaded.functions(&self.owned)?;
+        let functions = load::functions(&loaded, &self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
         self.output.print(explain::tables(&selections, &self.function, &rank::Options::default())?)?;
         Ok(ExitCode::SUCCESS)

@@ -9,13 +9,14 @@ use stepscope_analyze::compare::tree;
 use stepscope_analyze::events::{self, Role};
 use stepscope_analyze::{Functions, Selection, calltree, slow_steps, step_times};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
+use stepscope_lab::comparison::{CaptureSets, Extent, LabelledTree};
 use stepscope_model::{CallTree, Capture, EventId, TreeDifference};
 use stepscope_view::flamegraph::{self, Colours};
 
+use crate::arguments::comparison::CompareArguments;
 use crate::arguments::{LookArguments, percentile, slow_options};
 use crate::failure::Failure;
 use crate::output::Target;
-use crate::sides::{CompareArguments, Sides};
 use crate::{load, progress};
 
 /// Draw a flame graph: an SVG that zooms and searches in any browser, without a network.
@@ -166,14 +167,17 @@ impl Flamegraph {
 
     /// Two sides against each other.
     fn draw_difference(&self, target: &Target) -> Result<ExitCode, Failure> {
-        let sides = Sides::read(&self.sources, &self.compare, &self.look)?;
+        let request = self.compare.request(&self.look)?;
+        let sets = progress::of_step("reading captures", || CaptureSets::read(&self.sources, &request))?;
+        sets.notes().iter().for_each(|note| eprintln!("note: {note}"));
         let scale = if self.normalised { tree::Scale::Normalised } else { tree::Scale::Absolute };
         let evidence = if self.off_cpu { calltree::Evidence::Blocked } else { calltree::Evidence::OnCpu };
         let drawing = tree::Drawing { tree: self.tree_options(), evidence, scale };
-        let options = self.compare.options(sides.tolerance())?;
-        let drawn = sides.differences(&self.compare, &self.look, drawing, &options)?;
-        let [(_, difference)] = drawn.as_slice() else {
-            let labels: Vec<&str> = drawn.iter().map(|(label, _)| label.as_str()).collect();
+        let options = self.compare.options(sets.tolerance())?;
+        let extent = Extent { tables: false, trees: Some(drawing) };
+        let drawn = progress::of_step("joining call trees", || sets.compare(&request, &options, extent))?.trees;
+        let [LabelledTree { difference, .. }] = drawn.as_slice() else {
+            let labels: Vec<&str> = drawn.iter().map(|tree| tree.label.as_str()).collect();
             return Err(Failure::Usage(format!(
                 "one picture shows one pair, and there are {}: {}; name the captures of two sides of one scenario",
                 drawn.len(),

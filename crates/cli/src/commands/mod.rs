@@ -94,7 +94,7 @@ impl Command {
     }
 }
 
-/// Refuses to write a capture where something is, unless it is a capture and the user said so.
+/// Refuses to overwrite a folder, unless it is a capture and `force` is set.
 fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     let name = folder.display();
     if folder.is_file() {
@@ -108,19 +108,8 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     match (ours, force) {
         (true, true) => Ok(fs::remove_dir_all(folder).map_err(Failure::writing(&name.to_string()))?),
         (true, false) => Err(Failure::Usage(format!("{name}: holds a capture; add --force to replace it"))),
-        (false, _) => Err(Failure::Usage(format!("{name}: not empty, and no capture; name another folder with -o"))),
+        (false, _) => Err(Failure::Usage(format!("{name}: not empty and not a capture; name another folder with -o"))),
     }
-}
-
-/// `1 capture`, `3 captures`.
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-/// How many samples of CPU time a capture holds; samples of page faults and the like are not among them.
-fn cpu_samples(capture: &Capture) -> usize {
-    let primary = stepscope_analyze::events::primary(capture);
-    capture.samples.iter().filter(|sample| Some(sample.event) == primary).count()
 }
 
 /// Names the addresses of the raw log in `folder`, writes the capture beside it and removes the log.
@@ -128,11 +117,11 @@ fn cpu_samples(capture: &Capture) -> usize {
 fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
     let mut symbolizer = Symbolizer::default();
     let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
-    keep(capture, folder)
+    write_capture(capture, folder)
 }
 
-/// Writes the capture of the raw log in `folder` beside it, and removes the log.
-fn keep(capture: Capture, folder: &Path) -> Result<Capture, Failure> {
+/// Writes the capture beside the raw log in `folder`, and removes the log.
+fn write_capture(capture: Capture, folder: &Path) -> Result<Capture, Failure> {
     progress::of_step("writing the capture", || disk::write(&capture, folder)).map_err(|error| {
         let name = folder.display();
         Failure::Failed(format!("{error}; nothing is lost: make room, then `stepscope recover {name}`"))

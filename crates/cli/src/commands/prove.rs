@@ -10,17 +10,17 @@ use clap::{Args, ValueEnum};
 use stepscope_analyze::proof;
 use stepscope_lab::calm::Calm;
 use stepscope_lab::conditions::{CALM_PERCENT, busy_percent};
-use stepscope_lab::execution::Bench;
-use stepscope_lab::proving::{self, BuildKind, Conducted, Entry, Options, Scores};
+use stepscope_lab::execution::Context;
+use stepscope_lab::proving::{self, BuildKind, Entry, Options, ProofRun, Scores};
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::RUNS_FOLDER;
 use stepscope_model::{Table, Value};
 use stepscope_view::{Format, Style, render_all};
 
-use super::run::Teller;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::{TableArguments, Target};
-use crate::{interrupt, progress};
+use crate::run_progress::RunProgress;
 
 /// Measure how right this program is: record a simulator whose pathologies are known, and score what was found.
 ///
@@ -128,7 +128,7 @@ impl Prove {
         Ok(code)
     }
 
-    fn conduct(&self, program: &Path) -> Result<Conducted, Failure> {
+    fn conduct(&self, program: &Path) -> Result<ProofRun, Failure> {
         let builds: BTreeSet<BuildKind> = self.builds.iter().copied().map(BuildKind::from).collect();
         let options = Options {
             runs: self.runs,
@@ -149,12 +149,10 @@ impl Prove {
                 "note: others have {share:.0} % of the processors now; what is measured beside them is less right"
             );
         }
-        let mut teller = Teller::new(progress::line());
+        let mut progress = RunProgress::new();
         let recorder = PerfRecorder::default();
-        let mut bench = Bench { recorder: &recorder, interrupt: &interrupted, listener: &mut teller };
-        let conducted = proving::conduct(program, &self.output, &options, &mut bench)?;
-        teller.finish();
-        Ok(conducted)
+        let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
+        Ok(proving::prove(program, &self.output, &options, &mut context)?)
     }
 }
 
@@ -163,7 +161,7 @@ fn score(tables: &[Table]) -> &Table {
 }
 
 /// Tells what the tables do not: what is missing, and who else was there.
-fn told(conducted: &Conducted, held: bool) -> ExitCode {
+fn told(conducted: &ProofRun, held: bool) -> ExitCode {
     conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
     let trials = conducted.run.info().into_iter().flat_map(|info| &info.trials);
     if let Some(share) = busy_percent(trials.map(|trial| &trial.during)) {
@@ -181,7 +179,7 @@ fn holds(score: &Table) -> bool {
     (0..score.rows.len()).all(|row| score.get(row, "holds") != Some(&Value::Bool(false)))
 }
 
-fn tell_next(conducted: &Conducted, page: &Path, scores: &Scores) {
+fn tell_next(conducted: &ProofRun, page: &Path, scores: &Scores) {
     let folder = conducted.run.folder().display();
     eprintln!("\nkept: {} with these tables, and what they were made of beside it", page.display());
     eprintln!("      {} with this score and all earlier ones: stepscope prove --history", scores.path().display());

@@ -1,18 +1,16 @@
 //! `stepscope rank`: what your code decides, over scenarios.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use stepscope_analyze::rank;
 use stepscope_model::{Phase, Table};
-use stepscope_view::{Format, Style, render};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
 use crate::load::{self, Loaded, selections};
-use crate::output::{TableArguments, Target};
+use crate::output::TableArguments;
 
 /// Rank your functions by what they cost over all scenarios of a run, or over captures.
 #[derive(Debug, Args)]
@@ -63,7 +61,7 @@ impl Rank {
     }
 
     fn table(&self, loaded: &Loaded) -> Result<Table, Failure> {
-        let functions = loaded.functions(&self.owned)?;
+        let functions = load::functions(loaded, &self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
         let by = match self.by {
             By::Cost => rank::Order::Cost,
@@ -72,23 +70,4 @@ impl Rank {
         let options = rank::Options { by, phase: self.phase.map(Phase::from), ..rank::Options::default() };
         Ok(rank::table(&selections, &options))
     }
-}
-
-/// The rank of a run, written into its folder as JSON and TSV too.
-pub fn of_run(folder: &Path, loaded: &Loaded) -> Result<Table, Failure> {
-    let rank = Rank {
-        sources: vec![folder.to_owned()],
-        by: By::Cost,
-        phase: None,
-        select: SelectArguments::default(),
-        owned: OwnedArguments::default(),
-        output: TableArguments::default(),
-    };
-    let table = rank.table(loaded)?;
-    for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
-        let write =
-            |out: &mut dyn Write| render(&table, format, &Style::PLAIN, out).map_err(Failure::writing("the rank"));
-        Target::of(Some(&folder.join(file))).write(write)?;
-    }
-    Ok(table)
 }

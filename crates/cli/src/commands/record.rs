@@ -294,7 +294,7 @@ fn live(progress: &Progress, limit: Option<Duration>) -> String {
     format!(
         "recording {:.1} s{of}: {} samples, {} waits{steps}{lost}, {} processes, {:.1} MB (Ctrl-C ends it and keeps the capture)",
         progress.elapsed.as_secs_f64(),
-        progress.samples,
+        progress.cpu_samples,
         progress.waits,
         progress.processes,
         progress.bytes as f64 / 1e6,
@@ -312,7 +312,7 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
     let wall = capture.info.wall_ns().map(|ns| format!(" in {:.1} s", ns as f64 / 1e9)).unwrap_or_default();
     eprintln!(
         "{} samples{coverage}, {} waits, {} threads{wall}",
-        super::cpu_samples(capture),
+        stepscope_analyze::events::cpu_samples(capture),
         capture.waits.len(),
         capture.threads.len()
     );

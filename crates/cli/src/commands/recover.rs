@@ -36,12 +36,12 @@ impl Recover {
         let file = File::open(&log).map_err(|error| failed(error.to_string()))?;
         let mut symbolizer = Symbolizer::default();
         let read = progress::of_step("naming functions", || finish(BufReader::new(file), &mut symbolizer));
-        let capture = super::keep(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
+        let capture = super::write_capture(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");
         }
         let wall = capture.info.wall_ns().unwrap_or(0) as f64 / 1e9;
-        let (samples, waits) = (super::cpu_samples(&capture), capture.waits.len());
+        let (samples, waits) = (stepscope_analyze::events::cpu_samples(&capture), capture.waits.len());
         eprintln!("recovered {samples} samples and {waits} waits of {wall:.1} s");
         println!("{}", self.capture.display());
         Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `stepscope report`: a run, or captures, as one HTML file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -46,7 +46,7 @@ impl Report {
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("there is no capture to report on; run.json tells what happened".to_owned()));
         }
-        let functions = loaded.functions(&self.owned)?;
+        let functions = load::functions(loaded, &self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
         let run = loaded.run.as_ref();
         let report = progress::of_step("analysing", || report(run.and_then(|run| run.info()), &selections));
@@ -58,16 +58,4 @@ impl Report {
         target.write(|out| write_html(&report, out).map_err(Failure::writing("the report")))?;
         Ok(matches!(target, Target::File(_)).then_some(path))
     }
-}
-
-/// Writes the report of a run into its folder.
-pub fn of_run(folder: &Path, loaded: &Loaded) -> Result<PathBuf, Failure> {
-    let report = Report {
-        sources: vec![folder.to_owned()],
-        output: Some(folder.join(FILE_NAME)),
-        select: SelectArguments::default(),
-        owned: OwnedArguments::default(),
-    };
-    report.write(loaded)?;
-    Ok(folder.join(FILE_NAME))
 }

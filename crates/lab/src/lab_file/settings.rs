@@ -12,13 +12,13 @@ use stepscope_model::{Dimension, Phase};
 use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};
-use super::gate::{self, Gate, PartialGate};
+use super::limits::{self, Limits, PartialLimits};
 use super::problem::{Problem, did_you_mean};
 use super::{
     AbSettings, BASE, CompareSettings, Driver, LabFile, Ready, RecordSettings, Scenario, Source, StepSource,
     StopSettings, Variant,
 };
-use crate::moved::Moved;
+use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
 
 const COMMAND: &str =
@@ -67,9 +67,10 @@ impl Reader {
             project.finish(problems);
         }
         let gate = self.section(top.take("gate"), "gate", problems);
-        let gate = gate.map(|fields| PartialGate::read(fields, problems)).unwrap_or_default().over(&Gate::default());
+        let limits =
+            gate.map(|fields| PartialLimits::read(fields, problems)).unwrap_or_default().over(&Limits::default());
         let mut defaults =
-            ScenarioDefaults { record: PartialRecord::default(), stop: StopSettings::default(), owned, gate };
+            ScenarioDefaults { record: PartialRecord::default(), stop: StopSettings::default(), owned, limits };
         if let Some(record) = self.section(top.take("record"), "record", problems) {
             defaults.record = self.record(record, problems);
         }
@@ -84,7 +85,7 @@ impl Reader {
         let compare = compare.map_or_else(CompareSettings::default, |fields| self.compare(fields, problems));
         top.finish(problems);
         let (path, text) = (path.to_owned(), text.to_owned());
-        LabFile { path, text, name, owned: defaults.owned, scenarios, variants, ab, compare, gate: defaults.gate }
+        LabFile { path, text, name, owned: defaults.owned, scenarios, variants, ab, compare, limits: defaults.limits }
     }
 
     fn ab(&self, mut fields: Fields, variants: &[Variant], problems: &mut Problems) -> AbSettings {
@@ -127,7 +128,7 @@ impl Reader {
         if let Some(field) = fields.take("tolerance")
             && let Some(text) = field.string(problems, TOLERANCE)
         {
-            match gate::percent(&text).filter(|percent| (0.0..=100.0).contains(percent)) {
+            match limits::percent(&text).filter(|percent| (0.0..=100.0).contains(percent)) {
                 Some(percent) => compare.tolerance_percent = percent,
                 None => problems.add(field.span(), format!("{} must be {TOLERANCE}, up to 100%", field.what)),
             }
@@ -195,7 +196,8 @@ impl Reader {
         let stop = stop.map_or(defaults.stop, |field| self.stop(&field, defaults.stop, problems));
         let owned = self.owned(fields.take("owned"), problems).unwrap_or_else(|| defaults.owned.clone());
         let gate = self.section(fields.take("gate"), &format!("scenario.{name}.gate"), problems);
-        let gate = gate.map(|fields| PartialGate::read(fields, problems)).unwrap_or_default().over(&defaults.gate);
+        let limits =
+            gate.map(|fields| PartialLimits::read(fields, problems)).unwrap_or_default().over(&defaults.limits);
         fields.finish(problems);
         Some(Scenario {
             name: name.to_owned(),
@@ -209,7 +211,7 @@ impl Reader {
             record,
             stop,
             owned,
-            gate,
+            limits,
         })
     }
 
@@ -268,9 +270,9 @@ impl Reader {
         Some((variant, field.key_span.clone()))
     }
 
-    fn folders(&self, field: Option<Field>, problems: &mut Problems) -> Moved {
-        let Some(field) = field else { return Moved::default() };
-        let Some(mut fields) = field.table(problems, field.what.clone(), FOLDERS) else { return Moved::default() };
+    fn folders(&self, field: Option<Field>, problems: &mut Problems) -> FolderMap {
+        let Some(field) = field else { return FolderMap::default() };
+        let Some(mut fields) = field.table(problems, field.what.clone(), FOLDERS) else { return FolderMap::default() };
         let mut pairs = Vec::new();
         for (from, to) in fields.take_all() {
             if from.is_empty() {
@@ -281,7 +283,7 @@ impl Reader {
                 pairs.push((self.folder.join(from), self.folder.join(to)));
             }
         }
-        Moved::new(pairs)
+        FolderMap::new(pairs)
     }
 
     fn source(&self, revision: Option<Field>, build: Option<Field>, problems: &mut Problems) -> Option<Source> {
@@ -639,7 +641,7 @@ struct ScenarioDefaults {
     record: PartialRecord,
     stop: StopSettings,
     owned: Ownership,
-    gate: Gate,
+    limits: Limits,
 }
 
 /// The keys of a `[record]` that are given.

@@ -74,7 +74,7 @@ pub struct Pair {
 
 /// Which trials of a lab file to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct TrialFilter {
     /// Names of scenarios, or glob patterns over them. Empty: all.
     pub scenarios: Vec<String>,
     /// Names of variants, or glob patterns over them. Empty: all.
@@ -83,7 +83,7 @@ pub struct Selection {
 
 /// A selection that names what the lab file has not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SelectionError {
+pub enum TrialFilterError {
     /// No name matches.
     #[error("the lab file has no {kind} `{asked}`{hint}")]
     Unknown {
@@ -149,7 +149,7 @@ impl LabFile {
     ///
     /// # Errors
     /// If the selection names a scenario or variant that does not exist, or leaves nothing to run.
-    pub fn trials(&self, selection: &Selection) -> Result<Vec<Trial>, SelectionError> {
+    pub fn trials(&self, selection: &TrialFilter) -> Result<Vec<Trial>, TrialFilterError> {
         let scenarios = self.scenarios.iter().map(|scenario| scenario.name.as_str());
         let scenarios = Patterns::of("scenario", &selection.scenarios, scenarios.collect())?;
         let base = self.unchanged();
@@ -167,7 +167,7 @@ impl LabFile {
             trials.extend(selected.map(|variant| variant.of(scenario)));
         }
         match selection.variants.first() {
-            Some(variant) if trials.is_empty() => Err(SelectionError::Nothing { variant: variant.clone() }),
+            Some(variant) if trials.is_empty() => Err(TrialFilterError::Nothing { variant: variant.clone() }),
             _ => Ok(trials),
         }
     }
@@ -182,12 +182,12 @@ impl LabFile {
         baseline: Option<&str>,
         candidate: Option<&str>,
         scenarios: &[String],
-    ) -> Result<Pairs, SelectionError> {
+    ) -> Result<Pairs, TrialFilterError> {
         let unchanged = self.unchanged();
         let changed = self.variants.iter().filter(|variant| !variant.changes_nothing());
         let changed: Vec<&str> = changed.map(|variant| variant.name.as_str()).collect();
         if changed.is_empty() {
-            return Err(SelectionError::NoVariants);
+            return Err(TrialFilterError::NoVariants);
         }
         let known: Vec<&str> = std::iter::once(unchanged).chain(changed.iter().copied()).collect();
         let named = |asked: Option<&str>| match asked {
@@ -199,16 +199,16 @@ impl LabFile {
         let baseline = baseline.unwrap_or_else(|| unchanged.to_owned());
         let other = || match changed.iter().filter(|name| **name != baseline).collect::<Vec<_>>()[..] {
             [only] => Ok((*only).to_owned()),
-            _ => Err(SelectionError::Unsaid { side: "candidate", known: known.join("`, `") }),
+            _ => Err(TrialFilterError::Unsaid { side: "candidate", known: known.join("`, `") }),
         };
         let candidate = candidate.map_or_else(other, Ok)?;
         if baseline == candidate {
             let others: Vec<&str> = known.into_iter().filter(|name| *name != baseline).collect();
             let hint = format!(", `{}`", others.join("` or `"));
-            return Err(SelectionError::Itself { variant: baseline, hint });
+            return Err(TrialFilterError::Itself { variant: baseline, hint });
         }
 
-        let scenarios = Selection { scenarios: scenarios.to_owned(), ..Selection::default() };
+        let scenarios = TrialFilter { scenarios: scenarios.to_owned(), ..TrialFilter::default() };
         let mut pairs = Vec::new();
         let mut left_out = Vec::new();
         let mut trials = self.trials(&scenarios)?;
@@ -224,7 +224,7 @@ impl LabFile {
             }
         }
         if pairs.is_empty() {
-            return Err(SelectionError::NoPair { baseline, candidate });
+            return Err(TrialFilterError::NoPair { baseline, candidate });
         }
         Ok(Pairs { baseline, candidate, pairs, left_out })
     }
@@ -236,10 +236,10 @@ impl LabFile {
     }
 }
 
-fn unknown(kind: &'static str, asked: &str, known: &[&str]) -> SelectionError {
+fn unknown(kind: &'static str, asked: &str, known: &[&str]) -> TrialFilterError {
     let nearest = did_you_mean(asked, known.iter().copied());
     let hint = if nearest.is_empty() { format!("; it has `{}`", known.join("`, `")) } else { nearest };
-    SelectionError::Unknown { kind, asked: asked.to_owned(), hint }
+    TrialFilterError::Unknown { kind, asked: asked.to_owned(), hint }
 }
 
 impl Variant {
@@ -268,10 +268,10 @@ impl Variant {
 struct Patterns(Vec<GlobMatcher>);
 
 impl Patterns {
-    fn of(kind: &'static str, asked: &[String], known: Vec<&str>) -> Result<Self, SelectionError> {
+    fn of(kind: &'static str, asked: &[String], known: Vec<&str>) -> Result<Self, TrialFilterError> {
         let mut patterns = Vec::new();
         for asked in asked {
-            let pattern = |error: globset::Error| SelectionError::Pattern {
+            let pattern = |error: globset::Error| TrialFilterError::Pattern {
                 asked: asked.clone(),
                 reason: error.kind().to_string(),
             };

@@ -12,7 +12,7 @@ use super::account::Account;
 use super::evidence::{
     ACCOUNTS, CATALOGUE_FILE, CONTROL, Evidence, Setting, Way, counted, counts_of, differs, profile,
 };
-use super::{BuildKind, Catalogue, Conducted, Control, ProvingError, Switch, builds, owned_code};
+use super::{BuildKind, Catalogue, Control, ProofRun, ProvingError, Switch, builds, owned_code};
 use crate::outcome::Outcome;
 use crate::run::{Run, TrialInfo};
 
@@ -22,7 +22,7 @@ use crate::run::{Run, TrialInfo};
 /// # Errors
 /// If the folder is no run of a proving ground, or does not have a switch that is asked for. What cannot be read is among
 /// what is missing.
-pub fn again(folder: &Path, switches: &[String]) -> Result<Conducted, ProvingError> {
+pub fn again(folder: &Path, switches: &[String]) -> Result<ProofRun, ProvingError> {
     let run = Run::open(folder)?;
     let accounts = run.folder().join(ACCOUNTS);
     let not_proved = |source| ProvingError::NotProved { run: folder.to_owned(), source: Box::new(source) };
@@ -35,7 +35,7 @@ pub fn again(folder: &Path, switches: &[String]) -> Result<Conducted, ProvingErr
         kept.everything(&catalogue, switches)?;
         (kept.proof, kept.missing)
     };
-    Ok(Conducted { proof, run, missing, interrupted: false })
+    Ok(ProofRun { proof, run, missing, interrupted: false })
 }
 
 /// What a run left.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use stepscope_lab::lab_file::{LabFile, Selection, Trial};
+use stepscope_lab::lab_file::{LabFile, Trial, TrialFilter};
 use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
 use stepscope_record::launch::{Launch, Launched};
@@ -147,7 +147,7 @@ impl Bed {
 
     /// The only trial of a lab file.
     pub fn trial(&self, text: &str) -> Trial {
-        let mut trials = self.lab(text).trials(&Selection::default()).unwrap();
+        let mut trials = self.lab(text).trials(&TrialFilter::default()).unwrap();
         assert_eq!(trials.len(), 1);
         trials.remove(0)
     }

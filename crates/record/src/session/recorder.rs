@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use linux_perf_event_reader::RawEventRecord;
 use stepscope_assemble::raw_log::Writer;
 use stepscope_assemble::{
-    Assembler, Entry, EventRole, Follow, InitialMapping, InitialProcess, InitialState, InitialThread, MachineReading,
-    RecordingEnd, Sink, StepTimeSource, Switches,
+    Assembler, Entry, EventRef, EventRole, Follow, InitialMapping, InitialProcess, InitialState, InitialThread,
+    MachineReading, RecordingEnd, Sink, StepTimeSource, Switches,
 };
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Machine, Origin, RecordingCost};
 
@@ -59,18 +59,23 @@ enum Output {
 /// A sink that counts what passes.
 struct Counted {
     output: Output,
+    /// The event of CPU samples.
+    cpu_event: Option<EventRef>,
+    cpu_samples: u64,
     waits: u64,
     steps: u64,
 }
 
 impl Counted {
     fn new(output: Output) -> Self {
-        Self { output, waits: 0, steps: 0 }
+        Self { output, cpu_event: None, cpu_samples: 0, waits: 0, steps: 0 }
     }
 }
 
 impl Sink for Counted {
     fn take(&mut self, entry: Entry) {
+        let is_cpu = |event| Some(event) == self.cpu_event;
+        self.cpu_samples += u64::from(matches!(&entry, Entry::Sample(sample) if is_cpu(sample.event)));
         self.waits += u64::from(matches!(entry, Entry::Wait(_)));
         self.steps += u64::from(matches!(entry, Entry::StepStart { .. } | Entry::StepMark { .. }));
         if let Output::Log { writer, .. } = &mut self.output {
@@ -262,6 +267,9 @@ impl Recorder {
         recorder.sink.output = recorder.new_log(folder)?;
         for (kind, event, weight) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
+            if kind == Kind::Cpu {
+                recorder.sink.cpu_event = Some(event);
+            }
             meanings.insert(kind, EventRole::Sampled { event, weight });
         }
         recorder.meanings = meanings;
@@ -413,7 +421,7 @@ impl Recorder {
         // Everything up to the last look has arrived.
         let now_ns = self.looked_ns;
         self.drain(now_ns);
-        let mut next = Counted { steps: self.sink.steps, ..Counted::new(output) };
+        let mut next = Counted { steps: self.sink.steps, cpu_event: self.sink.cpu_event, ..Counted::new(output) };
         let reading = read_machine();
         if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
@@ -537,7 +545,7 @@ impl Recorder {
         let Ok(mut progress) = progress.lock() else { return };
         let losses = self.assembler.losses();
         progress.elapsed = Duration::from_nanos(self.looked_ns.saturating_sub(self.window_ns));
-        progress.samples = losses.samples;
+        progress.cpu_samples = self.sink.cpu_samples;
         progress.lost = losses.lost_records;
         progress.waits = self.sink.waits;
         let has_steps = self.meanings.contains_key(&Kind::Step) || self.marks.has_steps();

@@ -1,4 +1,4 @@
-//! `[gate]`: which changes are tolerated, and how an inconclusive result counts.
+//! `[gate]`: how far metrics, functions and threads may change for the worse.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use super::problem::did_you_mean;
 
 const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
 
-/// `[gate]`, with what the scenario's own `gate` says in its place.
+/// `[gate]`, merged with the scenario's own `gate`.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Gate {
-    /// What is limited: functions, threads, then metrics, each in the order of the file and each thing once.
+pub struct Limits {
+    /// Functions, threads, then metrics, in the order of the file. Each is limited once.
     pub limits: Vec<Limit>,
-    /// How an inconclusive result counts.
-    pub when_inconclusive: WhenInconclusive,
+    /// What an inconclusive limit counts as.
+    pub inconclusive: Inconclusive,
 }
 
-/// A change that is tolerated, and no more.
+/// The largest tolerated change for the worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
     /// Of what.
@@ -31,15 +31,15 @@ pub struct Limit {
 /// What a limit is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limited {
-    /// A figure of the whole recording, one of [`metrics::NAMES`].
-    Metric(&'static str),
+    /// A metric of the whole recording, one of [`metrics::NAMES`].
+    Metric(String),
     /// The attributed cost per step (or second) of each function that this name, glob or `/regex/` fits.
     Function(String),
     /// The CPU time per step (or second) of the threads that this name, glob or `/regex/` fits.
     Thread(String),
 }
 
-/// How far something may change for the worse.
+/// How far a value may change for the worse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Allowed {
     /// By this part of what it was, in percent; not negative.
@@ -64,14 +64,14 @@ pub enum Unit {
     Plain,
 }
 
-/// How the gate counts an inconclusive result.
+/// What an inconclusive limit counts as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WhenInconclusive {
-    /// `"pass"`: as a pass.
+pub enum Inconclusive {
+    /// `"pass"`: kept.
     Pass,
-    /// `"fail"`: as a regression.
+    /// `"fail"`: broken.
     Fail,
-    /// `"report"`: as what it is, with an exit code of its own.
+    /// `"report"`: neither; the gate has an exit code for it.
     #[default]
     Report,
 }
@@ -87,9 +87,10 @@ impl Limited {
 
     /// The unit in which an amount of it is given.
     pub fn unit(&self) -> Unit {
-        match self {
-            Limited::Metric("rss.peak" | "io.read" | "io.written") => Unit::Bytes,
-            Limited::Metric("rtf" | "cores" | "faults.minor" | "faults.major" | "switches") => Unit::Plain,
+        let Limited::Metric(name) = self else { return Unit::Nanoseconds };
+        match name.as_str() {
+            "rss.peak" | "io.read" | "io.written" => Unit::Bytes,
+            "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
             _ => Unit::Nanoseconds,
         }
     }
@@ -130,22 +131,21 @@ impl Limit {
     }
 }
 
-/// The keys of a `[gate]` that are given; a limit of nothing takes away one that holds for all scenarios.
+/// The given keys of a `[gate]`; `None` removes a limit that holds for all scenarios.
 #[derive(Debug, Default)]
-pub(super) struct PartialGate {
+pub(super) struct PartialLimits {
     limits: Vec<(Limited, Option<Allowed>)>,
-    when_inconclusive: Option<WhenInconclusive>,
+    inconclusive: Option<Inconclusive>,
 }
 
-impl PartialGate {
+impl PartialLimits {
     /// Reads a table of limits.
     pub(super) fn read(mut fields: Fields, problems: &mut Problems) -> Self {
-        let when_inconclusive = {
-            // The key's name in earlier versions.
-            let earlier = fields.take("cannot_tell");
-            fields.take("inconclusive").or(earlier).and_then(|field| when_inconclusive(&field, problems))
-        };
-        let mut partial = Self { when_inconclusive, ..Self::default() };
+        // The key's name in earlier versions.
+        let earlier = fields.take("cannot_tell");
+        let field = fields.take("inconclusive").or(earlier);
+        let inconclusive = field.and_then(|field| inconclusive(&field, problems));
+        let mut partial = Self { inconclusive, ..Self::default() };
         if let Some(field) = fields.take("function") {
             partial.read_named(&field, "function", Limited::Function, problems);
         }
@@ -178,7 +178,7 @@ impl PartialGate {
             problems.add(field.key_span.clone(), format!("there is no metric `{name}`{hint}"));
             return;
         };
-        self.read_limit(Limited::Metric(known), field, problems);
+        self.read_limit(Limited::Metric(known.to_owned()), field, problems);
     }
 
     fn read_named(&mut self, field: &Field, kind: &str, of: fn(String) -> Limited, problems: &mut Problems) {
@@ -209,28 +209,27 @@ impl PartialGate {
     }
 
     /// These keys, and where they are not given, those of `general`.
-    pub(super) fn over(self, general: &Gate) -> Gate {
-        let mut gate = general.clone();
-        gate.when_inconclusive = self.when_inconclusive.unwrap_or(gate.when_inconclusive);
+    pub(super) fn over(self, general: &Limits) -> Limits {
+        let mut merged = general.clone();
+        merged.inconclusive = self.inconclusive.unwrap_or(merged.inconclusive);
         for (of, allowed) in self.limits {
-            let there = gate.limits.iter().position(|limit| limit.of == of);
+            let there = merged.limits.iter().position(|limit| limit.of == of);
             match (there, allowed) {
-                (Some(index), Some(allowed)) => gate.limits[index].allowed = allowed,
-                (Some(index), None) => drop(gate.limits.remove(index)),
-                (None, Some(allowed)) => gate.limits.push(Limit { of, allowed }),
+                (Some(index), Some(allowed)) => merged.limits[index].allowed = allowed,
+                (Some(index), None) => drop(merged.limits.remove(index)),
+                (None, Some(allowed)) => merged.limits.push(Limit { of, allowed }),
                 (None, None) => {}
             }
         }
-        gate
+        merged
     }
 }
 
-fn when_inconclusive(field: &Field, problems: &mut Problems) -> Option<WhenInconclusive> {
+fn inconclusive(field: &Field, problems: &mut Problems) -> Option<Inconclusive> {
     const EXPECTED: &str = r#""pass", "fail" or "report""#;
     let text = field.string(problems, EXPECTED)?;
     let known =
-        [("pass", WhenInconclusive::Pass), ("fail", WhenInconclusive::Fail), ("report", WhenInconclusive::Report)]
-            .into_iter();
+        [("pass", Inconclusive::Pass), ("fail", Inconclusive::Fail), ("report", Inconclusive::Report)].into_iter();
     let found = known.clone().find(|(name, _)| *name == text).map(|(_, found)| found);
     if found.is_none() {
         let hint = did_you_mean(&text, known.map(|(name, _)| name));
@@ -302,41 +301,41 @@ mod tests {
 
     #[test]
     fn a_tolerated_change_is_a_part_or_an_amount_with_its_unit() {
-        let p99 = || Limited::Metric("step.p99");
+        let p99 = || Limited::Metric("step.p99".into());
         assert_eq!(read(p99(), "+5%"), Ok(Allowed::Percent(5.0)));
         assert_eq!(read(p99(), "2.5 %"), Ok(Allowed::Percent(2.5)));
         assert_eq!(read(p99(), "+2ms"), Ok(Allowed::Amount { value: 2e6, unit: Unit::Nanoseconds }));
-        let memory = Limited::Metric("rss.peak");
+        let memory = Limited::Metric("rss.peak".into());
         assert_eq!(read(memory, "+1.5 MiB"), Ok(Allowed::Amount { value: 1_572_864.0, unit: Unit::Bytes }));
-        let faults = Limited::Metric("faults.major");
+        let faults = Limited::Metric("faults.major".into());
         assert_eq!(read(faults, "+2"), Ok(Allowed::Amount { value: 2.0, unit: Unit::Plain }));
     }
 
     #[test]
-    fn the_sign_must_be_that_of_the_worse() {
-        assert_eq!(read(Limited::Metric("rtf"), "-3%"), Ok(Allowed::Percent(3.0)));
-        assert_eq!(read(Limited::Metric("rtf"), "\u{2212}3%"), Ok(Allowed::Percent(3.0)));
-        let error = read(Limited::Metric("rtf"), "+3%").unwrap_err();
+    fn the_sign_must_be_that_of_a_worsening() {
+        assert_eq!(read(Limited::Metric("rtf".into()), "-3%"), Ok(Allowed::Percent(3.0)));
+        assert_eq!(read(Limited::Metric("rtf".into()), "\u{2212}3%"), Ok(Allowed::Percent(3.0)));
+        let error = read(Limited::Metric("rtf".into()), "+3%").unwrap_err();
         assert_eq!(error, "rtf should rise; what is limited is how far it may fall: \"-3%\"");
         let error = read(Limited::Function("f".into()), "-5%").unwrap_err();
         assert_eq!(error, "function f should fall; what is limited is how far it may rise: \"+5%\"");
     }
 
     #[test]
-    fn what_is_no_change_is_refused_with_what_is_expected() {
+    fn an_invalid_limit_is_refused_with_the_expected_form() {
         for (name, text) in [("wall", "5"), ("wall", "2MB"), ("rtf", "2ms"), ("rss.peak", "%"), ("cores", "1e3")] {
-            let error = read(Limited::Metric(name), text).unwrap_err();
+            let error = read(Limited::Metric(name.into()), text).unwrap_err();
             assert!(error.starts_with("expected percent or "), "{name} = {text}: {error}");
         }
     }
 
     #[test]
-    fn a_limit_is_shown_as_it_would_be_written() {
+    fn a_limit_is_shown_as_written() {
         let limit = |of, allowed| Limit { of, allowed }.text();
-        assert_eq!(limit(Limited::Metric("rtf"), Allowed::Percent(3.0)), "-3%");
+        assert_eq!(limit(Limited::Metric("rtf".into()), Allowed::Percent(3.0)), "-3%");
         let amount = |value, unit| Allowed::Amount { value, unit };
-        assert_eq!(limit(Limited::Metric("wall"), amount(2.5e6, Unit::Nanoseconds)), "+2.5ms");
-        assert_eq!(limit(Limited::Metric("rss.peak"), amount(20e6, Unit::Bytes)), "+20MB");
-        assert_eq!(limit(Limited::Metric("switches"), amount(2.0, Unit::Plain)), "+2");
+        assert_eq!(limit(Limited::Metric("wall".into()), amount(2.5e6, Unit::Nanoseconds)), "+2.5ms");
+        assert_eq!(limit(Limited::Metric("rss.peak".into()), amount(20e6, Unit::Bytes)), "+20MB");
+        assert_eq!(limit(Limited::Metric("switches".into()), amount(2.0, Unit::Plain)), "+2");
     }
 }

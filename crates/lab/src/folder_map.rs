@@ -16,11 +16,11 @@ use crate::lab_file::{Driver, Ready, Scenario, StepSource};
 
 /// Folders that others stand in for. Where several hold a path, the innermost one counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct FolderMap {
     folders: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Moved {
+impl FolderMap {
     /// Each pair is a folder and the one in its place, both absolute.
     pub fn new(folders: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Self {
         let mut folders: Vec<(PathBuf, PathBuf)> =
@@ -136,8 +136,8 @@ mod tests {
     use super::*;
     use crate::lab_file::LabFile;
 
-    fn moved(folders: &[(&str, &str)]) -> Moved {
-        Moved::new(folders.iter().map(|(from, to)| (PathBuf::from(from), PathBuf::from(to))))
+    fn moved(folders: &[(&str, &str)]) -> FolderMap {
+        FolderMap::new(folders.iter().map(|(from, to)| (PathBuf::from(from), PathBuf::from(to))))
     }
 
     fn scenario(text: &str) -> Scenario {
@@ -196,7 +196,7 @@ mod tests {
         let text = r#"scenario.a = { command = ["python3", "worlds/a.sdf", "../src/b", "../../data.sdf", "x/y"] }"#;
         let mut lab_file = LabFile::parse(&lab.join("stepscope.toml"), text).unwrap();
         let scenario = &mut lab_file.scenarios[0];
-        Moved::new([(outside.path().join("repo"), PathBuf::from("/tree"))]).scenario(scenario);
+        FolderMap::new([(outside.path().join("repo"), PathBuf::from("/tree"))]).scenario(scenario);
         let data = outside.path().join("data.sdf").display().to_string();
         assert_eq!(scenario.command, ["python3", "worlds/a.sdf", "../src/b", &data, "x/y"]);
         assert_eq!(scenario.cwd, Path::new("/tree/lab"));

@@ -17,7 +17,7 @@ use super::evidence::{
     ACCOUNTS, CATALOGUE_FILE, CONTROL, Evidence, Setting, Way, counted, counts_of, differs, profile,
 };
 use super::{BuildKind, Catalogue, Control, ProvingError, Switch, builds, owned_code};
-use crate::execution::Bench;
+use crate::execution::Context;
 use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// What came of it.
-pub struct Conducted {
+pub struct ProofRun {
     /// Everything that was measured.
     pub proof: Proof,
     /// The recordings.
@@ -87,12 +87,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// If the program does not answer, or nothing can be written. What fails later is among what is missing.
-pub fn conduct(
+pub fn prove(
     program: &Path,
     runs: &Path,
     options: &Options,
-    bench: &mut Bench<'_>,
-) -> Result<Conducted, ProvingError> {
+    context: &mut Context<'_>,
+) -> Result<ProofRun, ProvingError> {
     let program =
         program.canonicalize().map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
     let catalogue = Catalogue::of(&program)?;
@@ -118,7 +118,7 @@ pub fn conduct(
         accounts: &accounts,
         random: SplitMix64::new(options.seed),
         run: &mut run,
-        bench,
+        context,
         plan,
         proof: Proof::default(),
         missing,
@@ -126,7 +126,7 @@ pub fn conduct(
     let interrupted = matches!(proving.everything(&subjects, &switches, &catalogue), Err(ProvingError::Interrupted));
     let (proof, missing) = (proving.proof, proving.missing);
     run.end()?;
-    Ok(Conducted { proof, run, missing, interrupted })
+    Ok(ProofRun { proof, run, missing, interrupted })
 }
 
 /// The lab file of the run: what whoever opens it later needs to know.
@@ -272,7 +272,7 @@ struct Proving<'a, 'b> {
     accounts: &'a Path,
     random: SplitMix64,
     run: &'a mut Run,
-    bench: &'a mut Bench<'b>,
+    context: &'a mut Context<'b>,
     plan: Plan,
     proof: Proof,
     missing: Vec<String>,
@@ -438,7 +438,7 @@ impl Proving<'_, '_> {
 
     /// Runs the program by itself.
     fn account(&mut self, program: &Path, arguments: Vec<String>, file: &Path) -> Result<Account, ProvingError> {
-        if self.bench.interrupt.load(Ordering::Relaxed) {
+        if self.context.interrupt.load(Ordering::Relaxed) {
             return Err(ProvingError::Interrupted);
         }
         let mut command = Command::new(program);
@@ -446,7 +446,7 @@ impl Proving<'_, '_> {
         let output =
             command.output().map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
         // It gets the Ctrl-C too.
-        if self.bench.interrupt.load(Ordering::Relaxed) {
+        if self.context.interrupt.load(Ordering::Relaxed) {
             return Err(ProvingError::Interrupted);
         }
         if !output.status.success() {
@@ -479,7 +479,7 @@ impl Proving<'_, '_> {
         trial.scenario.record.phases = vec![phase];
         trial.scenario.record.duration = duration;
         trial.scenario.ready = Some(Ready::File(ready.clone()));
-        self.run.perform(index, &trial, None, self.bench)?;
+        self.run.record_trial(index, &trial, None, self.context)?;
         let _ = fs::remove_file(&ready);
         match &self.run.trials()[index].result {
             Outcome::Recorded => {}

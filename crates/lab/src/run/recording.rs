@@ -1,18 +1,18 @@
 //! Making a run: its folder, its trials one after the other, and `run.json` brought up to date.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use stepscope_record::{clock, machine};
 
-use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error};
+use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error, write_whole};
 use crate::checkout::Checkouts;
 use crate::conditions::{Before, During};
 use crate::event::Event;
-use crate::execution::{Bench, execute};
+use crate::execution::{Context, execute};
 use crate::lab_file::{FILE_NAME, LabFile, Trial};
 use crate::outcome::Outcome;
 use crate::revision::WorkingTree;
@@ -86,39 +86,39 @@ impl Run {
     ///
     /// # Errors
     /// If `run.json` cannot be written.
-    pub fn conduct(&mut self, trials: &[Trial], bench: &mut Bench<'_>) -> Result<(), RunError> {
+    pub fn record(&mut self, trials: &[Trial], context: &mut Context<'_>) -> Result<(), RunError> {
         let mut checkouts = Checkouts::default();
         let mut prepared = trials.to_vec();
         for (index, trial) in prepared.iter_mut().enumerate() {
-            if let Err(error) = checkouts.prepare(trial, &self.folder, bench) {
+            if let Err(error) = checkouts.prepare(trial, &self.folder, context) {
                 self.trial_mut(index).result = error.outcome();
             }
         }
         for (index, trial) in prepared.iter().enumerate() {
-            if bench.interrupt.load(Ordering::Relaxed) {
+            if context.interrupt.load(Ordering::Relaxed) {
                 break;
             }
             if self.trials().get(index).is_some_and(|info| info.result == Outcome::NotRun) {
-                self.perform(index, trial, None, bench)?;
+                self.record_trial(index, trial, None, context)?;
             } else {
-                bench.listener.told(&Event::Begun { trial, index, of: trials.len() });
-                bench.listener.told(&Event::Ended { trial, outcome: &self.trials()[index].result });
+                context.listener.notify(&Event::TrialStarted { trial, index, of: trials.len() });
+                context.listener.notify(&Event::TrialEnded { trial, outcome: &self.trials()[index].result });
             }
         }
         self.end()
     }
 
     /// Runs the trial that is planned as the `index`-th.
-    pub(crate) fn perform(
+    pub(crate) fn record_trial(
         &mut self,
         index: usize,
         trial: &Trial,
         before: Option<Before>,
-        bench: &mut Bench<'_>,
+        context: &mut Context<'_>,
     ) -> Result<(), RunError> {
-        bench.listener.told(&Event::Begun { trial, index, of: self.trials().len() });
-        let executed = execute(trial, &self.folder.join(trial.folder()), bench);
-        bench.listener.told(&Event::Ended { trial, outcome: &executed.outcome });
+        context.listener.notify(&Event::TrialStarted { trial, index, of: self.trials().len() });
+        let executed = execute(trial, &self.folder.join(trial.folder()), context);
+        context.listener.notify(&Event::TrialEnded { trial, outcome: &executed.outcome });
         let governor = self.info.as_ref().and_then(|info| info.machine.as_ref()?.governor.clone());
         // The command as it was: with the paths of a checkout.
         let mut info = TrialInfo::planned(trial);
@@ -210,13 +210,4 @@ fn link_latest(runs: &Path, folder: &Path) {
     if symlink(name, &new).and_then(|()| fs::rename(&new, &latest)).is_err() {
         let _ = fs::remove_file(&new);
     }
-}
-
-/// Writes a file so that a reader finds the old one or the new one, never a part.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    let mut file = fs::File::create(&part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&part, path)
 }

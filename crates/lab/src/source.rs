@@ -1,0 +1,223 @@
+//! Captures by path: captures, runs, patterns, lists, and files of other tools.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use stepscope_analyze::{Filter, Functions, Owned, Ownership, SelectError, Selection};
+use stepscope_convert::{ImportError, ImportOptions, Source};
+use stepscope_model::disk::{self, DiskError};
+use stepscope_model::{Capture, CaptureInfo};
+
+use crate::lab_file::{FILE_NAME, LabFile, LabFileError};
+use crate::run::{Run, RunError};
+
+/// Captures could not be opened, selected or compared.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The request cannot be served. The message says what to change.
+    #[error("{0}")]
+    Usage(String),
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Capture(#[from] DiskError),
+    /// A run cannot be opened.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file of another tool cannot be imported.
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    /// The lab file of a run cannot be read.
+    #[error(transparent)]
+    Lab(#[from] LabFileError),
+    /// The filter names something that the capture does not have.
+    #[error(transparent)]
+    Select(#[from] SelectError),
+    /// A pattern matches something that cannot be read.
+    #[error(transparent)]
+    Pattern(#[from] glob::GlobError),
+}
+
+/// Captures of several sources, and the first run among these.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The captures, in the order of the sources and of the runs' scenarios.
+    pub captures: Vec<Capture>,
+    /// The first source that is a run.
+    pub run: Option<Run>,
+    /// Ownership according to that run's lab file.
+    pub ownership: Option<Ownership>,
+    /// What was left out, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Loaded {
+    /// The functions of each capture, each marked as owned or not.
+    pub fn functions(&self, owned: &Owned) -> Vec<Functions> {
+        self.captures.iter().map(|capture| Functions::of(capture, owned)).collect()
+    }
+}
+
+/// Reads runs (all their captures), captures, and files of other tools.
+///
+/// # Errors
+/// If a source cannot be read, or none of a run's captures can.
+pub fn open(sources: &[PathBuf]) -> Result<Loaded, SourceError> {
+    let mut loaded = Loaded { captures: Vec::new(), run: None, ownership: None, notes: Vec::new() };
+    for source in sources {
+        if !source.is_dir() || is_capture(source) {
+            let capture = open_one(source, &ImportOptions::default(), &AtomicU64::new(0))?;
+            if source.is_file() {
+                loaded.notes.extend(capture.info.notes.iter().cloned());
+            }
+            loaded.captures.push(capture);
+            loaded.ownership = loaded.ownership.or_else(|| lab_of_capture(source).map(|lab| lab.owned));
+            continue;
+        }
+        let run = Run::open(source)?;
+        read_run(&run, &mut loaded)?;
+        if loaded.run.is_none() {
+            loaded.ownership = run.lab().transpose()?.map(|lab| lab.owned);
+            loaded.run = Some(run);
+        }
+    }
+    Ok(loaded)
+}
+
+/// Adds the captures of a run that can be read, and a note about each that cannot.
+fn read_run(run: &Run, loaded: &mut Loaded) -> Result<(), SourceError> {
+    let before = loaded.captures.len();
+    let mut damaged = Vec::new();
+    for folder in run.captures() {
+        match disk::read(&folder) {
+            Ok(capture) => loaded.captures.push(capture),
+            Err(error) => damaged.push(error),
+        }
+    }
+    if loaded.captures.len() == before
+        && let Some(error) = damaged.pop()
+    {
+        return Err(error.into());
+    }
+    loaded.notes.extend(damaged.iter().map(|error| format!("{error}; this capture is left out")));
+    let unfinished =
+        |folder: PathBuf| format!("{0} is unfinished; recover it: stepscope recover {0}", folder.display());
+    loaded.notes.extend(run.unfinished().into_iter().map(unfinished));
+    Ok(())
+}
+
+/// Reads a capture folder, a file of another tool, or standard input (`-`). `consumed` counts the bytes read of a file.
+///
+/// # Errors
+/// If there is no capture at the path, or the file cannot be imported.
+pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
+    if path.is_file() || path == Path::new("-") {
+        return import(path, importing, consumed);
+    }
+    if path.is_dir() && !is_capture(path) {
+        let inside = Run::open(path).map(|run| run.captures()).unwrap_or_default();
+        if let Some(first) = inside.first() {
+            return Err(SourceError::Usage(format!(
+                "{}: a run with {} captures; name one of them, e.g. {}. `stepscope rank` and `stepscope report` take the \
+                 whole run",
+                path.display(),
+                inside.len(),
+                first.display()
+            )));
+        }
+    }
+    Ok(disk::read(path)?)
+}
+
+/// Imports a file of another tool, or standard input (`-`). `consumed` counts the bytes read.
+///
+/// # Errors
+/// If the file cannot be read, or its format is unknown.
+pub fn import(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
+    if path == Path::new("-") && io::stdin().is_terminal() {
+        let message = "`-` reads standard input, which is a terminal; pipe a profile into it, or name a file";
+        return Err(SourceError::Usage(message.to_owned()));
+    }
+    let source = Source::open(path)?;
+    Ok(stepscope_convert::import(source.counting(consumed), importing)?)
+}
+
+/// What `filter` selects of each capture.
+///
+/// # Errors
+/// If the filter names something that a capture does not have.
+pub fn selections<'a>(
+    captures: impl IntoIterator<Item = &'a Capture>,
+    functions: &'a [Functions],
+    filter: &Filter,
+) -> Result<Vec<Selection<'a>>, SelectError> {
+    let pairs = captures.into_iter().zip(functions);
+    pairs.map(|(capture, functions)| Selection::new(capture, functions, filter)).collect()
+}
+
+/// The lab file of the run that holds this capture, which lies at `RUN/SCENARIO/VARIANT/PHASE` or, if it was repeated, at
+/// `RUN/SCENARIO/VARIANT/NUMBER/PHASE`.
+pub fn lab_of_capture(capture: &Path) -> Option<LabFile> {
+    let capture = capture.canonicalize().ok()?;
+    let run = capture.ancestors().skip(3).take(2).find(|folder| folder.join(FILE_NAME).is_file())?;
+    Run::open(run).ok()?.lab()?.ok()
+}
+
+/// Whether the folder holds a capture, or the raw log of an unfinished one.
+pub fn is_capture(path: &Path) -> bool {
+    disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists()
+}
+
+/// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several of these with
+/// commas between. Of a run whose variants were interleaved, only the compared rounds count.
+///
+/// # Errors
+/// If nothing is there.
+pub fn captures_of(source: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    if source == Path::new("-") || source.is_file() || is_capture(source) {
+        return Ok(vec![source.to_owned()]);
+    }
+    if source.is_dir() {
+        return Ok(compared_captures(&Run::open(source)?));
+    }
+    let text = source.to_string_lossy();
+    let inside = |parts: &[PathBuf]| -> Result<Vec<PathBuf>, SourceError> {
+        Ok(parts.iter().map(|path| captures_of(path)).collect::<Result<Vec<_>, _>>()?.concat())
+    };
+    if text.contains(',') {
+        return inside(&text.split(',').filter(|part| !part.is_empty()).map(PathBuf::from).collect::<Vec<_>>());
+    }
+    if text.contains(['*', '?', '[', '{']) {
+        return inside(&matching(&text)?);
+    }
+    Err(SourceError::Usage(format!(
+        "{text}: no such capture, run or file. To name several, give a folder, a pattern in quotes ('runs/before-*'), or \
+         a list with commas"
+    )))
+}
+
+fn compared_captures(run: &Run) -> Vec<PathBuf> {
+    let sides = run.sides();
+    if sides.is_empty() {
+        return run.captures();
+    }
+    let baseline = sides.iter().flat_map(|sides| &sides.baseline);
+    baseline.chain(sides.iter().flat_map(|sides| &sides.candidate)).cloned().collect()
+}
+
+/// What a pattern matches, in order.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceError> {
+    let found = glob::glob(pattern).map_err(|error| SourceError::Usage(format!("{pattern}: {error}")))?;
+    let found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;
+    match found.is_empty() {
+        true => Err(SourceError::Usage(format!("{pattern}: nothing matches this pattern"))),
+        false => Ok(found),
+    }
+}
+
+/// Gives recordings without timestamps this duration, so that their costs are per second.
+pub(crate) fn assume_duration<'a>(infos: impl Iterator<Item = &'a mut CaptureInfo>, duration: std::time::Duration) {
+    for info in infos.filter(|info| info.wall_ns().is_none()) {
+        (info.start_ns, info.end_ns) = (Some(0), Some(duration.as_nanos() as u64));
+    }
+}
