@@ -171,7 +171,7 @@ fn a_run_with_two_variants_is_two_sides_and_a_page_and_a_picture_show_them() {
     assert!(svg.contains("absolute") && svg.contains("On-CPU time per step: after against before"));
     let normalised =
         stepscope(folder.path(), &["flamegraph", "--diff", "--normalised", "run/shapes/before", "run/shapes/after"]);
-    assert!(text(&normalised.stdout).contains("normalised to equal wholes"));
+    assert!(text(&normalised.stdout).contains("normalised to equal totals"));
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub mod qualified_name;
 pub mod scope_paths;
 pub mod select;
 pub mod select_error;
+pub mod step_candidates;
 pub mod steps;
 pub mod wait_class;
 pub mod waits;
