@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use stepscope_analyze::cpu_holders::CpuHolders;
-use stepscope_analyze::critical_path::{Did, Paths};
+use stepscope_analyze::critical_path::{Paths, State};
 use stepscope_analyze::off_cpu::OffCpu;
-use stepscope_analyze::step_times::{self, Made};
+use stepscope_analyze::step_times::{self, StepParts};
 use stepscope_analyze::steps::Loops;
 use stepscope_analyze::{Filter, calltree};
 use stepscope_analyze::{Functions, Ownership, Selection, TimeRange, critical_path, hotspots, slow_steps};
@@ -160,7 +160,7 @@ proptest! {
                     prop_assert_eq!(steps.time_within(wait), by_hand);
                 }
             }
-            let made = Made::of(selection, &loops, steps, &off_cpu);
+            let made = StepParts::of(selection, &loops, steps, &off_cpu);
             for (position, spent) in made.spent.iter().flatten().enumerate() {
                 let parts = spent.running + spent.runnable + spent.blocked;
                 let alive = overlap(&selection.lifetime(steps.rows()[position].thread).unwrap(), &steps.range(position));
@@ -188,11 +188,11 @@ proptest! {
                     prop_assert!(part.range.start < part.range.end);
                     let spent = off_cpu.spent(part.thread, part.range.clone()).unwrap();
                     let length = part.range.end - part.range.start;
-                    match part.did {
-                        Did::Run => prop_assert_eq!(spent.running, length),
-                        Did::WaitForCpu => prop_assert_eq!(spent.runnable, length),
-                        Did::Wait(Some(_)) => prop_assert_eq!(spent.blocked, length),
-                        Did::Wait(None) => {}
+                    match part.state {
+                        State::Running => prop_assert_eq!(spent.running, length),
+                        State::Runnable => prop_assert_eq!(spent.runnable, length),
+                        State::Blocked(Some(_)) => prop_assert_eq!(spent.blocked, length),
+                        State::Blocked(None) => {}
                     }
                     time = part.range.start;
                 }

@@ -50,7 +50,7 @@ use stepscope_stats::{Distribution, Estimate};
 
 use crate::analyses::calltree::{self, Evidence};
 use crate::analyses::critical_path::Paths;
-use crate::analyses::step_times::{Made, Pacing, no_steps};
+use crate::analyses::step_times::{Pacing, StepParts, no_steps};
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, Part, ReportSection, View};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::off_cpu::OffCpu;
@@ -252,7 +252,7 @@ struct Delays {
 
 impl Delays {
     /// `None` where that was not recorded.
-    fn of(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffCpu<'_>) -> Option<Self> {
+    fn of(selection: &Selection<'_>, loops: &Loops, made: &StepParts, off_cpu: &OffCpu<'_>) -> Option<Self> {
         let spent = made.spent.as_ref()?;
         if WakeUps::of(selection) == WakeUps::Unrecorded {
             return Some(Self { ns: spent.iter().map(|spent| spent.runnable).collect(), on_path: false });
@@ -270,7 +270,7 @@ impl Delays {
 struct Comparison<'a> {
     selection: &'a Selection<'a>,
     loops: Loops,
-    made: Made,
+    made: StepParts,
     delays: Option<Delays>,
     sets: Sets,
     off_cpu: OffCpu<'a>,
@@ -280,7 +280,7 @@ impl<'a> Comparison<'a> {
     fn of(selection: &'a Selection<'a>, options: &Options) -> Result<Self, String> {
         let loops = Loops::of(selection).ok_or_else(|| no_steps(selection))?;
         let off_cpu = OffCpu::of(selection.capture());
-        let made = Made::of(selection, &loops, loops.main(), &off_cpu);
+        let made = StepParts::of(selection, &loops, loops.main(), &off_cpu);
         let clock = made.unpaced();
         let delays = Delays::of(selection, &loops, &made, &off_cpu);
         let work = delays.as_ref().map(|delays| delays.taken_from(&clock));

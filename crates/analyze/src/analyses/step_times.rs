@@ -108,7 +108,7 @@ fn no_thread_ended(wait: &Wait) -> bool {
 
 /// What the steps of one loop were made of: a value a step, in ns.
 #[derive(Debug, Clone, Default)]
-pub struct Made {
+pub struct StepParts {
     /// How long each took.
     pub durations: Vec<u64>,
     /// Pacing of the loop's thread. All zero where context switches were not recorded.
@@ -124,7 +124,7 @@ pub struct Made {
     pub unknown_ns: u64,
 }
 
-impl Made {
+impl StepParts {
     /// Of the steps of a loop, which must be one of `loops`.
     pub fn of(selection: &Selection<'_>, loops: &Loops, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
         let rows = steps.rows();
@@ -226,7 +226,7 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
         return vec![table];
     };
     let off_cpu = OffCpu::of(selection.capture());
-    let made = Made::of(selection, &loops_found, loops_found.main(), &off_cpu);
+    let made = StepParts::of(selection, &loops_found, loops_found.main(), &off_cpu);
     vec![
         loops(selection, &loops_found, &off_cpu),
         quantities(selection, &loops_found, &made),
@@ -287,7 +287,7 @@ fn loops_table() -> Table {
 fn loops(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) -> Table {
     let mut table = loops_table();
     for steps in loops.all() {
-        let made = Made::of(selection, loops, steps, off_cpu);
+        let made = StepParts::of(selection, loops, steps, off_cpu);
         let change = change(steps, &made.unpaced());
         table.push(loop_row(selection, steps, &made, change));
         if table.rows.len() == 1 {
@@ -303,7 +303,7 @@ fn loops(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) -> Tabl
     table
 }
 
-fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &Made, change: Option<Estimate>) -> Vec<Value> {
+fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &StepParts, change: Option<Estimate>) -> Vec<Value> {
     let capture = selection.capture();
     let thread = &capture.threads[most_frequent_thread(steps.rows()).index()];
     let process = thread.process.map(|process| &capture.processes[process.index()]);
@@ -355,7 +355,7 @@ fn stalled(times: &[u64], kept: Range<usize>) -> (usize, u64) {
 }
 
 /// Simulated over wall time, without the pacing in that wall time.
-fn unpaced_factor(steps: &Steps, made: &Made) -> Option<f64> {
+fn unpaced_factor(steps: &Steps, made: &StepParts) -> Option<f64> {
     made.spent.as_ref()?;
     let (wall, simulated) = simulated(steps.rows())?;
     let first = steps.rows().iter().position(|step| step.sim_time_ns.is_some())?;
@@ -365,7 +365,7 @@ fn unpaced_factor(steps: &Steps, made: &Made) -> Option<f64> {
     Some(simulated as f64 / worked as f64)
 }
 
-fn loop_notes(steps: &Steps, made: &Made, change: Option<Estimate>) -> Vec<String> {
+fn loop_notes(steps: &Steps, made: &StepParts, change: Option<Estimate>) -> Vec<String> {
     let mut notes = Vec::new();
     let time: u64 = made.durations.iter().sum();
     if made.is_paced() {
@@ -404,7 +404,7 @@ fn loop_notes(steps: &Steps, made: &Made, change: Option<Estimate>) -> Vec<Strin
 }
 
 /// The table `steps`: what steps are made of, a row a quantity, the first step left out.
-fn quantities(selection: &Selection<'_>, loops: &Loops, made: &Made) -> Table {
+fn quantities(selection: &Selection<'_>, loops: &Loops, made: &StepParts) -> Table {
     let steps = loops.main();
     let mut table = Table::new(
         "steps",
@@ -475,7 +475,7 @@ const BINS: usize = 30;
 ///
 /// Times of steps spread over decades and bunch within a few percent, so bins are equal on a logarithmic scale; their
 /// width there is that of Freedman and Diaconis (1981), 2 IQR / n^(1/3), but at most 30 bins cover the range.
-fn histogram(steps: &Steps, made: &Made) -> Table {
+fn histogram(steps: &Steps, made: &StepParts) -> Table {
     let mut table = Table::new(
         "step_histogram",
         "How long steps took",
@@ -544,7 +544,7 @@ fn bins(times: &Distribution) -> Vec<Bin> {
 }
 
 /// The table `longest_steps`: the steps that took longest without pacing, and what they were made of.
-fn longest(selection: &Selection<'_>, loops: &Loops, made: &Made, off_cpu: &OffCpu<'_>) -> Table {
+fn longest(selection: &Selection<'_>, loops: &Loops, made: &StepParts, off_cpu: &OffCpu<'_>) -> Table {
     let steps = loops.main();
     let mut table = Table::new(
         "longest_steps",

@@ -1,0 +1,190 @@
+//! Barriers: where several threads waited for one, and which one arrived last.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Columns, NoteValue, StackId, Table, ThreadId, Wait, WaitState, note};
+
+use super::TOGETHER_NS;
+use super::path::Paths;
+use crate::columns;
+use crate::query::functions::{FunctionId, NO_STACK};
+use crate::query::select::Selection;
+use crate::query::steps::Steps;
+use crate::query::waits::{blocked_ns, woken_at};
+use crate::query::weights::percent;
+
+/// Waits of several threads that one thread ended at about the same time.
+#[derive(Debug, Clone)]
+pub(super) struct Barrier {
+    /// The last thread to arrive.
+    pub(super) last: ThreadId,
+    /// The function attributed to its wake-up.
+    ended_by: Option<FunctionId>,
+    /// The function attributed to the waits.
+    pub(super) waits_at: Option<FunctionId>,
+    pub(super) waiting: Vec<Waiting>,
+    on_path: bool,
+}
+
+/// A thread's wait at a barrier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    pub(super) thread: ThreadId,
+    pub(super) waited_ns: u64,
+}
+
+impl Barrier {
+    /// How much later the last thread arrived than the one before it.
+    pub(super) fn behind_ns(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.waited_ns).min().unwrap_or(0)
+    }
+}
+
+/// A blocked wait within a step that a thread ended.
+#[derive(Debug, Clone, Copy)]
+struct EndedWait<'a> {
+    waker: ThreadId,
+    woken_ns: u64,
+    step: usize,
+    wait: &'a Wait,
+}
+
+impl EndedWait<'_> {
+    fn is_at_same_barrier(&self, next: &Self) -> bool {
+        self.waker == next.waker && self.step == next.step && next.woken_ns - self.woken_ns <= TOGETHER_NS
+    }
+}
+
+/// The barriers of all steps but the first.
+pub(super) fn find(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Vec<Barrier> {
+    let kept = steps.after_first();
+    let step_of = |wait: &Wait| steps.at(woken_at(wait)).filter(|position| kept.contains(position));
+    let blocked = selection.capture().waits.iter().filter(|wait| wait.state == WaitState::Blocked);
+    let mut ended: Vec<EndedWait<'_>> = blocked
+        .filter_map(|wait| Some(EndedWait { waker: wait.waker?, woken_ns: woken_at(wait), step: step_of(wait)?, wait }))
+        .collect();
+    ended.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.wait.thread));
+    let groups = ended.chunk_by(EndedWait::is_at_same_barrier);
+    groups.filter_map(|group| barrier(selection, paths, group)).collect()
+}
+
+/// `None` if only one thread waited.
+fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait<'_>]) -> Option<Barrier> {
+    let waiting = |ended: &EndedWait<'_>| Waiting { thread: ended.wait.thread, waited_ns: blocked_ns(ended.wait) };
+    let mut waiting: Vec<Waiting> = group.iter().map(waiting).collect();
+    // A thread that waited twice was first woken for something else: its longest wait counts.
+    waiting.sort_unstable_by_key(|one| (one.thread, Reverse(one.waited_ns)));
+    waiting.dedup_by_key(|one| one.thread);
+    if waiting.len() < 2 {
+        return None;
+    }
+    let attributed = |stack: Option<StackId>| stack.and_then(|stack| selection.functions().attributed(stack));
+    let first_known = |stack: fn(&Wait) -> Option<StackId>| group.iter().find_map(|one| attributed(stack(one.wait)));
+    Some(Barrier {
+        last: group[0].waker,
+        ended_by: first_known(|wait| wait.waker_stack),
+        waits_at: first_known(|wait| wait.stack),
+        waiting,
+        on_path: group.iter().any(|one| paths.wake_ups.contains(&(one.waker, one.woken_ns))),
+    })
+}
+
+/// The barriers of one place, added up.
+#[derive(Debug, Clone, Default)]
+struct Site {
+    barriers: u64,
+    on_path: u64,
+    waiting: u64,
+    waited_ns: u64,
+    longest_ns: u64,
+    behind_ns: u64,
+    last: FxHashMap<ThreadId, u64>,
+}
+
+impl Site {
+    fn add(&mut self, barrier: &Barrier) {
+        self.barriers += 1;
+        self.on_path += u64::from(barrier.on_path);
+        self.waiting += barrier.waiting.len() as u64;
+        self.behind_ns = self.behind_ns.saturating_add(barrier.behind_ns());
+        *self.last.entry(barrier.last).or_default() += 1;
+        for waiting in &barrier.waiting {
+            self.waited_ns = self.waited_ns.saturating_add(waiting.waited_ns);
+            self.longest_ns = self.longest_ns.max(waiting.waited_ns);
+        }
+    }
+
+    /// The thread that arrived last most often, and how often.
+    fn usual_last(&self) -> (ThreadId, u64) {
+        let last = self.last.iter().max_by_key(|(thread, times)| (**times, Reverse(**thread)));
+        last.map(|(thread, times)| (*thread, *times)).expect("a barrier has a last thread")
+    }
+
+    fn mean(&self, sum: u64) -> f64 {
+        sum as f64 / self.barriers as f64
+    }
+}
+
+/// The table `barriers`.
+pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]) -> Table {
+    let mut sites: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Site> = FxHashMap::default();
+    for barrier in barriers {
+        sites.entry((barrier.waits_at, barrier.ended_by)).or_default().add(barrier);
+    }
+    let name = |id: &Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
+    let mut rows: Vec<(&str, &str, Site)> =
+        sites.into_iter().map(|((waits_at, ended_by), site)| (name(&waits_at), name(&ended_by), site)).collect();
+    rows.sort_by_key(|(waits_at, ended_by, site)| (Reverse(site.waited_ns), *waits_at, *ended_by));
+    let count = steps.after_first().len().max(1) as f64;
+    let thread = |id: ThreadId| &selection.capture().threads[id.index()];
+    type Row<'a> = (&'a str, &'a str, Site);
+    let mut table = Columns::<Row<'_>>::new()
+        .with(
+            columns::text("waits_at", "Nearest owned function of the waits (of the program, if nothing is owned), or `(no stack)`.")
+                .essential(),
+            |row| row.0.into(),
+        )
+        .with(columns::text("ended_by", "Nearest owned function of the thread that ended the waits."), |row| row.1.into())
+        .with(columns::count("barriers", "", "How often two threads or more waited there for another.").essential(), |row| {
+            row.2.barriers.into()
+        })
+        .with(columns::number("per_step", "", "Barriers per step."), |row| (row.2.barriers as f64 / count).into())
+        .with(columns::percent("on_path", "Share of these barriers on the critical path."), |row| {
+            percent(row.2.on_path.into(), row.2.barriers.into()).into()
+        })
+        .with(columns::text("last", "Thread that arrived last most often.").essential(), |row| {
+            thread(row.2.usual_last().0).name.as_str().into()
+        })
+        .with(columns::number("last_tid", "", "Its thread id.").detail(), |row| thread(row.2.usual_last().0).tid.into())
+        .with(columns::percent("last_share", "Share of these barriers where it arrived last.").essential(), |row| {
+            percent(row.2.usual_last().1.into(), row.2.barriers.into()).into()
+        })
+        .with(
+            columns::duration("behind", "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.")
+                .essential(),
+            |row| row.2.mean(row.2.behind_ns).into(),
+        )
+        .with(columns::number("waiters", "", "Mean number of waiting threads.").detail(), |row| {
+            row.2.mean(row.2.waiting).into()
+        })
+        .with(columns::duration("waited", "Time per step that all other threads waited."), |row| {
+            (row.2.waited_ns as f64 / count).into()
+        })
+        .with(columns::duration("longest", "Longest single wait."), |row| row.2.longest_ns.into())
+        .table("barriers", "Barriers: last thread to arrive", rows);
+    if barriers.is_empty() {
+        table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));
+    }
+    let without_location = barriers.iter().filter(|barrier| barrier.waits_at.is_none()).count();
+    let period = selection.capture().info.losses.offcpu_stack_period.filter(|period| *period > 1);
+    if let Some(period) = period.filter(|_| without_location > 0) {
+        table.note(note!(
+            Loss,
+            "{} without location: threads switched so often that only 1 in {} stacks was kept.",
+            NoteValue::plural(without_location, "barrier"),
+            NoteValue::number(period)
+        ));
+    }
+    table
+}

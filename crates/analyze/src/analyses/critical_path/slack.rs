@@ -1,0 +1,80 @@
+//! Slack: how much slower each thread could be without delaying a step.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{Columns, Table, Thread, ThreadId, Value};
+
+use super::barriers::Barrier;
+use crate::columns;
+use crate::query::functions::{FunctionId, NO_STACK};
+use crate::query::select::Selection;
+
+/// One thread at the barriers of one place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrivals {
+    last: u64,
+    behind_ns: u64,
+    waited: u64,
+    slack_ns: u64,
+    least_slack_ns: Option<u64>,
+}
+
+/// A row of the table.
+struct Row<'a> {
+    waits_at: &'a str,
+    thread: &'a Thread,
+    arrivals: Arrivals,
+}
+
+/// The table `barrier_slack`: the threads of each place, which arrived last, and how much time the others had.
+pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
+    let mut found: FxHashMap<(Option<FunctionId>, ThreadId), Arrivals> = FxHashMap::default();
+    for barrier in barriers {
+        let last = found.entry((barrier.waits_at, barrier.last)).or_default();
+        last.last += 1;
+        last.behind_ns = last.behind_ns.saturating_add(barrier.behind_ns());
+        for waiting in &barrier.waiting {
+            let arrivals = found.entry((barrier.waits_at, waiting.thread)).or_default();
+            let ns = waiting.waited_ns;
+            arrivals.waited += 1;
+            arrivals.slack_ns = arrivals.slack_ns.saturating_add(ns);
+            arrivals.least_slack_ns = Some(arrivals.least_slack_ns.map_or(ns, |least| least.min(ns)));
+        }
+    }
+    let name = |id: &Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
+    let mut rows: Vec<_> = found.into_iter().collect();
+    rows.sort_by_key(|((place, thread), one)| (name(place), Reverse((one.last, one.waited)), *thread));
+    let rows = rows.into_iter().map(|((place, thread), arrivals)| Row {
+        waits_at: name(&place),
+        thread: &selection.capture().threads[thread.index()],
+        arrivals,
+    });
+    let mean = |sum: u64, of: u64| Value::from((of > 0).then(|| sum as f64 / of as f64));
+    Columns::<Row<'_>>::new()
+        .with(
+            columns::text("waits_at", "Nearest owned function of the waits, as in the table of barriers.").essential(),
+            |row| row.waits_at.into(),
+        )
+        .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
+        .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
+        .with(columns::count("last", "", "How often it arrived last.").essential(), |row| row.arrivals.last.into())
+        .with(columns::duration("behind", "Mean delay after the thread before it, when it arrived last."), move |row| {
+            mean(row.arrivals.behind_ns, row.arrivals.last)
+        })
+        .with(columns::count("waited", "", "How often it waited for another thread.").essential(), |row| {
+            row.arrivals.waited.into()
+        })
+        .with(
+            columns::duration(
+                "slack",
+                "Mean of its waits: how much longer its earlier work could take without delaying a step.",
+            )
+            .essential(),
+            move |row| mean(row.arrivals.slack_ns, row.arrivals.waited),
+        )
+        .with(columns::duration("slack_min", "Shortest of its waits: the slack in every step."), |row| {
+            row.arrivals.least_slack_ns.into()
+        })
+        .table("barrier_slack", "Slack: how much slower each thread could be without delaying a step", rows)
+}

@@ -1,0 +1,445 @@
+//! The tables of the critical path by part, thread and function.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use stepscope_model::{Capture, Columns, Note, NoteValue, Table, Thread, ThreadId, Value, note};
+use stepscope_stats::Distribution;
+
+use super::barriers::Barrier;
+use super::path::{Interval, Paths, State};
+use crate::analyses::step_times::StepParts;
+use crate::query::functions::{Function, FunctionId, NO_STACK};
+use crate::query::off_cpu::OffCpu;
+use crate::query::select::{Selection, process_name};
+use crate::query::steps::{Loops, Steps};
+use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::wake_ups::WakeUps;
+use crate::query::weights::{Amount, StackWeights, percent};
+use crate::{columns, notes};
+
+/// The kinds of parts, in the order of the table; waits by class follow, then waits without a stack.
+const OWN: usize = 0;
+const OTHERS: usize = 1;
+const DELAY: usize = 2;
+const FIRST_CLASS: usize = 3;
+const NO_CLASS: usize = FIRST_CLASS + WaitClass::ALL.len();
+
+fn part_name(kind: usize) -> String {
+    match kind {
+        OWN => "running on the loop's thread".to_owned(),
+        OTHERS => "running on other threads".to_owned(),
+        DELAY => "waiting for a CPU".to_owned(),
+        NO_CLASS => "blocked, no stack".to_owned(),
+        _ => format!("blocked, {}", WaitClass::ALL[kind - FIRST_CLASS].name().replace('_', " ")),
+    }
+}
+
+/// Time of one kind of part in each step.
+struct PartTimes {
+    kind: usize,
+    by_step: Distribution,
+}
+
+impl PartTimes {
+    /// The number of steps that have any of it.
+    fn steps(&self) -> usize {
+        self.by_step.len() - self.by_step.values().partition_point(|ns| *ns == 0)
+    }
+}
+
+/// The time of all steps but the first.
+fn time_of_steps(steps: &Steps) -> u128 {
+    steps.after_first().map(|position| u128::from(steps.duration(position))).sum()
+}
+
+/// The table `critical_path_parts`: means over all steps but the first; they add up to the mean duration.
+pub(super) fn parts(
+    selection: &Selection<'_>,
+    loops: &Loops,
+    paths: &Paths,
+    off_cpu: &OffCpu<'_>,
+    holdings: &[Interval],
+) -> Table {
+    let steps = loops.main();
+    let mut classes = Classes::new(selection.capture(), selection.functions());
+    let kept = steps.after_first();
+    let mut by_kind: Vec<Vec<u64>> = vec![vec![0; kept.len()]; NO_CLASS + 1];
+    for (place, position) in kept.clone().enumerate() {
+        let own = steps.rows()[position].thread;
+        for part in paths.of_step(position) {
+            let kind = match part.state {
+                State::Running if part.thread == own => OWN,
+                State::Running => OTHERS,
+                State::Runnable => DELAY,
+                State::Blocked(Some(stack)) => FIRST_CLASS + classes.of(stack).index(),
+                State::Blocked(None) => NO_CLASS,
+            };
+            by_kind[kind][place] += part.range.end - part.range.start;
+        }
+    }
+    let time = time_of_steps(steps);
+    let delay: u128 = by_kind[DELAY].iter().map(|ns| u128::from(*ns)).sum();
+    let parts = by_kind.into_iter().enumerate();
+    let parts = parts.map(|(kind, ns)| PartTimes { kind, by_step: ns.into_iter().collect() });
+    let mut table = Columns::<PartTimes>::new()
+        .with(
+            columns::text("part", "What the thread on the path does. The parts add up to the step.").essential(),
+            |part| part_name(part.kind).into(),
+        )
+        .with(columns::duration("mean", "Mean per step, without the first.").essential(), |part| {
+            part.by_step.mean().into()
+        })
+        .with(columns::percent("share", "Share of the steps' time.").essential(), move |part| {
+            percent(part.by_step.sum(), time).into()
+        })
+        .with(columns::duration("median", "Median of the steps."), |part| part.by_step.median().into())
+        .with(columns::duration("p95", "95th percentile."), |part| part.by_step.percentile(95.0).into())
+        .with(columns::duration("max", "Largest."), |part| part.by_step.max().into())
+        .with(columns::percent("steps", "Share of the steps that have any of it."), |part| {
+            percent(part.steps() as u128, part.by_step.len() as u128).into()
+        })
+        .table(
+            "critical_path_parts",
+            "Critical path of the steps, by part",
+            parts.filter(|part| part.kind <= DELAY || part.steps() > 0),
+        );
+    let held: u128 = holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
+    if let Some(share) = percent(held, delay) {
+        table.note(note!(
+            Fact,
+            "Recorded threads held the CPU for {} of the critical path's CPU waits; other processes for the rest.",
+            NoteValue::percent(share)
+        ));
+    }
+    table.add_notes(path_notes(selection, loops, off_cpu));
+    table
+}
+
+fn path_notes(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let WakeUps::Recorded { missing, of } = WakeUps::of(selection)
+        && missing > 0
+    {
+        notes.push(note!(
+            Loss,
+            "{} of {} blocked waits have no wake-up. On the path, such a wait counts as blocked.",
+            NoteValue::number(missing),
+            NoteValue::number(of)
+        ));
+    }
+    if StepParts::of(selection, loops, loops.main(), off_cpu).is_paced() {
+        notes.push(note!(
+            Limit,
+            "The loop paces itself by sleeping. While it keeps its rate, time saved in a step becomes longer sleep."
+        ));
+    }
+    if selection.filters_threads() || selection.filters_stacks() {
+        notes.push(note!(Limit, "Filters apply to the table by function only; the path includes all threads."));
+    }
+    if loops.count() > 1 {
+        notes.push(note!(
+            Hint,
+            "The path is that of the loop with the most steps. Choose another one with --process or --thread."
+        ));
+    }
+    notes
+}
+
+/// A thread's times on the path and off it, in all steps but the first.
+#[derive(Debug, Clone, Copy)]
+struct ThreadTimes<'a> {
+    thread: &'a Thread,
+    running: u64,
+    runnable: u64,
+    blocked: u64,
+    held_up: u64,
+    cpu: u64,
+    last: u64,
+}
+
+impl ThreadTimes<'_> {
+    fn on_path(&self) -> u64 {
+        self.running.saturating_add(self.runnable).saturating_add(self.blocked)
+    }
+}
+
+/// The table `critical_path_threads`.
+pub(super) fn threads(
+    selection: &Selection<'_>,
+    steps: &Steps,
+    paths: &Paths,
+    off_cpu: &OffCpu<'_>,
+    holdings: &[Interval],
+    barriers: &[Barrier],
+) -> Table {
+    let capture = selection.capture();
+    let kept = steps.after_first();
+    let cpu = cpu_times(capture, steps, off_cpu);
+    let start = |(thread, cpu)| ThreadTimes { thread, running: 0, runnable: 0, blocked: 0, held_up: 0, cpu, last: 0 };
+    let mut found: Vec<ThreadTimes<'_>> = capture.threads.iter().zip(cpu).map(start).collect();
+    for part in kept.clone().flat_map(|position| paths.of_step(position)) {
+        let times = &mut found[part.thread.index()];
+        let length = part.range.end - part.range.start;
+        match part.state {
+            State::Running => times.running += length,
+            State::Runnable => times.runnable += length,
+            State::Blocked(_) => times.blocked += length,
+        }
+    }
+    holdings.iter().for_each(|one| found[one.thread.index()].held_up += one.range.end - one.range.start);
+    barriers.iter().for_each(|barrier| found[barrier.last.index()].last += 1);
+    found.retain(|times| times.on_path() > 0 || times.cpu > 0);
+    found.sort_by_key(|times| Reverse((times.on_path(), times.cpu)));
+    let time = time_of_steps(steps);
+    let count = kept.len().max(1) as f64;
+    let process = |thread: &Thread| thread.process.map_or("", |id| process_name(&capture.processes[id.index()]));
+    Columns::<ThreadTimes<'_>>::new()
+        .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
+        .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
+        .with(columns::text("process", "Name of its process; empty if unknown.").detail(), |row| {
+            process(row.thread).into()
+        })
+        .with(columns::duration("path", "Time per step on the critical path.").essential(), |row| {
+            (row.on_path() as f64 / count).into()
+        })
+        .with(columns::percent("share", "Share of the steps' time.").essential(), |row| {
+            percent(row.on_path().into(), time).into()
+        })
+        .with(columns::duration("running", "Part of `path`: running."), |row| (row.running as f64 / count).into())
+        .with(columns::duration("runnable", "Part of `path`: waiting for a CPU."), |row| {
+            (row.runnable as f64 / count).into()
+        })
+        .with(
+            columns::duration(
+                "blocked",
+                "Part of `path`: blocked, with no thread to end the wait (timers, devices, wake-ups not recorded).",
+            ),
+            |row| (row.blocked as f64 / count).into(),
+        )
+        .with(
+            columns::duration(
+                "held_up",
+                "Time per step that this thread held a CPU that the path waited for elsewhere.",
+            ),
+            |row| (row.held_up as f64 / count).into(),
+        )
+        .with(columns::duration("cpu", "All CPU time per step, on the path or off it.").essential(), |row| {
+            (row.cpu as f64 / count).into()
+        })
+        .with(columns::count("last", "barriers", "Barriers where it was the last to arrive, in all steps."), |row| {
+            row.last.into()
+        })
+        .table("critical_path_threads", "Critical path of the steps, by thread", found)
+}
+
+/// CPU time of each thread in all steps but the first.
+fn cpu_times(capture: &Capture, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<u64> {
+    let first = steps.after_first().start;
+    let from = steps.rows().get(first).map_or(steps.span.end, |step| step.start_ns);
+    let inside = |range: Range<u64>| steps.time_within(&(range.start.max(from)..range.end.max(from)));
+    let of_thread = |(index, thread): (usize, &Thread)| {
+        let (Some(start), Some(end)) = (thread.start_ns, thread.end_ns) else { return 0 };
+        let waits = off_cpu.waits(ThreadId::from_index(index));
+        let off = waits.map(|wait| inside(wait.start_ns..wait.end_ns)).fold(0, u64::saturating_add);
+        inside(start..end.max(start)).saturating_sub(off)
+    };
+    capture.threads.iter().enumerate().map(of_thread).collect()
+}
+
+/// A row of the table by function: its place in [`FunctionSums`], and the function if there is a stack.
+struct FunctionRow<'a> {
+    index: usize,
+    function: Option<&'a Function>,
+}
+
+/// The columns of the table by function. Times are per step of `steps` steps, which take `time` together.
+fn function_columns(sums: &FunctionSums, steps: usize, time: u128, known: bool) -> Columns<'_, FunctionRow<'_>> {
+    let per_step = move |weight: u128| Value::from(weight as f64 / steps.max(1) as f64);
+    let [function, module, owned, category] = columns::function();
+    Columns::new()
+        .with(function, |row: &FunctionRow<'_>| row.function.map_or(NO_STACK, |function| &*function.name).into())
+        .with(module.detail(), |row| row.function.map_or("", |function| &*function.module).into())
+        .with(owned, move |row| row.function.filter(|_| known).map(|function| function.owned).into())
+        .with(category, |row| row.function.map_or("unknown", |function| function.kind.name()).into())
+        .with(
+            columns::duration(
+                "path",
+                "Attributed time per step on the critical path: samples and waits there, for the nearest owned function (of \
+                 the program, if nothing is owned).",
+            )
+            .essential(),
+            move |row| per_step(sums.path(row.index)),
+        )
+        .with(columns::percent("share", "Share of the steps' time."), move |row| {
+            percent(sums.path(row.index), time).into()
+        })
+        .with(
+            columns::duration(
+                "gain_bound",
+                "Upper bound on the time saved per step if this function and its callees were free: inclusive time on the \
+                 critical path, and CPU waits of the path while it held the CPU. Work off the critical path saves nothing.",
+            )
+            .essential(),
+            move |row| per_step(sums.gain_bound(row.index)),
+        )
+        .with(columns::duration("path_running", "Part of `path`: running.").detail(), move |row| {
+            per_step(sums.running[row.index])
+        })
+        .with(
+            columns::duration("path_blocked", "Part of `path`: blocked, with no thread to end the wait.").detail(),
+            move |row| per_step(sums.blocked[row.index]),
+        )
+        .with(
+            columns::duration(
+                "held_up",
+                "Part of `gain_bound`: the path waited for a CPU on another thread while this function or a callee held it.",
+            )
+            .detail(),
+            move |row| per_step(sums.held_up_inclusive[row.index]),
+        )
+        .with(
+            columns::duration("path_self", "Time per step on the path of samples whose leaf it is.").detail(),
+            move |row| per_step(sums.running_self[row.index]),
+        )
+        .with(
+            columns::duration("cpu", "Attributed CPU time per step of all threads, on the path or off it.").essential(),
+            move |row| per_step(sums.cpu[row.index]),
+        )
+        .with(columns::duration("cpu_inclusive", "Inclusive CPU time per step, on the path or off it."), move |row| {
+            per_step(sums.cpu_inclusive[row.index])
+        })
+        .with(columns::percent("on_path", "Share of the inclusive CPU time on the path.").essential(), move |row| {
+            percent(sums.running_inclusive[row.index], sums.cpu_inclusive[row.index]).into()
+        })
+}
+
+const FUNCTIONS: (&str, &str) = ("critical_path", "Critical path of the steps, by function");
+
+/// The table by function without rows.
+pub(super) fn no_functions() -> Table {
+    let sums = FunctionSums::default();
+    function_columns(&sums, 0, 0, false).table(FUNCTIONS.0, FUNCTIONS.1, Vec::<FunctionRow<'_>>::new())
+}
+
+/// The table `critical_path`: functions by time on the path, then by cost off it.
+pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Table {
+    let sums = FunctionSums::of(selection, steps, paths, holdings);
+    let functions = selection.functions();
+    let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
+    let row = |index: usize| FunctionRow { index, function: ids.get(index).map(|id| functions.get(*id)) };
+    let mut rows: Vec<FunctionRow<'_>> = (0..=ids.len()).filter(|index| sums.any(*index)).map(row).collect();
+    rows.sort_by_key(|row| {
+        let (index, name) = (row.index, row.function.map_or(NO_STACK, |function| &*function.name));
+        (Reverse(sums.path(index)), Reverse((sums.cpu[index], sums.cpu_inclusive[index])), name)
+    });
+    let (count, known) = (steps.after_first().len(), functions.ownership_known());
+    let mut table = function_columns(&sums, count, time_of_steps(steps), known).table(FUNCTIONS.0, FUNCTIONS.1, rows);
+    table.add_notes(sums.coverage);
+    table.add_notes(notes::ownership_note(std::slice::from_ref(selection)));
+    table
+}
+
+/// Sums over all steps but the first, by function; the last one is for samples and waits without a stack.
+#[derive(Default)]
+struct FunctionSums {
+    running: Vec<u128>,
+    running_self: Vec<u128>,
+    running_inclusive: Vec<u128>,
+    blocked: Vec<u128>,
+    blocked_inclusive: Vec<u128>,
+    held_up_inclusive: Vec<u128>,
+    cpu: Vec<u128>,
+    cpu_inclusive: Vec<u128>,
+    coverage: Option<Note>,
+}
+
+impl FunctionSums {
+    fn of(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Self {
+        let (capture, functions) = (selection.capture(), selection.functions());
+        let none = || StackWeights::none(capture);
+        let (mut running, mut blocked, mut holding, mut cpu) = (none(), none(), none(), none());
+        let kept = steps.after_first();
+        let mut exact = 0_u128;
+        let mut running_on_path: Vec<Interval> = Vec::new();
+        for part in kept.clone().flat_map(|position| paths.of_step(position)) {
+            let length = u128::from(part.range.end - part.range.start);
+            match part.state {
+                State::Running => {
+                    exact += length;
+                    running_on_path.push(Interval { thread: part.thread, range: part.range.clone() });
+                }
+                State::Blocked(stack) if selection.has_stack(stack) && selection.has_thread(part.thread) => {
+                    *blocked.at(stack) += Amount { weight: length, count: 1 };
+                }
+                State::Blocked(_) | State::Runnable => {}
+            }
+        }
+        running_on_path.sort_unstable_by_key(|one| (one.thread, one.range.start));
+        let timed = selection.event().is_some_and(|event| event.unit == "ns");
+        for sample in selection.samples().filter(|_| timed) {
+            let Some(time) = sample.time_ns else { continue };
+            if !steps.at(time).is_some_and(|position| kept.contains(&position)) {
+                continue;
+            }
+            let amount = Amount { weight: sample.weight.into(), count: 1 };
+            *cpu.at(sample.stack) += amount;
+            if is_in(&running_on_path, sample.thread, time) {
+                *running.at(sample.stack) += amount;
+            } else if is_in(holdings, sample.thread, time) {
+                *holding.at(sample.stack) += amount;
+            }
+        }
+        let with = |sums: Vec<Amount>, weights: &StackWeights| -> Vec<u128> {
+            sums.into_iter().chain([weights.no_stack]).map(|amount| amount.weight).collect()
+        };
+        let inclusive = |weights: &StackWeights| with(weights.inclusive_by_function(capture, functions), weights);
+        let attributed = |weights: &StackWeights| with(weights.attributed_by_function(functions), weights);
+        Self {
+            running: attributed(&running),
+            running_self: with(running.self_by_function(capture, functions), &running),
+            running_inclusive: inclusive(&running),
+            blocked: attributed(&blocked),
+            blocked_inclusive: inclusive(&blocked),
+            held_up_inclusive: inclusive(&holding),
+            cpu: attributed(&cpu),
+            cpu_inclusive: inclusive(&cpu),
+            coverage: coverage_note(selection, timed, exact, &running),
+        }
+    }
+
+    fn path(&self, row: usize) -> u128 {
+        self.running[row] + self.blocked[row]
+    }
+
+    fn gain_bound(&self, row: usize) -> u128 {
+        self.running_inclusive[row] + self.blocked_inclusive[row] + self.held_up_inclusive[row]
+    }
+
+    fn any(&self, row: usize) -> bool {
+        self.cpu_inclusive[row] > 0 || self.running_inclusive[row] > 0 || self.blocked_inclusive[row] > 0
+    }
+}
+
+/// Whether a moment of a thread is in one of these intervals, which are sorted.
+fn is_in(intervals: &[Interval], thread: ThreadId, time_ns: u64) -> bool {
+    let before = intervals.partition_point(|one| (one.thread, one.range.start) <= (thread, time_ns));
+    let last = before.checked_sub(1).map(|index| &intervals[index]);
+    last.is_some_and(|one| one.thread == thread && one.range.contains(&time_ns))
+}
+
+fn coverage_note(selection: &Selection<'_>, timed: bool, exact: u128, running: &StackWeights) -> Option<Note> {
+    if !timed {
+        return Some(note!(Loss, "No samples of CPU time were recorded: only waits are attributed to functions."));
+    }
+    if selection.filters_stacks() || selection.filters_threads() {
+        return None;
+    }
+    let sampled = running.total();
+    Some(note!(
+        Fact,
+        "Samples cover {} of the critical path's running time ({}).",
+        NoteValue::percent(percent(sampled.weight, exact)?),
+        NoteValue::plural(sampled.count as usize, "sample")
+    ))
+}
