@@ -1,8 +1,11 @@
-//! The call tree as text: where the weight goes, from the root down, without what does not matter.
+//! The call tree as text: where the weight goes, from the root down.
 //!
-//! Rows are in the order of reading: each function is followed by what it called, heaviest first. What is lighter than a
-//! threshold, or deeper than a limit, is not dropped but added up into one row a caller, so that the children of
-//! every row still add up to what the row does not hold itself.
+//! Rows are in the order of reading: each function is followed by what it called, heaviest first. Functions lighter than a
+//! threshold, or deeper than a limit, are added up into one row for each caller. So the children of every row add up to
+//! what the row does not hold itself.
+//!
+//! A long chain of calls at the root, in which each frame has one callee with a row, is one row:
+//! `_start > … > main (13 frames)`. It ends at `main`, if that is in it, and before the first owned function.
 
 use std::cmp::Reverse;
 
@@ -44,7 +47,8 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
         vec![
             columns::text(
                 "tree",
-                "The function, two spaces further to the right than its caller; `(N more)` for those that were added up.",
+                "The function, two spaces further to the right than its caller; `(N more)` for those that were added up; \
+                 `A > … > B (N frames)` for a chain of callers at the root.",
             ),
             columns::count("depth", "", "Number of callers above it.").detail(),
             columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(),
@@ -67,10 +71,27 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
     table
 }
 
+/// Chains of fewer frames at the root have a row for each frame.
+const SHORTEST_CHAIN: usize = 5;
+
 /// A row that is yet to be written.
-enum Row {
-    Node { node: usize, depth: usize },
-    More { nodes: usize, total: u128, depth: usize },
+struct Row {
+    content: Content,
+    /// Number of callers above it.
+    depth: usize,
+    /// Number of rows of callers above it.
+    indent: usize,
+}
+
+enum Content {
+    Node(usize),
+    /// A chain of calls at the root, the first caller first.
+    Chain(Vec<usize>),
+    /// Functions that were added up.
+    More {
+        nodes: usize,
+        total: u128,
+    },
 }
 
 struct Outline<'a> {
@@ -94,26 +115,62 @@ impl<'a> Outline<'a> {
     }
 
     fn write(&self, table: &mut Table) {
-        let mut waiting = vec![Row::Node { node: 0, depth: 0 }];
+        let mut waiting = vec![Row { content: Content::Node(0), depth: 0, indent: 0 }];
         while let Some(row) = waiting.pop() {
             table.push(self.row(&row));
-            if let Row::Node { node, depth } = row {
-                self.rows_below(node, depth + 1, &mut waiting);
+            let Row { content, depth, indent } = row;
+            match content {
+                Content::Node(node) => self.push_callees(&[node], depth + 1, indent + 1, &mut waiting),
+                Content::Chain(chain) => self.push_callees(&chain, depth + chain.len(), indent + 1, &mut waiting),
+                Content::More { .. } => {}
             }
         }
     }
 
-    /// The callees of a node that have rows, and one row for those that have none; the last one first.
-    fn rows_below(&self, node: usize, depth: usize, waiting: &mut Vec<Row>) {
-        let is_shown =
-            |&&child: &&usize| depth <= self.options.deepest && self.share(child) >= self.options.least_percent;
-        let shown: Vec<usize> = self.children[node].iter().filter(is_shown).copied().collect();
-        let hidden = || self.children[node].iter().filter(|child| !is_shown(child));
-        if hidden().count() > 0 {
-            let total = hidden().map(|&child| u128::from(self.tree.nodes[child].total)).sum();
-            waiting.push(Row::More { nodes: hidden().count(), total, depth });
+    /// The callees of the last node that have rows, and one row for all other callees of the nodes; the last row first.
+    fn push_callees(&self, nodes: &[usize], depth: usize, indent: usize, waiting: &mut Vec<Row>) {
+        let callees = nodes.iter().flat_map(|&node| &self.children[node]);
+        let hidden: Vec<usize> =
+            callees.copied().filter(|child| !nodes.contains(child) && !self.is_shown(*child, depth)).collect();
+        if !hidden.is_empty() {
+            let total = hidden.iter().map(|&child| u128::from(self.tree.nodes[child].total)).sum();
+            waiting.push(Row { content: Content::More { nodes: hidden.len(), total }, depth, indent });
         }
-        waiting.extend(shown.into_iter().rev().map(|node| Row::Node { node, depth }));
+        let last = nodes[nodes.len() - 1];
+        let shown = self.children[last].iter().rev().filter(|&&child| self.is_shown(child, depth));
+        waiting.extend(shown.map(|&child| {
+            let chain = self.chain(child, depth);
+            let content = if chain.len() < SHORTEST_CHAIN { Content::Node(child) } else { Content::Chain(chain) };
+            Row { content, depth, indent }
+        }));
+    }
+
+    fn is_shown(&self, node: usize, depth: usize) -> bool {
+        depth <= self.options.deepest && self.share(node) >= self.options.least_percent
+    }
+
+    /// The chain of calls from a node at the root, each with one callee that has a row. Empty below the root.
+    fn chain(&self, first: usize, depth: usize) -> Vec<usize> {
+        let is_root = |node: usize| {
+            let parent = self.tree.nodes[node].parent.map(|parent| &self.tree.nodes[parent as usize]);
+            parent.is_none_or(|parent| parent.kind == FrameKind::Group)
+        };
+        if self.tree.inverted || !is_root(first) {
+            return Vec::new();
+        }
+        let mut chain: Vec<usize> = Vec::new();
+        let mut next = Some(first);
+        while let Some(node) = next.filter(|&node| !self.tree.nodes[node].owned) {
+            let depth_below = depth + chain.len() + 1;
+            let mut shown = self.children[node].iter().copied().filter(|&child| self.is_shown(child, depth_below));
+            let (Some(callee), None) = (shown.next(), shown.next()) else { break };
+            chain.push(node);
+            next = Some(callee);
+        }
+        if let Some(main) = chain.iter().rposition(|&node| is_main(&self.tree.nodes[node].name)) {
+            chain.truncate(main + 1);
+        }
+        chain
     }
 
     fn share(&self, node: usize) -> f64 {
@@ -124,25 +181,33 @@ impl<'a> Outline<'a> {
         u128::from(self.tree.nodes[0].total)
     }
 
-    fn row(&self, row: &Row) -> Vec<Value> {
-        let indented = |depth: usize, text: &str| Value::from(format!("{}{text}", "  ".repeat(depth)));
-        match *row {
-            Row::Node { node, depth } => {
-                let node = &self.tree.nodes[node];
-                vec![
-                    indented(depth, &node.name),
-                    depth.into(),
-                    node.total.into(),
-                    percent(u128::from(node.total), self.whole()).into(),
-                    node.own.into(),
-                    percent(u128::from(node.own), self.whole()).into(),
-                    (&*node.module).into(),
-                    (node.kind != FrameKind::Group).then_some(node.owned).into(),
-                    node.kind.name().into(),
-                ]
+    fn row(&self, &Row { ref content, depth, indent }: &Row) -> Vec<Value> {
+        let indented = |text: &str| Value::from(format!("{}{text}", "  ".repeat(indent)));
+        let of_node = |node: usize, text: &str, own: u64| {
+            let node = &self.tree.nodes[node];
+            vec![
+                indented(text),
+                depth.into(),
+                node.total.into(),
+                percent(u128::from(node.total), self.whole()).into(),
+                own.into(),
+                percent(u128::from(own), self.whole()).into(),
+                (&*node.module).into(),
+                (node.kind != FrameKind::Group).then_some(node.owned).into(),
+                node.kind.name().into(),
+            ]
+        };
+        let nodes = &self.tree.nodes;
+        match content {
+            &Content::Node(node) => of_node(node, &nodes[node].name, nodes[node].own),
+            Content::Chain(chain) => {
+                let (first, last) = (chain[0], chain[chain.len() - 1]);
+                let own = chain.iter().map(|&node| nodes[node].own).sum();
+                let text = format!("{} > … > {} ({} frames)", nodes[first].name, nodes[last].name, chain.len());
+                of_node(first, &text, own)
             }
-            Row::More { nodes, total, depth } => vec![
-                indented(depth, &format!("({nodes} more)")),
+            &Content::More { nodes, total } => vec![
+                indented(&format!("({nodes} more)")),
                 depth.into(),
                 total.into(),
                 percent(total, self.whole()).into(),
@@ -154,6 +219,12 @@ impl<'a> Outline<'a> {
             ],
         }
     }
+}
+
+/// Whether a function is the program's `main`.
+fn is_main(name: &str) -> bool {
+    let name = name.split('(').next().unwrap_or(name);
+    name == "main" || name.ends_with("::main")
 }
 
 /// The call tree.
@@ -245,6 +316,31 @@ mod tests {
     #[test]
     fn exactly_the_threshold_is_shown() {
         assert!(rows(&Options { least_percent: 3.0, ..Options::default() }).contains(&"    log | 3 | 0".to_owned()));
+    }
+
+    #[test]
+    fn a_chain_of_start_up_frames_is_one_row_up_to_main() {
+        let capture = drawn::folded(
+            "
+            main;_start;libc_start;call;lang_start;rt;main;run;step;find 150
+            main;_start;libc_start;call;lang_start;rt;main;run;load 48
+            main;_start;libc_start;init 1
+            main;_start;libc_start;call 1
+            ",
+        );
+        let table = drawn::selected(&capture, &[], |selection| table(selection, &Options::default()));
+        assert_eq!(
+            cells(&table, &["tree", "depth", "inclusive", "self"]),
+            [
+                "all | 0 | 200 | 0",
+                "  _start > … > main (6 frames) | 1 | 200 | 1",
+                "    run | 7 | 198 | 0",
+                "      step | 8 | 150 | 0",
+                "        find | 9 | 150 | 150",
+                "      load | 8 | 48 | 48",
+                "    (1 more) | 7 | 1 | -",
+            ]
+        );
     }
 
     #[test]
