@@ -1,6 +1,6 @@
 //! Folds any input that can be imported: `cargo run --release -p stepscope-convert --example fold -- perf.data`.
 //!
-//! Folded stacks hold one event: the first, or the one named as a second argument.
+//! Folded stacks hold one event: the first, or the one given as a second argument.
 
 use std::io::{BufWriter, Write as _};
 

@@ -1,8 +1,8 @@
-//! Foreign formats in and out, one module a format.
+//! Imports and exports captures: one module per format.
 //!
-//! [`import()`] makes a [`Capture`](stepscope_model::Capture) of what another tool wrote, and recognises the format by
-//! its content; [`export::write`] writes a capture for the tools people already like. What each format keeps and
-//! loses, and how to add one, is in `docs/formats.md`.
+//! [`import()`] reads another tool's file into a [`Capture`](stepscope_model::Capture) and recognises the format by
+//! content. [`export::write`] writes a capture for other tools. `docs/formats.md` lists what each format keeps and
+//! loses, and how to add one.
 //!
 //! ```
 //! use stepscope_convert::{import, ImportOptions, Source, export};

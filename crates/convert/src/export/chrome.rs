@@ -1,11 +1,11 @@
 //! Chrome's trace events as JSON, which Perfetto reads too.
 //!
-//! The format is described in "Trace Event Format" (the document that chrome://tracing links to). A thread's track
-//! shows what it was doing: running, runnable, or blocked and in which function, with arrows from the thread that woke
-//! it. Samples are instants on it. Steps and scopes have tracks of their own (asynchronous events), because they do
-//! not nest with running and waiting; readings over time are counters.
+//! The format is described in "Trace Event Format", which chrome://tracing links to. The track of a thread shows its
+//! state: running, runnable, or blocked and in which function, with arrows from wakers. Samples are instants on it.
+//! Steps and scopes have their own tracks (asynchronous events), because they do not nest with running and waiting.
+//! Readings over time are counters.
 //!
-//! Times are microseconds with three decimals, counted from the capture's start, so that ns are kept.
+//! Times are microseconds since the capture's start with three decimals, so that ns are kept.
 
 use std::io::{self, Write};
 
@@ -49,7 +49,7 @@ struct Trace<'a> {
     ids: Ids,
 }
 
-/// What is special about one event, beside phase, name, thread and time.
+/// Fields of one event besides phase, name, thread and time.
 type Extras<'a> = &'a dyn Fn(&mut Json<'_>) -> io::Result<()>;
 
 impl Trace<'_> {
@@ -123,7 +123,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// The innermost function of the program itself: that a thread waits in the kernel is no news.
+    /// The innermost function of the program, not of the kernel.
     fn waiting_function(&self, stack: StackId) -> Option<FrameId> {
         let is_kernel = |frame: &FrameId| self.capture.frames[frame.index()].language == Language::Kernel;
         let mut frames = self.capture.frames_of(Some(stack));
@@ -131,7 +131,7 @@ impl Trace<'_> {
         Some(std::iter::once(leaf).chain(frames).find(|frame| !is_kernel(frame)).unwrap_or(leaf))
     }
 
-    /// Arrows from wakers to the woken.
+    /// Arrows from wakers to woken threads.
     fn wake_ups(&self, json: &mut Json<'_>, with_waits: bool) -> io::Result<()> {
         let woken = self.capture.waits.iter().filter(|_| with_waits).filter_map(|wait| Some((wait, wait.waker?)));
         for (id, (wait, waker)) in woken.enumerate() {
@@ -186,7 +186,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Scopes are by start within each thread, so those still open are a stack.
+    /// Scopes are ordered by start within a thread, so the open ones form a stack.
     fn scopes(&self, json: &mut Json<'_>) -> io::Result<()> {
         let by_thread = ByThread::new(self.capture, self.capture.scopes.iter(), |scope| scope.thread);
         for thread in (0..self.capture.threads.len()).map(ThreadId::from_index) {
@@ -247,7 +247,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// The call tree, which events refer to by `sf`.
+    /// The call tree, to which events refer by `sf`.
     fn stack_frames(&self, json: &mut Json<'_>) -> io::Result<()> {
         json.object_entry("stackFrames", |json| {
             for (index, node) in self.capture.stacks.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! Times of a capture on the wall clock.
+//! Wall-clock times of a capture.
 
 use stepscope_model::Capture;
 
-/// When the capture started, in ns since 1970 in UTC, where it says so.
+/// Start of the capture in ns since 1970 UTC, if known.
 pub fn started_at_ns(capture: &Capture) -> Option<i64> {
     epoch_ns(capture.info.started_at.as_deref()?)
 }
 
-/// An RFC 3339 time in UTC, `2026-11-21T11:39:32.25Z`, in ns since 1970.
+/// Parses an RFC 3339 time in UTC, `2026-11-21T11:39:32.25Z`, to ns since 1970.
 fn epoch_ns(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let [year, month, day] = numbers::<3>(date, '-')?;
@@ -27,7 +27,7 @@ fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
     parts.try_into().ok()
 }
 
-/// Days of the proleptic Gregorian calendar, counted in years that begin in March so that the leap day comes last.
+/// Days since 1970 in the proleptic Gregorian calendar. Years start in March, so that the leap day is last.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     let days_of_years = 365 * year + year / 4 - year / 100 + year / 400;
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_utc_time_is_none() {
+    fn other_texts_are_no_utc_times() {
         for text in [
             "",
             "yesterday",

@@ -1,8 +1,7 @@
-//! Folded stacks: a line a stack, `thread;root;...;leaf COUNT`. The inverse of [`crate::import::folded`].
+//! Folded stacks: one line per stack, `thread;root;...;leaf COUNT`. The inverse of [`crate::import::folded`].
 //!
-//! Lines are in the order in which their stacks were first met, so that a file that was imported is written as it was.
-//! A format without escapes cannot hold every name: `;` becomes `:`, as collapse scripts write it, and line ends
-//! become spaces.
+//! Lines are in order of first occurrence, so that an imported file is exported unchanged. The format has no escapes:
+//! `;` in names becomes `:`, as in collapse scripts, and line ends become spaces.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +13,7 @@ use stepscope_model::{Capture, StackId, ThreadId};
 use super::selection::{WeighedStack, series, sums};
 use super::{ExportError, ExportOptions, Format, ThreadLabels};
 
-/// Stands for the stack of a sample that has none, where no thread's name does.
+/// Written for a sample without a stack if there is no thread name.
 const NO_STACK: &str = "(no stack)";
 
 pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) -> Result<(), ExportError> {
@@ -36,7 +35,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
     Ok(())
 }
 
-/// Adds up the threads that are written alike.
+/// Adds up threads with the same label.
 fn sums_by_label(
     capture: &Capture,
     sums: Vec<(WeighedStack, u128)>,
@@ -64,7 +63,7 @@ fn sums_by_label(
     merged
 }
 
-/// For each node, the first whose stack reads the same. Frames of one function at other lines are frames of their own.
+/// For each node, the first node with the same text. Frames of one function at different lines are different frames.
 fn stacks_written_alike(capture: &Capture) -> Vec<StackId> {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let names: Vec<u32> = (capture.frames.iter())
@@ -125,7 +124,7 @@ mod tests {
     use super::super::{Evidence, Measure, write};
     use super::*;
 
-    /// Two threads of one name, of process 7, that sample `main;step` and `main` of two events.
+    /// Two threads with the same name, of process 7, that sample `main;step` and `main` of two events.
     fn capture() -> Capture {
         let mut capture = Capture::default();
         let process = capture.add_process(Process { pid: 7, ..Process::default() });
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_stacks_of_threads_that_are_written_alike_are_added_up() {
+    fn equal_stacks_of_threads_with_equal_labels_are_added_up() {
         let lines = |threads| folded(&capture(), &ExportOptions { threads, ..of(0) }).unwrap();
         assert_eq!(lines(ThreadLabels::Name), "sim;main;step(int: ) 110\nsim;main 1\nsim 5\n");
         assert_eq!(lines(ThreadLabels::NamePid), "sim-7;main;step(int: ) 110\nsim-7;main 1\nsim-7 5\n");
@@ -187,29 +186,29 @@ mod tests {
     fn events_are_never_added_up() {
         assert_eq!(
             folded(&capture(), &ExportOptions::default()).unwrap_err().to_string(),
-            "folded holds one event, and the capture has cycles, page-faults: choose one of them"
+            "folded holds one event, and the capture has several; choose one: cycles, page-faults"
         );
         assert_eq!(folded(&capture(), &of(1)).unwrap(), "sim;main;step(int: ) 3\n");
         assert_eq!(
             folded(&capture(), &of(2)).unwrap_err().to_string(),
-            "the capture holds no such event to export: choose another event, or check its filters"
+            "the capture has no such event; choose another event, or check the filters"
         );
     }
 
     #[test]
-    fn samples_are_counted_where_their_number_is_known() {
+    fn samples_are_counted_if_their_number_is_known() {
         let counted = ExportOptions { measure: Measure::Count, ..of(0) };
         assert_eq!(folded(&capture(), &counted).unwrap(), "sim;main;step(int: ) 2\nsim;main 1\nsim 1\n");
         let mut summed = capture();
         summed.info.events[0] = Event::weighed("cycles", "cycles");
         assert_eq!(
             folded(&summed, &counted).unwrap_err().to_string(),
-            "the number of samples behind the weights of cycles is not known: export the weights"
+            "cycles: the number of samples is unknown; export the weights"
         );
     }
 
     #[test]
-    fn time_off_the_cpu_is_weighed_by_the_stack_that_waited() {
+    fn off_cpu_time_is_summed_by_waiting_stack() {
         let mut capture = capture();
         let stack = capture.samples[0].stack;
         let wait = Wait {

@@ -1,10 +1,10 @@
-//! [`Json`]: JSON that is written as it is computed, so that no document is ever held in memory.
+//! [`Json`]: a streaming JSON writer that never holds a document in memory.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Writes one JSON document. Places commas; values and the escaping of names are serde_json's.
+/// Writes one JSON document. It places commas; serde_json writes values and escapes names.
 pub struct Json<'w> {
     out: &'w mut dyn Write,
     /// The next item is the first of its object or array, or the value of a key.
@@ -12,7 +12,7 @@ pub struct Json<'w> {
 }
 
 impl<'w> Json<'w> {
-    /// A document to be written to `out`.
+    /// A document written to `out`.
     pub fn new(out: &'w mut dyn Write) -> Self {
         Self { out, needs_no_comma: true }
     }
@@ -40,48 +40,48 @@ impl<'w> Json<'w> {
         Ok(())
     }
 
-    /// A value: the document's, or the next of an array.
+    /// Writes a value: the document, or the next element of an array.
     pub fn value(&mut self, value: impl Serialize) -> io::Result<()> {
         self.begin_item()?;
         Ok(serde_json::to_writer(&mut *self.out, &value)?)
     }
 
-    /// An object of the entries that `body` writes.
+    /// Writes an object whose entries `body` writes.
     pub fn object(&mut self, body: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         self.nest([b"{", b"}"], body)
     }
 
-    /// Starts a line. Long arrays have a line an element, so that files can be looked into.
+    /// Starts a line. Long arrays have one line per element, to be readable.
     pub fn line(&mut self) -> io::Result<()> {
         self.begin_item()?;
         self.needs_no_comma = true;
         self.out.write_all(b"\n")
     }
 
-    /// An object's entry.
+    /// Writes an entry of an object.
     pub fn entry(&mut self, key: &str, value: impl Serialize) -> io::Result<()> {
         self.key(key)?;
         self.value(value)
     }
 
-    /// An object's entry, if there is a value.
+    /// Writes an entry of an object if there is a value.
     pub fn some_entry(&mut self, key: &str, value: Option<impl Serialize>) -> io::Result<()> {
         value.map_or(Ok(()), |value| self.entry(key, value))
     }
 
-    /// An object's entry that is an object.
+    /// Writes an entry whose value is an object.
     pub fn object_entry(&mut self, key: &str, body: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         self.key(key)?;
         self.object(body)
     }
 
-    /// An object's entry that is an array.
+    /// Writes an entry whose value is an array.
     pub fn array_entry(&mut self, key: &str, body: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         self.key(key)?;
         self.nest([b"[", b"]"], body)
     }
 
-    /// An object's entry that is an array of values.
+    /// Writes an entry whose value is an array of `values`.
     pub fn column<T: Serialize>(&mut self, key: &str, values: impl IntoIterator<Item = T>) -> io::Result<()> {
         self.array_entry(key, |json| values.into_iter().try_for_each(|value| json.value(value)))
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_documents_have_their_commas_and_names_are_escaped() {
+    fn commas_are_placed_and_names_escaped() {
         let mut out = Vec::new();
         Json::new(&mut out)
             .object(|json| {

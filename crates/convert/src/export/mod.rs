@@ -1,7 +1,7 @@
-//! Writing captures for the tools people already like.
+//! Exports captures for other tools.
 //!
-//! A format is a module with one function that writes it as it goes: none holds the whole output in memory. What each
-//! keeps and loses is in `docs/formats.md`.
+//! Each format is a module with one function that streams its output. `docs/formats.md` lists what each format keeps
+//! and loses.
 
 mod chrome;
 mod clock;
@@ -19,7 +19,7 @@ use std::io::{self, Write};
 
 use stepscope_model::{Capture, EventId};
 
-/// A format that can be written.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Folded stacks.
@@ -35,7 +35,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format that can be written.
+    /// All export formats.
     pub const ALL: [Format; 5] = [Self::Folded, Self::Pprof, Self::Firefox, Self::Speedscope, Self::Chrome];
 
     /// Its name on the command line.
@@ -49,27 +49,27 @@ impl Format {
         }
     }
 
-    /// The format of this [name](Self::name).
+    /// The format with this [name](Self::name).
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// What it is, and what reads it.
+    /// A line of description: what it is and which tools read it.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Folded => "Folded stacks, a line a stack: flamegraph.pl, inferno, speedscope, this program.",
+            Self::Folded => "Folded stacks, one line per stack: flamegraph.pl, inferno, speedscope, this program.",
             Self::Pprof => {
                 "pprof protobuf, gzipped: `go tool pprof`, Pyroscope, Grafana; every event and blocked time."
             }
             Self::Firefox => {
                 "Firefox Profiler JSON: profiler.firefox.com; samples, waits as markers, memory over time."
             }
-            Self::Speedscope => "speedscope JSON, a profile a thread: speedscope.app.",
+            Self::Speedscope => "speedscope JSON, one profile per thread: speedscope.app.",
             Self::Chrome => "Trace event JSON: ui.perfetto.dev, chrome://tracing; threads running, runnable, blocked.",
         }
     }
 
-    /// The file name extension its readers expect, without the first dot.
+    /// The file extension that its readers expect, without the first dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Folded => "folded",
@@ -87,16 +87,16 @@ impl fmt::Display for Format {
     }
 }
 
-/// What to write of a capture. Rows that should not be written (other threads, other times) the caller has removed.
+/// What to export. The caller has removed unwanted rows (other threads, other times).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportOptions {
-    /// What to write; by default everything that the format can keep apart.
+    /// Evidence to write; by default everything that the format can keep apart.
     pub evidence: Option<Evidence>,
-    /// What the numbers are, in formats that hold one number a stack.
+    /// The numbers, in formats with one number per stack.
     pub measure: Measure,
-    /// How folded stacks name their thread.
+    /// How folded stacks label their thread.
     pub threads: ThreadLabels,
-    /// A title, where the format has one; by default the capture's label or command.
+    /// Title, if the format has one; by default the capture's label or command.
     pub title: Option<String>,
 }
 
@@ -105,24 +105,24 @@ pub struct ExportOptions {
 pub enum Evidence {
     /// The samples of one event.
     Event(EventId),
-    /// Time off the CPU, by the stack that waited: from `waits`.
+    /// Off-CPU time by the stack that waited, from `waits`.
     OffCpu,
 }
 
-/// What a number stands for.
+/// The number of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Measure {
     /// The weight, in the event's unit.
     #[default]
     Weight,
-    /// The number of samples (or waits).
+    /// The number of samples or waits.
     Count,
 }
 
-/// How folded stacks name their thread.
+/// How folded stacks label their thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ThreadLabels {
-    /// `name;...`: threads of one name are added up.
+    /// `name;...`: threads of the same name are added up.
     #[default]
     Name,
     /// `name-PID;...`, as `stackcollapse-perf.pl --pid`.
@@ -133,35 +133,35 @@ pub enum ThreadLabels {
     Absent,
 }
 
-/// Why an export failed. Every message ends in what to do.
+/// Why an export failed. Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
     /// Writing failed.
-    #[error("cannot write the export: {0}; what was written so far is incomplete, remove it")]
+    #[error("cannot write the export: {0}; the file is incomplete, remove it")]
     Write(#[from] io::Error),
-    /// The format holds one kind of evidence, and the capture several, which must not be added up.
-    #[error("{format} holds one event, and the capture has {}: choose one of them", .events.join(", "))]
+    /// The format holds one kind of evidence, and the capture has several, which must not be added up.
+    #[error("{format} holds one event, and the capture has several; choose one: {}", .events.join(", "))]
     SeveralEvents {
         /// The format.
         format: Format,
-        /// The events there are.
+        /// The events of the capture.
         events: Vec<String>,
     },
-    /// There is nothing to write.
-    #[error("the capture holds no {wanted} to export: choose another event, or check its filters")]
+    /// There is nothing to export.
+    #[error("the capture has no {wanted}; choose another event, or check the filters")]
     NothingToWrite {
-        /// What was looked for.
+        /// The missing evidence.
         wanted: String,
     },
-    /// The number of samples was asked for, and is lost.
-    #[error("the number of samples behind the weights of {event} is not known: export the weights")]
+    /// The number of samples was requested, and is unknown.
+    #[error("{event}: the number of samples is unknown; export the weights")]
     CountUnknown {
         /// The event.
         event: String,
     },
-    /// A timeline was asked for, and nothing has a time.
-    #[error("{format} is a timeline, and nothing in the capture has a time: export it as folded, pprof or speedscope")]
+    /// A timeline was requested, and nothing has a time.
+    #[error("{format} is a timeline, but the capture has no times; export it as folded, pprof or speedscope")]
     NoTimes {
         /// The format.
         format: Format,
@@ -191,7 +191,7 @@ pub fn write(
     Ok(())
 }
 
-/// The title that was asked for, or the best name the capture has.
+/// The given title, or the best name of the capture.
 fn title(capture: &Capture, options: &ExportOptions) -> String {
     let asked = options.title.clone().or_else(|| capture.info.label());
     let command = || (!capture.info.command.is_empty()).then(|| capture.info.command.join(" "));

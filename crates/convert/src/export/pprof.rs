@@ -1,10 +1,9 @@
-//! pprof: a gzipped Protocol Buffers message, read by `go tool pprof`, Pyroscope, Grafana and many others.
+//! pprof: a gzipped Protocol Buffers message, read by `go tool pprof`, Pyroscope, Grafana and others.
 //!
-//! The field numbers are those of `profile.proto`
-//! (<https://github.com/google/pprof/blob/main/proto/profile.proto>). Each event becomes a value type in its own unit,
-//! and a second one that counts its samples where their number is known; time off the CPU becomes `off-cpu`. Samples
-//! of equal thread and stack are added up. Fields of the outer message may come in any order, so strings, functions
-//! and locations are written when they are first needed and only their ids are kept.
+//! Field numbers are those of `profile.proto` (<https://github.com/google/pprof/blob/main/proto/profile.proto>). Each
+//! event becomes a value type in its own unit, and a second one with the number of samples if known. Off-CPU time
+//! becomes `off-cpu`. Samples of the same thread and stack are added up. Fields of the outer message may come in any
+//! order, so strings, functions and locations are written at first use, and only their ids are kept.
 
 use std::io::{self, Write};
 
@@ -29,7 +28,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
     Ok(())
 }
 
-/// A value that every sample has.
+/// A value of every sample.
 struct Column {
     name: String,
     unit: String,
@@ -37,7 +36,7 @@ struct Column {
     counts_samples: bool,
 }
 
-/// The weights of each series, and the number of its samples where that is another number and known.
+/// The weights of each series, and its number of samples if that is known and differs.
 fn columns(series: Vec<Series>) -> Vec<Column> {
     let mut columns = Vec::new();
     for series in series {
@@ -53,7 +52,7 @@ fn columns(series: Vec<Series>) -> Vec<Column> {
     columns
 }
 
-/// pprof scales the units it knows the names of.
+/// pprof scales units whose names it knows.
 fn unit(unit: &str) -> &str {
     match unit {
         "ns" => "nanoseconds",
@@ -62,7 +61,7 @@ fn unit(unit: &str) -> &str {
     }
 }
 
-/// Values by thread and stack, in the order in which these were first met.
+/// Values by thread and stack, in order of first occurrence.
 struct Samples {
     keys: Vec<(ThreadId, Option<StackId>)>,
     values: Vec<u64>,
@@ -98,7 +97,7 @@ struct Profile<'a> {
     mappings: FxHashMap<ModuleId, u64>,
     /// Location by the frames at one address, innermost first.
     locations: FxHashMap<Box<[FrameId]>, u64>,
-    /// Location by innermost node, so that most stacks need no look-up of their frames; 0 where not yet known.
+    /// Locations by innermost node, so that most stacks need no look-up of their frames; 0 if unknown.
     location_of_node: Vec<u64>,
 }
 
@@ -113,7 +112,7 @@ impl<'a> Profile<'a> {
             locations: FxHashMap::default(),
             location_of_node: vec![0; capture.stacks.len()],
         };
-        // The format wants the first string to be empty.
+        // The format requires the first string to be empty.
         profile.string("")?;
         Ok(profile)
     }
@@ -143,7 +142,7 @@ impl<'a> Profile<'a> {
             let note = self.string(note)?;
             self.field(Message::default().numbers(13, [note]))?;
         }
-        // The format takes the first mapping for the main program.
+        // The format takes the first mapping as the main program.
         if let Some(main) = self.main_module() {
             self.mapping(main)?;
         }
@@ -184,7 +183,7 @@ impl<'a> Profile<'a> {
         Ok(labels)
     }
 
-    /// The location of a node with the frames it is inlined into, and the node that called them.
+    /// The location of a node and its inlining frames, and the node of their caller.
     fn location(&mut self, innermost: StackId) -> io::Result<(u64, Option<StackId>)> {
         let mut frames = Vec::new();
         let mut caller = Some(innermost);
@@ -252,7 +251,7 @@ impl<'a> Profile<'a> {
         let module = &self.capture.modules[id.index()];
         let path = self.string(&module.path)?;
         let build_id = self.string(module.build_id.as_deref().unwrap_or_default())?;
-        // Every flag is set, so that readers do not look for a binary to name the functions by.
+        // All flags are set, so that readers do not search a binary for names.
         let message = (7..=10)
             .fold(Message::default().number(1, mapping).number(5, path).number(6, build_id), |message, has| {
                 message.flag(has, true)

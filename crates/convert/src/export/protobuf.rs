@@ -1,25 +1,23 @@
-//! The little of Protocol Buffers' encoding that writing pprof needs.
+//! The part of Protocol Buffers' encoding that pprof needs (<https://protobuf.dev/programming-guides/encoding/>).
 //!
-//! By hand, because it is sixty lines, and because a generated encoder takes the whole profile as one message in
-//! memory, where fields of a message may as well be written one after the other
-//! (<https://protobuf.dev/programming-guides/encoding/>).
+//! A generated encoder holds the whole profile in memory as one message; this one writes fields one by one.
 
 /// A message under construction: its encoded fields.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Message(Vec<u8>);
 
-/// Wire type of numbers.
+/// Wire type of integers.
 const VARINT: u64 = 0;
-/// Wire type of what has a length: strings, messages, packed numbers.
+/// Wire type of strings, messages and packed integers.
 const LENGTH_DELIMITED: u64 = 2;
 
 impl Message {
-    /// Its encoding.
+    /// The encoded message.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Adds a number, unless it is 0, which is what an absent number means.
+    /// Adds an integer, unless it is 0, the default.
     pub fn number(mut self, field: u64, value: u64) -> Self {
         if value != 0 {
             self.varint(field << 3 | VARINT);
@@ -28,7 +26,7 @@ impl Message {
         self
     }
 
-    /// Adds a flag.
+    /// Adds a boolean.
     pub fn flag(self, field: u64, value: bool) -> Self {
         self.number(field, u64::from(value))
     }
@@ -46,7 +44,7 @@ impl Message {
         self.bytes_field(field, &value.0)
     }
 
-    /// Adds a list of numbers, in which zeros count.
+    /// Adds a packed list of integers, zeros included.
     pub fn numbers(self, field: u64, values: impl IntoIterator<Item = u64>) -> Self {
         let mut packed = Message::default();
         values.into_iter().for_each(|value| packed.varint(value));
@@ -68,7 +66,7 @@ mod tests {
 
     #[test]
     fn fields_are_encoded_as_the_specification_shows() {
-        // The examples of the encoding's documentation.
+        // The examples of the specification.
         assert_eq!(Message::default().number(1, 150).bytes(), b"\x08\x96\x01");
         assert_eq!(Message::default().bytes_field(2, b"testing").bytes(), b"\x12\x07testing");
         let inner = Message::default().number(1, 150);

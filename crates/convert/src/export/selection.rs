@@ -1,20 +1,20 @@
-//! Which rows of a capture an export writes, as weighed stacks.
+//! The rows of a capture that an export writes, as weighted stacks.
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Counts, EventId, StackId, ThreadId};
 
 use super::{Evidence, ExportError, ExportOptions, Measure};
 
-/// One column of numbers: the weights of an event, or time off the CPU.
+/// A column of numbers: the weights of an event, or off-CPU time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// Where its numbers come from.
+    /// Source of the numbers.
     pub evidence: Evidence,
     /// Name of the event, or `off-cpu`.
     pub name: String,
     /// Unit of the weights.
     pub unit: String,
-    /// How many samples a row is.
+    /// Number of samples per row.
     pub counts: Counts,
 }
 
@@ -31,7 +31,7 @@ impl Series {
         }
     }
 
-    /// How many samples a row of this weight stands for.
+    /// Number of samples of a row with this weight.
     pub fn count_of(&self, weight: u64) -> Option<u64> {
         match self.counts {
             Counts::OnePerRow => Some(1),
@@ -40,7 +40,7 @@ impl Series {
         }
     }
 
-    /// The rows, in the capture's order.
+    /// The rows in the capture's order.
     pub fn rows<'c>(&self, capture: &'c Capture) -> Box<dyn Iterator<Item = WeighedStack> + 'c> {
         match self.evidence {
             Evidence::Event(event) => {
@@ -59,7 +59,7 @@ impl Series {
         }
     }
 
-    /// The rows, by thread in the order of the threads, in the capture's order within each.
+    /// The rows grouped by thread, in the capture's order within each.
     pub fn rows_by_thread(&self, capture: &Capture) -> Vec<WeighedStack> {
         let mut rows: Vec<WeighedStack> = self.rows(capture).collect();
         rows.sort_by_key(|row| row.thread);
@@ -67,18 +67,18 @@ impl Series {
     }
 }
 
-/// A stack of a thread with what it weighs.
+/// A weighted stack of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WeighedStack {
     /// The thread.
     pub thread: ThreadId,
-    /// The stack, where there is one.
+    /// The stack, if there is one.
     pub stack: Option<StackId>,
     /// Its weight.
     pub weight: u64,
 }
 
-/// The series to write: the one asked for, or every one that has rows, events first.
+/// The series to write: the chosen one, or all with rows, events first.
 pub fn series(capture: &Capture, options: &ExportOptions) -> Result<Vec<Series>, ExportError> {
     let candidates: Vec<Evidence> = match options.evidence {
         Some(evidence) => vec![evidence],
@@ -113,7 +113,7 @@ pub fn series(capture: &Capture, options: &ExportOptions) -> Result<Vec<Series>,
     Ok(found)
 }
 
-/// Sums of a series, in the order in which each thread and stack was first met: bounded by the distinct ones.
+/// Sums of a series in order of first occurrence of each thread and stack. Memory is bounded by the distinct ones.
 pub fn sums(capture: &Capture, series: &Series, measure: Measure) -> Result<Vec<(WeighedStack, u128)>, ExportError> {
     let mut places: FxHashMap<(ThreadId, Option<StackId>), usize> = FxHashMap::default();
     let mut sums: Vec<(WeighedStack, u128)> = Vec::new();

@@ -1,7 +1,7 @@
-//! speedscope's JSON: a list of frames and, for each thread and event, its samples in order.
+//! speedscope's JSON: a list of frames and, for each thread and event, the samples in order.
 //!
-//! The format's types are in speedscope's `file-format-spec.ts`, its JSON schema in `file-format-schema.json` of the
-//! npm package. A sample is the list of its frames, root first, so this is the largest of the exports.
+//! The types are in speedscope's `file-format-spec.ts`, the JSON schema in `file-format-schema.json` of the npm
+//! package. A sample lists all its frames, root first, so this is the largest export.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
     Ok(())
 }
 
-/// The frames as the format tells them apart: by name, file and line.
+/// Frames by the identity of the format: name, file and line.
 struct Frames<'a> {
     rows: Vec<(&'a str, Option<&'a str>, Option<u32>)>,
     row_of: Vec<u32>,
@@ -114,7 +114,7 @@ fn name(capture: &Capture, series: &Series, rows: &[WeighedStack]) -> String {
     format!("{} ({}) {}{unit}", thread.name, thread.tid, series.name)
 }
 
-/// The format knows few units.
+/// Maps a unit to one of the few that the format knows.
 fn unit(series: &Series) -> &'static str {
     match series.unit.as_str() {
         "ns" => "nanoseconds",

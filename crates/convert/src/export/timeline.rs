@@ -1,19 +1,19 @@
-//! A capture on a time axis: its window, what each thread was doing when, and ids that are unique over all of it.
+//! A capture on a time axis: its window, thread states over time, and unique ids.
 
 use rustc_hash::FxHashSet;
 use stepscope_model::{Capture, ProcessId, StackId, Thread, ThreadId, Wait, WaitState};
 
-/// From the first to the last moment anything is known of, on the capture's clock.
+/// The first and last time in a capture, on its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The moment that readers count from.
+    /// Origin of the time axis.
     pub start_ns: u64,
     /// The end.
     pub end_ns: u64,
 }
 
 impl Window {
-    /// The capture's window, widened to hold everything that has a time. `None` if nothing has.
+    /// The capture's window, extended to include everything that has a time. `None` if nothing has.
     pub fn of(capture: &Capture) -> Option<Self> {
         let info = &capture.info;
         let times = (info.start_ns.into_iter().chain(info.end_ns))
@@ -30,37 +30,37 @@ impl Window {
         })
     }
 
-    /// A time counted from the window's start.
+    /// A time relative to the window's start.
     pub fn since_start_ns(self, time_ns: u64) -> u64 {
         time_ns.saturating_sub(self.start_ns)
     }
 }
 
-/// What a thread was doing.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It was on a processor.
+    /// On-CPU.
     Running,
-    /// It wanted to be: preempted, or woken and waiting for its turn.
+    /// Waiting for a CPU: preempted, or woken and not yet running.
     Runnable,
-    /// It waited for something else than a processor.
+    /// Waiting for something other than a CPU.
     Blocked,
 }
 
-/// A thread in one state, from `start_ns` to `end_ns`.
+/// A thread in one state from `start_ns` to `end_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// Start.
     pub start_ns: u64,
     /// End, later than the start.
     pub end_ns: u64,
-    /// What it was doing.
+    /// The state.
     pub state: State,
-    /// Where it was when it left the processor.
+    /// Its stack when it left the CPU.
     pub stack: Option<StackId>,
 }
 
-/// When the end of a wait was decided: when the thread was woken, or preempted.
+/// When a wait became runnable: the thread was woken or preempted.
 pub fn woken_ns(wait: &Wait) -> u64 {
     match wait.state {
         WaitState::Preempted => wait.start_ns,
@@ -68,8 +68,7 @@ pub fn woken_ns(wait: &Wait) -> u64 {
     }
 }
 
-/// A thread's life as slices that follow each other. Empty if nothing is known of it: without waits a thread ran all
-/// the time or never, and only its CPU time tells which.
+/// The consecutive slices of a thread. Empty without waits and CPU time: the thread may have run all the time or never.
 pub fn slices(thread: &Thread, waits: &[Wait], window: Window) -> Vec<Slice> {
     if waits.is_empty() && thread.cpu_ns.unwrap_or(0) == 0 {
         return Vec::new();
@@ -91,14 +90,14 @@ pub fn slices(thread: &Thread, waits: &[Wait], window: Window) -> Vec<Slice> {
     slices
 }
 
-/// Rows that belong to threads, by thread; within a thread in the order of the table.
+/// Rows grouped by thread, in the table's order within a thread.
 pub struct ByThread<T> {
     rows: Vec<T>,
     starts: Vec<usize>,
 }
 
 impl<T: Copy> ByThread<T> {
-    /// Sorts `rows`, whose thread `thread_of` tells.
+    /// Groups `rows` by `thread_of`.
     pub fn new(capture: &Capture, rows: impl Iterator<Item = T>, thread_of: impl Fn(&T) -> ThreadId) -> Self {
         let mut rows: Vec<T> = rows.collect();
         rows.sort_by_key(&thread_of);
@@ -113,24 +112,24 @@ impl<T: Copy> ByThread<T> {
     }
 }
 
-/// Process and thread ids that no two rows share: the kernel uses ids again, and the formats know no other identity.
-/// The first row keeps its id, later ones of the same take the next that is free above all.
+/// Unique process and thread ids. The kernel reuses ids, and the formats have no other identity. The first row keeps
+/// its id; later rows with the same id get the next free one above all.
 pub struct Ids {
     pids: Vec<u32>,
     tids: Vec<u32>,
-    /// The process of threads that have none.
+    /// Process id of threads without a process.
     no_process: u32,
 }
 
 impl Ids {
-    /// Numbers the rows of a capture.
+    /// Assigns ids to the rows of a capture.
     pub fn of(capture: &Capture) -> Self {
         let mut pids = unique(capture.processes.iter().map(|process| process.pid).chain([u32::MAX]).collect());
         let no_process = pids.pop().unwrap_or(u32::MAX);
         Self { pids, tids: unique(capture.threads.iter().map(|thread| thread.tid).collect()), no_process }
     }
 
-    /// A process' id, or that of the process made up for threads that have none.
+    /// The id of a process, or of the made-up process of threads without one.
     pub fn pid(&self, process: Option<ProcessId>) -> u32 {
         process.map_or(self.no_process, |process| self.pids[process.index()])
     }
@@ -144,13 +143,13 @@ impl Ids {
 fn unique(ids: Vec<u32>) -> Vec<u32> {
     let all: FxHashSet<u32> = ids.iter().copied().collect();
     let mut taken = FxHashSet::default();
-    // There are fewer rows than numbers, so that one is always free.
+    // There are fewer rows than numbers, so one is free.
     let highest = ids.iter().copied().filter(|&id| id != u32::MAX).max().unwrap_or(0);
     let mut free = (highest.saturating_add(1)..u32::MAX).chain(1..highest).filter(|id| !all.contains(id));
     ids.into_iter().map(|id| if taken.insert(id) { id } else { free.next().unwrap_or(id) }).collect()
 }
 
-/// What to call a process: its executable's file name, its first thread's name, or its id.
+/// Display name of a process: its executable's file name, its first thread's name, or its id.
 pub fn process_name(capture: &Capture, process: ProcessId) -> String {
     let row = &capture.processes[process.index()];
     let executable = row.executable.rsplit('/').next().unwrap_or_default();
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_running_between_waits_and_waits_end_in_being_runnable() {
+    fn a_thread_runs_between_waits_and_is_runnable_after_each() {
         let thread = Thread { start_ns: Some(5), end_ns: Some(90), ..Thread::default() };
         let waits = [
             wait(10, 30, WaitState::Blocked, Some(4)),
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_thread_without_waits_nothing_is_claimed_unless_it_used_a_processor() {
+    fn a_thread_without_waits_has_slices_only_if_it_used_a_cpu() {
         let thread = |cpu_ns| Thread { cpu_ns, ..Thread::default() };
         assert_eq!(drawn(&thread(None), &[]), Vec::<String>::new());
         assert_eq!(drawn(&thread(Some(0)), &[]), Vec::<String>::new());
@@ -216,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn contradicting_waits_never_go_back_in_time() {
+    fn overlapping_waits_never_go_back_in_time() {
         let waits = [wait(10, 30, WaitState::Blocked, Some(50)), wait(20, 25, WaitState::Blocked, None)];
         assert_eq!(drawn(&Thread::default(), &waits), ["0-10 Running", "10-30 Runnable", "30-100 Running"]);
     }
 
     #[test]
-    fn ids_that_were_used_again_are_told_apart() {
+    fn reused_ids_become_unique() {
         let mut capture = Capture::default();
         for pid in [7, 7, 8] {
             let process = capture.add_process(Process { pid, ..Process::default() });

@@ -1,7 +1,7 @@
-//! [`CallTreeRows`]: frames and stacks of a capture, found again fast.
+//! [`CallTreeRows`]: a fast index of a capture's frames and stacks.
 //!
-//! A capture interns by itself, but hashes whole frames. An importer sees the same names millions of times and knows
-//! only names, so it keeps its own, cheaper index and appends to the capture's tables.
+//! A capture interns by itself, but hashes whole frames. An importer sees the same names millions of times, so it keeps
+//! a cheaper index by name and appends to the capture's tables.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,9 +11,9 @@ use foldhash::fast::RandomState;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameId, StackId, StackNode};
 
-/// The frames and stacks that an importer has added, by what it knows them by (`K`).
+/// The frames and stacks that an importer has added, by its keys (`K`).
 ///
-/// Names are hashed with keys of this process, since they come from strangers; nodes are small numbers of our own.
+/// Keys are hashed with a random seed, because they are untrusted; nodes are small numbers of our own.
 #[derive(Debug)]
 pub struct CallTreeRows<K> {
     frames: HashMap<K, FrameId, RandomState>,
@@ -25,7 +25,7 @@ impl<K: Hash + Eq> CallTreeRows<K> {
         Self { frames: HashMap::default(), nodes: FxHashMap::default() }
     }
 
-    /// The frame known by `key`; if it is new, `add` adds it and gives the key to keep.
+    /// The frame of `key`. For a new key, `add` adds the frame and returns the key to store.
     pub fn frame<Q>(
         &mut self,
         key: &Q,
@@ -44,7 +44,7 @@ impl<K: Hash + Eq> CallTreeRows<K> {
         id
     }
 
-    /// The node for `frame` called from `parent`, added if it is new.
+    /// The node for `frame` called from `parent`, added if new.
     pub fn node(&mut self, parent: Option<StackId>, frame: FrameId, capture: &mut Capture) -> StackId {
         let node = StackNode { parent, frame };
         *self.nodes.entry(node).or_insert_with(|| {

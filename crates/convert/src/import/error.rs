@@ -1,73 +1,69 @@
-//! Why an import failed, and what to do about it.
+//! Why an import failed.
 
 use std::io;
 
 use super::{FORMATS, Head};
 
-/// Why an import failed. Every message ends in what to do.
+/// Why an import failed. Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The file cannot be opened.
-    #[error("cannot open {file}: {source}; check the path and that you may read it")]
+    #[error("{file}: cannot be opened: {source}; check the path and its permissions")]
     Open {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder was given.
-    #[error("{file} is a folder: if it is a capture, it needs no import; open it with `stepscope show`")]
+    #[error("{file}: is a folder; captures need no import, open them with `stepscope show`")]
     Folder {
         /// The folder.
         file: String,
     },
-    /// Reading failed, or what was packed cannot be unpacked.
-    #[error("cannot read {file} beyond byte {offset}: {source}; nothing was imported, try a fresh copy of it")]
+    /// Reading or unpacking failed.
+    #[error("{file}: cannot be read after byte {offset}: {source}; nothing was imported, try a new copy")]
     Read {
         /// The file.
         file: String,
-        /// Bytes that could be read (after unpacking).
+        /// Bytes that were read, after unpacking.
         offset: u64,
-        /// What the system or the unpacking said.
+        /// The error of the system or the decoder.
         source: io::Error,
     },
-    /// There is nothing in it.
-    #[error("{file} is empty: check the command that wrote it, and that it had ended when this read it")]
+    /// The file is empty.
+    #[error("{file}: is empty; check the command that wrote it, and that it had finished")]
     Empty {
         /// The file.
         file: String,
     },
-    /// It is of no known format.
-    #[error(
-        "{file} is not of a format that can be imported ({looks}): import one of {known}, or name the format if the content hides it"
-    )]
+    /// The format is unknown.
+    #[error("{file}: unknown format ({looks}); import one of {known}, or name the format")]
     Unrecognised {
         /// The file.
         file: String,
         /// What it looks like.
         looks: String,
-        /// The formats that can be read.
+        /// All import formats.
         known: String,
     },
-    /// It is of the format, but not one record could be read.
-    #[error("{file} holds no record of {format} that can be read{}; check that it is whole and of that format", first.as_ref().map_or_else(String::new, |first| format!(" ({first})")))]
+    /// The format was recognised, but no record is valid.
+    #[error("{file}: has no valid record of {format}{}; check that the file is complete and has that format", first.as_ref().map_or_else(String::new, |first| format!(" ({first})")))]
     Nothing {
         /// The file.
         file: String,
         /// The format.
         format: &'static str,
-        /// Where and why the first record was refused, if there was one.
+        /// Position and reason of the first rejected record, if any.
         first: Option<String>,
     },
-    /// A reader of ours made a capture that breaks its own rules.
-    #[error(
-        "{file} was read into a capture that is inconsistent ({rule}); this is a defect of stepscope, please report it with the file"
-    )]
+    /// An importer made an inconsistent capture.
+    #[error("{file}: the import is inconsistent ({rule}); this is a bug in stepscope, please report it with the file")]
     Inconsistent {
         /// The file.
         file: String,
-        /// The rule that is broken.
+        /// The broken rule.
         rule: String,
     },
 }
@@ -79,17 +75,17 @@ impl ImportError {
     }
 }
 
-/// What something that is not a profile looks like, for those who picked the wrong file.
+/// Describes a file that is not a profile.
 fn looks(head: Head<'_>) -> String {
     let known: &[(&[u8], &str)] = &[
         (b"\x7fELF", "it is a program or library; `stepscope record -- PROGRAM` records one"),
         (b"PK\x03\x04", "it is a zip archive; unpack it first"),
         (b"BZh", "it is packed with bzip2; unpack it first"),
         (b"\xfd7zXZ\0", "it is packed with xz; unpack it first"),
-        (b"PAR1", "it is a Parquet table; if it is part of a capture, `stepscope show` opens the folder it is in"),
+        (b"PAR1", "it is a Parquet table; if it is part of a capture, run `stepscope show` on its folder"),
         (b"<", "it is a web page or picture; import the stacks it was drawn from"),
-        (b"{", "it is JSON, which can be written by `stepscope export` but not read"),
-        (b"[", "it is JSON, which can be written by `stepscope export` but not read"),
+        (b"{", "it is JSON; `stepscope` exports JSON but does not import it"),
+        (b"[", "it is JSON; `stepscope` exports JSON but does not import it"),
     ];
     if is_toml(head) {
         return "it is TOML; if it is a lab file, `stepscope run` runs it".to_owned();
@@ -98,15 +94,15 @@ fn looks(head: Head<'_>) -> String {
         return (*looks).to_owned();
     }
     if !head.is_text() {
-        return "it is not text, and of no binary format known here".to_owned();
+        return "it is neither text nor a known binary format".to_owned();
     }
     let first = head.bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let shown: String = String::from_utf8_lossy(first).chars().filter(|c| !c.is_control()).take(60).collect();
     format!("it begins with `{shown}`")
 }
 
-/// Whether the first line that says anything is the head of a table, `[project]` or `[[scenario]]`, or `key = value`. A
-/// JSON array begins with a bracket too, but hardly has a bare word in it.
+/// Whether the first line with content is a TOML table, `[project]` or `[[scenario]]`, or `key = value`. A JSON array
+/// also begins with a bracket, but rarely has a bare word in it.
 fn is_toml(head: Head<'_>) -> bool {
     let says = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
     let Some(first) = head.lines().map(<[u8]>::trim_ascii).find(says).filter(|_| head.is_text()) else { return false };

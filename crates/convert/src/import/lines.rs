@@ -1,15 +1,15 @@
-//! [`Lines`]: the lines of a stream, without copying them and within bounded memory.
+//! [`Lines`]: the lines of a stream, without copies and in bounded memory.
 
 use std::io::{self, Read};
 
-/// A longer line is skipped and counted as malformed: nothing that writes these formats comes near it, and a file
-/// without line ends must not be read into memory whole.
+/// Longer lines are skipped and counted as malformed. No tool writes such lines, and a file without line ends must not
+/// be read into memory.
 pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
-/// Stays in a processor's cache.
+/// Fits in a CPU's cache.
 const FIRST_BUFFER: usize = 64 * 1024;
 
-/// Reads lines. Keeps one buffer, which grows to the longest line met and never beyond [`LONGEST_LINE`].
+/// Reads lines. Its buffer grows to the longest line, up to [`LONGEST_LINE`].
 pub struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -22,13 +22,15 @@ pub struct Lines<R> {
 /// One line, without its line end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its bytes, without `\n` or `\r\n`. Empty if it was [`too_long`](Self::too_long).
+    /// Its bytes, without `\
+    /// ` or `\\r\
+    /// `. Empty if [`too_long`](Self::too_long).
     pub bytes: &'a [u8],
     /// Its number, from 1.
     pub number: u64,
-    /// Whether a line end follows. Without one, the file may have been cut.
+    /// Whether a line end follows. If not, the file may be truncated.
     pub ended: bool,
-    /// It was longer than [`LONGEST_LINE`] and skipped.
+    /// Whether it exceeded [`LONGEST_LINE`] and was skipped.
     pub too_long: bool,
 }
 
@@ -46,7 +48,7 @@ impl<R: Read> Lines<R> {
     /// The next line, or `None` after the last.
     ///
     /// # Errors
-    /// What the reader reports. The lines before were good.
+    /// Errors of the reader. Earlier lines are valid.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut searched = self.start;
         loop {
@@ -76,7 +78,7 @@ impl<R: Read> Lines<R> {
         Line { bytes, number: self.number, ended, too_long: false }
     }
 
-    /// Moves the unread bytes to the front, and doubles a full buffer.
+    /// Moves unread bytes to the front, and doubles a full buffer.
     fn make_room(&mut self) {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -127,7 +129,7 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Yields a few bytes at a time, as a pipe may.
+    /// Yields a few bytes at a time, like a pipe.
     struct Dribble<'a>(&'a [u8]);
 
     impl Read for Dribble<'_> {
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_both_kinds_and_none_are_read_in_pieces_of_any_size() {
+    fn all_line_ends_are_read_in_pieces_of_any_size() {
         let text = b"first\r\n\nthird and longer\nlast";
         let expected = [("first", 1, true), ("", 2, true), ("third and longer", 3, true), ("last", 4, false)].map(own);
         assert_eq!(lines(&text[..]), expected);
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_beyond_all_reason_is_skipped_within_bounded_memory() {
+    fn a_line_above_the_limit_is_skipped_in_bounded_memory() {
         let before = io::Cursor::new(b"a\n".to_vec());
         let endless = io::repeat(b'x').take(3 * LONGEST_LINE as u64);
         let after = io::Cursor::new(b"\nb\n".to_vec());

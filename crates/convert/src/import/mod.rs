@@ -1,8 +1,7 @@
-//! Reading what other tools wrote.
+//! Imports other tools' files.
 //!
-//! A format is an [`InputFormat`]: a name, a way to recognise it by its first bytes, and a reader from a stream of
-//! bytes to a [`Capture`]. [`FORMATS`] lists them in the order in which they are asked; a format that can tell itself
-//! for sure comes before one that guesses.
+//! A format is an [`InputFormat`]: a name, a test of the first bytes, and a reader from a stream of bytes to a
+//! [`Capture`]. [`FORMATS`] lists them in the order of recognition; certain formats come before guesses.
 
 mod call_tree;
 mod error;
@@ -16,27 +15,27 @@ mod text;
 
 use std::fmt;
 
-use stepscope_model::{Capture, Origin};
+use stepscope_model::{Capture, Origin, quantity::plural};
 
 pub use error::ImportError;
 pub use source::{HEAD_BYTES, Head, Input, Source};
 
-/// A format that can be read.
+/// An import format.
 pub trait InputFormat: Sync {
     /// Its name, as in `capture.json` and on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it is and who writes it, in a line.
+    /// A line of description: what it is and which tools write it.
     fn describe(&self) -> &'static str;
 
-    /// Whether an input that begins like this is of this format.
+    /// Whether an input with these first bytes has this format.
     fn recognises(&self, head: Head<'_>) -> bool;
 
-    /// Reads it. The caller fills in the capture's origin and checks its handles.
+    /// Reads the input. The caller sets the capture's origin and checks its handles.
     ///
     /// # Errors
-    /// If nothing could be read. Where something could, what could not is counted in
-    /// [`Losses::malformed_records`](stepscope_model::Losses::malformed_records) and said in the capture's notes.
+    /// If no record could be read. Otherwise invalid records are counted in
+    /// [`Losses::malformed_records`](stepscope_model::Losses::malformed_records) and noted in the capture.
     fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError>;
 }
 
@@ -46,17 +45,17 @@ impl fmt::Debug for dyn InputFormat {
     }
 }
 
-/// Every format that can be read, in the order in which they are asked whether they recognise an input.
+/// All import formats, in the order of recognition.
 pub const FORMATS: &[&dyn InputFormat] = &[
-    // A magic number.
+    // Has a magic number.
     &perf_data::PerfData,
-    // Headers and frames in a layout that nothing else has.
+    // Its headers and frames have a unique layout.
     &perf_script::PerfScript,
-    // Any text whose lines end in numbers.
+    // Matches any text whose lines end in numbers.
     &folded::Folded,
 ];
 
-/// The format of this [name](InputFormat::name).
+/// The format with this [name](InputFormat::name).
 pub fn format_named(name: &str) -> Option<&'static dyn InputFormat> {
     FORMATS.iter().copied().find(|format| format.name() == name)
 }
@@ -64,21 +63,21 @@ pub fn format_named(name: &str) -> Option<&'static dyn InputFormat> {
 /// How to read an input.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// The format, where the caller knows better than the content says.
+    /// The format, instead of the recognised one.
     pub format: Option<&'static dyn InputFormat>,
-    /// What folded stacks do not say about themselves.
+    /// Properties of folded stacks that the file does not state.
     pub folded: folded::FoldedOptions,
-    /// Where to look for the programs and libraries whose addresses are to be named.
+    /// Where to find the programs and libraries of the recorded addresses.
     pub symbols: stepscope_symbolize::Options,
 }
 
-/// Reads a capture out of what another tool wrote.
+/// Reads a capture from another tool's file.
 ///
-/// The format is recognised by content unless the options name it; gzip and zstd around it are unpacked. Malformed
-/// records are counted and the good ones kept.
+/// The format is recognised by content unless the options name it. gzip and zstd are unpacked. Malformed records are
+/// counted, valid ones kept.
 ///
 /// # Errors
-/// See [`ImportError`]: the input cannot be read, is of no known format, or holds nothing that can be read.
+/// See [`ImportError`]: the input cannot be read, has an unknown format, or has no valid record.
 pub fn import(source: Source<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
     let input = source.into_input()?;
     let file = input.name().to_owned();
@@ -99,7 +98,7 @@ fn recognise(head: Head<'_>) -> Option<&'static dyn InputFormat> {
     FORMATS.iter().copied().find(|format| format.recognises(head))
 }
 
-/// What went wrong with the records of a text, for the capture's losses and notes.
+/// Malformed records of a text, for the capture's losses and notes.
 #[derive(Debug, Default)]
 struct Malformed {
     count: u64,
@@ -112,12 +111,12 @@ impl Malformed {
         self.first.get_or_insert_with(|| (line, what.to_string()));
     }
 
-    /// The first one, in words: `line 7: no count after the last space`.
+    /// The first one: `line 7: no count after the last space`.
     fn first(&self) -> Option<String> {
         self.first.as_ref().map(|(line, what)| format!("line {line}: {what}"))
     }
 
-    /// Counts and notes them; if nothing `was_read`, they are the error.
+    /// Adds the count and a note to the capture. If nothing `was_read`, they are the error.
     fn settle(
         self,
         capture: &mut Capture,
@@ -130,11 +129,8 @@ impl Malformed {
         }
         capture.info.losses.malformed_records += self.count;
         if let Some(first) = self.first() {
-            let (records, were) = if self.count == 1 { ("record", "was") } else { ("records", "were") };
-            capture
-                .info
-                .notes
-                .push(format!("{} malformed {records} of {file} {were} left out; the first is {first}.", self.count));
+            let records = plural(self.count as usize, "malformed record");
+            capture.info.notes.push(format!("{file}: {records} skipped; the first is {first}."));
         }
         Ok(())
     }
@@ -149,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_has_a_name_of_its_own_and_a_line_of_prose() {
+    fn every_format_has_a_unique_name_and_a_line_of_description() {
         for format in FORMATS {
             assert_eq!(format_named(format.name()).unwrap().describe(), format.describe());
             assert!(format.describe().ends_with('.') && format.describe().len() < 120, "{format:?}");
@@ -157,16 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_input_says_so_and_what_to_do() {
-        assert_eq!(error(b""), "it is empty: check the command that wrote it, and that it had ended when this read it");
+    fn an_empty_input_is_an_error_with_a_remedy() {
+        assert_eq!(error(b""), "it: is empty; check the command that wrote it, and that it had finished");
     }
 
     #[test]
-    fn an_input_of_no_known_format_says_what_it_looks_like_and_what_can_be_read() {
+    fn an_unknown_format_is_described_with_the_known_ones() {
         assert_eq!(
             error(b"\x7fELF..."),
-            "it is not of a format that can be imported (it is a program or library; `stepscope record -- PROGRAM` \
-             records one): import one of perf.data, perf-script, folded, or name the format if the content hides it"
+            "it: unknown format (it is a program or library; `stepscope record -- PROGRAM` \
+             records one); import one of perf.data, perf-script, folded, or name the format"
         );
         assert!(error(b"PK\x03\x04").contains("a zip archive; unpack it first"));
         assert!(error(b"{\"traceEvents\":[]}").contains("it is JSON"));
@@ -181,20 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_named_as_such() {
+    fn a_folder_is_an_error_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let error = Source::open(folder.path()).err().unwrap().to_string();
-        assert!(error.ends_with("is a folder: if it is a capture, it needs no import; open it with `stepscope show`"));
+        assert!(error.ends_with("is a folder; captures need no import, open them with `stepscope show`"));
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named_with_the_reason() {
+    fn a_missing_file_is_an_error_with_the_reason() {
         let error = Source::open("/nowhere/x.folded".as_ref()).err().unwrap().to_string();
-        assert!(error.starts_with("cannot open /nowhere/x.folded: No such file or directory"), "{error}");
+        assert!(error.starts_with("/nowhere/x.folded: cannot be opened: No such file or directory"), "{error}");
     }
 
     #[test]
-    fn a_stream_that_breaks_off_is_an_error_with_its_offset() {
+    fn a_broken_stream_is_an_error_with_its_offset() {
         struct Broken(bool);
         impl std::io::Read for Broken {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -206,9 +202,6 @@ mod tests {
             }
         }
         let error = import(Source::stream("it", Broken(false)), &ImportOptions::default()).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "cannot read it beyond byte 6: the disk is gone; nothing was imported, try a fresh copy of it"
-        );
+        assert_eq!(error, "it: cannot be read after byte 6: the disk is gone; nothing was imported, try a new copy");
     }
 }

@@ -1,8 +1,8 @@
-//! What the weights of a perf event are, by the event's name.
+//! Units of perf events, by name.
 
 use stepscope_model::{Dimension, Event};
 
-/// Units by the words of an event's name, the first that fits.
+/// Units by words of an event's name; the first match counts.
 const UNITS: &[(&str, &str)] = &[
     ("cpu-clock", "ns"),
     ("task-clock", "ns"),
@@ -18,10 +18,10 @@ const UNITS: &[(&str, &str)] = &[
     ("migrations", "migrations"),
 ];
 
-/// The unit of the periods of the perf event of this name: `ns`, `cycles`, `misses`, ...; `events` for tracepoints,
-/// whose period is 1; `weight` where it is not known.
+/// The unit of an event's periods: `ns`, `cycles`, `misses`, ...; `events` for tracepoints, whose period is 1; `weight`
+/// if unknown.
 pub fn unit(event: &str) -> &'static str {
-    // A PMU before it (`cpu_core/cycles/`), modifiers after it (`cycles:u`).
+    // Strip a PMU before the name (`cpu_core/cycles/`) and modifiers after it (`cycles:u`).
     let word = match event.split_once('/') {
         Some((_, word)) => word.split(['/', ',']).next().unwrap_or(word),
         None => event,
@@ -34,17 +34,18 @@ pub fn unit(event: &str) -> &'static str {
     if is_tracepoint { "events" } else { "weight" }
 }
 
-/// `cycles` is named by `cycles`, `cpu-cycles`, `bus-cycles`; `faults` by `page-faults`.
+/// Whether a name is `known` or ends in it: `cycles` matches `cpu-cycles` and `bus-cycles`, `faults` matches
+/// `page-faults`.
 fn is_named(name: &str, known: &str) -> bool {
     name.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with(['-', '_', '.']))
 }
 
-/// The event of this name whose every row is one sample and weighs its period.
+/// The event with this name. Each of its rows is one sample, weighted by period.
 pub fn event(name: &str) -> Event {
     Event::sampled(name, unit(name))
 }
 
-/// The dimension that samples of this event are evidence of, where they are of one.
+/// The dimension of an event's samples, if they belong to one.
 pub fn dimension(event: &Event) -> Option<Dimension> {
     match event.unit.as_str() {
         "ns" | "cycles" => Some(Dimension::Cpu),
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_evidence_of_the_dimension_their_unit_measures() {
+    fn events_have_the_dimension_of_their_unit() {
         assert_eq!(dimension(&event("cpu-clock:u")), Some(Dimension::Cpu));
         assert_eq!(dimension(&event("cycles")), Some(Dimension::Cpu));
         assert_eq!(dimension(&event("LLC-load-misses")), Some(Dimension::Cache));
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn units_follow_from_names_with_any_pmu_and_modifiers() {
+    fn units_ignore_pmus_and_modifiers() {
         for (event, expected) in [
             ("cpu-clock", "ns"),
             ("cpu-clock:u", "ns"),

@@ -1,4 +1,4 @@
-//! Where an import's bytes come from: a file, standard input, or any reader.
+//! Sources of imports: a file, standard input, or any reader.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ImportError;
 
-/// How many bytes a format may look at to recognise itself.
+/// Number of bytes by which a format is recognised.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
-/// Bytes to import, with the name they go by in errors and in the capture's origin.
+/// Bytes to import, and their name in errors and in the capture's origin.
 pub struct Source<'a> {
     name: String,
     bytes: Bytes<'a>,
@@ -48,17 +48,17 @@ impl<'a> Source<'a> {
         Ok(Self { name, bytes: Bytes::File(file), watch: None })
     }
 
-    /// Standard input, which goes by the name `-`.
+    /// Standard input, named `-`.
     pub fn stdin() -> Self {
         Self::stream("-", io::stdin().lock())
     }
 
-    /// What `stream` yields, under a name of the caller's choice. Formats that must seek read it into memory.
+    /// A stream with a name of the caller's choice. Formats that seek read it into memory.
     pub fn stream(name: impl Into<String>, stream: impl Read + 'a) -> Self {
         Self { name: name.into(), bytes: Bytes::Stream(Box::new(stream)), watch: None }
     }
 
-    /// Adds the number of bytes consumed so far to `bytes`, for a progress display on another thread.
+    /// Counts consumed bytes in `bytes`, for a progress display on another thread.
     pub fn counting(mut self, bytes: &'a AtomicU64) -> Self {
         self.watch = Some(bytes);
         self
@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The bytes that a format reads: what it was recognised by and everything after it. Yields all of it through [`Read`].
+/// The bytes that a format reads, including those by which it was recognised, through [`Read`].
 pub struct Input<'a> {
     name: String,
     head: Vec<u8>,
@@ -92,7 +92,7 @@ impl<'a> Input<'a> {
         let read = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head);
         match read {
             Ok(_) => {}
-            // A gzip stream cut short: what came before the cut is still good, and the reader meets the cut again.
+            // A truncated gzip stream: the bytes before the end are valid, and the reader meets the end again.
             Err(source) if head.is_empty() => return Err(ImportError::Read { file: name, offset: 0, source }),
             Err(_) => {}
         }
@@ -108,12 +108,12 @@ impl<'a> Input<'a> {
         Input::new(name, Bytes::Stream(unpacked), None)
     }
 
-    /// The name the bytes go by.
+    /// Name of the bytes.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where those who watch the progress look, for a format that does not read through [`Read`].
+    /// The progress counter, for a format that does not read through [`Read`].
     pub(super) fn watch(&self) -> Option<&'a AtomicU64> {
         self.watch
     }
@@ -123,10 +123,10 @@ impl<'a> Input<'a> {
         Head { bytes: &self.head, whole: self.head.len() < HEAD_BYTES }
     }
 
-    /// The file itself, at its beginning, if that is what the bytes are and it can be sought in.
+    /// The file itself at its start, if the bytes are a file that can seek.
     ///
     /// # Errors
-    /// `Err` gives the input back: it is a pipe, or was unpacked.
+    /// Returns the input if it is a pipe or was unpacked.
     pub fn into_file(mut self) -> Result<File, Self> {
         match self.rest {
             Bytes::File(mut file) => match file.seek(SeekFrom::Start(0)) {
@@ -159,17 +159,17 @@ impl Read for Input<'_> {
     }
 }
 
-/// The beginning of an input, by which a format recognises itself.
+/// The first bytes of an input, by which a format is recognised.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether that is all there is.
+    /// Whether these are all bytes.
     pub whole: bool,
 }
 
 impl<'a> Head<'a> {
-    /// The lines of a text. A last line that may go on beyond the head is left out.
+    /// Lines of the text. A last line that may be incomplete is left out.
     pub fn lines(self) -> impl Iterator<Item = &'a [u8]> {
         let end = match memchr::memrchr(b'\n', self.bytes) {
             _ if self.whole => self.bytes.len(),
@@ -179,7 +179,7 @@ impl<'a> Head<'a> {
         self.bytes[..end].split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// Whether it can be a text at all.
+    /// Whether it can be text.
     pub fn is_text(self) -> bool {
         memchr::memchr(0, self.bytes).is_none()
     }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_input_is_unpacked_and_the_head_is_read_again_by_the_format() {
+    fn packed_input_is_unpacked_and_read_from_its_start() {
         let text = "main;a 1\n".repeat(20_000);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text.as_bytes()).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_as_they_are_consumed_and_not_as_they_are_looked_at() {
+    fn bytes_are_counted_when_consumed_not_when_peeked() {
         let counted = AtomicU64::new(0);
         let mut input = Source::stream("x", &b"0123456789"[..]).counting(&counted).into_input().unwrap();
         assert_eq!(input.head().bytes, b"0123456789");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_may_go_on_beyond_the_head_is_no_line_of_it() {
+    fn an_incomplete_last_line_is_not_part_of_the_head() {
         let lines = |whole| Head { bytes: b"a 1\r\nb 2", whole }.lines().collect::<Vec<_>>();
         assert_eq!(lines(false), [b"a 1"]);
         assert_eq!(lines(true), [b"a 1", b"b 2"]);

@@ -1,9 +1,9 @@
-//! Bytes of a file as text: names need not be UTF-8, but a capture's names are.
+//! Bytes as text: names in files need not be UTF-8, but names in captures are.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// `bytes` as text. Bytes that are not UTF-8 become `\xHH`, so that names which differ stay different.
+/// Decodes `bytes`. Invalid UTF-8 becomes `\\xHH`, so that different names stay different.
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -22,7 +22,7 @@ fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// The number that these digits, and nothing but digits, write; `None` if it exceeds a `u64`.
+/// Parses decimal digits only; `None` if the number exceeds a `u64`.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 20 {
         return None;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_differ_in_bytes_that_are_no_text_stay_different() {
+    fn names_that_differ_in_invalid_utf8_stay_different() {
         assert_eq!(text(b"caf\xe9"), "caf\\xe9");
         assert_eq!(text(b"caf\xe8 \xff\xfe"), "caf\\xe8 \\xff\\xfe");
         assert!(matches!(text("café".as_bytes()), Cow::Borrowed("café")));

@@ -1,14 +1,14 @@
-//! Firefox Profiler's processed profile, which profiler.firefox.com opens.
+//! Firefox Profiler's processed profile, for profiler.firefox.com.
 //!
-//! Version 55 of the format, the one that `fxprof-processed-profile` writes; that crate's columns have no room for
-//! source lines and inlined frames, and it holds the profile in memory, so this writes the JSON itself. The types are
-//! in `src/types/profile.ts` of the profiler at that version: each thread has its own tables of strings, functions,
-//! frames and stacks, as struct-of-arrays.
+//! This writes version 55 of the format, like `fxprof-processed-profile`. That crate has no columns for source lines
+//! and inlined frames and holds the profile in memory, so this module writes the JSON itself. The types are in the
+//! profiler's `src/types/profile.ts` of that version: each thread has its own tables of strings, functions, frames and
+//! stacks, as struct-of-arrays.
 //!
-//! The samples of one event are the thread's samples: of the one asked for, or of the first that measures time on the
-//! CPU. Samples of other events, waits, steps and scopes are markers, with the stack as their cause. `threadCPUDelta`
-//! is exact where context switches were recorded. Where samples have no times (folded stacks), they are put one
-//! millisecond apart in the order of the capture: only their weights mean something then.
+//! The samples of one event become the thread's samples: the chosen event, or the first that measures CPU time. Samples
+//! of other events, waits, steps and scopes become markers with their stack as cause. `threadCPUDelta` is exact if
+//! context switches were recorded. Samples without times (folded stacks) are placed one millisecond apart in the
+//! capture's order; then only their weights are meaningful.
 
 mod tables;
 
@@ -26,7 +26,7 @@ use super::{Evidence, ExportError, ExportOptions};
 
 const VERSION: u32 = 55;
 
-/// Colours by the names the format knows.
+/// Colours by the format's names.
 const COLOURS: [(Category, &str); CATEGORIES] = [
     (Category::Other, "grey"),
     (Category::User, "yellow"),
@@ -50,7 +50,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
     Ok(())
 }
 
-/// The series to be samples, and those to be markers.
+/// Separates the series for samples from those for markers.
 fn choose(mut series: Vec<Series>) -> (Series, Vec<Evidence>) {
     let on_cpu = |series: &Series| {
         matches!(series.evidence, Evidence::Event(_)) && matches!(series.unit.as_str(), "ns" | "cycles")
@@ -59,16 +59,16 @@ fn choose(mut series: Vec<Series>) -> (Series, Vec<Evidence>) {
     (sampled, series.into_iter().map(|series| series.evidence).collect())
 }
 
-/// What one sample is, in the format's words.
+/// Weight type of samples in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// One each.
+    /// Each sample counts 1.
     One,
-    /// The weight is a number of samples, or of an unknown unit.
+    /// The weight is a number of samples, or has an unknown unit.
     Number,
-    /// The weight is ns, shown as ms.
+    /// The weight is in ns, shown as ms.
     Time,
-    /// The weight is bytes.
+    /// The weight is in bytes.
     Bytes,
 }
 
@@ -111,7 +111,7 @@ struct Profile<'a> {
     marked: ByThread<Sample>,
     steps: ByThread<Step>,
     scopes: ByThread<&'a Scope>,
-    /// Threads as they are listed: by process, its main thread first.
+    /// Threads in output order: by process, main thread first.
     order: Vec<ThreadId>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Profile<'a> {
         json.entry("startTime", started_at_ns(self.capture).unwrap_or(0) as f64 / 1e6)?;
         json.entry("symbolicated", true)?;
         json.column("pausedRanges", [(); 0])?;
-        // Read by nobody, as long as the processed version is there.
+        // Ignored by readers of the processed version.
         json.entry("version", 24)?;
         json.entry("usesOnlyOneStackType", true)?;
         json.entry("sourceCodeIsNotOnSearchfox", true)?;
@@ -166,7 +166,7 @@ impl<'a> Profile<'a> {
         json.entry("markerSchema", marker_schema())
     }
 
-    /// The time between samples, which the profiler only draws by.
+    /// The time between samples, used by the profiler only for drawing.
     fn interval_ms(&self) -> f64 {
         let rows = &self.capture.samples;
         let total: u128 = rows.iter().map(|sample| u128::from(sample.weight)).sum();
@@ -223,7 +223,8 @@ impl<'a> Profile<'a> {
         })
     }
 
-    /// The kernel gives a process' first thread the process' id. Where that thread is unknown the first listed is it.
+    /// The kernel gives a process's first thread the process id. If that thread is unknown, the first listed one is
+    /// main.
     fn is_main(&self, id: ThreadId) -> bool {
         let thread = &self.capture.threads[id.index()];
         let is_of_process = |other: &&ThreadId| self.capture.threads[other.index()].process == thread.process;
@@ -245,7 +246,7 @@ impl<'a> Profile<'a> {
         if !self.capture.waits.is_empty() {
             json.column("threadCPUDelta", cpu_deltas(rows, self.waits.of(thread)))?;
         } else if weight == Weight::Time && self.has_times() {
-            // Without context switches: a sample stands for its period of time on the CPU.
+            // Without context switches a sample stands for its period of CPU time.
             json.column("threadCPUDelta", rows.iter().map(|row| row.weight))?;
         }
         Ok(())
@@ -318,7 +319,7 @@ impl<'a> Profile<'a> {
         }
     }
 
-    /// Resident memory of each process: the only reading that the profiler draws as what it is.
+    /// Resident memory of each process, the only reading that the profiler draws.
     fn counters(&self, json: &mut Json<'_>) -> io::Result<()> {
         for process in (0..self.capture.processes.len()).map(ProcessId::from_index) {
             let is_rss = |counter: &&Counter| counter.process == Some(process) && &*counter.name == "rss_bytes";
@@ -387,8 +388,8 @@ fn rows(capture: &Capture, series: &Series) -> Vec<Row> {
     }
 }
 
-/// Time on the CPU between each sample and the one before: what is between them less the waits in it. Both are in
-/// order of time.
+/// CPU time between each sample and the previous one: the elapsed time minus the waits in it. Both inputs are ordered
+/// by time.
 fn cpu_deltas(rows: &[Row], waits: &[Wait]) -> Vec<u64> {
     let mut deltas = Vec::with_capacity(rows.len());
     let mut before_ns = rows.first().map_or(0, |row| row.time_ns);
@@ -420,8 +421,8 @@ fn order(capture: &Capture) -> Vec<ThreadId> {
     order
 }
 
-/// The first 16 bytes of a build-id as a GUID in the byte order of Microsoft's debuggers, and an age of 0: what
-/// symbol servers know a module by.
+/// The identifier of a module on symbol servers: the first 16 bytes of the build-id as a GUID in the byte order of
+/// Microsoft's debuggers, and an age of 0.
 fn breakpad_id(build_id: &str) -> String {
     let digits: String =
         build_id.chars().filter(char::is_ascii_hexdigit).chain(std::iter::repeat('0')).take(32).collect();
@@ -467,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_on_the_cpu_between_samples_is_what_the_waits_leave() {
+    fn cpu_time_between_samples_excludes_waits() {
         //  samples      10        20        30        50
         //  waits           13--17    22-----------45
         let row = |time_ns| Row { thread: ThreadId(0), time_ns, stack: None, weight: 1 };
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_id_becomes_the_identifier_that_symbol_servers_know() {
+    fn a_build_id_becomes_a_breakpad_id() {
         assert_eq!(breakpad_id("b4ef3d5a2c1e9f8070605040302010ffeeddccbb"), "5A3DEFB41E2C809F70605040302010FF0");
         assert_eq!(breakpad_id(""), "000000000000000000000000000000000");
         assert_eq!(breakpad_id("é12"), "000000120000000000000000000000000");

@@ -1,4 +1,4 @@
-//! The tables of one thread: strings, resources, functions, frames and stacks, with only the rows it uses.
+//! The tables of one thread: strings, resources, functions, frames and stacks, with only the rows that it uses.
 
 use std::hash::Hash;
 use std::io;
@@ -8,10 +8,10 @@ use stepscope_model::{Capture, FrameId, Language, ModuleId, StackId, StackNode};
 
 use super::super::json::Json;
 
-/// What kind of code or marker something is; the number is its place in the profile's list.
+/// Category of code or of a marker. The number is its index in the profile's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Category {
-    /// Neither of the others. The format wants it first.
+    /// Anything else. The format requires it first.
     Other,
     /// Machine code of the program and its libraries.
     User,
@@ -19,11 +19,11 @@ pub enum Category {
     Kernel,
     /// Python.
     Python,
-    /// Not on a processor.
+    /// Off-CPU.
     OffCpu,
 }
 
-/// How many categories there are.
+/// Number of categories.
 pub const CATEGORIES: usize = 5;
 
 impl Category {
@@ -47,7 +47,7 @@ impl Category {
     }
 }
 
-/// Rows by what makes them equal, numbered as they come.
+/// Interned rows, numbered in order of insertion.
 struct Interned<T> {
     rows: Vec<T>,
     ids: FxHashMap<T, u32>,
@@ -66,21 +66,21 @@ impl<T: Copy + Eq + Hash> Interned<T> {
     }
 }
 
-/// The tables of one thread. Everything refers to rows of the capture until it is written.
+/// The tables of one thread. Until they are written, they hold indices into the capture.
 pub struct Tables<'a> {
     capture: &'a Capture,
     strings: Vec<String>,
     string_ids: FxHashMap<String, u32>,
     resources: Interned<ModuleId>,
     functions: Interned<(&'a str, Option<ModuleId>, Option<&'a str>)>,
-    /// A frame with the number of functions it is inlined into at its address.
+    /// A frame and the number of functions that it is inlined into at its address.
     frames: Interned<(FrameId, u32)>,
     stacks: Vec<(Option<u32>, u32)>,
     stack_ids: FxHashMap<StackId, u32>,
 }
 
 impl<'a> Tables<'a> {
-    /// Tables without rows.
+    /// Empty tables.
     pub fn new(capture: &'a Capture) -> Self {
         Self {
             capture,
@@ -203,7 +203,7 @@ impl<'a> Tables<'a> {
         let names: Vec<u32> =
             modules.iter().map(|module| self.string(capture.modules[module.index()].name())).collect();
         json.entry("length", modules.len())?;
-        // Every module of the capture is listed in `libs`, in its order.
+        // `libs` lists every module of the capture in the same order.
         json.column("lib", modules.iter().map(|module| module.index()))?;
         json.column("name", names)?;
         json.column("host", modules.iter().map(|_| ()))?;
@@ -211,7 +211,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// An address, if JavaScript's numbers hold it: those of the kernel are too large.
+/// An address that a JavaScript number can hold. Those of the kernel are too large.
 fn exact(address: u64) -> Option<i64> {
     const LARGEST: u64 = 1 << 53;
     (address <= LARGEST).then_some(address as i64)

@@ -1,4 +1,4 @@
-//! The bytes of a recording: mapped, so that they take no memory of ours, or held where there is no file to map.
+//! The bytes of a recording: mapped, or in memory if there is no file to map.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -9,11 +9,11 @@ use memmap2::{Mmap, UncheckedAdvice};
 
 use crate::import::{ImportError, Input};
 
-/// What comes out of a pipe or a packed file is held up to this size; beyond it, it goes to a temporary file.
+/// Size up to which a pipe or a packed file is held in memory; larger ones go to a temporary file.
 const HELD_BYTES: u64 = 32 << 20;
 
-/// Mapped pages count as ours once they were read. They are given back each time so many bytes were; records are read
-/// twice, when they are put in order and when they are taken, and between these they had better stay.
+/// Bytes after which mapped pages are released, since pages that were read count as our memory. Records are read twice,
+/// when ordered and when used, and should stay in memory between.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// All bytes of an input.
@@ -21,7 +21,7 @@ pub(super) struct Content<'a> {
     bytes: Bytes,
     watch: Option<&'a AtomicU64>,
     touched: Cell<usize>,
-    /// Why the bytes end before they should.
+    /// Why the bytes end early.
     pub cut: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Content<'a> {
     /// Maps the input, or reads all of it.
     ///
     /// # Errors
-    /// [`ImportError::Read`]. A packed file that ends early is no error: what it held is kept.
+    /// [`ImportError::Read`]. A packed file that ends early is no error; its content is kept.
     pub fn of(input: Input<'a>) -> Result<Self, ImportError> {
         let (name, watch) = (input.name().to_owned(), input.watch());
         let read_error = |offset| {
@@ -76,7 +76,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Notes that so many bytes were read, in whatever order.
+    /// Counts bytes read, in any order.
     pub fn touch(&self, count: usize) {
         self.touched.set(self.touched.get() + count);
         if self.touched.get() < KEPT_BYTES {
@@ -84,13 +84,13 @@ impl<'a> Content<'a> {
         }
         self.touched.set(0);
         if let Bytes::Mapped(map) = &self.bytes {
-            // SAFETY: the map is never written to, so that dropped pages are read again from the file. It is advice:
-            // where it fails, only memory is lost.
+            // SAFETY: the map is never written to, so dropped pages are read again from the file. Failure costs only
+            // memory.
             let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }
     }
 
-    /// Tells those who watch the progress how many bytes are done.
+    /// Updates the progress counter.
     pub fn progress(&self, done: usize) {
         if let Some(watch) = self.watch {
             watch.store(done as u64, Ordering::Relaxed);
@@ -105,16 +105,16 @@ impl From<Vec<u8>> for Content<'_> {
 }
 
 fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the bytes are only read, and nothing is assumed of them. A file that another program truncates meanwhile
-    // ends this one with SIGBUS, as it does perf and debuggers.
+    // SAFETY: the bytes are only read, and nothing is assumed of them. If another program truncates the file, this
+    // process gets SIGBUS, as perf and debuggers do.
     unsafe { Mmap::map(file) }
 }
 
-/// Appends up to [`HELD_BYTES`]; gives why it ended early, if it did.
+/// Appends up to [`HELD_BYTES`]; returns why it ended early, if it did.
 fn read_some(stream: &mut impl Read, into: &mut Vec<u8>) -> io::Result<Option<String>> {
     match stream.take(HELD_BYTES).read_to_end(into) {
         Ok(_) => Ok(None),
-        // A packed file cut short.
+        // A truncated packed file.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof && !into.is_empty() => Ok(Some(error.to_string())),
         Err(error) => Err(error),
     }

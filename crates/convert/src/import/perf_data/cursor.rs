@@ -1,8 +1,8 @@
-//! Numbers and texts out of bytes that cannot be trusted.
+//! Numbers and texts from untrusted bytes.
 
 use linux_perf_event_reader::Endianness;
 
-/// Reads from the front of a slice. `None` means that it ends too early.
+/// Reads from the front of a slice. `None` if it ends too early.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub bytes: &'a [u8],
@@ -44,13 +44,13 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// A length, then as many bytes, of which a text is what comes before the first zero.
+    /// A length and that many bytes. The text ends at the first zero.
     pub fn text(&mut self) -> Option<String> {
         let length = self.u32()?;
         self.take(usize::try_from(length).ok()?).map(until_zero)
     }
 
-    /// All the numbers that are left.
+    /// All remaining numbers.
     pub fn u64s(mut self) -> Vec<u64> {
         std::iter::from_fn(|| self.u64()).collect()
     }

@@ -1,5 +1,4 @@
-//! The machine that a `perf.data` file was recorded on, as far as the file tells and as far as this machine has the
-//! same files.
+//! The machine on which a `perf.data` file was recorded, from the file and from files that this machine shares with it.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -14,7 +13,7 @@ use stepscope_symbolize::{Options, Symbolizer, own_vdso};
 use super::features::Features;
 use super::file::PerfFile;
 
-/// Where code and unwind tables come from.
+/// Sources of code and unwind tables.
 #[derive(Clone)]
 pub(super) struct Elsewhere<'a> {
     features: &'a Features,
@@ -53,19 +52,19 @@ impl<'a> Elsewhere<'a> {
         self.architecture == Architecture::Same
     }
 
-    /// What a reader of the results must know.
+    /// Notes for readers of the results.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.architecture == Architecture::Other {
             let name = self.features.architecture.as_deref().unwrap_or("another architecture");
             notes.push(format!(
-                "Recorded on {name}: copied stacks can be unwound there only; call chains by frame pointers are kept."
+                "Recorded on {name}: copied stacks can be unwound only there. Frame-pointer call chains are kept."
             ));
         }
         if self.doubtful.get() > 0 {
             notes.push(format!(
-                "Recorded on another machine ({}): {} files have no build-id in the recording, so that files of this \
-                 machine with the same names may be others; import it there if names look wrong.",
+                "Recorded on another machine ({}): {} files have no build-id in the recording, so files of the same name \
+                 here may differ. If names look wrong, import on that machine.",
                 self.features.host.as_deref().unwrap_or_default(),
                 self.doubtful.get()
             ));
@@ -103,7 +102,8 @@ impl Target for Elsewhere<'_> {
     }
 }
 
-/// Completes modules on their way to a sink: build-ids that the file tells by path, and where generated code is described.
+/// Adds data to modules on their way to a sink: build-ids that the file lists by path, and files that describe
+/// generated code.
 pub(super) struct Modules<'a, S> {
     pub inner: S,
     elsewhere: Elsewhere<'a>,
@@ -115,7 +115,7 @@ impl<'a, S> Modules<'a, S> {
         Self { inner, elsewhere, jit_dumps: Vec::new() }
     }
 
-    /// Processes that generated code, with the files they described it in: `jit-PID.dump`, mapped for perf to see.
+    /// Processes that generated code, with the `jit-PID.dump` files that they mapped for perf.
     pub fn jit_dumps(&self) -> impl Iterator<Item = (u32, &str)> {
         self.jit_dumps.iter().map(|(pid, path)| (*pid, path.as_str()))
     }

@@ -1,4 +1,4 @@
-//! What the events of a `perf.data` file are: names, units, and what their samples mean.
+//! The events of a `perf.data` file: names, units, and meaning of their samples.
 
 use linux_perf_event_reader::SampleFormat;
 use stepscope_assemble::{EventRef, EventRole, Switches};
@@ -43,14 +43,14 @@ const SOFTWARE_NAMES: &[&str] = &[
 
 const DUMMY: u64 = 9;
 
-/// Where `sched:sched_switch` and `sched:sched_waking` have what we need. The fields before it have not changed since
-/// 2009 (`include/trace/events/sched.h`); they follow 8 bytes that are common to all tracepoints.
+/// Offsets in `sched:sched_switch` and `sched:sched_waking`. The fields before them have not changed since 2009
+/// (`include/trace/events/sched.h`); they follow 8 bytes that all tracepoints share.
 const SWITCH: EventRole = EventRole::Switch { state_at: 32, next_tid_at: 56 };
 const WAKING: EventRole = EventRole::Waking { pid_at: 24 };
 
 /// The kernel's name of an event, from its numbers.
 fn kernel_name(attribute: &Attribute) -> Option<&'static str> {
-    // On processors with two types of cores the upper half says which.
+    // The upper half is the type of core on CPUs with two types.
     let config = attribute.config & 0xffff_ffff;
     let names = match attribute.kind {
         HARDWARE => HARDWARE_NAMES,
@@ -60,7 +60,7 @@ fn kernel_name(attribute: &Attribute) -> Option<&'static str> {
     names.get(usize::try_from(config).ok()?).copied()
 }
 
-/// The event as samples are of it.
+/// The event of the samples.
 fn event(attribute: &Attribute) -> Event {
     let kernel_name = kernel_name(attribute);
     let given = attribute.name.clone().filter(|name| !name.is_empty());
@@ -80,14 +80,14 @@ fn event(attribute: &Attribute) -> Event {
     Event::sampled(name, unit)
 }
 
-/// Weight of samples that do not tell their own. `None` if they neither tell it nor have all the same.
+/// Weight of samples that do not state it. `None` if their weights differ.
 fn weight(attribute: &Attribute) -> Option<u64> {
     let told = attribute.parse_info.sample_format.contains(SampleFormat::PERIOD);
     attribute.period.or(told.then_some(1))
 }
 
-/// Whether it is one of these tracepoints, recorded every time. One that was sampled (`-F`) tells too little of a
-/// thread's life; its samples are samples.
+/// Whether it is one of these tracepoints, recorded on every hit. A sampled one (`-F`) is incomplete; its samples stay
+/// samples.
 fn is_each(attribute: &Attribute, names: &[&str]) -> bool {
     let is_named = attribute.name.as_deref().is_some_and(|name| names.contains(&name));
     attribute.kind == TRACEPOINT && attribute.period == Some(1) && is_named
@@ -101,7 +101,7 @@ fn is_waking(attribute: &Attribute) -> bool {
     is_each(attribute, &["sched:sched_waking", "sched:sched_wakeup"])
 }
 
-/// What is known of context switches.
+/// What is known about context switches.
 pub(super) fn switches(attributes: &[Attribute]) -> Switches {
     if !attributes.iter().any(|attribute| attribute.records_switches() || is_switch(attribute)) {
         return Switches::Unrecorded;
@@ -109,7 +109,7 @@ pub(super) fn switches(attributes: &[Attribute]) -> Switches {
     if attributes.iter().any(is_waking) { Switches::WithWakeUps } else { Switches::Recorded }
 }
 
-/// What the samples of an event mean. Scheduler tracepoints become waits where switches are known; all else is sampled.
+/// Meaning of an event's samples. Scheduler tracepoints become waits if switches are known; others are sampled.
 pub(super) fn meaning(
     attribute: &Attribute,
     switches: Switches,
@@ -126,11 +126,11 @@ pub(super) fn meaning(
     }
 }
 
-/// What of the events is not used.
+/// Notes on unused parts of the events.
 pub(super) fn notes(attributes: &[Attribute]) -> Vec<String> {
     let has_branches = |attribute: &Attribute| attribute.parse_info.sample_format.contains(SampleFormat::BRANCH_STACK);
     let has_branches = attributes.iter().any(has_branches);
-    let note = "Branch records (LBR) are left out: stacks recorded with --call-graph lbr are as deep as the kernel's \
-                frame-pointer walk; record with --call-graph dwarf, or with stepscope record.";
+    let note = "Branch records (LBR) are ignored: stacks of --call-graph lbr are only as deep as the kernel's frame-pointer \
+                unwinding. Record with --call-graph dwarf, or with stepscope record.";
     has_branches.then(|| note.to_owned()).into_iter().collect()
 }

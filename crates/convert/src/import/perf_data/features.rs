@@ -1,4 +1,4 @@
-//! What a `perf.data` file tells about the machine and the recording.
+//! Features of a `perf.data` file: the machine and the recording.
 
 use linux_perf_event_reader::constants::{
     PERF_RECORD_MISC_BUILD_ID_SIZE, PERF_RECORD_MISC_CPUMODE_MASK, PERF_RECORD_MISC_KERNEL,
@@ -25,7 +25,7 @@ pub(super) struct Features {
     pub vdso_build_id: Option<Vec<u8>>,
 }
 
-/// An event with the name it was given on perf's command line.
+/// An event and its name on perf's command line.
 #[derive(Debug)]
 pub(super) struct EventDescription {
     pub name: String,
@@ -33,7 +33,7 @@ pub(super) struct EventDescription {
 }
 
 impl Features {
-    /// Takes one, by its number (`HEADER_*` in `tools/perf/util/header.h`). Damaged ones are left out.
+    /// Adds a feature by its number (`HEADER_*` in `tools/perf/util/header.h`). Damaged ones are skipped.
     pub fn add(&mut self, number: u64, mut content: Cursor<'_>) {
         match number {
             2 => self.add_build_ids(content),
@@ -61,7 +61,7 @@ impl Features {
         }
     }
 
-    /// A sequence of records without end.
+    /// A sequence of records to the end.
     fn add_build_ids(&mut self, mut content: Cursor<'_>) {
         const HEADER_BYTES: usize = 8;
         while let (Some(_kind), Some(misc), Some(size)) = (content.u32(), content.u16(), content.u16()) {
@@ -76,7 +76,7 @@ impl Features {
         let (Some(_pid), Some(block)) = (body.u32(), body.take(24)) else { return };
         let id = match misc & PERF_RECORD_MISC_BUILD_ID_SIZE != 0 {
             true => &block[..usize::from(block[20]).min(20)],
-            // Before perf 5.12 the size is not told; what is shorter was filled up with zeros.
+            // Before perf 5.12 the size is missing, and shorter ids are padded with zeros.
             false => without_filling(&block[..20]),
         };
         if id.is_empty() {

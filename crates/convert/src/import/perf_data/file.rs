@@ -1,12 +1,12 @@
 //! The layout of a `perf.data` file, in both its forms.
 //!
-//! The form that `perf record` writes to a file has a header, a section with the events' attributes, a section with the
-//! records, and behind them *features*: what is known of the machine and the recording. The form that it writes to a
-//! pipe is records only; attributes and features are records too. See `tools/perf/Documentation/perf.data-file-format.txt`
-//! and `tools/perf/util/header.c` in the kernel's sources.
+//! `perf record` writes a file with a header, a section of attributes of the events, a section of records, and
+//! *features*: facts about machine and recording. To a pipe it writes records only; attributes and features are records
+//! too. See `tools/perf/Documentation/perf.data-file-format.txt` and `tools/perf/util/header.c` in the kernel's
+//! sources.
 //!
-//! (`linux-perf-data` reads both forms, but allocates by lengths it has not checked, gives nothing of a file whose end
-//! is missing, and copies every record. Attributes are read with its companion `linux-perf-event-reader`.)
+//! (`linux-perf-data` reads both forms, but allocates by unchecked lengths, rejects truncated files, and copies every
+//! record. Its companion `linux-perf-event-reader` reads the attributes.)
 
 use std::ops::Range;
 
@@ -20,30 +20,30 @@ use super::cursor::{self, Cursor};
 use super::features::Features;
 use super::record::{self, Kind};
 
-/// A file's description: everything but its records.
+/// A file's description, without its records.
 pub(super) struct PerfFile {
     pub endian: Endianness,
     pub attributes: Vec<Attribute>,
     pub features: Features,
-    /// Where the records are.
+    /// Byte range of the records.
     pub records: Range<usize>,
-    /// Number of bytes that the header promises beyond the end of the file, or nothing if it was never completed.
+    /// What the end of the file lacks.
     pub missing: Missing,
     attribute_of_id: FxHashMap<u64, usize>,
 }
 
-/// What the end of a file lacks.
+/// Missing part at the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
     /// Nothing.
     Nothing,
-    /// The header does not tell the end of the records: `perf record` was killed.
+    /// The end of the records is unknown: `perf record` was killed.
     End,
-    /// So many bytes of records.
+    /// Bytes of records that the header promises beyond the end of the file.
     Bytes(u64),
 }
 
-/// An event that was recorded.
+/// A recorded event.
 pub(super) struct Attribute {
     pub name: Option<String>,
     /// `perf_event_attr.type`
@@ -52,15 +52,15 @@ pub(super) struct Attribute {
     pub config: u64,
     pub flags: AttrFlags,
     pub parse_info: RecordParseInfo,
-    /// Period of each sample that does not tell its own; absent where it changes.
+    /// Period of samples that do not state it; `None` if it varies.
     pub period: Option<u64>,
     pub copies_stack: bool,
-    /// Name of the clock, where one was asked for.
+    /// Name of the clock, if one was requested.
     pub clock: Option<&'static str>,
     ids: Vec<u64>,
 }
 
-/// Whether a file begins as `perf.data` does.
+/// Whether the first bytes are those of `perf.data`.
 pub(super) fn is_perf_data(head: &[u8]) -> bool {
     endian_of(head).is_some()
 }
@@ -80,7 +80,7 @@ impl PerfFile {
     /// Reads a file's description.
     ///
     /// # Errors
-    /// What is wrong, in words that follow "the file".
+    /// What is wrong, as a predicate after "the file".
     pub fn parse(content: &Content<'_>) -> Result<Self, String> {
         let bytes = content.bytes();
         let endian = endian_of(bytes).ok_or("does not begin with PERFILE2")?;
@@ -91,7 +91,7 @@ impl PerfFile {
             _ => Self::of_file(bytes, cursor).ok_or("has a damaged header")?,
         };
         if file.attributes.is_empty() {
-            return Err("describes no event that can be read".to_owned());
+            return Err("has no readable event".to_owned());
         }
         file.take_names();
         file.index_ids();
@@ -145,7 +145,7 @@ impl PerfFile {
         }
     }
 
-    /// The sections of the features are listed behind the records, in the order of their bits.
+    /// The sections of features are listed after the records, in the order of their bits.
     fn read_features(&mut self, bytes: &[u8], list: usize, bits: &[u64]) {
         let mut list = Cursor::new(bytes.get(list..).unwrap_or_default(), self.endian);
         for number in (0..256).filter(|number| bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1))
@@ -184,7 +184,7 @@ impl PerfFile {
         file
     }
 
-    /// Names from the list of events, which tells them apart by their ids.
+    /// Names from the list of events, by id.
     fn take_names(&mut self) {
         let described = std::mem::take(&mut self.features.events);
         let ordered = described.len() == self.attributes.len();
@@ -201,14 +201,14 @@ impl PerfFile {
         }
     }
 
-    /// Index of the attribute that describes a record of the kernel.
+    /// Index of the attribute that describes a kernel record.
     pub fn attribute_of(&self, kind: Kind, body: &[u8]) -> usize {
         let [first, .., _] = self.attributes.as_slice() else { return 0 };
         let id = self.id_of(first, kind, body);
         id.and_then(|id| self.attribute_of_id.get(&id).copied()).unwrap_or(0)
     }
 
-    /// Which event a record is of, from where all events have it.
+    /// The event id of a record, at the position common to all events.
     fn id_of(&self, first: &Attribute, kind: Kind, body: &[u8]) -> Option<u64> {
         let identified = |attribute: &Attribute| attribute.parse_info.sample_format.contains(SampleFormat::IDENTIFIER);
         let at = if self.attributes.iter().all(identified) {
@@ -226,7 +226,7 @@ impl PerfFile {
         Cursor::new(body.get(at?..)?, self.endian).u64()
     }
 
-    /// When a record of the kernel was made.
+    /// Time of a kernel record.
     pub fn time_of(&self, attribute: usize, kind: Kind, body: &[u8]) -> Option<u64> {
         let info = &self.attributes[attribute].parse_info;
         let at = match kind {
@@ -238,7 +238,7 @@ impl PerfFile {
 }
 
 impl Cursor<'_> {
-    /// Offset and size, as a range.
+    /// Offset and size as a range.
     fn section(&mut self) -> Option<Range<u64>> {
         let start = self.u64()?;
         Some(start..start.checked_add(self.u64()?)?)
@@ -249,7 +249,7 @@ fn slice<'a>(bytes: &'a [u8], section: &Range<u64>) -> Option<&'a [u8]> {
     bytes.get(usize::try_from(section.start).ok()?..usize::try_from(section.end).ok()?)
 }
 
-/// `{ u64 type; u64 id; ... }`, of which type 2 gives a name.
+/// `{ u64 type; u64 id; ... }`; type 2 is a name.
 fn name_update(mut body: Cursor<'_>) -> Option<(u64, String)> {
     const NAME: u64 = 2;
     let (what, id) = (body.u64()?, body.u64()?);
@@ -257,7 +257,7 @@ fn name_update(mut body: Cursor<'_>) -> Option<(u64, String)> {
 }
 
 impl Attribute {
-    /// An attribute, then the ids of the event's instances up to the record's end.
+    /// An attribute, then ids of the event's instances to the end of the record.
     fn of_record(body: Cursor<'_>) -> Option<Self> {
         let mut peek = body;
         let (_, size) = (peek.u32()?, peek.u32()?);
@@ -268,7 +268,7 @@ impl Attribute {
     fn parse(bytes: &[u8], endian: Endianness, ids: Vec<u64>) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, endian);
         let (kind, size, config) = (cursor.u32()?, cursor.u32()?, cursor.u64()?);
-        // What is measured does not change how records are laid out, and the parser refuses what it does not know.
+        // The measured event does not affect the layout of records, and the parser rejects unknown ones.
         let mut plain = bytes.to_vec();
         let (software, cpu_clock) = match endian {
             Endianness::LittleEndian => (1_u32.to_le_bytes(), 0_u64.to_le_bytes()),

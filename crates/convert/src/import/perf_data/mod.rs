@@ -1,8 +1,7 @@
-//! `perf.data`, what `perf record` writes: to a file or a pipe, compressed or not.
+//! `perf.data`, written by `perf record` to a file or a pipe, compressed or not.
 //!
-//! Its records are the kernel's own, so they go through the [`Assembler`] that a live recording goes through, and get
-//! their names from the same [`Builder`]. What is particular to the file is its layout ([`file`]), the machine it came
-//! from ([`features`]), and the order of its records ([`order`]).
+//! Its records are the kernel's, so the [`Assembler`] and the [`Builder`] of live recordings process them. Specific to
+//! the file are its layout ([`file`]), its machine ([`features`]), and the order of its records ([`order`]).
 
 mod content;
 mod cursor;
@@ -44,7 +43,7 @@ impl InputFormat for PerfData {
     }
 
     fn describe(&self) -> &'static str {
-        "Recordings of `perf record`, from a file or a pipe; frame-pointer and DWARF stacks, any events."
+        "Recordings of `perf record`, from a file or a pipe: any events, frame-pointer and DWARF stacks."
     }
 
     fn recognises(&self, head: Head<'_>) -> bool {
@@ -65,7 +64,7 @@ impl InputFormat for PerfData {
     }
 }
 
-/// One file on its way through the assembler.
+/// An import in progress.
 struct Reading<'a> {
     file: &'a PerfFile,
     options: &'a ImportOptions,
@@ -78,7 +77,7 @@ struct Reading<'a> {
     taken: Taken,
 }
 
-/// How many samples were given to the assembler.
+/// Numbers of samples given to the assembler.
 #[derive(Debug, Default)]
 struct Taken {
     samples: u64,
@@ -89,7 +88,7 @@ impl<'a> Reading<'a> {
         let elsewhere = Elsewhere::new(file, &options.symbols);
         let mut sink = Modules::new(Builder::default(), elsewhere.clone());
         sink.take(Entry::Start(Box::new(describe(file))));
-        // Registers of another architecture are no start for unwinding on this one.
+        // Registers of another architecture cannot be unwound here.
         let layouts = file.attributes.iter().map(|attribute| match elsewhere.same_architecture() {
             true => attribute.parse_info,
             false => RecordParseInfo { sample_regs_user: 0, ..attribute.parse_info },
@@ -124,8 +123,7 @@ impl<'a> Reading<'a> {
         drop(assembler);
         let mut notes = events::notes(&self.file.attributes);
         if left_out > 0 {
-            notes
-                .push(format!("{left_out} samples of no thread (the idle task, threads that had ended) are left out."));
+            notes.push(format!("{left_out} samples without a thread (idle task, ended threads) skipped."));
         }
         notes.extend(self.elsewhere.notes());
         self.sink.take(Entry::RecordingEnd(Box::new(RecordingEnd {
@@ -159,11 +157,12 @@ impl<'a> Reading<'a> {
         assembler.add_record(meaning, &raw, &mut self.sink);
     }
 
-    /// Whether a mapping that claims to tell a build-id tells one, and not the device and inode in its place.
+    /// Whether a mapping flagged as having a build-id has one, instead of device and inode.
     ///
-    /// Linux 6.18 sets the flag for one event that asks for build-ids and leaves it set for all others that get the same
-    /// record (`perf_event_mmap_output` restores the header's type and size, not `misc`); with two recordings at a time
-    /// perf crashes on its own file. So it counts where an event asked, or where the size is that of a build-id.
+    /// Linux 6.18 sets the flag for an event that asks for build-ids, and leaves it set for all other events that get
+    /// the same record (`perf_event_mmap_output` restores the header's type and size, not `misc`). With two recordings
+    /// at a time perf crashes on its own file. So the flag counts only if the event asked, or if the size is that of a
+    /// build-id.
     fn has_build_id(&self, record: &Ordered<'_>) -> bool {
         const BUILD_ID_SIZES: [u8; 2] = [16, 20];
         if record.kind != Kind::MMAP2 || record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID == 0 {
@@ -187,8 +186,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Address of the kernel's `_text`, from the record in which perf tells it: a mapping of `[kernel.kallsyms]_text`, whose
-/// file offset it is (`perf_event__synthesize_kernel_mmap` in `tools/perf/util/synthetic-events.c`).
+/// Address of the kernel's `_text`: the file offset in perf's mapping of `[kernel.kallsyms]_text`
+/// (`perf_event__synthesize_kernel_mmap` in `tools/perf/util/synthetic-events.c`).
 fn kernel_text(record: &Ordered<'_>, endian: Endianness) -> Option<u64> {
     let path_at = match record.kind {
         Kind::MMAP => 32,
@@ -203,13 +202,13 @@ fn kernel_text(record: &Ordered<'_>, endian: Endianness) -> Option<u64> {
     is_text.then(|| Cursor::new(&record.body[24..], endian).u64())?
 }
 
-/// What the file says about itself.
+/// The capture's information from the file.
 fn describe(file: &PerfFile) -> CaptureInfo {
     let features = &file.features;
     let arguments = &features.command_line;
     let command = arguments.iter().position(|argument| argument == "--").map(|at| arguments[at + 1..].to_vec());
     CaptureInfo {
-        // The caller of the reader says from which file.
+        // The caller sets the file.
         origin: Origin::Imported { format: PerfData.name().to_owned(), file: String::new() },
         command: command.unwrap_or_default(),
         clock: clock(&file.attributes),
@@ -239,26 +238,25 @@ fn machine(file: &PerfFile) -> Option<Machine> {
     })
 }
 
-/// Adds what is known of the whole: dimensions, and what could not be read.
+/// Adds dimensions and losses.
 fn finished(mut capture: Capture, file: &PerfFile, content: &Content<'_>, outcome: Outcome) -> Capture {
     capture.info.dimensions = dimensions(&capture, &file.attributes);
     let info = &mut capture.info;
     info.losses.malformed_records += outcome.damages;
     let mut notes = Vec::new();
     if let Some(cut) = &content.cut {
-        notes.push(format!("The packed file ends early ({cut}); what came before is kept."));
+        notes.push(format!("The packed file is truncated ({cut}); everything before that is kept."));
     }
     match file.missing {
         Missing::Nothing => {}
         Missing::End => notes.push(
-            "perf record was stopped before it completed the file: build-ids, the machine and the names of events are \
-             missing."
+            "perf record was killed before it completed the file, so build-ids, the machine and event names are missing."
                 .to_owned(),
         ),
         Missing::Bytes(bytes) => {
             info.losses.malformed_records += 1;
             notes.push(format!(
-                "The file is cut off: {bytes} bytes of records and the descriptions after them are missing."
+                "The file is truncated: {bytes} bytes of records and everything after them are missing."
             ));
         }
     }
@@ -271,10 +269,10 @@ fn finished(mut capture: Capture, file: &PerfFile, content: &Content<'_>, outcom
         ));
     }
     if outcome.has_traces {
-        notes.push("Hardware traces (Intel PT, Arm SPE) in the file are left out.".to_owned());
+        notes.push("Hardware traces (Intel PT, Arm SPE) are ignored.".to_owned());
     }
     if info.losses.lost_records > 0 {
-        notes.push(format!("perf lost {} records while it recorded.", info.losses.lost_records));
+        notes.push(format!("perf lost {} records while recording.", info.losses.lost_records));
     }
     info.notes.splice(0..0, notes);
     capture
@@ -292,7 +290,7 @@ fn dimensions(capture: &Capture, attributes: &[Attribute]) -> BTreeMap<Dimension
         Switches::Unrecorded => return dimensions,
         Switches::WithWakeUps => DimensionStatus::Recorded,
         Switches::Recorded => partial(
-            "wake-ups were not recorded: waits are not split into blocked and runnable; add -e sched:sched_waking",
+            "wake-ups were not recorded, so waits are not split into blocked and runnable; add -e sched:sched_waking",
         ),
     };
     dimensions.insert(Dimension::Sched, sched);
@@ -305,7 +303,7 @@ fn dimensions(capture: &Capture, attributes: &[Attribute]) -> BTreeMap<Dimension
 }
 
 impl Attribute {
-    /// Whether it asked for records of context switches.
+    /// Whether it recorded context switches.
     fn records_switches(&self) -> bool {
         self.flags.contains(AttrFlags::CONTEXT_SWITCH)
     }

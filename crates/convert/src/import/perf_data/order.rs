@@ -1,8 +1,8 @@
-//! The kernel's records of a `perf.data` file, in the order of time.
+//! Orders the kernel's records of a `perf.data` file by time.
 //!
-//! Each processor's records are in order; among processors perf marks *rounds*: what comes after the end of a round is
-//! later than everything before the end of the round before it (`tools/perf/util/ordered-events.c`). So two rounds are
-//! held back, as references into the file where they are not compressed.
+//! The records of each CPU are in order. Across CPUs perf marks *rounds*: records after the end of a round are later
+//! than all records before the end of the previous round (`tools/perf/util/ordered-events.c`). So two rounds are held
+//! back, as references into the file where it is not compressed.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -13,31 +13,31 @@ use super::file::PerfFile;
 use super::record::{self, Damage, Kind, Record};
 use super::unpack::Unpacking;
 
-/// Unpacked bytes that may wait for their round to end. perf ends one each time it has emptied the rings, so only a
-/// broken file gets there; its records come less well ordered.
+/// Limit of unpacked bytes that wait for the end of their round. perf ends a round whenever it has emptied the rings,
+/// so only a damaged file reaches the limit, and its records may stay unordered.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
-/// A record of the kernel.
+/// A kernel record.
 pub(super) struct Ordered<'a> {
     pub kind: Kind,
     pub misc: u16,
-    /// Index of the attribute that describes it.
+    /// Index of its attribute.
     pub attribute: usize,
     pub body: &'a [u8],
 }
 
-/// What became of the records.
+/// Losses and findings while reading.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Places that could not be read.
+    /// Number of unreadable parts.
     pub damages: u64,
     /// The first of them.
     pub first: Option<Damage>,
-    /// Bytes that were passed over.
+    /// Skipped bytes.
     pub lost_bytes: u64,
     /// The latest time of a record.
     pub latest_ns: Option<u64>,
-    /// Hardware traces (Intel PT, Arm SPE) were passed over.
+    /// Whether hardware traces (Intel PT, Arm SPE) were skipped.
     pub has_traces: bool,
 }
 
@@ -49,7 +49,7 @@ struct Pending<'a> {
     body: Body<'a>,
 }
 
-/// Where a record's bytes are.
+/// A record's bytes.
 enum Body<'a> {
     File(&'a [u8]),
     Unpacked(Rc<Vec<u8>>, Range<usize>),
@@ -64,19 +64,19 @@ impl Body<'_> {
     }
 }
 
-/// Gives the records of a file one by one.
+/// Yields the records of a file in order.
 pub(super) struct InOrder<'a> {
     content: &'a Content<'a>,
     file: &'a PerfFile,
-    /// Where reading goes on.
+    /// Position of the next read.
     position: usize,
     unpacking: Option<Unpacking>,
     pending: Vec<Pending<'a>>,
-    /// Unpacked bytes among the pending.
+    /// Unpacked bytes among the pending records.
     waiting_bytes: usize,
     ready: IntoIter<Pending<'a>>,
     current: Option<Pending<'a>>,
-    /// The latest time when the round before the last ended.
+    /// The latest time at the end of the round before the last.
     before: u64,
     latest: u64,
     ended: bool,
@@ -84,7 +84,7 @@ pub(super) struct InOrder<'a> {
 }
 
 impl<'a> InOrder<'a> {
-    /// The records of a file, from its first.
+    /// Starts at the file's first record.
     pub fn new(content: &'a Content<'a>, file: &'a PerfFile) -> Self {
         Self {
             content,
@@ -102,8 +102,7 @@ impl<'a> InOrder<'a> {
         }
     }
 
-    /// The time of the first record that has one. perf makes up records of what was there before; they have none, or
-    /// zero, and come first.
+    /// Time of the first record that has one. perf's own records of earlier state come first, with no time or zero.
     pub fn start(&mut self) -> Option<u64> {
         loop {
             let waiting = self.ready.as_slice().iter().chain(&self.pending);
@@ -128,12 +127,12 @@ impl<'a> InOrder<'a> {
         Some(Ordered { kind: record.kind, misc: record.misc, attribute: record.attribute, body })
     }
 
-    /// What became of them, after the last.
+    /// The losses, after the last record.
     pub fn outcome(self) -> Outcome {
         Outcome { latest_ns: Some(self.latest).filter(|&time| time != 0), ..self.outcome }
     }
 
-    /// Reads up to the end of a round, and adds to what is ready. Whether there was one more round.
+    /// Reads up to the end of a round and adds ready records. Returns whether there was a round.
     fn read_round(&mut self) -> bool {
         if self.ended {
             return false;
@@ -160,13 +159,13 @@ impl<'a> InOrder<'a> {
         true
     }
 
-    /// Takes a record of the file; whether the round goes on.
+    /// Adds a record of the file; returns whether the round continues.
     fn take(&mut self, record: &Record<'a>) -> bool {
         match record.kind {
             Kind::FINISHED_ROUND => return false,
             Kind::COMPRESSED | Kind::COMPRESSED2 => {
                 if let Err(what) = self.unpack(record) {
-                    // What follows refers to what could not be unpacked.
+                    // Later records refer to the part that could not be unpacked.
                     self.note(Damage { offset: record.offset, what });
                     self.outcome.lost_bytes += (self.file.records.end - record.offset) as u64;
                     self.position = self.file.records.end;
@@ -207,7 +206,7 @@ impl<'a> InOrder<'a> {
         self.outcome.first.get_or_insert(damage);
     }
 
-    /// Goes on behind damage, if there is a place to.
+    /// Continues after damage, if a later round exists.
     fn pass_over(&mut self, damage: Damage) {
         let (end, from) = (self.file.records.end, damage.offset);
         let next = record::next_round(self.content.bytes(), (from + 1).min(end)..end, self.file.endian);
@@ -220,7 +219,7 @@ impl<'a> InOrder<'a> {
     }
 
     fn end_round(&mut self) {
-        // Equal times stay in the order of the file.
+        // Equal times keep the order of the file.
         self.pending.sort_by_key(|record| record.time);
         let ready = self.pending.partition_point(|record| record.time <= self.before);
         self.before = self.latest;

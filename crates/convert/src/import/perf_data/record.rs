@@ -1,4 +1,4 @@
-//! The records of a `perf.data` file, one after the other.
+//! The records of a `perf.data` file.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use super::cursor::Cursor;
 
-/// A record's type: the kernel's below 64, perf's own above.
+/// A record's type: below 64 the kernel's, above perf's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kind(pub u32);
 
@@ -25,25 +25,25 @@ impl Kind {
     pub const COMPRESSED: Self = Self(81);
     pub const COMPRESSED2: Self = Self(83);
 
-    /// Whether the kernel wrote it, and not perf.
+    /// Whether the kernel wrote it.
     pub fn is_of_kernel(self) -> bool {
         self.0 < 64
     }
 }
 
-/// A record as it lies in the file.
+/// A record in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub kind: Kind,
     pub misc: u16,
     pub body: &'a [u8],
-    /// Where the record starts.
+    /// Its start.
     pub offset: usize,
-    /// Where the next one starts.
+    /// Its end, the start of the next record.
     pub end: usize,
 }
 
-/// Why the records from some place on cannot be read.
+/// Why records from some position on cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Damage {
     pub offset: usize,
@@ -52,7 +52,7 @@ pub(super) struct Damage {
 
 pub(super) const HEADER_BYTES: usize = 8;
 
-/// The records in a part of `bytes`, up to the first that is damaged.
+/// The records in a part of `bytes`, up to the first damaged one.
 pub(super) fn scan(
     bytes: &[u8],
     range: Range<usize>,
@@ -78,7 +78,7 @@ fn read(bytes: &[u8], at: usize, endian: Endianness) -> Result<Record<'_>, Damag
     }
     let body = cursor.take(size - HEADER_BYTES).ok_or_else(|| damage("the file ends within a record"))?;
     let kind = Kind(kind);
-    // What these announce follows them, outside their size.
+    // These records announce bytes that follow outside their size.
     let mut announced = Cursor::new(body, endian);
     let behind = match kind {
         Kind::AUXTRACE => announced.u64(),
@@ -93,8 +93,8 @@ fn read(bytes: &[u8], at: usize, endian: Endianness) -> Result<Record<'_>, Damag
     Ok(Record { kind, misc, body, offset: at, end })
 }
 
-/// Where records go on behind damage: at the next end of a round, which perf writes whenever it has emptied the rings.
-/// No other record looks like it, and what it says of the order holds for what follows.
+/// The next end of a round after damage. perf writes one whenever it has emptied the rings; no other record looks like
+/// it, and it restores the order of what follows.
 pub(super) fn next_round(bytes: &[u8], range: Range<usize>, endian: Endianness) -> Option<usize> {
     let (kind, size) = (Kind::FINISHED_ROUND.0, HEADER_BYTES as u16);
     let header = match endian {

@@ -285,7 +285,7 @@ fn events_stacks_and_periods_are_read_in_the_order_of_time() {
 }
 
 #[test]
-fn a_file_that_is_not_here_is_named_by_build_id_and_offset() {
+fn a_missing_file_is_named_by_build_id_and_offset() {
     let capture = read(&example().file());
     let module = capture.modules.iter().find(|module| module.name() == "sim").unwrap();
     assert_eq!(module.build_id.as_deref(), Some(&*"ab".repeat(20)));
@@ -293,7 +293,7 @@ fn a_file_that_is_not_here_is_named_by_build_id_and_offset() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_the_same() {
+fn a_pipe_gives_the_same_capture() {
     let (piped, filed) = (read(&example().pipe()), read(&example().file()));
     assert_eq!(drawn(&piped), EXAMPLE);
     assert_eq!((piped.modules, piped.info.machine), (filed.modules, filed.info.machine));
@@ -315,7 +315,7 @@ fn a_file_of_the_other_byte_order_is_read() {
 }
 
 #[test]
-fn a_recorder_that_was_killed_leaves_a_file_that_is_read_to_its_end() {
+fn the_file_of_a_killed_recorder_is_read_to_its_end() {
     let mut drawing = example();
     drawing.features.clear();
     let mut file = drawing.file();
@@ -323,7 +323,7 @@ fn a_recorder_that_was_killed_leaves_a_file_that_is_read_to_its_end() {
     let capture = read(&file);
     assert_eq!(capture.samples.len(), 4);
     assert_eq!(capture.info.events[1].name, "page-faults");
-    assert!(capture.info.notes[0].starts_with("perf record was stopped before it completed the file"));
+    assert!(capture.info.notes[0].starts_with("perf record was killed before it completed the file"));
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_file_without_a_record_is_an_error_that_says_so() {
     let mut drawing = Drawing::new();
     drawing.event(1, 0, 0);
     let error = import(Source::stream("x", &drawing.file()[..]), &options()).unwrap_err().to_string();
-    assert_eq!(error, "x holds no record of perf.data that can be read; check that it is whole and of that format");
+    assert_eq!(error, "x: has no valid record of perf.data; check that the file is complete and has that format");
 }
 
 /// The seeds of the fuzz target, which `tests/mutations.rs` starts from too; `BLESS=1` writes them.

@@ -6,20 +6,20 @@
 //! source = FILE ":" LINE ["(inlined)"]
 //! ```
 //!
-//! Fields are printed in this order whatever the order given to `-F`, and each may be missing. `COMM` is what stands
-//! before the first number from which on everything reads as the fields that follow. `SYMBOL` is anything, including
-//! spaces and parentheses; `MODULE` too, if its parentheses match.
+//! Fields are in this order for any `-F`, and each may be missing. `COMM` is the text before the first number from
+//! which the rest parses as fields. `SYMBOL` is any text, including spaces and parentheses; so is `MODULE` if its
+//! parentheses match.
 
 use super::super::text::number;
 
-/// A header's fields, as far as it has them.
+/// The fields of a header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Header<'a> {
-    /// Name of the thread; empty if it is not printed.
+    /// Name of the thread; empty if not printed.
     pub comm: &'a [u8],
     /// Its ids.
     pub task: Task,
-    /// Processor.
+    /// CPU.
     pub cpu: Option<u32>,
     /// Time.
     pub time_ns: Option<u64>,
@@ -27,11 +27,11 @@ pub struct Header<'a> {
     pub period: Option<u64>,
     /// Event, with its modifiers.
     pub event: Option<&'a [u8]>,
-    /// What follows the fields: the one frame of a sample without a call chain, or a tracepoint's text.
+    /// Text after the fields: the frame of a sample without a call chain, or the text of a tracepoint.
     pub rest: &'a [u8],
 }
 
-/// The ids of a thread, as far as they are printed.
+/// The printed ids of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Process id.
@@ -40,10 +40,10 @@ pub struct Task {
     pub tid: Option<u32>,
 }
 
-/// A `PERF_RECORD_...` line, which is no sample.
+/// A `PERF_RECORD_...` line, which is not a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// How many records it says were lost.
+    /// Number of lost records.
     pub lost: u64,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Header<'a> {
         self.time_ns.is_some() || (self.event.is_some() && self.task.tid.is_some())
     }
 
-    /// The record that the line reports, if it reports none of a sample.
+    /// The record of the line, if it is not of a sample.
     pub fn record(&self) -> Option<Record> {
         let (name, text) = match self.event {
             Some(event) => (event, self.rest),
@@ -69,26 +69,25 @@ impl<'a> Header<'a> {
         Some(Record { lost })
     }
 
-    /// The frame at the end of the header, which a sample without a call chain has.
+    /// The frame at the end of the header, for a sample without a call chain.
     pub fn frame(&self) -> Option<FrameLine<'a>> {
         let is_tracepoint = self.event.is_some_and(is_tracepoint);
         if is_tracepoint { None } else { frame(self.rest) }
     }
 }
 
-/// `group:name`, with more after the colon than modifiers.
+/// Whether the name is `group:name`, with more after the colon than modifiers.
 fn is_tracepoint(event: &[u8]) -> bool {
     let colon = event.iter().position(|&byte| byte == b':');
     colon.is_some_and(|at| event.len() - at > 5) && !event.contains(&b'/')
 }
 
-/// Whether a colon ends a word of the line, as it does times and events: without one the line is no certain header.
+/// Whether a word of the line ends in a colon, as times and events do. A certain header has one.
 pub fn ends_a_field(line: &[u8]) -> bool {
     memchr::memchr_iter(b':', line).any(|at| line.get(at + 1).is_none_or(u8::is_ascii_whitespace))
 }
 
-/// Reads a header, if the line is one. Of several readings the first with a time is taken: names hold anything, but
-/// hardly a time.
+/// Parses a header. Of several readings the first with a time is used: names contain anything, but hardly a time.
 pub fn header(line: &[u8]) -> Option<Header<'_>> {
     let line = line.trim_ascii_end();
     let mut without_time = None;
@@ -113,7 +112,7 @@ pub fn header(line: &[u8]) -> Option<Header<'_>> {
     without_time.or_else(|| fields(line).filter(|fields| fields.time_ns.is_some() || fields.event.is_some()))
 }
 
-/// `PID/TID` or `TID`; -1 is perf's word for one it does not know.
+/// Parses `PID/TID` or `TID`; perf prints -1 for unknown ids.
 fn task(token: &[u8]) -> Option<Task> {
     let id = |token: &[u8]| match token {
         b"-1" => Some(None),
@@ -125,7 +124,7 @@ fn task(token: &[u8]) -> Option<Task> {
     }
 }
 
-/// The fields that follow the thread. `None` if there is text that is none of them.
+/// Parses the fields after the thread. `None` if some text is not a field.
 fn fields(text: &[u8]) -> Option<Header<'_>> {
     let mut header = Header { rest: text.trim_ascii_start(), ..Header::default() };
     let (token, rest) = split_token(header.rest);
@@ -151,7 +150,7 @@ fn fields(text: &[u8]) -> Option<Header<'_>> {
     (header.time_ns.is_some() || header.event.is_some() || header.rest.is_empty()).then_some(header)
 }
 
-/// The time, before which there may be a few short flags (`-F +misc`, latency format).
+/// Parses the time and the short flags before it (`-F +misc`, latency format).
 fn time_after_flags(text: &[u8]) -> Option<(u64, &[u8])> {
     const FLAGS: usize = 2;
     const LONGEST_FLAG: usize = 8;
@@ -170,7 +169,7 @@ fn time_after_flags(text: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// `SECONDS.FRACTION`, of micro- or nanoseconds, in ns.
+/// Parses `SECONDS.FRACTION` in micro- or nanoseconds, to ns.
 fn time(token: &[u8]) -> Option<u64> {
     const DIGITS: usize = 9;
     let dot = token.iter().position(|&byte| byte == b'.')?;
@@ -189,7 +188,7 @@ fn event(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((event, rest))
 }
 
-/// The text up to a space, and the text after the spaces.
+/// Splits at the first run of spaces.
 fn split_token(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
@@ -199,13 +198,13 @@ fn split_token(text: &[u8]) -> (&[u8], &[u8]) {
 /// A frame's address and the rest of its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLine<'a> {
-    /// Whether the address is in the upper half, where the kernel is on 64-bit machines.
+    /// Whether the address is in the upper half of the address space, the kernel's on 64-bit machines.
     pub in_kernel_space: bool,
     /// Symbol, offset, module.
     pub text: &'a [u8],
 }
 
-/// Reads a frame, if the line is one.
+/// Parses a frame.
 pub fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let (address, text) = split_token(line);
     let is_address = matches!(address.len(), 1..=16) && address.iter().all(u8::is_ascii_hexdigit);
@@ -213,18 +212,18 @@ pub fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     is_address.then_some(FrameLine { in_kernel_space, text: text.trim_ascii_end() })
 }
 
-/// What the text of a frame says.
+/// The parts of a frame's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameText<'a> {
-    /// The symbol without its offset; empty if it is not printed.
+    /// The symbol without offset; empty if not printed.
     pub function: &'a [u8],
     /// The module, without the parentheses.
     pub module: Option<&'a [u8]>,
-    /// It is inlined into the next frame of the listing.
+    /// Whether it is inlined into the next frame of the listing.
     pub inlined: bool,
 }
 
-/// Reads what follows a frame's address.
+/// Parses the text after a frame's address.
 pub fn frame_text(text: &[u8]) -> FrameText<'_> {
     let (text, inlined) = strip_inlined(text);
     let (symbol, module) = split_module(text);
@@ -238,7 +237,7 @@ fn strip_inlined(text: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Splits off the last parenthesis, which holds the module if a space or nothing stands before it.
+/// Splits off the last parenthesis. It holds the module if a space or nothing is before it.
 fn split_module(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     let mut depth = 0;
     if !text.ends_with(b")") {
@@ -259,7 +258,7 @@ fn split_module(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     (text, None)
 }
 
-/// Without the offset that `-F +dsoff` adds, and without the mark of a file that was deleted while mapped.
+/// Removes the offset that `-F +dsoff` adds, and the mark of deleted files.
 fn clean_module(module: &[u8]) -> &[u8] {
     let module = strip_offset(module);
     module.strip_suffix(b" (deleted)").unwrap_or(module)
@@ -271,18 +270,18 @@ fn strip_offset(symbol: &[u8]) -> &[u8] {
     if offset.is_empty() { symbol } else { before.strip_suffix(b"+0x").unwrap_or(symbol) }
 }
 
-/// A place in a source file.
+/// A source line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source<'a> {
     /// The file.
     pub file: &'a [u8],
     /// The line in it.
     pub line: u32,
-    /// perf prints the mark of an inlined frame after its source line.
+    /// perf prints the mark of inlined frames after the source line.
     pub inlined: bool,
 }
 
-/// Reads the line that `-F +srcline` prints below a frame. What it prints where it knows none is no source.
+/// Parses the line that `-F +srcline` prints below a frame. perf's text for unknown lines is rejected.
 pub fn source(text: &[u8]) -> Option<Source<'_>> {
     let (text, inlined) = strip_inlined(text.trim_ascii());
     let colon = memchr::memrchr(b':', text)?;
@@ -294,7 +293,7 @@ pub fn source(text: &[u8]) -> Option<Source<'_>> {
 mod tests {
     use super::*;
 
-    /// The fields that a header has, as `comm|pid/tid|[cpu]|time_ns|period|event|rest`.
+    /// The fields of a header, as `comm|pid/tid|[cpu]|time_ns|period|event|rest`.
     fn read(line: &str) -> String {
         let Some(header) = header(line.as_bytes()) else { return "no header".to_owned() };
         let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_names_may_hold_anything() {
+    fn thread_names_may_contain_anything() {
         for (line, expected) in [
             ("V8 Worker 12 24636/25607 [000] 9.5: cycles: ", "V8 Worker 12|24636/25607|0|9500000000|-|cycles|"),
             ("kworker/0:1-eve 77 [000] 9.5: 3 cycles: ", "kworker/0:1-eve|-/77|0|9500000000|3|cycles|"),
@@ -364,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_no_samples_are_told_and_losses_counted() {
+    fn other_records_are_recognised_and_losses_counted() {
         let lost = |line: &str| header(line.as_bytes()).unwrap().record().map(|record| record.lost);
         assert_eq!(lost("sim  4732  2722.636915: PERF_RECORD_COMM exec: t prog:4732/4732"), Some(0));
         assert_eq!(lost("perf-exec 4732 0.000000: PERF_RECORD_COMM: perf-exec:4732/4732"), Some(0));
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_whatever_their_names_hold() {
+    fn frames_may_contain_any_name() {
         for (line, expected) in [
             ("\tffffffff8175336a elf_load+0x28a ([kernel.kallsyms])", "elf_load|[kernel.kallsyms]|false"),
             ("\t    7fb1a3ef2ad7 [unknown] ([unknown])", "[unknown]|[unknown]|false"),
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_half_of_the_addresses_is_the_kernels() {
+    fn the_upper_half_of_the_address_space_is_the_kernel() {
         let high = |line: &str| frame(line.as_bytes()).unwrap().in_kernel_space;
         assert!(high("\tffffffff8175336a f ([k])"));
         assert!(high("\tffff800010081234 f ([k])"));
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn source_lines_are_read_and_what_stands_in_for_them_is_not() {
+    fn source_lines_are_read_and_placeholders_rejected() {
         assert_eq!(source(b"  t.cpp:12"), Some(Source { file: b"t.cpp", line: 12, inlined: false }));
         assert_eq!(source(b"t a.h:1204 (inlined)"), Some(Source { file: b"t a.h", line: 1204, inlined: true }));
         assert_eq!(source(b"[kernel.kallsyms][ffffffff8175336a]"), None);

@@ -1,13 +1,13 @@
 //! The text that `perf script` prints.
 //!
-//! A sample is a header line and the frames of its stack, leaf first, ended by a blank line; a sample without a call
-//! chain is one line with its address at the end. Which fields a header has depends on perf's version, on the event
-//! and on `-F`, and nothing separates the thread's name, which may hold spaces and numbers, from what follows it;
-//! [`line`] has the grammar.
+//! A sample is a header line and the frames of its stack, leaf first, followed by a blank line. A sample without a call
+//! chain is one line that ends in its address. The fields of a header depend on perf's version, on the event and on
+//! `-F`. Nothing separates the thread's name, which may contain spaces and numbers, from the next field; see [`line`]
+//! for the grammar.
 //!
-//! Each sample stays a sample, with its period as weight (1 where the period is not printed) and its time. Events are
-//! kept apart. Lines that report other records (`PERF_RECORD_...`, printed by `--show-task-events` and the like) are
-//! skipped, lost records excepted, which are counted.
+//! Each sample is kept with its period as weight (1 if the period is not printed) and its time. Events are kept apart.
+//! Lines of other records (`PERF_RECORD_...`, from `--show-task-events` and similar) are skipped; lost records are
+//! counted.
 
 mod line;
 
@@ -35,10 +35,10 @@ impl InputFormat for PerfScript {
     }
 
     fn describe(&self) -> &'static str {
-        "The text that `perf script` prints, with any of its usual fields; each sample with its time and period."
+        "Output of `perf script` with any of its usual fields: each sample with time and period."
     }
 
-    /// A header with a time or an event, or anything else with a stack of tab-indented frames under it.
+    /// Recognises a header with a time or an event, or any line with tab-indented frames below.
     fn recognises(&self, head: Head<'_>) -> bool {
         let mut frames = 0;
         let mut lines = head.lines().filter(|line| !line.starts_with(b"#"));
@@ -118,7 +118,7 @@ impl StackText {
         self.frames.push(FrameRange { text, source: 0..0, in_kernel_space: frame.in_kernel_space });
     }
 
-    /// Adds the source line, which perf prints below a frame, to the last frame.
+    /// Adds the source line that perf prints below a frame to the last frame.
     fn add_source(&mut self, source: &[u8]) {
         let source = self.append(source);
         if let Some(frame) = self.frames.last_mut() {
@@ -140,10 +140,10 @@ impl Reader {
         }
         if line.starts_with(b"\t") {
             return match line::frame(line) {
-                // The file ends within this line, so its name may be cut.
+                // The file ends within this line, so its name may be truncated.
                 Some(_) if !ended => self.cut(number),
                 Some(frame) => self.frame(frame, after_blank),
-                None => self.malformed.add(number, "it is indented like a frame and holds no address"),
+                None => self.malformed.add(number, "it is indented like a frame but has no address"),
             };
         }
         if let Some(header) = line::header(line) {
@@ -163,7 +163,7 @@ impl Reader {
         self.capture.info.losses.truncated_stacks += 1;
     }
 
-    /// A frame of the sample begun by the last header; after a blank line, of one whose header has no field.
+    /// A frame of the last header; after a blank line, of a header without fields.
     fn frame(&mut self, frame: line::FrameLine<'_>, after_blank: bool) {
         if self.sample.is_none() && after_blank {
             self.begin(Header::default());
@@ -195,7 +195,7 @@ impl Reader {
 
     fn end_sample(&mut self) {
         let Some(sample) = self.sample.take() else {
-            // Frames whose header was malformed belong to nothing.
+            // Frames of a malformed header are dropped.
             return self.stack.clear();
         };
         let stack = self.names.stack(&self.stack, &mut self.capture);
@@ -204,7 +204,7 @@ impl Reader {
         self.capture.samples.push(Sample { time_ns, thread, cpu, stack, event, weight });
     }
 
-    /// `# hostname : vm`: the header that `perf script --header` prints.
+    /// Reads `# hostname : vm`: the header that `perf script --header` prints.
     fn comment(&mut self, line: &[u8]) {
         let line = text(line);
         let Some((key, value)) = line.trim_start_matches(['#', ' ']).split_once(" : ") else { return };
@@ -234,14 +234,14 @@ impl Reader {
     }
 }
 
-/// Samples by time, where all have one; perf prints them so unless several files were joined.
+/// Orders samples by time if all have one. perf does so unless several files were joined.
 fn sort_by_time(capture: &mut Capture) {
     if capture.samples.iter().all(|sample| sample.time_ns.is_some()) {
         capture.samples.sort_by_key(|sample| sample.time_ns);
     }
 }
 
-/// Fills in what follows from the samples.
+/// Sets what follows from the samples.
 fn describe(capture: &mut Capture, machine: Option<Machine>) {
     let info = &mut capture.info;
     info.losses.samples = capture.samples.len() as u64;
@@ -273,7 +273,7 @@ struct Events {
 }
 
 impl Events {
-    /// The event of a header, and whether its samples weigh their periods.
+    /// The event of a header, and whether its samples are weighted by period.
     fn of(&mut self, header: &Header<'_>, capture: &mut Capture) -> (EventId, bool) {
         let name = header.event.unwrap_or_default();
         if let Some(&found) = self.by_name.get(name) {
@@ -316,7 +316,7 @@ impl Tasks {
     }
 }
 
-/// Notes that a thread goes by another name from now on.
+/// Records that a thread has another name from now on.
 fn rename(thread: &mut Thread, name: &str, time_ns: Option<u64>) {
     if thread.name == name {
         return;
@@ -343,8 +343,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The node of a stack. It is read from the root, since an inlined frame is in the module of the frame around it,
-    /// which perf prints after it, and does not print its own.
+    /// The node of a stack. It is built from the root: an inlined frame is in the module of its enclosing frame, which
+    /// perf prints after it.
     fn stack(&mut self, stack: &StackText, capture: &mut Capture) -> Option<StackId> {
         let mut node = None;
         let mut outer: &[u8] = &[];
@@ -374,7 +374,7 @@ impl Names {
     }
 }
 
-/// A frame, as far as perf's text describes it.
+/// A frame as printed by perf.
 struct Described<'a> {
     function: &'a [u8],
     module: &'a [u8],
@@ -427,8 +427,7 @@ impl Described<'_> {
     }
 }
 
-/// `[libfoo.so]`: how collapse scripts name a function without a name in a known module. Modules that are no files
-/// have brackets of their own.
+/// `[libfoo.so]`: the name of an unnamed function in collapse scripts. Modules that are no files already have brackets.
 fn bracketed(module: &str) -> String {
     if module.starts_with('[') { module.to_owned() } else { format!("[{module}]") }
 }

@@ -111,7 +111,7 @@ fn inlined_frames_are_in_the_module_of_the_frame_around_them() {
 }
 
 #[test]
-fn samples_without_a_call_chain_have_their_frame_in_the_header_or_none() {
+fn samples_without_a_call_chain_have_the_frame_of_the_header_or_none() {
     let capture = read(
         "   dd 12 1.0: 5 cycles:      7fe850928316 f+0x1 (/lib/ld.so)\n   dd 12 2.0: 5 cycles: \n   dd 12 3.0: 1 sched:sched_wakeup: add f (x)\n",
     );
@@ -123,27 +123,27 @@ fn samples_without_a_call_chain_have_their_frame_in_the_header_or_none() {
 }
 
 #[test]
-fn samples_without_a_period_weigh_one_sample() {
+fn samples_without_a_period_have_weight_one() {
     let capture = read("sim 12 1.0: cycles: \n\t 1 f (x)\n\n");
     assert_eq!(capture.info.events, [Event::sampled("cycles", "samples")]);
     assert_eq!(capture.samples[0].weight, 1);
 }
 
 #[test]
-fn stacks_without_any_header_are_samples_of_a_nameless_thread() {
+fn stacks_without_a_header_belong_to_an_unnamed_thread() {
     let capture = read("\n\t 1 f\n\t 2 g\n\n\n\t 1 f\n\t 2 g\n\n");
     assert_eq!(drawn(&capture), ["samples 0@-: g|f=1", "samples 0@-: g|f=1"]);
     assert_eq!(capture.stacks.len(), 2);
 }
 
 #[test]
-fn frames_indented_by_spaces_are_frames_unless_they_read_as_a_header() {
+fn frames_indented_by_spaces_are_frames_unless_they_parse_as_a_header() {
     let capture = read("sim 12 1.0: 5 cycles: \n    1a f (x)\n    2b g (x)\n\n");
     assert_eq!(drawn(&capture), ["cycles 12@1000000000: g|f=5"]);
 }
 
 #[test]
-fn a_thread_that_takes_another_name_keeps_both_with_their_times() {
+fn a_renamed_thread_keeps_both_names_with_their_times() {
     let capture = read("a 12 1.0: 5 cycles: \n\t 1 f\n\nb 12 2.0: 5 cycles: \n\t 1 f\n\n");
     assert_eq!(capture.threads.len(), 1);
     assert_eq!(capture.threads[0].name, "b");
@@ -167,21 +167,19 @@ fn malformed_lines_are_counted_and_the_other_frames_kept() {
     assert_eq!(drawn(&capture), ["cycles 12@1000000000: g|f=5", "cycles 12@2000000000: f=6"]);
     assert_eq!(
         capture.info.notes,
-        [
-            "2 malformed records of it were left out; the first is line 3: it is indented like a frame and holds no address."
-        ]
+        ["it: 2 malformed records skipped; the first is line 3: it is indented like a frame but has no address."]
     );
 }
 
 #[test]
-fn frames_below_a_header_that_cannot_be_read_are_no_part_of_another_sample() {
+fn frames_of_a_malformed_header_join_no_other_sample() {
     let capture =
         read("sim 12 1.0: 5 cycles: \n\t 1 f\n\nnonsense\n\t 3 h\n\t 4 i\n\nsim 12 2.0: 6 cycles: \n\t 1 f\n\n");
     assert_eq!(drawn(&capture), ["cycles 12@1000000000: f=5", "cycles 12@2000000000: f=6"]);
 }
 
 #[test]
-fn a_file_that_ends_within_a_frame_has_a_truncated_stack_and_no_cut_name() {
+fn a_file_that_ends_within_a_frame_has_a_truncated_stack_without_that_frame() {
     let capture = read("sim 12 1.0: 5 cycles: \n\t 1 f\n\t 2 World::Upda");
     assert_eq!(drawn(&capture), ["cycles 12@1000000000: f=5"]);
     assert_eq!((capture.info.losses.truncated_stacks, capture.info.losses.malformed_records), (1, 1));
@@ -209,13 +207,13 @@ fn the_header_of_the_recording_describes_the_machine() {
 }
 
 #[test]
-fn samples_of_joined_files_are_put_in_order_of_time() {
+fn samples_of_joined_files_are_ordered_by_time() {
     let capture = read("a 1 2.0: 5 cycles: \n\t 1 f\n\na 1 1.0: 6 cycles: \n\t 1 f\n\n");
     assert_eq!(drawn(&capture), ["cycles 1@1000000000: f=6", "cycles 1@2000000000: f=5"]);
 }
 
 #[test]
-fn folded_stacks_are_not_taken_for_it_nor_it_for_folded_stacks() {
+fn perf_script_and_folded_stacks_are_distinguished() {
     let format = |text: &str| match read(text).info.origin {
         stepscope_model::Origin::Imported { format, .. } => format,
         other => panic!("{other:?}"),
