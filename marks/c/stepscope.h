@@ -1,25 +1,24 @@
 /* Stepscope marks for C11, C++11 and later, on Linux: one header, nothing to link (before glibc 2.34: -pthread).
  *
- *     STEPSCOPE_STEP(sim_time_s);               once per iteration of the simulation loop: the boundary of a step
- *     STEPSCOPE_SCOPE("physics");               from here to the end of the block
- *     STEPSCOPE_COUNTER("contacts", n);         a reading; an integer, with its unit in the name if it has one
+ *     STEPSCOPE_STEP(sim_time_s);               once per iteration of the simulation loop: ends a step, starts the next
+ *     STEPSCOPE_SCOPE("physics");               until the end of the block
+ *     STEPSCOPE_COUNTER("contacts", n);         a reading of an integer, with its unit in the name
  *     STEPSCOPE_FRAME_MARK("render");           once per iteration of another periodic loop
  *
- *     stepscope_open open;                      where a block does not fit:
+ *     stepscope_open open;                      without a block:
  *     STEPSCOPE_BEGIN(open, "load"); ... STEPSCOPE_END(open);
  *
- * Compile with -DSTEPSCOPE_MARKS=1 to have them; otherwise each is nothing. Compiled in, a scope costs a load and a
- * branch while nobody records. Names are string constants (for others see STEPSCOPE_SCOPE_NAMED); marks may not be
- * made in signal handlers. A step is also marked by STEPSCOPE_STEP_NS(sim_time_ns), where simulated time is an integer,
- * and by STEPSCOPE_STEP_UNTIMED(), where there is none.
+ * Compile with -DSTEPSCOPE_MARKS=1; otherwise marks compile to nothing. While not recording, a scope costs a load and a
+ * branch. Names are string literals (else see STEPSCOPE_SCOPE_NAMED). Signal handlers must not mark. Other marks of a
+ * step: STEPSCOPE_STEP_NS(sim_time_ns) with an integer, and STEPSCOPE_STEP_UNTIMED() without simulated time.
  *
- * What is written where is in docs/marks-format.md; how to use it, in docs/marks.md.
+ * docs/marks.md is the guide, docs/marks-format.md the format.
  *
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #ifndef STEPSCOPE_STEPSCOPE_H
 #define STEPSCOPE_STEPSCOPE_H
 
-/* Whatever warnings a program wants for its own code. Our tests have theirs for this. */
+/* Hides warnings that a program enables for its own code. Our tests enable them for this header. */
 #ifndef STEPSCOPE_SHOW_WARNINGS
 #pragma GCC system_header
 #endif
@@ -34,7 +33,7 @@ typedef struct {
   char nothing;
 } stepscope_open;
 
-/* sizeof keeps a variable that only a mark uses from being called unused, and evaluates nothing. */
+/* sizeof marks a variable as used without evaluating it. */
 #define STEPSCOPE_STEP(sim_time_s) ((void)sizeof(sim_time_s))
 #define STEPSCOPE_STEP_NS(sim_time_ns) ((void)sizeof(sim_time_ns))
 #define STEPSCOPE_STEP_UNTIMED() ((void)0)
@@ -69,22 +68,21 @@ typedef struct {
 #include <type_traits>
 extern "C" {
 #else
-/* With -std=c11 the C library hides what is not in the standard, unless it was asked before its first header. */
+/* With -std=c11 the C library hides other functions, unless this is defined before its first header. */
 extern long syscall(long number, ...);
 #ifndef __USE_POSIX199309
 extern int clock_gettime(int clock, struct timespec *time);
 #endif
 #endif
 
-/* Everything below this line up to the macros is private, and hidden: every program and library that uses marks has
- * its own copy, however it is loaded. */
+/* Everything from here to the macros is private and hidden: every program and library has its own copy. */
 #define STEPSCOPE_SHARED_ __attribute__((weak, visibility("hidden")))
 #define STEPSCOPE_SLOW_ __attribute__((weak, visibility("hidden"), noinline, cold))
 #define STEPSCOPE_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
 enum {
   STEPSCOPE_HEADER_BYTES_ = 4096,
-  /* Places of mappings are multiples of 64 KiB, the largest page there is. */
+  /* Offsets of mappings are multiples of 64 KiB, the largest page size. */
   STEPSCOPE_NAMES_BYTES_ = (1 << 20) - STEPSCOPE_HEADER_BYTES_,
   STEPSCOPE_NAMES_STEP_ = 16 << 10,
   STEPSCOPE_NAMES_MAX_ = 16384,
@@ -94,13 +92,13 @@ enum {
   STEPSCOPE_RECORD_WORDS_ = 3,
   STEPSCOPE_RING_RECORDS_ = 32768,
   STEPSCOPE_RING_BYTES_ = STEPSCOPE_RING_RECORDS_ * STEPSCOPE_RECORD_WORDS_ * 8,
-  /* A ring's memory is taken in pieces of so many records (24 KiB), as it is first used. */
+  /* Memory of a ring is allocated in pieces of this many records (24 KiB) on first use. */
   STEPSCOPE_PIECE_RECORDS_ = 1024,
   STEPSCOPE_DIRECTORY_AT_ = STEPSCOPE_HEADER_BYTES_ + STEPSCOPE_NAMES_BYTES_,
   STEPSCOPE_RINGS_AT_ = STEPSCOPE_DIRECTORY_AT_ + STEPSCOPE_RINGS_MAX_ * STEPSCOPE_ENTRY_BYTES_,
-  /* After so many records in vain, it is looked whether the recorder still lives. */
+  /* Dropped records between checks whether the recorder is alive. */
   STEPSCOPE_DROPS_A_LOOK_ = 65536,
-  /* And after so many, whether there is memory now. */
+  /* Dropped records between checks whether there is memory again. */
   STEPSCOPE_DROPS_A_PIECE_ = 1024
 };
 
@@ -153,7 +151,7 @@ struct stepscope_header_ {
   uint64_t ring_records;
 };
 
-/* A ring's entry in the directory: one cache line that the program writes, one that the recorder writes. */
+/* A ring's entry in the directory: one cache line written by the program, one by the recorder. */
 struct stepscope_entry_ {
   uint64_t head;
   uint64_t dropped;
@@ -165,7 +163,7 @@ struct stepscope_entry_ {
   uint64_t reserved_tail[6];
 };
 
-/* What a thread writes its records with. All zero before its first one. */
+/* The writing end of a thread. All zero before its first record. */
 struct stepscope_thread_ {
   uint64_t *records;
   struct stepscope_entry_ *entry;
@@ -175,14 +173,14 @@ struct stepscope_thread_ {
   uint32_t drops;
 };
 
-/* What this process knows of a ring. */
+/* A ring in this process. */
 struct stepscope_ring_ {
   uint64_t *records;
   uint32_t committed;
   uint32_t next_ended;
 };
 
-/* Private to the process, in memory of its own; a child of fork inherits it. */
+/* Private to the process; a child of fork inherits it. */
 struct stepscope_tables_ {
   uint32_t name_slots[2 * STEPSCOPE_NAMES_MAX_];
   uint32_t name_at[STEPSCOPE_NAMES_MAX_ + 1];
@@ -210,7 +208,7 @@ struct stepscope_state_ {
 #define STEPSCOPE_TLS_ __thread
 #endif
 
-/* Whether somebody records is read here: 1 before the first mark, then the segment's word. */
+/* Whether a recorder records: 1 before the first mark, then the segment's word. */
 STEPSCOPE_SHARED_ uint32_t stepscope_unopened_v1_ = 1;
 STEPSCOPE_SHARED_ uint32_t stepscope_closed_v1_ = 0;
 STEPSCOPE_SHARED_ uint32_t *stepscope_recording_v1_ = &stepscope_unopened_v1_;
@@ -227,7 +225,7 @@ static inline uint64_t stepscope_monotonic_ns_(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Never 0. */
+/* The time in ticks, never 0. */
 static inline uint64_t stepscope_now_(void) {
 #if defined(__x86_64__)
   if (STEPSCOPE_LIKELY_(stepscope_clock_v1_ == STEPSCOPE_CLOCK_TSC_)) return __rdtsc() | 1u;
@@ -249,13 +247,13 @@ static inline uint32_t stepscope_choose_clock_(void) {
   return STEPSCOPE_CLOCK_MONOTONIC_;
 }
 
-/* --- The system, by its calls: what the C library declares depends on what was asked of it ------------------------ */
+/* --- System calls, by number: the declarations of the C library depend on feature macros -------------------------- */
 
 static inline int stepscope_open_file_(const char *path, int flags) {
   return (int)syscall(SYS_openat, -100 /* AT_FDCWD */, path, flags | 02000000 /* O_CLOEXEC */, 0600);
 }
 
-/* Reads a small file; the length, without the terminating zero. */
+/* Reads a small file. Returns its length without the terminating zero. */
 static inline size_t stepscope_read_file_(const char *path, char *into, size_t room) {
   int fd = stepscope_open_file_(path, 0);
   long length = 0;
@@ -268,14 +266,14 @@ static inline size_t stepscope_read_file_(const char *path, char *into, size_t r
   return (size_t)length;
 }
 
-/* When a process started, in clock ticks since boot; 0 if there is none. */
+/* Start of a process in clock ticks since boot; 0 if there is none. */
 static inline uint64_t stepscope_start_ticks_(uint32_t pid) {
   char path[40], text[1024];
   const char *at;
   int field;
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
   if (stepscope_read_file_(path, text, sizeof text) == 0) return 0;
-  at = strrchr(text, ')'); /* The name before it may hold anything. */
+  at = strrchr(text, ')'); /* The name before it may contain anything. */
   for (field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
   return at ? strtoull(at, NULL, 10) : 0;
 }
@@ -294,17 +292,17 @@ static inline int stepscope_is_dead_(uint32_t pid) {
   return syscall(SYS_kill, (long)pid, 0L) < 0 && errno == ESRCH;
 }
 
-/* Makes the file's memory up to here exist: writing to what does not fit into a full /dev/shm would kill the program. */
+/* Allocates the file up to here. Writing to a part without memory kills the program if /dev/shm is full. */
 static inline int stepscope_commit_(int fd, uint64_t from, uint64_t bytes) {
   struct rlimit limit;
-  /* Beyond this limit the program would get a signal. */
+  /* Beyond this limit, the program would get a signal. */
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && from + bytes > (uint64_t)limit.rlim_cur) return 0;
   return syscall(SYS_fallocate, fd, 0, (long)from, (long)bytes) == 0;
 }
 
 /* --- The segment -------------------------------------------------------------------------------------------------- */
 
-/* Removes segments of processes that died without a recorder. */
+/* Removes segments of dead processes without a recorder. */
 STEPSCOPE_SLOW_ void stepscope_sweep_v1_(uint64_t pid_namespace) {
   static const char prefix[] = "stepscope-marks-";
   char entries[4096];
@@ -339,7 +337,7 @@ STEPSCOPE_SLOW_ void stepscope_sweep_v1_(uint64_t pid_namespace) {
   syscall(SYS_close, folder);
 }
 
-/* A recorder that launches a program says so in the environment: nothing is lost until it finds the segment. */
+/* Reads the recorder that launched this program from the environment. It loses no marks before it finds the segment. */
 static inline void stepscope_greet_recorder_(struct stepscope_header_ *header) {
   const char *text = getenv("STEPSCOPE_RECORDER");
   char *rest;
@@ -361,12 +359,12 @@ static inline char *stepscope_names_(struct stepscope_header_ *header) {
   return (char *)header + STEPSCOPE_HEADER_BYTES_;
 }
 
-/* Before fork, with the lock, so that the child finds whole tables. */
+/* Before fork: takes the lock, so that the child finds consistent tables. */
 STEPSCOPE_SLOW_ void stepscope_before_fork_v1_(void) { pthread_mutex_lock(&stepscope_state_v1_.lock); }
 
 STEPSCOPE_SLOW_ void stepscope_parent_v1_(void) { pthread_mutex_unlock(&stepscope_state_v1_.lock); }
 
-/* A child has rings of its own, in a segment that it makes when it marks something. Names keep their numbers. */
+/* In the child: it creates its own segment at its first mark. Names keep their numbers. */
 STEPSCOPE_SLOW_ void stepscope_child_v1_(void) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -381,7 +379,7 @@ STEPSCOPE_SLOW_ void stepscope_child_v1_(void) {
   }
 }
 
-/* A thread ends: its ring is for others, once it is drained. */
+/* A thread ends and releases its ring, for others to use once it is drained. */
 STEPSCOPE_SLOW_ void stepscope_thread_ends_v1_(void *argument) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   struct stepscope_thread_ *thread = (struct stepscope_thread_ *)argument;
@@ -398,7 +396,7 @@ STEPSCOPE_SLOW_ void stepscope_thread_ends_v1_(void *argument) {
   pthread_mutex_unlock(&state->lock);
 }
 
-/* Forgets what was the parent's. */
+/* Forgets the parent's segment. */
 static inline void stepscope_disinherit_(struct stepscope_state_ *state, struct stepscope_header_ *heir) {
   struct stepscope_ring_ *rings = state->tables->rings;
   uint32_t ring;
@@ -480,7 +478,7 @@ static inline int stepscope_prepare_process_(struct stepscope_state_ *state) {
   return 1;
 }
 
-/* Makes the segment, once. Whether somebody records now. */
+/* Creates the segment once. Returns whether a recorder records. */
 STEPSCOPE_SLOW_ int stepscope_opened_v1_(void) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   int saved = errno;
@@ -500,8 +498,8 @@ STEPSCOPE_SLOW_ int stepscope_opened_v1_(void) {
   return recording != 0;
 }
 
-/* The program ends, or the library that this copy is in is unloaded. Other threads may still be marking, so what they
- * write to stays. */
+/* Runs when the program ends or the library with this copy is unloaded. Other threads may still mark, so their memory
+ * stays mapped. */
 __attribute__((destructor)) STEPSCOPE_SLOW_ void stepscope_close_v1_(void) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   struct stepscope_header_ *segment;
@@ -530,7 +528,7 @@ static inline size_t stepscope_name_bytes_(const char *name) {
   return bytes;
 }
 
-/* Adds a name. 0, the number of no name, if the table is full. */
+/* Adds a name and returns its number; 0 if the table is full. */
 static inline uint32_t stepscope_add_name_(struct stepscope_state_ *state, const char *name, uint16_t bytes) {
   uint32_t end = state->names_used + 2u + bytes;
   char *names = stepscope_names_(state->segment);
@@ -551,7 +549,7 @@ static inline uint32_t stepscope_add_name_(struct stepscope_state_ *state, const
   return state->names;
 }
 
-/* The number of a name, the same for equal names. */
+/* The number of a name, equal for equal names. */
 static inline uint32_t stepscope_intern_locked_(struct stepscope_state_ *state, const char *name) {
   uint16_t bytes = (uint16_t)stepscope_name_bytes_(name), known_bytes;
   uint32_t hash = 2166136261u, slots = 2u * STEPSCOPE_NAMES_MAX_, id, i;
@@ -570,7 +568,7 @@ static inline uint32_t stepscope_intern_locked_(struct stepscope_state_ *state, 
   return id;
 }
 
-/* The number of a name of any origin; 0 while nobody records. */
+/* The number of a name known at run time; 0 while not recording. */
 STEPSCOPE_SLOW_ uint32_t stepscope_name_v1_(const char *name) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   uint32_t id = 0;
@@ -583,10 +581,10 @@ STEPSCOPE_SLOW_ uint32_t stepscope_name_v1_(const char *name) {
   return id;
 }
 
-/* Tells numbers of this copy's names from another's: a place in an inline function is one for several libraries. */
+/* Identifies the copy that a number belongs to: a call site in an inline function is shared by several libraries. */
 static inline uint32_t stepscope_tag_(void) { return ((uint32_t)(uintptr_t)&stepscope_state_v1_ >> 3) | 1u; }
 
-/* Keeps a name's number at the place that uses it. Whether somebody records. */
+/* Stores a name's number at its call site. Returns whether a recorder records. */
 STEPSCOPE_SLOW_ int stepscope_name_site_v1_(uint64_t *site, const char *name) {
   uint32_t id;
   if (!stepscope_opened_v1_()) return 0;
@@ -597,12 +595,12 @@ STEPSCOPE_SLOW_ int stepscope_name_site_v1_(uint64_t *site, const char *name) {
 
 /* --- Rings -------------------------------------------------------------------------------------------------------- */
 
-/* How far the recorder has read; what makes no sense means nothing was. */
+/* The recorder's position; an invalid one counts as 0. */
 static inline uint64_t stepscope_tail_(const struct stepscope_entry_ *entry, uint64_t head) {
   int tries;
   for (tries = 0; tries < 64; tries++) {
     uint64_t tail = __atomic_load_n(&entry->tail, __ATOMIC_ACQUIRE);
-    /* The recorder writes both; half a write shows in that they differ. */
+    /* The recorder writes both; if they differ, the write is incomplete. */
     if (tail == __atomic_load_n(&entry->tail_again, __ATOMIC_ACQUIRE) && tail <= head &&
         head - tail <= STEPSCOPE_RING_RECORDS_) {
       return tail;
@@ -611,12 +609,12 @@ static inline uint64_t stepscope_tail_(const struct stepscope_entry_ *entry, uin
   return head < STEPSCOPE_RING_RECORDS_ ? 0 : head - STEPSCOPE_RING_RECORDS_;
 }
 
-/* Spares page faults one by one, where the kernel knows how (5.14); elsewhere does nothing. */
+/* Populates pages at once, if the kernel can (5.14); otherwise does nothing. */
 static inline void stepscope_populate_(void *from, uint64_t bytes) {
   syscall(SYS_madvise, from, bytes, 23L /* MADV_POPULATE_WRITE */);
 }
 
-/* The memory of a ring's next piece. */
+/* Allocates the next piece of a ring. */
 static inline int stepscope_commit_piece_(struct stepscope_state_ *state, uint32_t ring) {
   struct stepscope_ring_ *known = &state->tables->rings[ring];
   uint64_t piece_bytes = STEPSCOPE_PIECE_RECORDS_ * STEPSCOPE_RECORD_WORDS_ * 8u;
@@ -653,7 +651,7 @@ static inline int stepscope_add_ring_(struct stepscope_state_ *state) {
   return 1;
 }
 
-/* A ring of a thread that ended, if it was drained; else a new one. One more than its number; 0 if there is none. */
+/* A drained ring of an ended thread, else a new one. Returns its number plus one, or 0 if there is none. */
 static inline uint32_t stepscope_find_ring_(struct stepscope_state_ *state, struct stepscope_entry_ *entries) {
   uint32_t first = state->first_ended;
   if (first && stepscope_tail_(&entries[first - 1], entries[first - 1].head) == entries[first - 1].head) {
@@ -677,11 +675,11 @@ static inline int stepscope_take_ring_(struct stepscope_state_ *state, struct st
   return 1;
 }
 
-/* How far the thread may write without looking. */
+/* The position up to which the thread may write without checks. */
 static inline uint64_t stepscope_limit_(struct stepscope_state_ *state, struct stepscope_thread_ *thread) {
   uint32_t committed = state->tables->rings[thread->ring].committed;
   uint64_t limit = stepscope_tail_(thread->entry, thread->at) + STEPSCOPE_RING_RECORDS_;
-  /* Where there is no memory, there may be later; asking takes microseconds, so it is not asked each time. */
+  /* There may be memory later. Checking takes microseconds, so it is not done on each mark. */
   if (thread->at == committed && committed < STEPSCOPE_RING_RECORDS_ && thread->drops % STEPSCOPE_DROPS_A_PIECE_ == 0) {
     pthread_mutex_lock(&state->lock);
     if (state->segment && stepscope_commit_piece_(state, thread->ring)) thread->drops = 0;
@@ -691,7 +689,7 @@ static inline uint64_t stepscope_limit_(struct stepscope_state_ *state, struct s
   return committed < STEPSCOPE_RING_RECORDS_ && committed < limit ? committed : limit;
 }
 
-/* A recorder that was killed leaves its flag up. */
+/* Clears the flag of a killed recorder. */
 static inline void stepscope_look_for_recorder_(struct stepscope_header_ *segment) {
   uint64_t beat_ns = __atomic_load_n(&segment->beat_ns, __ATOMIC_RELAXED), now_ns = stepscope_monotonic_ns_();
   if (now_ns > beat_ns && now_ns - beat_ns > 10000000000u) {
@@ -709,14 +707,14 @@ static inline void stepscope_put_(struct stepscope_thread_ *thread, uint64_t pay
   __atomic_store_n(&thread->entry->head, at + 1, __ATOMIC_RELEASE);
 }
 
-/* Makes room for one more record of this thread, or counts what has none. */
+/* Makes room for one more record of this thread, or counts a dropped one. */
 STEPSCOPE_SLOW_ int stepscope_make_room_v1_(struct stepscope_thread_ *thread) {
   struct stepscope_state_ *state = &stepscope_state_v1_;
   int saved = errno, taken = 1;
   if (!thread->records) {
-    /* A child of fork may end a scope that its parent began, before it begins one. */
+    /* A child of fork may end a scope of its parent before it starts one. */
     if (!state->segment) stepscope_opened_v1_();
-    /* Where there is no room for a ring, there may be later; asking takes microseconds, so it is not asked each time. */
+    /* There may be room for a ring later. Checking takes microseconds, so it is not done on each mark. */
     if ((taken = thread->drops % STEPSCOPE_DROPS_A_PIECE_ == 0) != 0) {
       pthread_mutex_lock(&state->lock);
       taken = state->segment && stepscope_take_ring_(state, thread);
@@ -750,7 +748,7 @@ static inline void stepscope_write_(uint64_t payload, uint64_t time, uint32_t ki
 
 /* --- Marks -------------------------------------------------------------------------------------------------------- */
 
-/* A scope that has begun. Zero if nobody recorded then. */
+/* An open scope. Zero if not recording at its start. */
 typedef struct {
   uint64_t start;
   uint32_t name;
@@ -761,7 +759,7 @@ static inline int stepscope_is_recording_(void) {
   return __builtin_expect(__atomic_load_n(word, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Whether the place's name has its number in this copy; gives it one, if somebody records. */
+/* Whether the name of a call site has a number in this copy. Assigns one while recording. */
 static inline int stepscope_site_(uint64_t *site, const char *name) {
   uint64_t known = __atomic_load_n(site, __ATOMIC_RELAXED);
   return STEPSCOPE_LIKELY_(known >> 32 == stepscope_tag_()) || stepscope_name_site_v1_(site, name);
@@ -798,7 +796,7 @@ static inline void stepscope_step_(int64_t sim_time_ns) {
   }
 }
 
-/* Beyond 292 years, and where it is no number, simulated time is unknown. */
+/* Simulated time is unknown beyond 292 years and for NaN. */
 static inline int64_t stepscope_sim_ns_(double sim_time_s) {
   if (!(sim_time_s > -9.2e9 && sim_time_s < 9.2e9)) return INT64_MIN;
   return (int64_t)(sim_time_s * 1e9 + (sim_time_s < 0 ? -0.5 : 0.5));
@@ -818,7 +816,7 @@ static inline void stepscope_mark_(uint64_t *site, const char *name, uint32_t ki
 /* Ends a scope with its block. */
 class stepscope_guard_ {
  public:
-  explicit stepscope_guard_(stepscope_open begun) : open(begun) {}
+  explicit stepscope_guard_(stepscope_open scope) : open(scope) {}
   ~stepscope_guard_() { stepscope_end_(&open); }
   stepscope_guard_(const stepscope_guard_ &) = delete;
   stepscope_guard_ &operator=(const stepscope_guard_ &) = delete;
@@ -833,11 +831,11 @@ inline int64_t stepscope_integer_(Number value) {
   return static_cast<int64_t>(value);
 }
 
-#define STEPSCOPE_GUARD_(variable, begun) const stepscope_guard_ variable(begun)
+#define STEPSCOPE_GUARD_(variable, scope) const stepscope_guard_ variable(scope)
 #define STEPSCOPE_INTEGER_(value) stepscope_integer_(value)
 #else
-#define STEPSCOPE_GUARD_(variable, begun) \
-  __attribute__((cleanup(stepscope_end_), unused)) stepscope_open variable = (begun)
+#define STEPSCOPE_GUARD_(variable, scope) \
+  __attribute__((cleanup(stepscope_end_), unused)) stepscope_open variable = (scope)
 #define STEPSCOPE_INTEGER_(value)                                                                                \
   ((int64_t)(value) + 0 * (int64_t)sizeof(struct {                                                               \
      _Static_assert(_Generic((value), float : 0, double : 0, long double : 0, default : 1),                      \
@@ -846,7 +844,7 @@ inline int64_t stepscope_integer_(Number value) {
    }))
 #endif
 
-/* Numbered, and not named by their line, so that several may be on one: as in a macro of the user's own. */
+/* Numbered instead of named by line, so that one line may have several, as in a user's macro. */
 #define STEPSCOPE_SCOPE_NUMBERED_2_(name, number) \
   static uint64_t stepscope_site_##number;        \
   STEPSCOPE_GUARD_(stepscope_scope_##number, stepscope_begin_(&stepscope_site_##number, "" name ""))
@@ -855,19 +853,18 @@ inline int64_t stepscope_integer_(Number value) {
   STEPSCOPE_GUARD_(stepscope_scope_##number, stepscope_begin_named_(name))
 #define STEPSCOPE_NAMED_NUMBERED_(name, number) STEPSCOPE_NAMED_NUMBERED_2_(name, number)
 
-/* From here to the end of the block. */
+/* A scope until the end of the block. */
 #define STEPSCOPE_SCOPE(name) STEPSCOPE_SCOPE_NUMBERED_(name, __COUNTER__)
-/* The same with a name that is found while running, for which it is looked up each time: a lock and a look into a
- * table. */
+/* A scope with a name known only at run time. Each call takes a lock and looks the name up. */
 #define STEPSCOPE_SCOPE_NAMED(name) STEPSCOPE_NAMED_NUMBERED_(name, __COUNTER__)
-/* From here to STEPSCOPE_END of the same variable, by whichever thread; it belongs to the one that ends it. */
+/* A scope until STEPSCOPE_END of the same variable, on any thread; it belongs to the thread that ends it. */
 #define STEPSCOPE_BEGIN(open, name)                               \
   do {                                                            \
     static uint64_t stepscope_site_here;                          \
     (open) = stepscope_begin_(&stepscope_site_here, "" name "");  \
   } while (0)
 #define STEPSCOPE_END(open) stepscope_end_(&(open))
-/* A step ends here, and the next one begins. Simulated time is that of this moment. */
+/* Ends a step and starts the next, at this simulated time. */
 #define STEPSCOPE_STEP(sim_time_s) stepscope_step_(stepscope_sim_ns_(sim_time_s))
 #define STEPSCOPE_STEP_NS(sim_time_ns) stepscope_step_((int64_t)(sim_time_ns))
 #define STEPSCOPE_STEP_UNTIMED() stepscope_step_(INT64_MIN)
@@ -877,7 +874,7 @@ inline int64_t stepscope_integer_(Number value) {
     static uint64_t stepscope_site_here;                                                                   \
     stepscope_mark_(&stepscope_site_here, "" name "", STEPSCOPE_KIND_COUNTER_, STEPSCOPE_INTEGER_(value)); \
   } while (0)
-/* An iteration of another periodic loop ends here, and the next one begins. */
+/* Ends an iteration of another periodic loop and starts the next. */
 #define STEPSCOPE_FRAME_MARK(name)                                                     \
   do {                                                                                 \
     static uint64_t stepscope_site_here;                                               \

@@ -1,11 +1,11 @@
-// Every GZ_PROFILE and IGN_PROFILE scope of a program becomes a Stepscope scope, without touching the program: a
-// library to preload, for all versions of gz-common and ignition-common on Linux.
+// Turns every GZ_PROFILE and IGN_PROFILE scope of an unchanged program into a Stepscope scope: a library to preload,
+// for all versions of gz-common and ignition-common on Linux.
 //
 //     g++ -O2 -shared -fPIC -DSTEPSCOPE_MARKS=1 -I marks/c marks/gz/stepscope_gz_preload.cpp -o stepscope_gz_preload.so
 //     LD_PRELOAD=./stepscope_gz_preload.so stepscope record --step-scope SimulationRunner::Step -- gz sim -s -r world.sdf
 //
-// It takes the place of the two functions that begin and end a sample, by their names in the library; Gazebo's own
-// profiler (Remotery) then sees nothing. Libraries that were built without GZ_PROFILER_ENABLE have no scopes to give.
+// It replaces the two functions that begin and end a sample, by name; Gazebo's own profiler (Remotery) then gets
+// nothing. Libraries built without GZ_PROFILER_ENABLE have no scopes.
 //
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #include "stepscope_gz_scopes.hh"

@@ -1,4 +1,4 @@
-// Every GZ_PROFILE scope of a program becomes a Stepscope scope: a gz::common::ProfilerImpl, in one header.
+// Turns every GZ_PROFILE scope of a program into a Stepscope scope: a gz::common::ProfilerImpl in one header.
 //
 //     #include <gz/common/Profiler.hh>
 //     #include <stepscope_gz_profiler.hh>
@@ -7,16 +7,16 @@
 //       gz::common::Profiler::Instance()->SetImplementation(stepscope::MakeGzProfiler());
 //       ...
 //
-// Compile with -DSTEPSCOPE_MARKS=1, and what is to be profiled with -DGZ_PROFILER_ENABLE=1, as always. gz-common must
-// have been built with -DGZ_PROFILER_REMOTERY=OFF, or it keeps the profiler that it has; for that, and for older
-// versions without SetImplementation (ignition-common), there is stepscope_gz_preload.cpp, which needs no change at all.
+// Compile with -DSTEPSCOPE_MARKS=1, and the profiled code with -DGZ_PROFILER_ENABLE=1 as usual. gz-common must be built
+// with -DGZ_PROFILER_REMOTERY=OFF, or it keeps its own profiler. Otherwise, and for versions without SetImplementation
+// (ignition-common), use stepscope_gz_preload.cpp, which needs no change of the program.
 //
-// Which scope is a step is told to the recorder:
+// Name the scope whose starts are steps, for the recorder:
 //
 //     stepscope record --step-scope SimulationRunner::Step -- ...
 //
-// or here, where simulated time can be told as well: MakeGzProfiler("SimulationRunner::Step", [&] { return time_s; }).
-// It is called at each begin of that scope, on the thread that begins it.
+// or here, with simulated time: MakeGzProfiler("SimulationRunner::Step", [&] { return time_s; }). The function is
+// called at each start of that scope, on its thread.
 //
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef STEPSCOPE_GZ_PROFILER_HH
@@ -34,10 +34,10 @@
 
 namespace stepscope {
 
-/// Gives scopes to Stepscope. Scopes of a thread end in the reverse order of their begins, as Gazebo's do.
+/// Passes scopes to Stepscope. Scopes of a thread end in the reverse order of their starts, as Gazebo's do.
 class GzProfiler final : public gz::common::ProfilerImpl {
  public:
-  /// Which scope is a step, if not none, and what simulated time in seconds is when it begins.
+  /// `step_scope` is the scope whose starts are steps, if any; `sim_time_s` returns the simulated time at its start.
   explicit GzProfiler(std::string step_scope = "", std::function<double()> sim_time_s = nullptr)
       : step_scope_(std::move(step_scope)), sim_time_s_(std::move(sim_time_s)) {}
 
@@ -45,7 +45,7 @@ class GzProfiler final : public gz::common::ProfilerImpl {
 
   void SetThreadName(const char *name) override { gz_scopes::NameThread(name); }
 
-  /// Text has no place in a capture.
+  /// Captures have no text.
   void LogText(const char *) override {}
 
   void BeginSample(const char *name, uint32_t *hash) override {

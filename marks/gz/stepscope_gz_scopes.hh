@@ -1,4 +1,4 @@
-// Scopes that begin and end by calls, and nest by thread: what Gazebo's profilers give.
+// Scopes that start and end by calls and nest per thread, as Gazebo's profilers call them.
 //
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #ifndef STEPSCOPE_GZ_SCOPES_HH
@@ -21,7 +21,7 @@ namespace gz_scopes {
 
 #if STEPSCOPE_MARKS
 
-/// Scopes deeper than this are not kept.
+/// Deeper scopes are dropped.
 enum { kDepth = 256 };
 
 /// The open scopes of a thread.
@@ -37,37 +37,37 @@ inline Open &ThisThread() {
 
 inline bool IsRecording() { return stepscope_is_recording_(); }
 
-/// The scope's number is kept where the caller keeps its hash, if it does.
+/// Starts a scope. The name's number is stored in the caller's hash, if there is one.
 inline void Begin(const char *name, uint32_t *hash) {
   Open &open = ThisThread();
   if (open.depth < kDepth) {
-    stepscope_open begun = {0, 0};
+    stepscope_open scope = {0, 0};
     if (stepscope_is_recording_()) {
       uint32_t number = hash ? __atomic_load_n(hash, __ATOMIC_RELAXED) : 0;
       if (number == 0) {
         number = stepscope_name_v1_(name);
         if (hash) __atomic_store_n(hash, number, __ATOMIC_RELAXED);
       }
-      // The first mark of all asks whether somebody records; it may be that nobody does.
+      // The first mark opens the segment; there may be no recorder.
       if (stepscope_is_recording_()) {
-        begun.name = number;
-        begun.start = stepscope_now_();
+        scope.name = number;
+        scope.start = stepscope_now_();
       }
     }
-    open.scopes[open.depth] = begun;
+    open.scopes[open.depth] = scope;
   }
   open.depth++;
 }
 
 inline void End() {
   Open &open = ThisThread();
-  // An end without a begin: the profiler was put in place in between.
+  // An end without a start: the profiler was installed in between.
   if (open.depth == 0) return;
   open.depth--;
   if (open.depth < kDepth) stepscope_end_(&open.scopes[open.depth]);
 }
 
-/// Names the thread as the system knows it, so that every view has the name. The main thread's is the program's.
+/// Sets the system's thread name, so that every view shows it. The name of the main thread is that of the program.
 inline void NameThread(const char *name) {
   if (!name || syscall(SYS_gettid) == getpid()) return;
   char cut[16] = {};

@@ -1,4 +1,4 @@
-// A simulation with Gazebo's profile scopes, as they are in every Gazebo library, seen by Stepscope.
+// A simulation with Gazebo's profile scopes, as in every Gazebo library, recorded by Stepscope.
 //
 //     g++ -DSTEPSCOPE_MARKS=1 -DGZ_PROFILER_ENABLE=1 -I marks/c -I marks/gz marks/gz/example/simulation.cpp
 //         $(pkg-config --cflags --libs gz-common7-profiler)          (or -I marks/gz/stand_in, without Gazebo)

@@ -1,19 +1,19 @@
-"""Marks for Stepscope: a program tells its profiler what a step is, what it is doing, and what it counts.
+"""Marks for Stepscope: steps, scopes and counters from the program.
 
     import stepscope_marks as marks
 
     while running:
-        marks.step(sim_time_s)           # a step ends, and the next one begins
-        with marks.scope("physics"):     # from here to the end of the block
+        marks.step(sim_time_s)           # ends a step, starts the next
+        with marks.scope("physics"):     # until the end of the block
             ...
-        marks.counter("contacts", n)     # an integer, with its unit in the name if it has one
+        marks.counter("contacts", n)     # an integer, with its unit in the name
 
-    @marks.scope("render")               # each call of the function
+    @marks.scope("render")               # every call of the function
     def render(): ...
 
-Marks go to shared memory while `stepscope record` records the program, and nowhere while nobody does, or with
-STEPSCOPE_MARKS=0 in the environment. Any thread may mark; children of fork mark for themselves. The shared memory is
-described in docs/marks-format.md; only the standard library is needed to write to it.
+Marks are written to shared memory while `stepscope record` records the program; otherwise, and with STEPSCOPE_MARKS=0 in
+the environment, they do nothing. Any thread may mark, and so may children of fork. docs/marks-format.md describes the
+shared memory. The module needs only the standard library.
 """
 
 import functools
@@ -30,12 +30,12 @@ _UNTIMED = -(1 << 63)
 _now = time.monotonic_ns
 _off = False  # Marks cannot be made, or are not wanted.
 _segment = None
-# Whether somebody records: 1 before the first mark, then a view of the segment's word.
+# Whether a recorder records: 1 before the first mark, then a view of the segment's word.
 _flag = [1]
 
 
 def _ring():
-    """The ring of this thread; None if nobody records, or there is no room."""
+    """The ring of this thread; None while not recording, or without room."""
     global _off, _segment, _flag
     if _off:
         return None
@@ -57,7 +57,7 @@ def _ring():
 
 
 def _forget():
-    """In a child of fork, or at the end."""
+    """Forgets the segment, in a child of fork or at the end."""
     global _segment, _flag
     _segment = None
     _flag = [0 if _off else 1]
@@ -72,7 +72,7 @@ def _end():
 class scope:
     """A named interval on a thread: `with scope("physics"):`, or `@scope("physics")` before a function.
 
-    One object is for one `with` at a time; a decorated function may be called by any thread, and call itself.
+    Use one object for one `with` at a time. A decorated function may be called by any thread, and recursively.
     """
 
     __slots__ = ("_name", "_start")
@@ -120,7 +120,7 @@ def _write_scope(name, start):
 
 
 def step(sim_time_s=None, *, ns=None):
-    """A step of the simulation ends, and the next one begins.
+    """Ends a step of the simulation and starts the next.
 
     Simulated time is that of this moment, in seconds, or as an integer of nanoseconds in `ns`, or not known.
     """
@@ -130,14 +130,14 @@ def step(sim_time_s=None, *, ns=None):
     if ring is None:
         return
     if ns is None:
-        # No number, and what is beyond 292 years, is not known.
+        # NaN and times beyond 292 years are unknown.
         known = sim_time_s is not None and -9.2e9 < sim_time_s < 9.2e9
         ns = round(sim_time_s * 1e9) if known else _UNTIMED
     ring.write(ns & 0xFFFFFFFFFFFFFFFF, _now(), _STEP)
 
 
 def counter(name, value):
-    """A reading of an integer. What is not one is scaled, and its unit named: `counter("height_um", round(1e6 * z))`."""
+    """Marks a reading of an integer. Scale other numbers and name their unit: `counter("height_um", round(1e6 * z))`."""
     try:
         value = operator.index(value)
     except TypeError:
@@ -150,7 +150,7 @@ def counter(name, value):
 
 
 def frame_mark(name):
-    """An iteration of another periodic loop (rendering, a sensor) ends, and the next one begins."""
+    """Ends an iteration of another periodic loop (rendering, a sensor) and starts the next."""
     if not _flag[0]:
         return
     ring = _ring()

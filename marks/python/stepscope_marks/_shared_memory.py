@@ -1,4 +1,4 @@
-"""The segment of this process: a file in /dev/shm, as docs/marks-format.md describes it."""
+"""The segment of this process: a file in /dev/shm, see docs/marks-format.md."""
 
 import atexit
 import fcntl
@@ -39,12 +39,12 @@ _put_half, _get_half = _half.pack_into, _half.unpack_from
 
 _lock = threading.Lock()
 _open = None
-# In a child of fork: the names of its parent, in the order of their numbers.
+# In a child of fork: the parent's names in the order of their numbers.
 _inherited = []
 
 
 def opened():
-    """The segment of this process, made if there is none. OSError if it cannot be."""
+    """The segment of this process, created if there is none. Raises OSError if that fails."""
     global _open
     with _lock:
         if _open is None:
@@ -53,7 +53,7 @@ def opened():
 
 
 class Segment:
-    """The file, what of it is mapped, and the names and rings in it."""
+    """The file, its mappings, and its names and rings."""
 
     def __init__(self, names):
         _sweep()
@@ -62,7 +62,7 @@ class Segment:
         self._pid_namespace = _pid_namespace()
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            # Writing to what does not fit into a full /dev/shm would kill the program.
+            # Writing to a part without memory kills the program if /dev/shm is full.
             os.posix_fallocate(fd, 0, _HEADER_BYTES + _NAMES_STEP)
             os.ftruncate(fd, _RINGS_AT)
             self._memory = mmap.mmap(fd, _RINGS_AT)
@@ -92,11 +92,11 @@ class Segment:
         )
         recorder = _greeting()
         if recorder:
-            # What the recorder's own line would say, until it finds us.
+            # Written for the recorder, until it finds this segment.
             struct.pack_into("=IIQQQ", memory, 64, 1, *recorder, now)
 
     def name(self, name):
-        """The number of a name, the same for equal names; 0 if there are too many."""
+        """The number of a name, equal for equal names; 0 if there are too many."""
         known = self.numbers.get(name)
         if known is not None:
             return known
@@ -123,12 +123,12 @@ class Segment:
         return number
 
     def names(self):
-        """All names, in the order of their numbers."""
+        """All names in the order of their numbers."""
         return list(self.numbers)
 
     def take_ring(self):
-        """A ring for this thread, which has none; None if there is no room for one."""
-        # Where there is no room for a ring, there may be later; asking takes long, so it is not asked each time.
+        """A ring for this thread; None without room."""
+        # There may be room for a ring later. Checking is slow, so it is not done on each mark.
         misses = self.threads.misses = getattr(self.threads, "misses", -1) + 1
         with _lock:
             ring = self._find_ring() if misses % _DROPS_A_PIECE == 0 else None
@@ -163,8 +163,8 @@ class Segment:
         return ring
 
     def _commit(self, start, length):
-        """Makes a part of the file exist; whether there was room."""
-        # Opened anew: a descriptor that is kept can be closed, and be another's, without our knowing.
+        """Allocates a part of the file. Returns whether there was room."""
+        # Opened each time: a stored descriptor could be closed and reused by the program.
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
@@ -176,12 +176,12 @@ class Segment:
         return True
 
     def look_for_recorder(self):
-        """A recorder that was killed leaves its flag up."""
+        """Clears the flag of a killed recorder."""
         if time.monotonic_ns() - _get_word(self._memory, 88)[0] > _BEAT_NS:
             _put_half(self._memory, 64, 0)
 
     def close(self):
-        """The program ends. Other threads may still be marking, so what they write to stays."""
+        """Runs when the program ends. Other threads may still mark, so their memory stays mapped."""
         _put_half(self._memory, 128, 1)
         if self.flag[0] == 0:
             try:
@@ -191,7 +191,7 @@ class Segment:
 
 
 class _Taken:
-    """Gives a thread's ring to others when the thread ends, which is when this goes away."""
+    """Releases a thread's ring when the thread ends and this object is deleted."""
 
     __slots__ = ("ring", "_ended", "_pid")
 
@@ -201,14 +201,14 @@ class _Taken:
         self._pid = os.getpid()
 
     def __del__(self):
-        # In a child of fork it goes away too, and the ring is still that of the parent's thread.
+        # It is also deleted in a child of fork, where the ring still belongs to the parent's thread.
         if self._pid == os.getpid():
             self.ring.end()
             self._ended.append(self.ring)
 
 
 class Ring:
-    """Records of one thread, written by it alone, read by the recorder alone."""
+    """Records of one thread, written only by that thread, read only by the recorder."""
 
     __slots__ = ("_segment", "_memory", "_records", "_entry_at", "_ring_at", "_committed", "_at", "_limit", "_drops")
 
@@ -261,7 +261,7 @@ class Ring:
         return min(limit, self._committed) if self._committed < _RECORDS else limit
 
     def _tail(self):
-        """How far the recorder has read; what makes no sense means nothing was."""
+        """The recorder's position; an invalid one counts as 0."""
         for _ in range(64):
             tail, again = struct.unpack_from("=QQ", self._memory, self._entry_at + 64)
             if tail == again and self._at - _RECORDS <= tail <= self._at:
@@ -270,10 +270,10 @@ class Ring:
 
 
 def _start_ticks(pid):
-    """When a process started, in clock ticks since boot; 0 if there is none."""
+    """Start of a process in clock ticks since boot; 0 if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            # The name before it may hold anything.
+            # The name before it may contain anything.
             return int(stat.read().rpartition(b")")[2].split()[19])
     except (OSError, ValueError, IndexError):
         return 0
@@ -297,7 +297,7 @@ def _is_dead(pid):
 
 
 def _greeting():
-    """A recorder that launches a program says so in the environment: nothing is lost until it finds the segment."""
+    """The recorder that launched this program, from the environment. It loses no marks before it finds the segment."""
     try:
         pid, start_ticks, token = os.environ.get("STEPSCOPE_RECORDER", "").split(":")
         pid, start_ticks, token = int(pid), int(start_ticks), int(token, 16)
@@ -307,7 +307,7 @@ def _greeting():
 
 
 def _sweep():
-    """Removes segments of processes that died without a recorder."""
+    """Removes segments of dead processes without a recorder."""
     for name in os.listdir(_FOLDER):
         if not name.startswith(_PREFIX):
             continue

@@ -1,5 +1,5 @@
-//! What a scope costs this program, in nanoseconds: run alone, it says what marks cost that nobody records; run by
-//! `stepscope record -- …/cost`, what recorded ones cost.
+//! Measures the cost of a scope in ns: run alone, of marks that are not recorded; run by `stepscope record -- …/cost`,
+//! of recorded ones.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ fn main() {
         .map(|_| {
             // The recorder empties the ring.
             std::thread::sleep(Duration::from_millis(60));
-            let begun = Instant::now();
+            let start = Instant::now();
             for _ in 0..BATCH {
                 stepscope_marks::scope!("scope");
                 std::hint::black_box(());
             }
-            begun.elapsed().as_nanos() as f64 / f64::from(BATCH)
+            start.elapsed().as_nanos() as f64 / f64::from(BATCH)
         })
         .collect();
     times.sort_by(f64::total_cmp);

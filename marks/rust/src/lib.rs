@@ -1,33 +1,33 @@
-//! Marks for [Stepscope](https://github.com/stepscope/stepscope): a program tells its profiler what a step of its
-//! simulation is, what it is doing, and what it counts.
+//! Marks for [Stepscope](https://github.com/stepscope/stepscope): steps, scopes and counters from the program.
 //!
 //! ```
 //! # let (mut time_s, contacts, bodies) = (0.0, 4, [1, 2]);
 //! for _ in 0..3 {
-//!     stepscope_marks::step!(time_s); // a step ends, and the next one begins; simulated time in seconds
-//!     stepscope_marks::scope!("physics"); // from here to the end of the block
+//!     stepscope_marks::step!(time_s); // ends a step, starts the next; simulated time in seconds
+//!     stepscope_marks::scope!("physics"); // until the end of the block
 //!     for body in bodies {
 //!         stepscope_marks::scope!("body");
 //! #       let _ = body;
 //!     }
-//!     stepscope_marks::counter!("contacts", contacts); // an integer, with its unit in the name if it has one
+//!     stepscope_marks::counter!("contacts", contacts); // an integer, with its unit in the name
 //!     time_s += 0.001;
 //! }
 //! stepscope_marks::frame_mark!("render"); // once per iteration of another periodic loop
-//! let loading = stepscope_marks::begin!("load"); // where a block does not fit
+//! let loading = stepscope_marks::begin!("load"); // without a block
 //! drop(loading);
 //! ```
 //!
-//! With the feature `enabled`, marks are written to shared memory while `stepscope record` records the program, and
-//! cost a load and a branch while nobody does. Without it they are nothing. Programs, not libraries, enable it:
+//! With the feature `enabled`, marks are written to shared memory while `stepscope record` records the program;
+//! otherwise a mark costs a load and a branch. Without the feature, marks compile to nothing. Programs enable it, not
+//! libraries:
 //!
 //! ```toml
 //! [features]
 //! marks = ["stepscope-marks/enabled"]
 //! ```
 //!
-//! The shared memory is described in `docs/marks-format.md`. Marks may not be made in signal handlers. Linux only;
-//! elsewhere they are nothing.
+//! `docs/marks-format.md` describes the shared memory. Signal handlers must not mark. On other systems than Linux,
+//! marks compile to nothing.
 
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 mod clock;
@@ -48,24 +48,24 @@ mod marks {
     use crate::ring::{self, Kind};
     use crate::{clock, names, segment};
 
-    /// Simulated time that is not known.
+    /// Unknown simulated time.
     const UNTIMED: i64 = i64::MIN;
 
-    /// A place in the program that marks, with its name.
+    /// A call site of a mark, with its name.
     #[doc(hidden)]
     pub struct Site {
         name: &'static str,
-        /// One more than the name's number; 0 before it has one.
+        /// The name's number plus one; 0 if it has none yet.
         known: AtomicU64,
     }
 
     impl Site {
-        /// A place.
+        /// A call site.
         pub const fn new(name: &'static str) -> Self {
             Self { name, known: AtomicU64::new(0) }
         }
 
-        /// The name's number. `None` while nobody records.
+        /// The name's number. `None` while not recording.
         #[inline]
         fn name(&self) -> Option<u32> {
             if !segment::is_recording() {
@@ -85,19 +85,19 @@ mod marks {
         }
     }
 
-    /// A scope that has begun, and ends when this is dropped.
+    /// An open scope, which ends when this is dropped.
     #[must_use = "a scope ends when this is dropped"]
     pub struct Scope {
-        /// 0 if nobody recorded when it began.
+        /// 0 if not recording at its start.
         start: u64,
         name: u32,
-        /// It ends on the thread that it began on.
+        /// A scope ends on the thread on which it started.
         thread: PhantomData<*const ()>,
     }
 
     impl Scope {
         #[inline]
-        fn begun(name: Option<u32>) -> Self {
+        fn start(name: Option<u32>) -> Self {
             match name {
                 Some(name) => Self { start: clock::now(), name, thread: PhantomData },
                 None => Self { start: 0, name: 0, thread: PhantomData },
@@ -117,14 +117,14 @@ mod marks {
     #[doc(hidden)]
     #[inline]
     pub fn scope_at(site: &Site) -> Scope {
-        Scope::begun(site.name())
+        Scope::start(site.name())
     }
 
-    /// Begins a scope whose name is found while running. It is looked up each time, under a lock; where the name is
-    /// constant, [`scope!`](crate::scope) and [`begin!`](crate::begin) are many times faster.
+    /// Starts a scope whose name is known only at run time. The name is looked up on each call, under a lock; with a
+    /// constant name, [`scope!`](crate::scope) and [`begin!`](crate::begin) are many times faster.
     #[inline]
     pub fn scope_named(name: &str) -> Scope {
-        Scope::begun(segment::is_recording().then(|| names::intern(name)).flatten())
+        Scope::start(segment::is_recording().then(|| names::intern(name)).flatten())
     }
 
     #[doc(hidden)]
@@ -135,7 +135,7 @@ mod marks {
         }
     }
 
-    /// Simulated time in whole nanoseconds; none beyond 292 years, and where it is no number.
+    /// Simulated time in whole nanoseconds; unknown beyond 292 years and for NaN.
     #[doc(hidden)]
     #[inline]
     pub fn sim_time_ns(sim_time_s: f64) -> Option<i64> {
@@ -161,19 +161,19 @@ mod marks {
 
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 mod marks {
-    /// A scope that has begun, and ends when this is dropped: nothing, because marks are not enabled.
+    /// An open scope, which ends when this is dropped; empty, because marks are not enabled.
     #[must_use = "a scope ends when this is dropped"]
     pub struct Scope {
         thread: std::marker::PhantomData<*const ()>,
     }
 
-    // So that programs which drop a scope by hand get no warning for it when marks are off.
+    // Avoids a warning in programs that drop a scope explicitly when marks are off.
     impl Drop for Scope {
         #[inline]
         fn drop(&mut self) {}
     }
 
-    /// Begins a scope: nothing, because marks are not enabled.
+    /// Starts a scope; does nothing, because marks are not enabled.
     #[inline]
     pub fn scope_named(_name: &str) -> Scope {
         Scope { thread: std::marker::PhantomData }
@@ -182,7 +182,7 @@ mod marks {
 
 pub use marks::*;
 
-/// From here to the end of the block: `scope!("physics");`.
+/// Marks a scope that ends with the block: `scope!("physics");`.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[macro_export]
 macro_rules! scope {
@@ -191,14 +191,14 @@ macro_rules! scope {
     };
 }
 
-/// From here to the end of the block: nothing, because marks are not enabled.
+/// Marks a scope; does nothing, because marks are not enabled.
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! scope {
     ($name:literal) => {};
 }
 
-/// From here until what it gives is dropped: `let loading = begin!("load");`.
+/// Marks a scope that ends when the result is dropped: `let loading = begin!("load");`.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[macro_export]
 macro_rules! begin {
@@ -208,7 +208,7 @@ macro_rules! begin {
     }};
 }
 
-/// From here until what it gives is dropped: nothing, because marks are not enabled.
+/// Marks a scope; does nothing, because marks are not enabled.
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! begin {
@@ -217,8 +217,8 @@ macro_rules! begin {
     };
 }
 
-/// A step of the simulation ends, and the next one begins: `step!(time_s)`; `step!()` where there is no simulated time,
-/// `step!(ns: time_ns)` where it is an integer of nanoseconds.
+/// Ends a step of the simulation and starts the next: `step!(time_s)`, `step!(ns: time_ns)` with integer nanoseconds,
+/// `step!()` without simulated time.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[macro_export]
 macro_rules! step {
@@ -233,12 +233,12 @@ macro_rules! step {
     };
 }
 
-/// A step of the simulation ends, and the next one begins: nothing, because marks are not enabled.
+/// Ends a step; does nothing, because marks are not enabled.
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! step {
     () => {{}};
-    // Not run, and yet compiled: what only a mark uses is used, and stays right.
+    // Compiled but never run, so that variables used only by marks are used and type-checked.
     (ns: $time_ns:expr) => {{
         let _ = || -> i64 { $time_ns };
     }};
@@ -247,7 +247,7 @@ macro_rules! step {
     }};
 }
 
-/// A reading of an integer, with its unit in the name: `counter!("height_um", height)`.
+/// Marks a reading of an integer, with its unit in the name: `counter!("height_um", height)`.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[macro_export]
 macro_rules! counter {
@@ -257,7 +257,7 @@ macro_rules! counter {
     }};
 }
 
-/// A reading of an integer: nothing, because marks are not enabled.
+/// Marks a reading; does nothing, because marks are not enabled.
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! counter {
@@ -266,7 +266,7 @@ macro_rules! counter {
     }};
 }
 
-/// An iteration of another periodic loop ends, and the next one begins: `frame_mark!("render")`.
+/// Ends an iteration of another periodic loop and starts the next: `frame_mark!("render")`.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[macro_export]
 macro_rules! frame_mark {
@@ -276,7 +276,7 @@ macro_rules! frame_mark {
     }};
 }
 
-/// An iteration of another periodic loop ends: nothing, because marks are not enabled.
+/// Ends an iteration; does nothing, because marks are not enabled.
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 #[macro_export]
 macro_rules! frame_mark {

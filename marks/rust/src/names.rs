@@ -6,17 +6,17 @@ use std::sync::atomic::Ordering;
 use crate::segment::{self, HEADER_BYTES, NAMES_BYTES, NAMES_STEP, Segment, State};
 use crate::system;
 
-/// As many names as a segment may have.
+/// Maximum number of names in a segment.
 const MAX: usize = 16_384;
-/// And as long as one may be.
+/// Maximum length of a name.
 const BYTES_MAX: usize = 511;
 
-/// The names that were given numbers.
+/// Interned names.
 pub struct Names {
     numbers: HashMap<Box<str>, u32>,
-    /// Bytes of them in the segment.
+    /// Used bytes of the segment's names.
     pub used: usize,
-    /// Bytes of the segment that may be written to.
+    /// Bytes of the segment's names that have memory.
     pub committed: usize,
 }
 
@@ -26,7 +26,7 @@ impl Default for Names {
     }
 }
 
-/// The number of a name, the same for equal names; 0 if there are too many. `None` while nobody records.
+/// The number of a name, equal for equal names; 0 if there are too many. `None` while not recording.
 #[cold]
 pub fn intern(name: &str) -> Option<u32> {
     if !segment::is_open() {

@@ -1,4 +1,4 @@
-//! Rings: one a thread, written by it alone, read by the recorder alone.
+//! Rings: one per thread, written only by that thread, read only by the recorder.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,15 +13,15 @@ const RECORD_WORDS: usize = 3;
 const RECORD_BYTES: usize = RECORD_WORDS * 8;
 /// Bytes of a ring.
 pub const BYTES: usize = RECORDS as usize * RECORD_BYTES;
-/// A ring's memory is taken in pieces of so many records (24 KiB), as it is first used.
+/// Memory of a ring is allocated in pieces of this many records (24 KiB) on first use.
 const PIECE_RECORDS: u64 = 1024;
 const PIECE_BYTES: usize = PIECE_RECORDS as usize * RECORD_BYTES;
-/// After so many records in vain, it is looked whether the recorder still lives.
+/// Dropped records between checks whether the recorder is alive.
 const DROPS_A_LOOK: u32 = 65_536;
-/// And after so many, whether there is memory now.
+/// Dropped records between checks whether there is memory again.
 const DROPS_A_PIECE: u32 = 1024;
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Scope = 1,
@@ -31,20 +31,20 @@ pub enum Kind {
     Thread = 5,
 }
 
-/// What a thread writes its records with. Without a ring before its first one, when `at` and `limit` are equal too.
+/// The writing end of a thread. Without a ring before its first record, when `at` and `limit` are equal.
 struct Thread {
     records: Cell<*mut u64>,
     entry: Cell<*const Entry>,
     at: Cell<u64>,
     limit: Cell<u64>,
     ring: Cell<usize>,
-    /// Records of the ring whose memory exists.
+    /// Records of the ring that have memory.
     committed: Cell<u64>,
     drops: Cell<u32>,
 }
 
 thread_local! {
-    // Without a destructor, so that reaching it is one addition; the end of the thread is another's to tell.
+    // Without a destructor, so that access is a single addition; `ENDING` detects the end of the thread.
     static THREAD: Thread = const {
         Thread {
             records: Cell::new(std::ptr::null_mut()),
@@ -59,7 +59,7 @@ thread_local! {
     static ENDING: Ending = const { Ending };
 }
 
-/// Gives the thread's ring to others when the thread ends.
+/// Releases the thread's ring when the thread ends.
 struct Ending;
 
 impl Drop for Ending {
@@ -77,35 +77,35 @@ impl Drop for Ending {
     }
 }
 
-/// The rings of a segment, as this process knows them.
+/// The rings of a segment in this process.
 #[derive(Default)]
 pub struct Rings {
     known: Vec<Ring>,
-    /// Rings of threads that ended, oldest first.
+    /// Rings of ended threads, oldest first.
     ended: VecDeque<usize>,
 }
 
 struct Ring {
     records: *mut u64,
-    /// Records whose memory exists.
+    /// Records that have memory.
     committed: u64,
 }
 
 impl Rings {
-    /// Unmaps all, in a child of fork, whose parent's they are.
+    /// Unmaps all rings, in a child of fork; they belong to the parent.
     pub fn unmap(self) {
         for ring in self.known {
-            // SAFETY: each was mapped with this length, and the child's one thread is not writing.
+            // SAFETY: each was mapped with this length, and the only thread of the child is not writing.
             unsafe { libc::munmap(ring.records.cast(), BYTES) };
         }
     }
 }
 
 impl Segment {
-    /// A ring of a thread that ended, if it was drained; else a new one.
+    /// A drained ring of an ended thread, else a new one.
     fn find_ring(&mut self) -> Option<usize> {
         if let Some(&ended) = self.rings.ended.front() {
-            // SAFETY: the entry is mapped as long as we are.
+            // SAFETY: the entry stays mapped as long as `self`.
             let entry = unsafe { &*self.entry(ended) };
             let head = entry.head.load(Ordering::Acquire);
             if tail(entry, head) == head {
@@ -131,7 +131,7 @@ impl Segment {
         Some(ring)
     }
 
-    /// Takes the memory of a ring's next piece; gives how many records have theirs.
+    /// Allocates the next piece of a ring. Returns the number of records that have memory.
     fn commit_piece(&mut self, ring: usize) -> Option<u64> {
         let file = self.file().ok()?;
         let known = &mut self.rings.known[ring];
@@ -144,11 +144,11 @@ impl Segment {
     }
 }
 
-/// How far the recorder has read; what makes no sense means nothing was.
+/// The recorder's position; an invalid one counts as 0.
 fn tail(entry: &Entry, head: u64) -> u64 {
     for _ in 0..64 {
         let tail = entry.tail.load(Ordering::Acquire);
-        // The recorder writes both; half a write shows in that they differ.
+        // The recorder writes both; if they differ, the write is incomplete.
         let whole = tail == entry.tail_again.load(Ordering::Acquire);
         if whole && tail <= head && head - tail <= RECORDS {
             return tail;
@@ -170,7 +170,7 @@ impl Thread {
     #[inline]
     fn put(&self, payload: u64, time: u64, what: u64) {
         let at = self.at.get();
-        // SAFETY: the thread has a ring, the place is within it, and its memory exists up to the limit.
+        // SAFETY: the thread has a ring, the position is within it, and memory exists up to the limit.
         unsafe {
             let record = self.records.get().add((at % RECORDS) as usize * RECORD_WORDS);
             record.write(payload);
@@ -181,7 +181,7 @@ impl Thread {
         self.at.set(at + 1);
     }
 
-    /// Makes room for one more record, or counts what has none.
+    /// Makes room for one more record, or counts a dropped one.
     #[cold]
     fn make_room(&self) -> bool {
         if self.records.get().is_null() && !self.take_ring() {
@@ -204,13 +204,13 @@ impl Thread {
     }
 
     fn take_ring(&self) -> bool {
-        // A child of fork may end a scope that its parent began, before it begins one.
+        // A child of fork may end a scope of its parent before it starts one.
         segment::is_open();
         let mut state = segment::state();
         let State { segment: Some(segment), .. } = &mut *state else { return false };
-        // A thread that is past its destructors could not give a ring back.
+        // A thread past its destructors could not release a ring.
         let lives = ENDING.try_with(|_| ()).is_ok();
-        // Where there is no room for a ring, there may be later; asking takes microseconds, so it is not asked each time.
+        // There may be room for a ring later. Checking takes microseconds, so it is not done on each mark.
         let asks = lives && self.drops.get().is_multiple_of(DROPS_A_PIECE);
         let Some(ring) = asks.then(|| segment.find_ring()).flatten() else {
             self.drops.set(self.drops.get().wrapping_add(1));
@@ -239,12 +239,12 @@ impl Thread {
         true
     }
 
-    /// How far the thread may write without looking.
+    /// The position up to which the thread may write without checks.
     fn find_limit(&self) -> u64 {
         let at = self.at.get();
         // SAFETY: the thread has a ring, whose entry stays mapped.
         let limit = tail(unsafe { &*self.entry.get() }, at) + RECORDS;
-        // Where there is no memory, there may be later; asking takes microseconds, so it is not asked each time.
+        // There may be memory later. Checking takes microseconds, so it is not done on each mark.
         if at == self.committed.get() && at < RECORDS && self.drops.get().is_multiple_of(DROPS_A_PIECE) {
             let mut state = segment::state();
             if let Some(committed) = state.segment.as_mut().and_then(|segment| segment.commit_piece(self.ring.get())) {
@@ -256,12 +256,12 @@ impl Thread {
     }
 }
 
-/// Forgets the ring of the one thread that a child of fork has.
+/// Forgets the ring of the only thread in a child of fork.
 pub fn forget_thread() {
     THREAD.with(Thread::forget);
 }
 
-/// Writes a record, or counts that there was no room.
+/// Writes a record, or counts a dropped one.
 #[inline]
 pub fn write(payload: u64, time: u64, kind: Kind, name: u32) {
     THREAD.with(|thread| {

@@ -1,4 +1,4 @@
-//! The segment of this process: a file in `/dev/shm`, as `docs/marks-format.md` describes it.
+//! The segment of this process: a file in `/dev/shm`, see `docs/marks-format.md`.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;
@@ -14,20 +14,20 @@ use crate::ring::{self, Rings};
 use crate::{clock, system};
 
 pub const HEADER_BYTES: usize = 4096;
-/// Places of mappings are multiples of 64 KiB, the largest page there is.
+/// Offsets of mappings are multiples of 64 KiB, the largest page size.
 pub const NAMES_BYTES: usize = (1 << 20) - HEADER_BYTES;
 pub const RINGS_MAX: usize = 8192;
 pub const DIRECTORY_AT: usize = HEADER_BYTES + NAMES_BYTES;
 pub const RINGS_AT: usize = DIRECTORY_AT + RINGS_MAX * size_of::<Entry>();
-/// Memory for names is taken in pieces of so many bytes.
+/// Memory for names is allocated in pieces of this many bytes.
 pub const NAMES_STEP: usize = 16 << 10;
 
-/// A recorder that has not been heard of for so long has died.
+/// A recorder without a sign of life for this long is dead.
 const BEAT_NS: u64 = 10_000_000_000;
 const FOLDER: &str = "/dev/shm";
 const PREFIX: &str = "stepscope-marks-";
 
-/// The beginning of a segment. The recorder writes its own line, and we the others.
+/// The header of a segment. The recorder writes its own line, this program the others.
 #[repr(C)]
 pub struct Header {
     magic: [u8; 8],
@@ -61,7 +61,7 @@ pub struct Header {
     ring_records: u64,
 }
 
-/// A ring's entry in the directory: one cache line that we write, one that the recorder writes.
+/// A ring's entry in the directory: one cache line written by this program, one by the recorder.
 #[repr(C)]
 pub struct Entry {
     pub head: AtomicU64,
@@ -76,76 +76,76 @@ pub struct Entry {
 
 const _: () = assert!(size_of::<Header>() == 248 && size_of::<Entry>() == 128);
 
-/// 1 before the first mark, so that it takes the slow way, once.
+/// 1 before the first mark, so that the first mark opens the segment.
 static UNOPENED: AtomicU32 = AtomicU32::new(1);
 static CLOSED: AtomicU32 = AtomicU32::new(0);
-/// Whether somebody records is read here.
+/// Whether a recorder records.
 static RECORDING: AtomicPtr<AtomicU32> = AtomicPtr::new(&raw const UNOPENED as *mut AtomicU32);
 static OPEN: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<State> = Mutex::new(State { segment: None, inherited: None, names: None, refused: false });
-/// The file, for the end of the program, which can wait for nobody.
+/// The file to remove at the end of the program, when no lock can be taken.
 static TO_REMOVE: AtomicPtr<libc::c_char> = AtomicPtr::new(std::ptr::null_mut());
 static HEADER: AtomicPtr<Header> = AtomicPtr::new(std::ptr::null_mut());
 
-/// What this process knows of its segment, for one thread at a time.
+/// The segment of this process, for one thread at a time.
 pub struct State {
     pub segment: Option<Segment>,
-    /// The parent's, in a child of fork that has not marked anything yet.
+    /// The parent's segment, in a child of fork without marks so far.
     inherited: Option<Segment>,
     pub names: Option<Names>,
     refused: bool,
 }
 
-/// A segment of ours.
+/// A segment of this process.
 pub struct Segment {
     memory: *mut u8,
     path: PathBuf,
     pub rings: Rings,
 }
 
-// SAFETY: the memory is mapped until it is unmapped in a child, which has one thread; what is in it is atomic, or
-// written under the lock.
+// SAFETY: the memory is mapped until it is unmapped in a child, which has one thread. Its content is atomic, or written
+// under the lock.
 unsafe impl Send for Segment {}
 
 impl Segment {
     /// The header.
     pub fn header(&self) -> &Header {
-        // SAFETY: the memory is mapped and begins with it.
+        // SAFETY: the memory is mapped and starts with the header.
         unsafe { &*self.memory.cast::<Header>() }
     }
 
-    /// A ring's entry.
+    /// The entry of a ring.
     pub fn entry(&self, ring: usize) -> *const Entry {
         debug_assert!(ring < RINGS_MAX);
         // SAFETY: the directory has this many entries, and is mapped.
         unsafe { self.memory.add(DIRECTORY_AT).cast::<Entry>().add(ring) }
     }
 
-    /// Where names are.
+    /// The memory of the names.
     pub fn names(&self) -> *mut u8 {
         // SAFETY: the names are mapped.
         unsafe { self.memory.add(HEADER_BYTES) }
     }
 
-    /// The file, opened anew: a descriptor that is kept can be closed, and be another's, without our knowing.
+    /// Opens the file. A stored descriptor could be closed and reused by the program.
     pub fn file(&self) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)
     }
 }
 
-/// The state, for one thread at a time.
+/// Locks the state.
 pub fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether somebody records, or it is not known yet.
+/// Whether a recorder records, or that is unknown.
 #[inline]
 pub fn is_recording() -> bool {
-    // SAFETY: points to a static, or into a segment, which stays mapped as long as it is pointed to.
+    // SAFETY: points to a static, or into a segment that stays mapped while it is pointed to.
     unsafe { (*RECORDING.load(Ordering::Relaxed)).load(Ordering::Relaxed) != 0 }
 }
 
-/// Makes the segment, if there is none; whether somebody records.
+/// Creates the segment if there is none. Returns whether a recorder records.
 #[inline]
 pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed) || open()
@@ -180,9 +180,9 @@ fn make(state: &mut State) -> io::Result<()> {
     let segment = Segment { memory, path, rings: Rings::default() };
     write_header(memory.cast(), pid);
     inherit(state, &segment);
-    // The magic last: with it, the segment is complete.
+    // The magic is written last: it completes the segment.
     std::sync::atomic::fence(Ordering::Release);
-    // SAFETY: nobody else writes the header's first line.
+    // SAFETY: only this thread writes the header's first line.
     unsafe { (*memory.cast::<Header>()).magic = *b"STEPMARK" };
     TO_REMOVE.store(
         system::path_to_remove(&segment.path).map_or(std::ptr::null_mut(), CString::into_raw),
@@ -192,7 +192,7 @@ fn make(state: &mut State) -> io::Result<()> {
     RECORDING.store((&raw const segment.header().recording) as *mut AtomicU32, Ordering::Release);
     state.segment = Some(segment);
     static HOOKS: Once = Once::new();
-    // SAFETY: the functions live as long as the program, or until they are removed with the library they are in.
+    // SAFETY: the functions live as long as the program, or until they are removed with their library.
     HOOKS.call_once(|| unsafe {
         libc::atexit(at_exit);
         libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child));
@@ -208,7 +208,7 @@ fn map_header(file: &File, names_committed: usize) -> io::Result<*mut u8> {
 
 fn write_header(header: *mut Header, pid: u32) {
     let greeting = greeting();
-    // SAFETY: the memory is ours, and nobody reads it before the magic is written.
+    // SAFETY: the memory is not shared before the magic is written.
     unsafe {
         (*header).version = 1;
         (*header).header_bytes = HEADER_BYTES as u32;
@@ -235,7 +235,7 @@ fn write_header(header: *mut Header, pid: u32) {
     }
 }
 
-/// A recorder that launches a program says so in the environment: nothing is lost until it finds the segment.
+/// The recorder that launched this program, from the environment. It loses no marks before it finds the segment.
 fn greeting() -> Option<(u32, u64, u64)> {
     let text = std::env::var("STEPSCOPE_RECORDER").ok()?;
     let mut parts = text.split(':');
@@ -244,42 +244,42 @@ fn greeting() -> Option<(u32, u64, u64)> {
     (system::start_ticks(pid) == Some(start_ticks)).then_some((pid, start_ticks, token))
 }
 
-/// A child of fork has the names that its parent had, by the same numbers, so that places need not ask again.
+/// Copies the parent's names to a child of fork with the same numbers, which call sites have stored.
 fn inherit(state: &mut State, heir: &Segment) {
     let Some(parent) = state.inherited.take() else {
         state.names.get_or_insert_with(Names::default);
         return;
     };
     let used = state.names.as_ref().map_or(0, |names| names.used);
-    // SAFETY: both hold names of this length, and are not the same.
+    // SAFETY: both have names of this length and do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(parent.names(), heir.names(), used) };
     heir.header().names_end.store(used as u64, Ordering::Release);
     parent.rings.unmap();
-    // SAFETY: the child has one thread, which is here and not in the parent's rings.
+    // SAFETY: the child has one thread, and it is not writing to the parent's rings.
     unsafe { libc::munmap(parent.memory.cast(), RINGS_AT) };
 }
 
-/// The state, held by the thread that forks while it does, so that the child finds it whole.
+/// The locked state during a fork, so that the child finds it consistent.
 struct Forking(UnsafeCell<Option<MutexGuard<'static, State>>>);
 
-// SAFETY: only the thread that holds the lock reaches into it.
+// SAFETY: only the thread that holds the lock accesses it.
 unsafe impl Sync for Forking {}
 
 static FORKING: Forking = Forking(UnsafeCell::new(None));
 
 extern "C" fn before_fork() {
     let state = state();
-    // SAFETY: we hold the lock.
+    // SAFETY: this thread holds the lock.
     unsafe { *FORKING.0.get() = Some(state) };
 }
 
 extern "C" fn in_parent() {
-    // SAFETY: the lock is still ours.
+    // SAFETY: this thread still holds the lock.
     drop(unsafe { (*FORKING.0.get()).take() });
 }
 
 extern "C" fn in_child() {
-    // SAFETY: the lock is still ours, as we are the thread that forked.
+    // SAFETY: this thread still holds the lock, because it called fork.
     let Some(mut state) = (unsafe { (*FORKING.0.get()).take() }) else { return };
     let parents = state.segment.take();
     state.inherited = parents.or(state.inherited.take());
@@ -292,15 +292,15 @@ extern "C" fn in_child() {
     }
 }
 
-/// The program ends, or the library that this copy is in is unloaded. Other threads may still be marking, so what they
-/// write to stays.
+/// Runs when the program ends or the library with this copy is unloaded. Other threads may still mark, so their memory
+/// stays mapped.
 extern "C" fn at_exit() {
     RECORDING.store(&raw const CLOSED as *mut AtomicU32, Ordering::Release);
     let (header, path) = (HEADER.load(Ordering::Acquire), TO_REMOVE.load(Ordering::Acquire));
     if header.is_null() || path.is_null() {
         return;
     }
-    // SAFETY: both are set once, together, and stay.
+    // SAFETY: both are set once, together, and never freed.
     unsafe {
         (*header).ended.store(1, Ordering::Relaxed);
         if (*header).recording.load(Ordering::Relaxed) == 0 {
@@ -309,7 +309,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// A recorder that was killed leaves its flag up.
+/// Clears the flag of a killed recorder.
 pub fn look_for_recorder(header: &Header) {
     let silent_ns = clock::monotonic_ns().saturating_sub(header.beat_ns.load(Ordering::Relaxed));
     if silent_ns > BEAT_NS {
@@ -317,7 +317,7 @@ pub fn look_for_recorder(header: &Header) {
     }
 }
 
-/// Removes segments of processes that died without a recorder.
+/// Removes segments of dead processes without a recorder.
 fn sweep() {
     for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
         let name = entry.file_name();

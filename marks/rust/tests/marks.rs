@@ -1,5 +1,5 @@
-//! Marks are the same text whether they are enabled or not: in statements and expressions, in generic functions, across
-//! threads and children. What arrives of them is tested where they are read, in `crates/record`.
+//! Marks compile the same way with and without the feature: in statements and expressions, generic functions, across
+//! threads and children. `crates/record` tests what the recorder reads.
 
 fn solve<T: Copy + Into<i64>>(value: T) -> i64 {
     stepscope_marks::scope!("solve");
@@ -25,14 +25,14 @@ fn marks_are_statements_and_expressions() {
 }
 
 #[test]
-fn simulated_time_that_is_no_number_is_marked_all_the_same() {
+fn steps_with_nan_as_simulated_time_are_marked() {
     for time_s in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
         stepscope_marks::step!(time_s);
     }
 }
 
 #[test]
-fn threads_mark_to_their_end_and_beyond() {
+fn threads_mark_until_and_after_their_destructors() {
     struct AtTheEnd;
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
