@@ -1,9 +1,9 @@
 //! The columns that several analyses share, so that equal names mean equal things.
 
-use stepscope_model::{Capture, Column, Columns, Kind, ThreadId, Value};
+use stepscope_model::{Column, Columns, Kind, ThreadId, Value};
 
 use crate::query::functions::{Function, FunctionId, Functions, NO_STACK};
-use crate::query::select::process_name;
+use crate::query::select::Selection;
 
 /// A column of weights in `unit`.
 pub(crate) fn weight(name: &str, unit: &str, doc: &str) -> Column {
@@ -56,13 +56,14 @@ pub(crate) fn of_function<'a>(functions: &'a Functions) -> Columns<'a, Option<Fu
 }
 
 /// The columns of a thread: `thread, tid, process`.
-pub(crate) fn thread(capture: &Capture) -> Columns<'_, ThreadId> {
+pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
+    let (capture, selection) = (selection.capture(), selection.clone());
     let row = |id: &ThreadId| &capture.threads[id.index()];
     Columns::new()
         .with(text("thread", "Last name of the thread."), move |id| row(id).name.as_str().into())
         .with(number("tid", "", "Thread id."), move |id| row(id).tid.into())
-        .with(text("process", "Name of its process; empty where unknown.").detail(), move |id| {
-            row(id).process.map_or("", |process| process_name(&capture.processes[process.index()])).into()
+        .with(text("process", "Label of its process; empty where unknown.").detail(), move |id| {
+            selection.process_label_of(row(id)).into()
         })
 }
 

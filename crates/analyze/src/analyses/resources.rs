@@ -23,7 +23,7 @@ use stepscope_model::{Capture, Column, Dimension, DimensionStatus, Process, Proc
 
 use crate::analysis::{Analysis, View};
 use crate::columns;
-use crate::query::select::{Selection, process_name};
+use crate::query::select::Selection;
 
 /// What the row of all processes is called.
 pub const ALL: &str = "(all)";
@@ -196,13 +196,13 @@ pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64>
 /// The table `resources`: a row for all processes together, then one each by CPU time, name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
     let mut processes = observed(selection);
-    processes.sort_by_key(|one| (Reverse(one.cpu_ns()), process_name(one.process), one.process.pid));
+    processes.sort_by_key(|one| (Reverse(one.cpu_ns()), selection.process_label(one.id).to_owned(), one.process.pid));
     let mut table = Table::new("resources", "Resources by process", process_columns());
     if !processes.is_empty() {
         table.push(together_row(selection, &processes));
     }
     for one in &processes {
-        table.push(process_row(one));
+        table.push(process_row(selection, one));
     }
     table.add_notes(notes(selection));
     table
@@ -249,10 +249,10 @@ fn process_columns() -> Vec<Column> {
     all
 }
 
-fn process_row(one: &Observed<'_>) -> Vec<Value> {
+fn process_row(selection: &Selection<'_>, one: &Observed<'_>) -> Vec<Value> {
     let observed = observed_ns(&one.window);
     let mut row: Vec<Value> = vec![
-        process_name(one.process).into(),
+        selection.process_label(one.id).into(),
         one.process.pid.into(),
         one.cpu_ns().into(),
         one.cpu_ns().and_then(|cpu| cores(cpu, observed)).into(),
@@ -339,7 +339,7 @@ pub fn counters(selection: &Selection<'_>) -> Table {
         for name in one.quantities.keys() {
             let Some(course) = one.course(name) else { continue };
             table.push(vec![
-                process_name(one.process).into(),
+                selection.process_label(one.id).into(),
                 one.process.pid.into(),
                 (*name).into(),
                 is_total(name).into(),

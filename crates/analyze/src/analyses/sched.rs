@@ -226,7 +226,7 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 }
 
 fn table_columns<'a>(selection: &Selection<'a>, options: Options) -> Columns<'a, Delays> {
-    columns::thread(selection.capture())
+    columns::thread(selection)
         .on(|delays: &Delays| &delays.thread)
         .with(columns::duration("cpu", "Exact time on a CPU, from context switches."), |one| one.cpu_ns.into())
         .with(columns::duration("delay", "Total time runnable, waiting for a CPU.").essential(), |one| {

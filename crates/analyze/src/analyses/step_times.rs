@@ -37,7 +37,7 @@ use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns;
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::{OffCpu, Spent};
-use crate::query::select::{Selection, process_name};
+use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps, simulated};
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
@@ -314,7 +314,7 @@ fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &StepParts, change: 
     let (stalls, beyond) = stalled(&unpaced, kept.clone());
     let others: Distribution = made.durations[kept].iter().copied().collect();
     vec![
-        process.map_or("", process_name).into(),
+        selection.process_label_of(thread).into(),
         thread.name.as_str().into(),
         thread.tid.into(),
         process.map(|process| process.pid).into(),

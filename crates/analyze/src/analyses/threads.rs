@@ -21,7 +21,7 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::coverage;
 use crate::query::functions::{FunctionId, NO_STACK};
-use crate::query::select::{Selection, process_name};
+use crate::query::select::Selection;
 use crate::query::weights::{Amount, percent};
 
 /// What one thread did.
@@ -153,7 +153,7 @@ fn thread_row(selection: &Selection<'_>, id: ThreadId, usage: &Usage, total: u12
     let mut row = vec![
         thread.name.as_str().into(),
         thread.tid.into(),
-        process.map_or("", process_name).into(),
+        selection.process_label_of(thread).into(),
         process.map(|process| process.pid).into(),
     ];
     row.extend(usage_values(selection, usage, total));

@@ -30,7 +30,7 @@ use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
-use crate::query::select::{Selection, process_name};
+use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::wait_class::{self, WaitClass};
 use crate::query::waits::{blocked_ns, runnable_ns};
@@ -216,8 +216,8 @@ fn row(selection: &Selection<'_>, name: &str, id: Option<ThreadId>, life: &Life)
     let mut row: Vec<Value> = vec![name.into()];
     row.extend(match id.map(|id| &capture.threads[id.index()]) {
         Some(thread) => {
-            let process = thread.process.map(|process| process_name(&capture.processes[process.index()]));
-            vec![thread.tid.into(), process.unwrap_or("").into()]
+            let process = selection.process_label_of(thread);
+            vec![thread.tid.into(), process.into()]
         }
         None => vec![life.threads.into()],
     });

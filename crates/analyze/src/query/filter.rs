@@ -6,6 +6,7 @@ use std::str::FromStr;
 use stepscope_model::{Process, Thread};
 
 use crate::query::pattern::{Pattern, PatternError};
+use crate::query::process_label::{ProcessNameRule, process_name};
 
 /// What of a capture to look at. The default is everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Filter {
     pub steps: Option<StepRange>,
     /// The event, by name.
     pub event: Option<String>,
+    /// Labels that the user chose for processes. They select nothing.
+    pub process_names: Vec<ProcessNameRule>,
 }
 
 /// On which side of ownership a stack is.
@@ -69,7 +72,10 @@ pub enum ThreadPattern {
 pub enum ProcessPattern {
     /// The process of this id.
     Pid(u32),
-    /// Processes whose [name](process_name) matches.
+    /// Processes whose [program name](crate::query::process_label::process_name) or [label](Selection::process_label)
+    /// matches.
+    ///
+    /// [Selection::process_label]: crate::query::select::Selection::process_label
     Name(Pattern),
 }
 
@@ -118,22 +124,13 @@ impl ThreadPattern {
 }
 
 impl ProcessPattern {
-    /// Whether it is the pattern of a process.
-    pub fn matches(&self, process: &Process) -> bool {
+    /// Whether it matches a process with this label.
+    pub fn matches(&self, process: &Process, label: &str) -> bool {
         match self {
             Self::Pid(pid) => process.pid == *pid,
-            Self::Name(pattern) => pattern.matches(process_name(process)),
+            Self::Name(pattern) => pattern.matches(process_name(process)) || pattern.matches(label),
         }
     }
-}
-
-/// The file name of a process' executable, or of the first word of its command line.
-pub fn process_name(process: &Process) -> &str {
-    let path = match process.executable.as_str() {
-        "" => process.command_line.split_whitespace().next().unwrap_or(""),
-        path => path,
-    };
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The filters in words.

@@ -13,6 +13,7 @@ pub mod loops;
 pub mod off_cpu;
 pub mod ownership;
 pub mod pattern;
+pub mod process_label;
 pub mod qualified_name;
 pub mod scope_paths;
 pub mod select;

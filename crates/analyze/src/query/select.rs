@@ -22,15 +22,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, Dimension, DimensionStatus, Event, EventId, Sample, StackId, Step, Thread, ThreadId, Wait,
+    Capture, Dimension, DimensionStatus, Event, EventId, ProcessId, Sample, StackId, Step, Thread, ThreadId, Wait,
 };
 
 use crate::query::events;
 use crate::query::filter::describe;
-pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under, process_name};
+pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::loops::Loops;
 use crate::query::pattern::Pattern;
+use crate::query::process_label::process_labels;
 use crate::query::qualified_name::own_name;
 pub use crate::query::select_error::SelectError;
 use crate::query::waits;
@@ -44,6 +45,7 @@ pub struct Selection<'a> {
     stacks: Option<Arc<[bool]>>,
     time: Option<Range<u64>>,
     event: Option<EventId>,
+    process_labels: Arc<[String]>,
     description: Vec<String>,
 }
 
@@ -51,7 +53,17 @@ impl<'a> Selection<'a> {
     /// All of a capture. `functions` must be of this capture.
     pub fn all(capture: &'a Capture, functions: &'a Functions) -> Self {
         let event = events::primary(capture);
-        Self { capture, functions, threads: None, stacks: None, time: None, event, description: Vec::new() }
+        let process_labels = process_labels(&capture.processes, &[]).into();
+        Self {
+            capture,
+            functions,
+            threads: None,
+            stacks: None,
+            time: None,
+            event,
+            process_labels,
+            description: Vec::new(),
+        }
     }
 
     /// What `filter` selects of a capture. `functions` must be of this capture.
@@ -60,7 +72,10 @@ impl<'a> Selection<'a> {
     /// If a filter matches nothing in the capture.
     pub fn new(capture: &'a Capture, functions: &'a Functions, filter: &Filter) -> Result<Self, SelectError> {
         let mut selection = Self::all(capture, functions);
-        selection.threads = chosen_threads(capture, filter)?;
+        if !filter.process_names.is_empty() {
+            selection.process_labels = process_labels(&capture.processes, &filter.process_names).into();
+        }
+        selection.threads = chosen_threads(capture, &selection.process_labels, filter)?;
         selection.stacks = chosen_stacks(capture, functions, filter)?;
         if let Some(range) = filter.time {
             selection.time = Some(absolute(capture, range)?);
@@ -93,6 +108,16 @@ impl<'a> Selection<'a> {
     pub fn of_thread(&self, thread: ThreadId) -> Self {
         let only: Arc<[bool]> = (0..self.capture.threads.len()).map(|index| index == thread.index()).collect();
         Self { threads: Some(only), ..self.clone() }
+    }
+
+    /// The label of a process: its program name, and what tells it from other processes of that program.
+    pub fn process_label(&self, process: ProcessId) -> &str {
+        &self.process_labels[process.index()]
+    }
+
+    /// The label of a thread's process; empty if that is unknown.
+    pub fn process_label_of(&self, thread: &Thread) -> &str {
+        thread.process.map_or("", |process| self.process_label(process))
     }
 
     /// The capture.
@@ -286,7 +311,7 @@ fn absolute(capture: &Capture, range: TimeRange) -> Result<Range<u64>, SelectErr
     Ok(start..end)
 }
 
-fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool]>>, SelectError> {
+fn chosen_threads(capture: &Capture, labels: &[String], filter: &Filter) -> Result<Option<Arc<[bool]>>, SelectError> {
     if filter.threads.is_empty() && filter.processes.is_empty() {
         return Ok(None);
     }
@@ -301,9 +326,10 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
             });
         }
     }
-    let processes = || distinct(capture.processes.iter().map(|process| process_name(process).to_owned()));
+    let processes = || distinct(labels.iter().cloned());
+    let labelled = || capture.processes.iter().zip(labels);
     for pattern in &filter.processes {
-        if !capture.processes.iter().any(|process| pattern.matches(process)) {
+        if !labelled().any(|(process, label)| pattern.matches(process, label)) {
             return Err(SelectError::NoMatch {
                 what: "process",
                 pattern: pattern.to_string(),
@@ -314,8 +340,8 @@ fn chosen_threads(capture: &Capture, filter: &Filter) -> Result<Option<Arc<[bool
     }
     let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| pattern.matches(thread));
     let any_process = |thread: &Thread| {
-        let process = thread.process.map(|process| &capture.processes[process.index()]);
-        process.is_some_and(|process| filter.processes.iter().any(|pattern| pattern.matches(process)))
+        let process = thread.process.map(|id| (&capture.processes[id.index()], &labels[id.index()]));
+        process.is_some_and(|(process, label)| filter.processes.iter().any(|pattern| pattern.matches(process, label)))
     };
     let chosen = capture.threads.iter().map(|thread| {
         (filter.threads.is_empty() || any_thread(thread)) && (filter.processes.is_empty() || any_process(thread))
@@ -454,6 +480,7 @@ fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u6
 mod tests {
     use super::*;
     use crate::drawn::{self, Drawing, owned_by};
+    use crate::query::process_label::ProcessNameRule;
 
     fn weights(capture: &Capture, filter: &Filter) -> Vec<u64> {
         drawn::filtered(capture, &["gz::"], filter, |selection| {
@@ -492,6 +519,28 @@ mod tests {
         let by =
             |text: &str| weights(&capture, &Filter { processes: vec![text.parse().unwrap()], ..Filter::default() });
         assert_eq!((by("gz-*"), by("8")), (vec![1], vec![2]));
+    }
+
+    #[test]
+    fn processes_of_one_program_are_chosen_by_their_labels() {
+        let mut capture = Drawing::new()
+            .process(7, "/ws/rosnode_bench")
+            .folded(Event::sampled("cpu-clock", "ns"), "main;a 1")
+            .process(8, "/ws/rosnode_bench")
+            .folded(Event::sampled("cpu-clock", "ns"), "loop;a 2")
+            .capture;
+        for (process, node) in capture.processes.iter_mut().zip(["lidar", "map"]) {
+            process.command_line = format!("/ws/rosnode_bench __name:={node}");
+        }
+        let filter = |text: &str| Filter { processes: vec![text.parse().unwrap()], ..Filter::default() };
+        let by = |text: &str| weights(&capture, &filter(text));
+        assert_eq!((by("rosnode_bench"), by("rosnode_bench map"), by("*lidar")), (vec![1, 2], vec![2], vec![1]));
+        assert_eq!(
+            refused(&capture, &filter("camera")).to_string(),
+            "no process matches `camera`; there are `rosnode_bench lidar`, `rosnode_bench map`"
+        );
+        let rule = ProcessNameRule { command_line: "*:=map".parse().unwrap(), label: "mapper".into() };
+        assert_eq!(weights(&capture, &Filter { process_names: vec![rule], ..filter("mapper") }), [2]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::path::{Interval, Paths, State};
 use crate::analyses::step_times::StepParts;
 use crate::query::functions::{Function, FunctionId, NO_STACK};
 use crate::query::off_cpu::OffCpu;
-use crate::query::select::{Selection, process_name};
+use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::wake_ups::WakeUps;
@@ -193,7 +193,7 @@ pub(super) fn threads(
     found.sort_by_key(|times| Reverse((times.on_path(), times.cpu)));
     let time = time_of_steps(steps);
     let count = kept.len().max(1) as f64;
-    let process = |thread: &Thread| thread.process.map_or("", |id| process_name(&capture.processes[id.index()]));
+    let process = |thread: &Thread| selection.process_label_of(thread);
     Columns::<ThreadTimes<'_>>::new()
         .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
         .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
