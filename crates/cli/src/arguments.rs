@@ -66,7 +66,7 @@ pub struct SelectArguments {
     /// Only threads of this name (glob or /regex/) or tid; repeatable.
     #[arg(long = "thread", value_name = "NAME|TID")]
     threads: Vec<ThreadPattern>,
-    /// Only processes of this name (glob or /regex/) or pid; repeatable.
+    /// Only processes of this program name or label (glob or /regex/) or pid; repeatable.
     #[arg(long = "process", value_name = "NAME|PID")]
     processes: Vec<ProcessPattern>,
     /// Only stacks through this function (name, glob or /regex/); repeatable.
@@ -109,6 +109,7 @@ impl SelectArguments {
             time: self.time,
             steps: self.steps,
             event: self.event.clone(),
+            process_names: Vec::new(),
         }
     }
 }
