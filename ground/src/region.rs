@@ -1,7 +1,7 @@
-//! The region of a virtual world, as the study of OpenSim's scalability had it: prims in groups, scripts with timers,
-//! avatars over UDP, an SQLite store.
+//! The region of a virtual world, like that of OpenSim: prims in groups, scripts with timers, avatars over UDP, an SQLite
+//! store.
 //!
-//! A step is a heartbeat: scripts, then what clients say, physics, updates, and what clients are sent.
+//! A step is a heartbeat: run scripts, receive from clients, step physics, collect updates, send to clients.
 
 mod asset_workers;
 mod bots;
@@ -33,27 +33,27 @@ use scene::{ObjectUpdate, STEP_S, SceneGraph, ScenePresence};
 use scripts::ScriptEngine;
 use store::{Furnishing, RegionStore};
 
-/// Options of this world alone.
+/// Options of this world.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Options of world `region`")]
 pub struct Options {
-    /// How many of the prims hold a script [default: all]
+    /// Number of prims that hold a script [default: all]
     #[arg(long, value_name = "PRIMS")]
     scripted: Option<u32>,
-    /// Avatars, each with a client
+    /// Number of avatars, each with a client
     #[arg(long, value_name = "N", default_value_t = Options::default().clients)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     clients: u32,
-    /// Vertices of each of the eight meshes
+    /// Number of vertices of each of the eight meshes
     #[arg(long, value_name = "N", default_value_t = Options::default().vertices)]
     #[arg(value_parser = clap::value_parser!(u32).range(96..=1_000_000))]
     vertices: u32,
-    /// States of scripts in the script engine's directory
+    /// Number of script states in the script engine's directory
     #[arg(long, value_name = "FILES", default_value_t = Options::default().state_files)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     state_files: u32,
-    /// Threads that sleep until somebody uploads an asset, which nobody does
+    /// Number of threads that wait for uploads, which never come
     #[arg(long, value_name = "THREADS", default_value_t = Options::default().asset_workers)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     asset_workers: u32,
@@ -65,10 +65,10 @@ impl Default for Options {
     }
 }
 
-/// Makes the world.
+/// Loads the world.
 ///
 /// # Errors
-/// If what it needs of the system cannot be had.
+/// If files, sockets or threads cannot be created.
 pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
     Ok(Box::new(Region::load(size, options, switches)?))
 }
@@ -108,7 +108,7 @@ impl Region {
     }
 }
 
-/// An avatar that has just come in.
+/// A new avatar at a random place.
 fn presence(local_id: u32) -> ScenePresence {
     let mut random = Random::new(u64::from(local_id));
     let mut somewhere = || random.next_unit() as f32 * REGION_M;
@@ -121,7 +121,7 @@ impl Simulation for Region {
     }
 
     fn step(&mut self, step: u64) {
-        self.clients.begin(step);
+        self.clients.start_step(step);
         let commands = self.scripts.run(step);
         self.scene.apply_changes(&commands.changes);
         for AgentUpdate { agent, heading, speed, .. } in self.clients.receive_agent_updates() {

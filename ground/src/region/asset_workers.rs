@@ -1,18 +1,18 @@
-//! Workers that wait for uploads of assets, of which none comes: threads that sleep as they should.
+//! Threads that wait for uploads of assets, which never come: idle threads that are no defect.
 
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
-/// Threads asleep in `poll` until this is dropped.
+/// Threads that sleep in `poll` until this is dropped.
 pub struct AssetWorkers {
     uploads: Vec<UnixStream>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl AssetWorkers {
-    /// Starts so many.
+    /// Starts threads.
     ///
     /// # Errors
     /// If there are too many for the system.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_wait_until_nobody_can_upload_any_more() {
+    fn workers_wait_until_uploads_are_closed() {
         let mut workers = AssetWorkers::start(3).unwrap();
         assert!(workers.threads.iter().all(|thread| !thread.is_finished()));
         workers.uploads.clear();

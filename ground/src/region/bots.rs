@@ -1,7 +1,7 @@
-//! The clients of avatars, as other machines would run them: one thread for all.
+//! The clients of avatars, which run on one thread instead of other machines.
 //!
-//! In each turn every client takes what the region sent it in the last one, and sends what its avatar does. A region's
-//! heartbeat is long compared with that, so that all have spoken when the region listens.
+//! In each round every client receives the region's datagrams of the last step and sends the action of its avatar. The
+//! region waits for the round, so all actions have arrived when it receives.
 
 use std::io;
 use std::net::UdpSocket;
@@ -14,62 +14,62 @@ use std::time::Duration;
 use super::packets::{AgentUpdate, LARGEST_DATAGRAM, decode_object_updates};
 use crate::random::{Random, mixed};
 
-/// A turn of all clients.
+/// A round of all clients.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
-    /// The step that their avatars are to be in.
+pub struct Round {
+    /// The step of their avatars.
     pub step: u64,
-    /// Datagrams that the region sent each of them since the last turn.
+    /// Datagrams that the region sent to each client since the last round.
     pub sent_to_each: usize,
 }
 
-/// Longest that a client waits for a datagram which the system may have lost; less than the region waits for clients.
+/// Longest time that a client waits for a datagram, which may be lost. Shorter than the region waits for clients.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The thread that runs all clients until this is dropped.
+/// The thread of all clients. Ends when this is dropped.
 pub struct Bots {
-    turns: Option<Sender<Turn>>,
-    turns_over: Receiver<()>,
+    rounds: Option<Sender<Round>>,
+    rounds_done: Receiver<()>,
     seen: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Bots {
-    /// Clients with these sockets, each connected to the region.
+    /// Starts clients with these sockets, each connected to the region.
     ///
     /// # Errors
     /// If no thread can be started.
     pub fn start(sockets: Vec<UdpSocket>) -> io::Result<Self> {
         sockets.iter().try_for_each(|socket| socket.set_read_timeout(Some(PATIENCE)))?;
-        let (turns, to_take) = mpsc::channel();
+        let (rounds, started) = mpsc::channel();
         let seen = Arc::new(AtomicU64::new(0));
         let sum = Arc::clone(&seen);
-        let (over, turns_over) = mpsc::channel();
+        let (done, rounds_done) = mpsc::channel();
         let run = move || {
-            for turn in to_take {
-                take_turn(turn, &sockets, &sum);
-                // Nobody waits any more only if the region is at its end.
-                let _ = over.send(());
+            for round in started {
+                run_round(round, &sockets, &sum);
+                // Fails only if the region is closing.
+                let _ = done.send(());
             }
         };
         let thread = std::thread::Builder::new().name("bots".into()).spawn(run)?;
-        Ok(Self { turns: Some(turns), turns_over, seen, thread: Some(thread) })
+        Ok(Self { rounds: Some(rounds), rounds_done, seen, thread: Some(thread) })
     }
 
-    /// Lets the clients take a turn.
-    pub fn begin(&self, turn: Turn) {
-        if let Some(turns) = &self.turns {
-            // Nobody takes turns any more only if the thread panicked, which joining it will tell.
-            let _ = turns.send(turn);
+    /// Starts a round of the clients.
+    pub fn start_round(&self, round: Round) {
+        if let Some(rounds) = &self.rounds {
+            // Fails only if the thread panicked.
+            let _ = rounds.send(round);
         }
     }
 
-    /// Waits until all clients have taken their turn, or those that have lost a datagram hold it up for long.
-    pub fn wait_for_turn(&self) {
-        let _ = self.turns_over.recv_timeout(4 * PATIENCE);
+    /// Waits for the end of the round, at most four times as long as a client waits for a lost datagram.
+    pub fn wait_for_round(&self) {
+        let _ = self.rounds_done.recv_timeout(4 * PATIENCE);
     }
 
-    /// A hash of all that the clients saw before their last turn.
+    /// A hash of all updates that the clients received before their last round.
     pub fn seen(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
     }
@@ -77,7 +77,7 @@ impl Bots {
 
 impl Drop for Bots {
     fn drop(&mut self) {
-        self.turns = None;
+        self.rounds = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -85,16 +85,16 @@ impl Drop for Bots {
 }
 
 #[inline(never)]
-fn take_turn(turn: Turn, sockets: &[UdpSocket], seen: &AtomicU64) {
+fn run_round(round: Round, sockets: &[UdpSocket], seen: &AtomicU64) {
     for (agent, socket) in (0..).zip(sockets) {
-        let sum = receive_updates(socket, turn.sent_to_each).wrapping_mul(u64::from(agent) * 2 + 1);
+        let sum = receive_updates(socket, round.sent_to_each).wrapping_mul(u64::from(agent) * 2 + 1);
         seen.fetch_add(sum, Ordering::Release);
-        // What cannot be sent is missed by the region, which waits for it only so long.
-        let _ = socket.send(&agent_update(agent, turn.step).encode());
+        // The region waits a limited time for a lost datagram.
+        let _ = socket.send(&agent_update(agent, round.step).encode());
     }
 }
 
-/// A sum over all updates in so many datagrams, whatever their order and however they are dealt out to datagrams.
+/// A hash of all updates in a number of datagrams. It does not depend on their order or distribution.
 #[inline(never)]
 fn receive_updates(socket: &UdpSocket, datagrams: usize) -> u64 {
     let mut bytes = [0; LARGEST_DATAGRAM];
@@ -111,7 +111,7 @@ fn receive_updates(socket: &UdpSocket, datagrams: usize) -> u64 {
     sum
 }
 
-/// What an avatar does: it turns every 16 steps, and walks, runs or stands.
+/// The action of an avatar: it turns every 16 steps, and walks, runs or stands.
 fn agent_update(agent: u32, step: u64) -> AgentUpdate {
     let mut random = Random::new((u64::from(agent) << 32) + step / 16);
     let heading = random.next_unit() as f32 * std::f32::consts::TAU;

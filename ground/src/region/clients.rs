@@ -1,7 +1,7 @@
-//! The region's side of its clients: receives what avatars do, and sends what they see.
+//! The region's side of its clients: receives the actions of avatars and sends object updates.
 //!
-//! Each client has a circuit, a UDP socket of its own. Datagrams are received by the step itself, which waits for all
-//! circuits at once, or by a thread for each of them.
+//! Each client has a circuit, which is a UDP socket. The step itself receives from all circuits at once, or a thread per
+//! circuit receives.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,17 +11,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::bots::{Bots, Turn};
+use super::bots::{Bots, Round};
 use super::packets::{AgentUpdate, UPDATES_A_DATAGRAM, encode_object_updates};
 use super::scene::ObjectUpdate;
 use crate::account::{self, Counter};
 use crate::random::StateHash;
 use crate::switches::{Switch, Switches};
 
-/// Longest that a step waits for a datagram which the system may have lost.
+/// Longest time that a step waits for a datagram, which may be lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Longest that is waited for circuits at a time, ms. So often, threads look whether they are to end.
+/// Timeout of a wait for circuits, ms. Threads check for the end of the run this often.
 const POLL_MS: i32 = 100;
 
 /// All clients.
@@ -29,7 +29,7 @@ pub struct Clients {
     circuits: Vec<Arc<UdpSocket>>,
     receiving: Receiving,
     bots: Bots,
-    /// What was last told of entities, for everyone to see; the oldest is replaced first.
+    /// The last updates of entities, a ring buffer.
     recent: [ObjectUpdate; UPDATES_A_DATAGRAM],
     oldest: usize,
     updates_a_datagram: usize,
@@ -38,7 +38,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Connects so many clients.
+    /// Connects clients.
     ///
     /// # Errors
     /// If there are too many for the system.
@@ -63,26 +63,25 @@ impl Clients {
         })
     }
 
-    /// Lets the clients see what they were sent, and say what their avatars do in this step.
-    pub fn begin(&self, step: u64) {
+    /// Starts a step: the clients receive updates and send the actions of their avatars.
+    pub fn start_step(&self, step: u64) {
         if self.circuits.is_empty() {
             return;
         }
         if let Receiving::ByThreads(threads) = &self.receiving {
             threads.inbox.expect(self.circuits.len());
         }
-        self.bots.begin(Turn { step, sent_to_each: self.sent_to_each });
+        self.bots.start_round(Round { step, sent_to_each: self.sent_to_each });
     }
 
-    /// What each client said that its avatar does, in the order of avatars, and what came too late for earlier steps
-    /// before it.
+    /// The actions of avatars, ordered by avatar and step. They may include late ones of earlier steps.
     #[inline(never)]
     pub fn receive_agent_updates(&mut self) -> Vec<AgentUpdate> {
         if self.circuits.is_empty() {
             return Vec::new();
         }
         let _timed = account::scope("ground::region::clients::Clients::receive_agent_updates");
-        self.bots.wait_for_turn();
+        self.bots.wait_for_round();
         let mut updates = match &self.receiving {
             Receiving::ByThreads(threads) => threads.inbox.take(),
             Receiving::ByLoop(all) => all.event_loop(),
@@ -91,7 +90,7 @@ impl Clients {
         updates
     }
 
-    /// Sends every client what was last told of entities.
+    /// Sends the last updates of entities to every client.
     #[inline(never)]
     pub fn send_object_updates(&mut self, news: &[ObjectUpdate]) {
         if self.circuits.is_empty() {
@@ -110,24 +109,24 @@ impl Clients {
             }
         }
         self.sequence += 1;
-        // One more acknowledged what they said.
+        // Each step also sends one acknowledgement.
         self.sent_to_each = 1 + UPDATES_A_DATAGRAM / self.updates_a_datagram;
     }
 
-    /// Takes what clients saw into a hash.
+    /// Adds what clients received to a hash.
     pub fn hash(&self, hash: &mut StateHash) {
         hash.add(self.bots.seen());
     }
 }
 
-/// What is lost on its way to a client is told again in the next step.
+/// Sends a datagram. If it is lost, the next step sends newer updates.
 #[inline(never)]
 fn send_packet(circuit: &UdpSocket, datagram: &[u8]) {
     account::count(Counter::DatagramsSent);
     let _ = circuit.send(datagram);
 }
 
-/// A client's socket at the region and its own.
+/// A pair of connected sockets: the region's and the client's.
 fn circuit() -> io::Result<(Arc<UdpSocket>, UdpSocket)> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
     let (circuit, socket) = (bind()?, bind()?);
@@ -137,7 +136,7 @@ fn circuit() -> io::Result<(Arc<UdpSocket>, UdpSocket)> {
     Ok((Arc::new(circuit), socket))
 }
 
-/// Raises how many files this process may have open, as far as it may.
+/// Raises the limit of open files as far as permitted.
 fn allow_open_files(number: u64) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to an rlimit that lives through the call.
@@ -151,13 +150,13 @@ fn allow_open_files(number: u64) -> io::Result<()> {
     // SAFETY: as above.
     if limit.rlim_cur < number || unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } != 0 {
         let message =
-            format!("so many clients need {number} open files; raise the limit with `ulimit -n`, or give fewer");
+            format!("these clients need {number} open files; raise the limit with `ulimit -n`, or use fewer clients");
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
     Ok(())
 }
 
-/// What was received and not yet taken.
+/// Actions that were received and not yet taken.
 #[derive(Default)]
 struct Inbox {
     received: Mutex<Received>,
@@ -172,7 +171,7 @@ struct Received {
 }
 
 impl Inbox {
-    /// So many are to come.
+    /// Sets the number of actions to expect.
     fn expect(&self, number: usize) {
         self.lock().expected = number;
     }
@@ -186,7 +185,7 @@ impl Inbox {
         }
     }
 
-    /// Waits until all that are expected have come; gives fewer if the system lost some.
+    /// Waits for all expected actions. Returns fewer if some were lost.
     fn take(&self) -> Vec<AgentUpdate> {
         let is_waiting = |received: &mut Received| received.updates.len() < received.expected;
         let waited = self.is_complete.wait_timeout_while(self.lock(), PATIENCE, is_waiting);
@@ -198,13 +197,13 @@ impl Inbox {
     }
 }
 
-/// Who receives.
+/// How the region receives.
 enum Receiving {
     ByThreads(ClientThreads),
     ByLoop(EventLoop),
 }
 
-/// A thread for each client, until this is dropped.
+/// A thread per client. The threads end when this is dropped.
 struct ClientThreads {
     inbox: Arc<Inbox>,
     threads: Vec<JoinHandle<()>>,
@@ -235,10 +234,10 @@ impl Drop for ClientThreads {
     }
 }
 
-/// Datagrams that a client's thread receives before it looks whether it is to end.
+/// Datagrams that a thread receives between two checks for the end of the run.
 const PACKETS_A_LOOP: u32 = 8;
 
-/// The thread of one client: polls its circuit, and passes on what comes.
+/// The thread of one client: polls its circuit and puts actions into the inbox.
 #[inline(never)]
 fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
     let _timed = account::scope("ground::region::clients::client_loop");
@@ -253,7 +252,7 @@ fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
         if let Ok(length) = circuit.recv(&mut datagram)
             && let Some(update) = received(&datagram[..length])
         {
-            // Like all that is sent, it may be lost: the client says more in the next step.
+            // It may be lost; the client sends more in the next step.
             let _ = circuit.send(&update.acknowledgement());
             account::count(Counter::DatagramsSent);
             inbox.put(update);
@@ -261,7 +260,7 @@ fn client_loop(circuit: &UdpSocket, inbox: &Inbox) {
     }
 }
 
-/// Room for an agent update, and for one byte more, which shows that it is something else.
+/// Room for an agent update, and one byte more to recognise longer datagrams.
 const ROOM: usize = AgentUpdate::BYTES + 1;
 
 fn received(datagram: &[u8]) -> Option<AgentUpdate> {
@@ -269,13 +268,13 @@ fn received(datagram: &[u8]) -> Option<AgentUpdate> {
     AgentUpdate::decode(datagram)
 }
 
-/// Waits for all circuits at once.
+/// Receives from all circuits with one `epoll`.
 struct EventLoop {
     circuits: Vec<Arc<UdpSocket>>,
     epoll: OwnedFd,
 }
 
-/// Circuits that are told ready at once, at most.
+/// Most circuits that one wait reports.
 const EVENTS: usize = 512;
 
 impl EventLoop {
@@ -285,7 +284,7 @@ impl EventLoop {
         if epoll < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was opened just now, and nobody else knows it.
+        // SAFETY: it was opened just now and has no other owner.
         let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
         for (index, circuit) in (0..).zip(&circuits) {
             let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: index };
@@ -299,7 +298,7 @@ impl EventLoop {
         Ok(Self { circuits, epoll })
     }
 
-    /// Receives until it is as much as there are circuits, or nothing comes for long.
+    /// Receives one action per circuit, or until a wait times out.
     #[inline(never)]
     fn event_loop(&self) -> Vec<AgentUpdate> {
         let _timed = account::scope("ground::region::clients::EventLoop::event_loop");
@@ -314,11 +313,11 @@ impl EventLoop {
         updates
     }
 
-    /// Waits until circuits are ready, and receives from each of them.
+    /// Waits for ready circuits and receives from each.
     fn receive_ready(&self, updates: &mut Vec<AgentUpdate>) {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         let room = events.len() as i32;
-        // SAFETY: the pointer is to as many events as are said, which live through the call.
+        // SAFETY: the pointer and the length belong to one array that lives through the call.
         let ready = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), room, POLL_MS) };
         let ready = &events[..usize::try_from(ready).unwrap_or(0)];
         for event in ready {
@@ -326,7 +325,7 @@ impl EventLoop {
             let mut datagram = [0; ROOM];
             let Ok(length) = circuit.recv(&mut datagram) else { continue };
             let Some(update) = received(&datagram[..length]) else { continue };
-            // Like all that is sent, it may be lost: the client says more in the next step.
+            // It may be lost; the client sends more in the next step.
             let _ = circuit.send(&update.acknowledgement());
             account::count(Counter::DatagramsSent);
             updates.push(update);
@@ -339,13 +338,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_is_heard_in_every_step_and_sees_the_same_whoever_receives_and_however_it_is_sent() {
+    fn all_ways_to_receive_and_send_give_every_client_the_same() {
         let seen =
             [Switches::default(), Switches::only(Switch::ThreadPerClient), Switches::only(Switch::PerUpdatePacket)]
                 .map(|switches| {
                     let mut clients = Clients::connect(5, &switches).unwrap();
                     for step in 0..20 {
-                        clients.begin(step);
+                        clients.start_step(step);
                         let updates = clients.receive_agent_updates();
                         let heard: Vec<_> = updates.iter().map(|update| (update.agent, update.step)).collect();
                         assert_eq!(heard, [0, 1, 2, 3, 4].map(|agent| (agent, step as u32)));
@@ -359,9 +358,9 @@ mod tests {
     }
 
     #[test]
-    fn a_region_without_clients_waits_for_nobody() {
+    fn a_region_without_clients_does_not_wait() {
         let mut clients = Clients::connect(0, &Switches::only(Switch::ThreadPerClient)).unwrap();
-        clients.begin(0);
+        clients.start_step(0);
         assert!(clients.receive_agent_updates().is_empty());
         clients.send_object_updates(&[]);
     }

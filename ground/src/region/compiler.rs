@@ -1,4 +1,4 @@
-//! The script engine's compiler with its directory: sources, binaries, and the states that scripts were left in.
+//! The script compiler and its directory of sources, binaries and script states.
 
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, File};
@@ -12,10 +12,10 @@ use super::vm::Program;
 use crate::account::{self, Counter};
 use crate::switches::{Switch, Switches};
 
-/// Regions of the simulator. Their script engines share a directory; one of them is the one that is run.
+/// Regions whose script engines share the directory. Only the first one runs.
 const REGIONS: u32 = 4;
 
-/// Sources and binaries that each region's engine left when it was last run.
+/// Sources and binaries that each region's engine left in its previous run.
 const OLD_SCRIPTS: u32 = 2;
 
 const SOURCE_MARK: &[u8] = b"// LSL source\n";
@@ -25,19 +25,19 @@ const BINARY_MARK: &[u8] = b"LSLB";
 pub struct ScriptCompiler {
     directory: PathBuf,
     region: u32,
-    /// Programs by their text; left empty when everything is compiled again.
+    /// Programs by their text. Empty if everything is compiled again.
     known: HashMap<Arc<str>, Arc<Program>>,
     compiles_again: bool,
 }
 
 impl ScriptCompiler {
-    /// Starts the script engines of all regions, each of which deletes what it left; gives the first region's.
+    /// Deletes the old files of all regions and returns the compiler of the first region.
     ///
     /// # Errors
     /// If the directory cannot be read or written.
     pub fn start(directory: &Path, switches: &Switches) -> io::Result<Self> {
-        let looking = if switches.is_slow(Switch::DirScan) { Looking::IntoEach } else { Looking::AtNames };
-        (0..REGIONS).try_for_each(|region| delete_old_files(directory, region, looking))?;
+        let recognition = if switches.is_slow(Switch::DirScan) { Recognition::ByContent } else { Recognition::ByName };
+        (0..REGIONS).try_for_each(|region| delete_old_files(directory, region, recognition))?;
         Ok(Self {
             directory: directory.to_owned(),
             region: 0,
@@ -46,7 +46,7 @@ impl ScriptCompiler {
         })
     }
 
-    /// The program of a script, compiled if it has to be.
+    /// The program of a script, compiled if necessary.
     ///
     /// # Errors
     /// If the text is not a script, or its files cannot be written.
@@ -66,7 +66,7 @@ impl ScriptCompiler {
         Ok(program)
     }
 
-    /// Compiles, and leaves source and binary in the directory.
+    /// Compiles a script and writes source and binary to the directory.
     #[inline(never)]
     fn compile_from_lsl(&self, text: &str, name: &str) -> io::Result<Program> {
         let _timed = account::scope("ground::region::compiler::ScriptCompiler::compile_from_lsl");
@@ -80,25 +80,25 @@ impl ScriptCompiler {
     }
 }
 
-/// How old files are told from others.
+/// How old files are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looking {
-    /// Whatever the name, by what kind of file it is and how it begins.
-    IntoEach,
-    /// By the name alone.
-    AtNames,
+enum Recognition {
+    /// By the first bytes of every file.
+    ByContent,
+    /// By name.
+    ByName,
 }
 
-/// Deletes the sources and binaries that a region's engine left. The states of its scripts stay.
+/// Deletes the old sources and binaries of a region. Script states stay.
 #[inline(never)]
-fn delete_old_files(directory: &Path, region: u32, looking: Looking) -> io::Result<()> {
+fn delete_old_files(directory: &Path, region: u32, recognition: Recognition) -> io::Result<()> {
     let _timed = account::scope("ground::region::compiler::delete_old_files");
     let mut old = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        let is_old = match looking {
-            Looking::IntoEach => is_source_or_binary(&entry)? && is_of_region(&entry, region),
-            Looking::AtNames => is_of_region(&entry, region) && has_name_of_old_file(&entry),
+        let is_old = match recognition {
+            Recognition::ByContent => is_source_or_binary(&entry)? && is_of_region(&entry, region),
+            Recognition::ByName => is_of_region(&entry, region) && has_name_of_old_file(&entry),
         };
         if is_old {
             old.push(entry.path());
@@ -145,9 +145,9 @@ fn write_file(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
-/// Makes the directory as an earlier run left it, with the states of so many scripts.
+/// Creates the directory as an earlier run left it, with a number of script states.
 ///
-/// States that are alike are links to one file, as their making is not what is measured.
+/// Equal states are links to one file, because their creation is not measured.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -166,7 +166,7 @@ pub fn leave_directory(directory: &Path, states: u32) -> io::Result<()> {
     let mut model = None;
     for script in 0..states {
         let path = directory.join(format!("{}{script}.state", prefix(script % REGIONS)));
-        // A file cannot have links without end: the next one is a file again.
+        // A file has a limited number of links; then the next state is a new file.
         if let Some(model) = &model
             && fs::hard_link(model, &path).is_ok()
         {
@@ -191,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn old_sources_and_binaries_of_a_region_are_deleted_and_states_stay_however_they_are_looked_for() {
-        for looking in [Looking::IntoEach, Looking::AtNames] {
+    fn both_ways_delete_old_sources_and_binaries_and_keep_states() {
+        for recognition in [Recognition::ByContent, Recognition::ByName] {
             let folder = TemporaryFolder::new("compiler-test").unwrap();
             let directory = folder.path().join("scripts");
             leave_directory(&directory, 6).unwrap();
             assert_eq!(names(&directory).len(), 4 * 2 * 2 + 6);
-            (1..REGIONS).for_each(|region| delete_old_files(&directory, region, looking).unwrap());
+            (1..REGIONS).for_each(|region| delete_old_files(&directory, region, recognition).unwrap());
             let rest = names(&directory);
             assert_eq!(rest.len(), 2 * 2 + 6);
             assert!(rest.iter().all(|name| name.starts_with("region0_") || name.ends_with(".state")), "{rest:?}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_compiled_once_or_each_time_and_its_files_are_left() {
+    fn a_text_is_compiled_once_or_each_time() {
         let text: Arc<str> = "default { timer() { llSetRot(1); } }".into();
         for (switches, files) in [(Switches::default(), 2), (Switches::only(Switch::Recompile), 6)] {
             let folder = TemporaryFolder::new("compiler-test").unwrap();
@@ -221,6 +221,6 @@ mod tests {
         let folder = TemporaryFolder::new("compiler-test").unwrap();
         let mut compiler = ScriptCompiler::start(folder.path(), &Switches::only(Switch::Recompile)).unwrap();
         let error = compiler.perform_script_compile(&"default {\n".into(), 77).unwrap_err();
-        assert_eq!(error.to_string(), "script 77: line 1 of the script: a name is to be here, not the end");
+        assert_eq!(error.to_string(), "script 77: line 1 of the script: expected a name, found the end");
     }
 }

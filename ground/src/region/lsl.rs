@@ -1,4 +1,4 @@
-//! Compiles scripts: a small language like that of virtual worlds, in which all values are numbers.
+//! Compiles scripts of a small language, like that of virtual worlds, with numbers as its only values.
 //!
 //! ```text
 //! script     = {variable} "default" "{" {event} "}"
@@ -8,12 +8,11 @@
 //! statement  = block | variable | NAME "=" expression ";" | call ";"
 //!            | "if" "(" expression ")" statement ["else" statement]
 //!            | "while" "(" expression ")" statement
-//! expression = operands joined by || && == < > <= >= + - * /, in the order of their binding, weakest first
+//! expression = operands joined by || && == < > <= >= + - * /, weakest binding first
 //! operand    = NUMBER | NAME | call | "(" expression ")" | ("!" | "-") operand
 //! ```
 //!
-//! Variables of a block live as long as the script, as no event calls itself. The compiler reads the text once and emits
-//! code as it goes.
+//! Variables of a block live as long as the script, because no event calls itself. The compiler makes one pass.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,7 +25,7 @@ use super::vm::{Event, Function, Op, Program};
 pub struct CompileError {
     /// Counted from 1.
     pub line: u16,
-    /// What is wrong there, and what to write instead.
+    /// The mistake, and what to write instead.
     pub problem: String,
 }
 
@@ -48,7 +47,6 @@ enum Token<'a> {
     End,
 }
 
-/// As in messages.
 impl fmt::Display for Token<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +73,7 @@ fn tokens(text: &str) -> Result<Vec<Placed<'_>>, CompileError> {
         let mut rest = line_text.split("//").next().unwrap_or_default().trim_start();
         while !rest.is_empty() {
             let (token, length) = first_token(rest)
-                .ok_or_else(|| CompileError { line, problem: format!("`{rest}` begins with nothing known") })?;
+                .ok_or_else(|| CompileError { line, problem: format!("`{rest}` starts with an unknown symbol") })?;
             tokens.push(Placed { token, line });
             rest = rest[length..].trim_start();
         }
@@ -102,7 +100,7 @@ fn first_token(text: &str) -> Option<(Token<'_>, usize)> {
     "{}();,=<>+-*/!".contains(first).then(|| (Token::Symbol(&text[..1]), 1))
 }
 
-/// Binary operators, those that bind weakest first: symbol, operation, and whether its outcome is then negated.
+/// Binary operators, weakest binding first: symbol, operation, and whether to negate its result.
 const BINARY: [&[(&str, Op, bool)]; 5] = [
     &[("||", Op::Or, false)],
     &[("&&", Op::And, false)],
@@ -117,7 +115,7 @@ const BINARY: [&[(&str, Op, bool)]; 5] = [
     &[("*", Op::Multiply, false), ("/", Op::Divide, false)],
 ];
 
-/// How deep expressions and statements may be nested.
+/// Deepest nesting of expressions and statements.
 const DEEPEST: u32 = 100;
 
 struct Compiler<'a> {
@@ -149,7 +147,7 @@ impl<'a> Compiler<'a> {
         }
         match self.next() {
             Token::End => Ok(()),
-            other => Err(self.problem(format!("a script ends after its state; {other} is too much"))),
+            other => Err(self.problem(format!("expected the end after the state, found {other}"))),
         }
     }
 
@@ -157,7 +155,7 @@ impl<'a> Compiler<'a> {
         let name = self.name()?;
         let known = Event::ALL.iter().find(|(_, known)| *known == name);
         let (event, _) =
-            known.ok_or_else(|| self.problem(format!("`{name}` is no event; state_entry and timer are")))?;
+            known.ok_or_else(|| self.problem(format!("unknown event `{name}`; use state_entry or timer")))?;
         self.program.events[*event as usize] = Some(self.program.code.len());
         self.expect("(")?;
         self.expect(")")?;
@@ -167,7 +165,7 @@ impl<'a> Compiler<'a> {
 
     fn statement(&mut self) -> Compiled {
         self.deeper()?;
-        self.program.line_map.push((self.place()?, self.line()));
+        self.program.line_map.push((self.position()?, self.line()));
         match self.peek() {
             Token::Symbol("{") => self.block()?,
             Token::Name("if") => self.condition()?,
@@ -202,13 +200,13 @@ impl<'a> Compiler<'a> {
 
     fn repetition(&mut self) -> Compiled {
         self.expect_name("while")?;
-        let again = self.place()?;
+        let again = self.position()?;
         let past = self.guarded_statement()?;
         self.emit_with(Op::Jump, again)?;
         self.land(past)
     }
 
-    /// `( expression ) statement`; the jump past it, still to be landed.
+    /// Compiles `( expression ) statement` and returns the jump past it, whose target is still open.
     fn guarded_statement(&mut self) -> Compiled<usize> {
         self.expect("(")?;
         self.expression(0)?;
@@ -225,7 +223,7 @@ impl<'a> Compiler<'a> {
         self.assigned_value()?;
         let slot = u16::try_from(number).map_err(|_| self.problem("a script has at most 65,536 variables".into()))?;
         if self.variables.insert(name, slot).is_some() {
-            return Err(self.problem(format!("there is a variable `{name}` already; give this one another name")));
+            return Err(self.problem(format!("the variable `{name}` exists already; use another name")));
         }
         self.program.variables += 1;
         self.emit_with(Op::Store, slot)
@@ -249,7 +247,7 @@ impl<'a> Compiler<'a> {
         self.expect(";")
     }
 
-    /// An expression of operators that bind at least this strongly.
+    /// Compiles an expression of operators that bind at least this strongly.
     fn expression(&mut self, strength: usize) -> Compiled {
         let Some(operators) = BINARY.get(strength) else { return self.operand() };
         self.expression(strength + 1)?;
@@ -288,7 +286,7 @@ impl<'a> Compiler<'a> {
                 self.operand()?;
                 self.emit(Op::Subtract)?;
             }
-            other => return Err(self.problem(format!("a value is to be here, not {other}"))),
+            other => return Err(self.problem(format!("expected a value, found {other}"))),
         }
         self.depth -= 1;
         Ok(())
@@ -296,7 +294,7 @@ impl<'a> Compiler<'a> {
 
     fn call(&mut self, name: &str) -> Compiled {
         let known = Function::ALL.iter().find(|(_, known, _)| *known == name);
-        let (function, _, arity) = known.ok_or_else(|| self.problem(format!("there is no function `{name}`")))?;
+        let (function, _, arity) = known.ok_or_else(|| self.problem(format!("unknown function `{name}`")))?;
         self.expect("(")?;
         for argument in 0..*arity {
             if argument > 0 {
@@ -320,13 +318,12 @@ impl<'a> Compiler<'a> {
 
     fn variable_named(&self, name: &str) -> Compiled<u16> {
         let known = self.variables.get(name).copied();
-        known
-            .ok_or_else(|| self.problem(format!("there is no variable `{name}` yet; write `float {name} = 0;` before")))
+        known.ok_or_else(|| self.problem(format!("unknown variable `{name}`; declare it with `float {name} = 0;`")))
     }
 
     fn emit(&mut self, op: Op) -> Compiled {
         self.program.code.push(op as u8);
-        self.place().map(drop)
+        self.position().map(drop)
     }
 
     fn emit_with(&mut self, op: Op, operand: u16) -> Compiled {
@@ -335,22 +332,22 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A jump to somewhere that is not known yet.
+    /// Emits a jump with an open target and returns where to write it.
     fn emit_jump(&mut self, op: Op) -> Compiled<usize> {
         self.emit_with(op, 0)?;
         Ok(self.program.code.len() - 2)
     }
 
-    /// Lets a jump end here.
+    /// Sets the target of a jump to the next instruction.
     fn land(&mut self, jump: usize) -> Compiled {
-        let place = self.place()?;
+        let place = self.position()?;
         self.program.code[jump..jump + 2].copy_from_slice(&place.to_le_bytes());
         Ok(())
     }
 
-    fn place(&self) -> Compiled<u16> {
+    fn position(&self) -> Compiled<u16> {
         let place = u16::try_from(self.program.code.len());
-        place.map_err(|_| self.problem("the script is longer than 64 KiB of code; make two of it".into()))
+        place.map_err(|_| self.problem("the script is longer than 64 KiB of code; split it".into()))
     }
 
     fn deeper(&mut self) -> Compiled {
@@ -373,7 +370,7 @@ impl<'a> Compiler<'a> {
         self.tokens[self.at].line
     }
 
-    /// The next token; the end is never passed.
+    /// Returns the next token and advances, but never past the end.
     fn next(&mut self) -> Token<'a> {
         let token = self.peek();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
@@ -391,21 +388,21 @@ impl<'a> Compiler<'a> {
     fn expect(&mut self, symbol: &str) -> Compiled {
         match self.takes(symbol) {
             true => Ok(()),
-            false => Err(self.problem(format!("`{symbol}` is to be here, not {}", self.peek()))),
+            false => Err(self.problem(format!("expected `{symbol}`, found {}", self.peek()))),
         }
     }
 
     fn expect_name(&mut self, wanted: &str) -> Compiled {
         match self.next() {
             Token::Name(name) if name == wanted => Ok(()),
-            other => Err(self.problem(format!("`{wanted}` is to be here, not {other}"))),
+            other => Err(self.problem(format!("expected `{wanted}`, found {other}"))),
         }
     }
 
     fn name(&mut self) -> Compiled<&'a str> {
         match self.next() {
             Token::Name(name) => Ok(name),
-            other => Err(self.problem(format!("a name is to be here, not {other}"))),
+            other => Err(self.problem(format!("expected a name, found {other}"))),
         }
     }
 
@@ -419,7 +416,7 @@ mod tests {
     use super::super::vm::Api;
     use super::*;
 
-    /// Remembers what scripts set.
+    /// Records what scripts set.
     #[derive(Default)]
     struct World {
         calls: Vec<(Function, Vec<f64>)>,
@@ -435,7 +432,7 @@ mod tests {
         }
     }
 
-    /// What llSetRot was called with when the script began.
+    /// The arguments of llSetRot at the start of a script.
     fn rotations(script: &str) -> Vec<f64> {
         let program = compile(script).unwrap();
         let (mut world, mut stack) = (World::default(), Vec::new());
@@ -491,39 +488,39 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_never_ends_is_ended() {
+    fn an_endless_script_is_stopped() {
         assert_eq!(rotations("default { state_entry() { llSetRot(1); while (1) { } llSetRot(2); } }"), [1.0]);
     }
 
     #[test]
-    fn the_line_map_leads_from_code_to_lines() {
+    fn the_line_map_maps_code_to_lines() {
         let program = compile("default\n{\n timer()\n {\n llSetRot(1);\n llSetRot(2);\n }\n}").unwrap();
-        // The event's block begins at 1, after the end of the variables; a constant, a call and a drop are 7 bytes.
+        // The event's block starts at 1, after the code of the variables; a constant, a call and a drop are 7 bytes.
         assert_eq!(program.line_map, [(1, 4), (1, 5), (8, 6)]);
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line() {
+    fn errors_name_their_line() {
         let problem = |script: &str| compile(script).unwrap_err().to_string();
         assert_eq!(
             problem("default {\n timer() { x = 1; } }"),
-            "line 2 of the script: there is no variable `x` yet; write `float x = 0;` before"
+            "line 2 of the script: unknown variable `x`; declare it with `float x = 0;`"
         );
         assert_eq!(
             problem("float a = 1;\nfloat a = 2;").split(';').next(),
-            Some("line 2 of the script: there is a variable `a` already")
+            Some("line 2 of the script: the variable `a` exists already")
         );
         assert_eq!(
             problem("default { touch() { } }"),
-            "line 1 of the script: `touch` is no event; state_entry and timer are"
+            "line 1 of the script: unknown event `touch`; use state_entry or timer"
         );
-        assert_eq!(problem("default { timer() { llDie(); } }"), "line 1 of the script: there is no function `llDie`");
-        assert_eq!(problem("default { timer() { llSetRot(1;"), "line 1 of the script: `)` is to be here, not `;`");
-        assert_eq!(problem("default { § }"), "line 1 of the script: `§ }` begins with nothing known");
+        assert_eq!(problem("default { timer() { llDie(); } }"), "line 1 of the script: unknown function `llDie`");
+        assert_eq!(problem("default { timer() { llSetRot(1;"), "line 1 of the script: expected `)`, found `;`");
+        assert_eq!(problem("default { § }"), "line 1 of the script: `§ }` starts with an unknown symbol");
         assert!(
             problem(&format!("float a = {}1;", "(".repeat(101)))
                 .ends_with("nested deeper than 100; use variables for the parts")
         );
-        assert!(problem("").ends_with("`default` is to be here, not the end"));
+        assert!(problem("").ends_with("expected `default`, found the end"));
     }
 }

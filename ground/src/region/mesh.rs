@@ -1,4 +1,4 @@
-//! Meshes: what shapes are made of, and how physics wants them.
+//! Meshes of shapes, and the index lists that physics needs.
 
 use std::collections::HashMap;
 use std::f32::consts::TAU;
@@ -8,12 +8,12 @@ use crate::account;
 /// A point, m.
 pub type Vertex = [f32; 3];
 
-/// How vertices are found again.
+/// How vertices are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VertexSearch {
-    /// One after the other.
+    /// In a list, one after the other.
     List,
-    /// By what they are.
+    /// In a map by value.
     Dictionary,
 }
 
@@ -28,7 +28,7 @@ pub struct Mesh {
 const AROUND: u32 = 32;
 
 impl Mesh {
-    /// A ring of this many vertices, in whole rounds of 32, at least 3 of them; thicker or thinner by its kind.
+    /// A ring with about this many vertices: rounds of 32, at least 3. The kind sets the thickness.
     pub fn ring(vertices: u32, kind: u32) -> Self {
         let rounds = (vertices / AROUND).max(3);
         let thickness = 0.1 + 0.02 * kind as f32;
@@ -52,7 +52,7 @@ impl Mesh {
         &self.vertices
     }
 
-    /// Three indices of vertices for each triangle, as the physics engine wants them.
+    /// Three vertex indices for each triangle.
     #[inline(never)]
     pub fn get_index_list(&self, search: VertexSearch) -> Vec<u32> {
         let _timed = account::scope("ground::region::mesh::Mesh::get_index_list");

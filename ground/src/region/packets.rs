@@ -1,13 +1,13 @@
-//! What avatars' clients and the region send each other: little-endian datagrams.
+//! The datagrams between clients and the region, little-endian.
 
 use super::scene::ObjectUpdate;
 
-/// What an avatar does now, from its client.
+/// The action of an avatar, sent by its client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AgentUpdate {
     /// The avatar.
     pub agent: u32,
-    /// The step it is for.
+    /// The step.
     pub step: u32,
     /// Radians.
     pub heading: f32,
@@ -19,7 +19,7 @@ impl AgentUpdate {
     /// Size of its datagram.
     pub const BYTES: usize = 16;
 
-    /// As a datagram.
+    /// Encodes it as a datagram.
     pub fn encode(&self) -> [u8; Self::BYTES] {
         let words = [self.agent, self.step, self.heading.to_bits(), self.speed.to_bits()];
         let mut bytes = [0; Self::BYTES];
@@ -27,12 +27,12 @@ impl AgentUpdate {
         bytes
     }
 
-    /// The datagram by which the region tells that it has arrived.
+    /// The datagram that acknowledges it.
     pub fn acknowledgement(&self) -> [u8; 4] {
         self.step.to_le_bytes()
     }
 
-    /// From a datagram; `None` if it is something else.
+    /// Decodes a datagram. `None` if it is something else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let [agent, step, heading, speed] = words(bytes);
@@ -42,16 +42,15 @@ impl AgentUpdate {
 
 /// Bytes of an object update in a datagram of them.
 const UPDATE_BYTES: usize = 32;
-const HEAD_BYTES: usize = 8;
+const HEADER_BYTES: usize = 8;
 
-/// Most object updates that a datagram has room for.
+/// Most object updates in a datagram.
 pub const UPDATES_A_DATAGRAM: usize = 8;
 
 /// Size of the largest datagram of object updates.
-pub const LARGEST_DATAGRAM: usize = HEAD_BYTES + UPDATES_A_DATAGRAM * UPDATE_BYTES;
+pub const LARGEST_DATAGRAM: usize = HEADER_BYTES + UPDATES_A_DATAGRAM * UPDATE_BYTES;
 
-/// Object updates as a datagram: the client's sequence number, their number, then each. Those beyond the room for them are
-/// left out.
+/// Encodes object updates: a sequence number, their number, then each. Leaves out those that do not fit.
 pub fn encode_object_updates(sequence: u32, updates: &[ObjectUpdate], bytes: &mut Vec<u8>) {
     let updates = &updates[..updates.len().min(UPDATES_A_DATAGRAM)];
     bytes.clear();
@@ -64,9 +63,9 @@ pub fn encode_object_updates(sequence: u32, updates: &[ObjectUpdate], bytes: &mu
     }
 }
 
-/// The object updates of a datagram; those that were cut off are left out.
+/// Decodes the object updates of a datagram. Leaves out truncated ones.
 pub fn decode_object_updates(bytes: &[u8]) -> impl Iterator<Item = ObjectUpdate> + '_ {
-    let updates = bytes.get(HEAD_BYTES..).unwrap_or_default().as_chunks::<UPDATE_BYTES>().0;
+    let updates = bytes.get(HEADER_BYTES..).unwrap_or_default().as_chunks::<UPDATE_BYTES>().0;
     updates.iter().map(|bytes| {
         let [local_id, x, y, z, rotation, red, green, blue] = words(bytes);
         let float = f32::from_bits;
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates_arrive_as_they_were_sent() {
+    fn updates_survive_encoding() {
         let agent = AgentUpdate { agent: 7, step: 70_000, heading: -1.5, speed: 3.25 };
         assert_eq!(AgentUpdate::decode(&agent.encode()), Some(agent));
         let update =
@@ -101,11 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_are_something_else_hold_nothing() {
+    fn other_datagrams_decode_to_nothing() {
         assert_eq!(AgentUpdate::decode(&[0; 15]), None);
         assert_eq!(decode_object_updates(&[1, 2, 3]).count(), 0);
         let agent = AgentUpdate { agent: 7, step: 70_000, heading: 0.0, speed: 0.0 };
         assert_eq!(decode_object_updates(&agent.acknowledgement()).count(), 0);
-        assert_eq!(decode_object_updates(&[0; HEAD_BYTES + 33]).count(), 1);
+        assert_eq!(decode_object_updates(&[0; HEADER_BYTES + 33]).count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Physics: actors for prims, made when the first step takes note of them, and avatars that walk.
+//! Physics: actors of prims, which the first step completes, and walking avatars.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,7 +14,7 @@ pub const MESHES: u32 = 8;
 /// Edge of the region, m.
 pub const REGION_M: f32 = 256.0;
 
-/// What physics knows of a prim.
+/// The actor of a prim.
 #[derive(Debug, Clone, Default)]
 struct Actor {
     position: [f32; 3],
@@ -22,15 +22,15 @@ struct Actor {
     rotation: f32,
     shape: u32,
     mass_kg: f32,
-    /// Half the edges of the box around it along the region's axes, m.
+    /// Half the edges of its bounding box along the region's axes, m.
     extent: [f32; 2],
 }
 
-/// Actors that changed since the last step, each once.
+/// The set of actors that changed since the last step.
 enum Taints {
-    /// Searched from its beginning.
+    /// A list that is searched.
     List(Vec<u32>),
-    /// Asked.
+    /// A hash set.
     Set(HashSet<u32>),
 }
 
@@ -58,7 +58,7 @@ impl Taints {
     }
 }
 
-/// What a shape is to the physics engine.
+/// A shape in the physics engine.
 struct Shape {
     volume_m3: f32,
     /// Hash of its indices.
@@ -88,7 +88,7 @@ impl PhysicsScene {
         }
     }
 
-    /// Gives each prim an actor. Setting a property of an actor taints it.
+    /// Creates an actor for each prim. Setting a property taints the actor.
     #[inline(never)]
     pub fn add_prims<'a>(&mut self, prims: impl Iterator<Item = &'a SceneObjectPart>) {
         let _timed = account::scope("ground::region::physics::PhysicsScene::add_prims");
@@ -112,7 +112,7 @@ impl PhysicsScene {
         }
     }
 
-    /// Simulates a step: takes note of what scripts changed, then lets avatars walk.
+    /// Simulates a step: applies changes of scripts, then moves avatars.
     #[inline(never)]
     pub fn simulate<'a>(&mut self, changes: &[Change], presences: impl Iterator<Item = &'a mut ScenePresence>) {
         let _timed = account::scope("ground::region::physics::PhysicsScene::simulate");
@@ -137,7 +137,7 @@ impl PhysicsScene {
         }
     }
 
-    /// The shape of this kind, made when first asked for.
+    /// The shape of this kind, created on first use.
     fn shape(&mut self, kind: u32) -> &Shape {
         let (vertices, search) = (self.vertices_a_mesh, self.vertex_search);
         self.shapes.entry(kind).or_insert_with(|| {
@@ -149,7 +149,7 @@ impl PhysicsScene {
         })
     }
 
-    /// Takes all actors into a hash.
+    /// Adds all actors to a hash.
     pub fn hash(&self, hash: &mut StateHash) {
         self.shapes.values().for_each(|shape| hash.add(shape.indices.get()));
         for (local_id, actor) in &self.actors {
@@ -164,7 +164,7 @@ fn ground_m(x: f32, y: f32) -> f32 {
     20.0 + 5.0 * (x * 0.02).sin() * (y * 0.03).cos()
 }
 
-/// A step of an avatar, that stays in the region and on the ground.
+/// Moves an avatar by one step, within the region and on the ground.
 fn walk(presence: &mut ScenePresence) {
     let (sin, cos) = presence.heading.sin_cos();
     let [x, y, _] = presence.position;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tainted_prim_is_noted_once_whatever_holds_it() {
+    fn a_tainted_prim_is_in_the_set_once() {
         for switches in [Switches::default(), Switches::only(Switch::TaintList)] {
             let mut physics = PhysicsScene::new(96, &switches);
             physics.add_prims(prims(5).iter());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turned_prim_fills_another_box() {
+    fn a_turned_prim_has_another_bounding_box() {
         let mut physics = PhysicsScene::new(96, &Switches::default());
         physics.add_prims(prims(1).iter());
         physics.simulate(&[], std::iter::empty());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_avatar_that_leaves_at_one_side_comes_back_at_the_other() {
+    fn an_avatar_that_leaves_on_one_side_enters_on_the_other() {
         let mut presence = ScenePresence { local_id: 1, position: [255.9, 8.0, 0.0], heading: 0.0, speed: 2.0 };
         walk(&mut presence);
         let [x, y, z] = presence.position;

@@ -9,14 +9,14 @@ use crate::switches::{Switch, Switches};
 /// Simulated time of a step, s.
 pub const STEP_S: f64 = 0.1;
 
-/// What a part holds besides its shape.
+/// An item in a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InventoryItem {
     /// Unique in the store.
     pub item_id: u32,
-    /// As its owner called it.
+    /// Its name.
     pub name: String,
-    /// The script it refers to; `None` for what is no script.
+    /// The script, if it is one.
     pub script: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ pub struct InventoryItem {
 pub struct SceneObjectPart {
     /// Unique in the region.
     pub local_id: u32,
-    /// As its owner called it.
+    /// Its name.
     pub name: String,
     /// Centre, m.
     pub position: [f32; 3],
@@ -35,15 +35,15 @@ pub struct SceneObjectPart {
     pub rotation: f32,
     /// Red, green, blue, from 0 to 1.
     pub colour: [f32; 3],
-    /// Which mesh it looks like.
+    /// Its mesh.
     pub shape: u32,
-    /// What it holds.
+    /// Its items.
     pub inventory: Vec<InventoryItem>,
     has_changed: bool,
     updates: u32,
 }
 
-/// News of an entity for those who see it.
+/// An update of an entity for the clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ObjectUpdate {
     /// The part or the presence.
@@ -57,7 +57,7 @@ pub struct ObjectUpdate {
 }
 
 impl SceneObjectPart {
-    /// A part that stands still, grey.
+    /// A grey part without rotation or items.
     pub fn new(local_id: u32, name: String, position: [f32; 3], size: [f32; 3], shape: u32) -> Self {
         Self {
             local_id,
@@ -73,7 +73,7 @@ impl SceneObjectPart {
         }
     }
 
-    /// Tells of what changed, if anything did.
+    /// Adds an update if the part changed.
     #[inline(never)]
     pub fn send_scheduled_updates(&mut self, news: &mut Vec<ObjectUpdate>) {
         if !self.has_changed {
@@ -96,31 +96,31 @@ impl SceneObjectPart {
     }
 }
 
-/// Something in the scene.
+/// An entity of the scene.
 pub trait SceneEntity: Send {
-    /// Tells of all that changed since it was last called.
+    /// Adds updates of everything that changed since the last call.
     fn update(&mut self, news: &mut Vec<ObjectUpdate>);
 
-    /// The group that it is, if it is one.
+    /// The group, if it is one.
     fn as_group(&self) -> Option<&SceneObjectGroup> {
         None
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     fn as_group_mut(&mut self) -> Option<&mut SceneObjectGroup> {
         None
     }
 
-    /// The presence that it is, if it is one.
+    /// The presence, if it is one.
     fn as_presence_mut(&mut self) -> Option<&mut ScenePresence> {
         None
     }
 
-    /// Takes what it is into a hash.
+    /// Adds its state to a hash.
     fn hash(&self, hash: &mut StateHash);
 }
 
-/// Parts that belong together.
+/// A group of parts.
 #[derive(Debug, Clone, Default)]
 pub struct SceneObjectGroup {
     /// Never empty; the first is the root.
@@ -128,7 +128,7 @@ pub struct SceneObjectGroup {
 }
 
 impl SceneObjectGroup {
-    /// Whether one of its parts is this one.
+    /// Whether the group contains a part.
     #[inline(never)]
     pub fn has_child_prim(&self, local_id: u32) -> bool {
         self.parts.iter().any(|part| part.local_id == local_id)
@@ -169,7 +169,7 @@ pub struct ScenePresence {
     pub local_id: u32,
     /// Feet, m.
     pub position: [f32; 3],
-    /// Where it looks and goes, radians.
+    /// Direction of view and motion, radians.
     pub heading: f32,
     /// m/s.
     pub speed: f32,
@@ -191,16 +191,16 @@ impl SceneEntity for ScenePresence {
     }
 }
 
-/// What a script asked for.
+/// A change that a script requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// The part that holds the script.
     pub local_id: u32,
-    /// What is to become of it.
+    /// The new appearance.
     pub to: Appearance,
 }
 
-/// What scripts can change of a part.
+/// The properties of a part that scripts can change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Appearance {
     /// Rotation about the vertical axis, radians.
@@ -214,14 +214,14 @@ pub struct SceneGraph {
     entities: Vec<Box<dyn SceneEntity>>,
     groups: usize,
     group_of_prim: HashMap<u32, usize>,
-    /// Entities that may have news. Left empty when all are asked.
+    /// Entities that may have updates. Empty if every step asks all.
     updated: BTreeSet<usize>,
     asks_every_group: bool,
     updates_all: bool,
 }
 
 impl SceneGraph {
-    /// Without presences.
+    /// A scene without presences.
     pub fn new(groups: Vec<SceneObjectGroup>, switches: &Switches) -> Self {
         let numbered = groups.iter().enumerate();
         let group_of_prim =
@@ -236,7 +236,7 @@ impl SceneGraph {
         }
     }
 
-    /// Lets an avatar in.
+    /// Adds an avatar.
     pub fn add_presence(&mut self, presence: ScenePresence) {
         self.entities.push(Box::new(presence));
     }
@@ -251,7 +251,7 @@ impl SceneGraph {
         self.entities.get_mut(self.groups + number as usize)?.as_presence_mut()
     }
 
-    /// Does what scripts asked for.
+    /// Applies the changes that scripts requested.
     #[inline(never)]
     pub fn apply_changes(&mut self, changes: &[Change]) {
         let _timed = account::scope("ground::region::scene::SceneGraph::apply_changes");
@@ -278,7 +278,7 @@ impl SceneGraph {
         self.entities.iter().position(|entity| entity.as_group().is_some_and(|group| group.has_child_prim(local_id)))
     }
 
-    /// Gathers the news of all entities, in their order.
+    /// Collects the updates of all entities, in their order.
     #[inline(never)]
     pub fn update(&mut self, news: &mut Vec<ObjectUpdate>) {
         let _timed = account::scope("ground::region::scene::SceneGraph::update");
@@ -291,7 +291,7 @@ impl SceneGraph {
         self.updated.clear();
     }
 
-    /// Takes the whole scene into a hash.
+    /// Adds the whole scene to a hash.
     pub fn hash(&self, hash: &mut StateHash) {
         self.entities.iter().for_each(|entity| entity.hash(hash));
     }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_found_in_its_group_by_either_way() {
+    fn both_searches_find_the_group_of_a_part() {
         for switches in [Switches::default(), Switches::only(Switch::LinearLookup)] {
             let scene = scene(&switches);
             let found = [1, 2, 3, 4, 5, 7].map(|id| scene.get_group_by_prim(id));
@@ -317,20 +317,20 @@ mod tests {
     }
 
     #[test]
-    fn news_come_once_from_what_changed_in_the_order_of_the_scene() {
+    fn each_change_gives_one_update_in_the_order_of_the_scene() {
         for switches in [Switches::default(), Switches::only(Switch::UpdateAll)] {
             let mut scene = scene(&switches);
             scene.add_presence(ScenePresence { local_id: 100, position: [0.0; 3], heading: 2.0, speed: 0.0 });
             let turned = |local_id| Change { local_id, to: Appearance::Rotation(0.5) };
             let grey = Change { local_id: 5, to: Appearance::Colour([0.5; 3]) };
             scene.apply_changes(&[turned(3), turned(2), turned(4), grey]);
-            let mut told = |_| {
+            let mut updated = |_| {
                 let mut news = Vec::new();
                 scene.update(&mut news);
                 news.iter().map(|news| (news.local_id, news.rotation)).collect::<Vec<_>>()
             };
-            assert_eq!(told(1), [(2, 0.5), (3, 0.5), (100, 2.0)]);
-            assert_eq!(told(2), [(100, 2.0)]);
+            assert_eq!(updated(1), [(2, 0.5), (3, 0.5), (100, 2.0)]);
+            assert_eq!(updated(2), [(100, 2.0)]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The script engine: runs the events of scripts and gathers what they ask for.
+//! The script engine: runs the events of scripts and collects their requests.
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::account;
 use crate::random::{Random, StateHash};
 use crate::switches::Switches;
 
-/// What scripts asked for in a step, in order. Done after all events of the step, as the original's asynchronous commands.
+/// The requests of scripts in a step, in order. They are applied after all events, like OpenSim's asynchronous commands.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Of prims.
+    /// Changes of prims.
     pub changes: Vec<Change>,
     timers: Vec<TimerRequest>,
 }
@@ -28,7 +28,7 @@ struct Script {
     random: Random,
 }
 
-/// What one script can ask for.
+/// The functions that a script can call.
 struct ScriptApi<'a> {
     key: TimerKey,
     script: usize,
@@ -62,8 +62,8 @@ impl ScriptApi<'_> {
 pub struct ScriptEngine {
     compiler: ScriptCompiler,
     scripts: Vec<Script>,
-    /// Scripts from here on have not begun yet.
-    begun: usize,
+    /// Number of scripts that have started.
+    started: usize,
     timers: Timers,
     commands: Commands,
     stack: Vec<f64>,
@@ -78,17 +78,17 @@ impl ScriptEngine {
         Ok(Self {
             compiler: ScriptCompiler::start(directory, switches)?,
             scripts: Vec::new(),
-            begun: 0,
+            started: 0,
             timers: Timers::new(switches),
             commands: Commands::default(),
             stack: Vec::new(),
         })
     }
 
-    /// Brings the scripts of prims to life. `texts` are those that items refer to.
+    /// Compiles and adds the scripts of prims. `texts` are the scripts that items refer to.
     ///
     /// # Errors
-    /// If one cannot be compiled, or its files not be written.
+    /// If a script cannot be compiled or its files cannot be written.
     #[inline(never)]
     pub fn rez_scripts<'a>(
         &mut self,
@@ -113,7 +113,7 @@ impl ScriptEngine {
         self.scripts.push(Script { key, program, variables, random });
     }
 
-    /// Runs the events of a step: scripts that are new begin, timers that are due fire. What they ask for of prims.
+    /// Runs the events of a step: starts new scripts and fires due timers. Returns the requests.
     pub fn run(&mut self, step: u64) -> &Commands {
         self.commands.changes.clear();
         self.commands.timers.clear();
@@ -125,10 +125,10 @@ impl ScriptEngine {
     #[inline(never)]
     fn run_events(&mut self, step: u64) {
         let _timed = account::scope("ground::region::scripts::ScriptEngine::run_events");
-        for script in self.begun..self.scripts.len() {
+        for script in self.started..self.scripts.len() {
             self.handle(script, Event::StateEntry);
         }
-        self.begun = self.scripts.len();
+        self.started = self.scripts.len();
         for script in self.timers.check_timer_events(step) {
             self.handle(script, Event::Timer);
         }
@@ -140,7 +140,7 @@ impl ScriptEngine {
         program.handle(event, variables, &mut self.stack, &mut api);
     }
 
-    /// Takes the variables of all scripts into a hash.
+    /// Adds the variables of all scripts to a hash.
     pub fn hash(&self, hash: &mut StateHash) {
         for script in &self.scripts {
             hash.add(u64::from(script.key.item_id));

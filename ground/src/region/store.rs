@@ -1,4 +1,4 @@
-//! The region's store: prims, what they hold, and scripts, in an SQLite file.
+//! The region's store of prims, items and scripts, in an SQLite file.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,18 +12,18 @@ use super::scene::{InventoryItem, SceneObjectGroup, SceneObjectPart};
 use crate::account::{self, Counter};
 use crate::switches::{Switch, Switches};
 
-/// Different scripts in a region; items refer to them.
+/// Number of different scripts; items refer to them.
 const SCRIPTS: u32 = 8;
 
-/// Prims of a group.
+/// Prims per group.
 const PRIMS_A_GROUP: u32 = 4;
 
-/// What a region is to hold.
+/// The content of a new store.
 #[derive(Debug, Clone, Copy)]
 pub struct Furnishing {
     /// Number of prims.
     pub prims: u32,
-    /// How many of them hold a script, evenly spread. The others hold a notecard.
+    /// Number of prims with a script, evenly distributed. The others have a notecard.
     pub scripted: u32,
 }
 
@@ -34,7 +34,7 @@ pub struct RegionStore {
 }
 
 impl RegionStore {
-    /// Makes a store and furnishes it.
+    /// Creates a store and fills it.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -57,7 +57,7 @@ impl RegionStore {
         Ok(store)
     }
 
-    /// All groups, their prims empty.
+    /// Loads all groups, without items.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -84,7 +84,7 @@ impl RegionStore {
         Ok(groups.into_iter().map(|(_, group)| group).collect())
     }
 
-    /// Gives each prim what it holds.
+    /// Loads the items of each prim.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -126,7 +126,7 @@ impl RegionStore {
         Ok(items)
     }
 
-    /// The texts of all scripts, by number.
+    /// Loads the texts of all scripts, by number.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -143,7 +143,7 @@ impl RegionStore {
     }
 }
 
-/// The store lives as long as the run, so nothing need survive a crash.
+/// The store is temporary, so it need not survive a crash.
 const SCHEMA: [&str; 6] = [
     "PRAGMA synchronous = OFF",
     "BEGIN",
@@ -174,7 +174,7 @@ fn item(row: &Row<'_>) -> rusqlite::Result<InventoryItem> {
 }
 
 fn failed(error: rusqlite::Error) -> io::Error {
-    io::Error::other(format!("the region's store: {error}; is there room for temporary files?"))
+    io::Error::other(format!("the region's store: {error}; check the space for temporary files"))
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn prims_come_in_groups_of_four_and_each_holds_one_item_by_either_way() {
+    fn prims_are_in_groups_of_four_with_one_item_each() {
         for switches in [Switches::default(), Switches::only(Switch::SqlPerPrim)] {
             let groups = loaded(&switches);
             let ids: Vec<Vec<_>> =
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_region_can_be_stored() {
+    fn a_store_can_be_empty() {
         let folder = TemporaryFolder::new("store-test").unwrap();
         let furnishing = Furnishing { prims: 0, scripted: 0 };
         let store = RegionStore::create(&folder.path().join("r"), furnishing, &Switches::default()).unwrap();

@@ -6,7 +6,7 @@ use super::scene::STEP_S;
 use crate::account;
 use crate::switches::{Switch, Switches};
 
-/// Whose timer it is.
+/// The owner of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     /// The part.
@@ -24,32 +24,32 @@ struct Timer {
     due_step: u64,
 }
 
-/// A script's wish for timer events.
+/// A script's request for timer events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimerRequest {
-    /// Whose timer it is.
+    /// The owner of a timer.
     pub key: TimerKey,
     /// Index of the script.
     pub script: usize,
-    /// From event to event, simulated s. 0 or less wishes for none.
+    /// Period of the events, simulated s. 0 or less ends them.
     pub interval_s: f64,
 }
 
-/// All timers that are set, each once.
+/// All active timers.
 pub struct Timers {
     timers: Vec<Timer>,
-    /// Where each is among them. Left empty when they are searched.
+    /// Index of each timer. Empty if timers are searched.
     places: HashMap<TimerKey, usize>,
     searches: bool,
 }
 
 impl Timers {
-    /// With no timer set.
+    /// Without timers.
     pub fn new(switches: &Switches) -> Self {
         Self { timers: Vec::new(), places: HashMap::new(), searches: switches.is_slow(Switch::TimerList) }
     }
 
-    /// Sets the timers that were asked for in a step.
+    /// Sets the timers that scripts requested in a step.
     #[inline(never)]
     pub fn set_timer_events(&mut self, requests: &[TimerRequest], step: u64) {
         let _timed = account::scope("ground::region::timers::Timers::set_timer_events");
@@ -72,7 +72,7 @@ impl Timers {
         self.timers.push(Timer { key: request.key, script: request.script, interval_steps, due_step });
     }
 
-    /// Searched for, it is left out of a new list of the others, as the original did it.
+    /// Removes a timer. The slow code copies the other timers to a new list, like OpenSim.
     #[inline(never)]
     fn unset_timer_events(&mut self, key: TimerKey) {
         if self.searches {
@@ -85,7 +85,7 @@ impl Timers {
         }
     }
 
-    /// The scripts whose timers are due, in order. Their timers begin again.
+    /// The scripts whose timers are due, in order. Restarts these timers.
     pub fn check_timer_events(&mut self, step: u64) -> Vec<usize> {
         let mut due = Vec::new();
         for timer in self.timers.iter_mut().filter(|timer| timer.due_step <= step) {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_are_due_again_and_again_until_they_are_set_anew_or_not_at_all() {
+    fn timers_repeat_until_they_are_set_again_or_ended() {
         for switches in [Switches::default(), Switches::only(Switch::TimerList)] {
             let mut timers = Timers::new(&switches);
             timers.set_timer_events(&[request(0, 2.0 * STEP_S), request(1, 3.0 * STEP_S), request(2, STEP_S)], 0);

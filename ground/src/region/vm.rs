@@ -1,22 +1,22 @@
-//! Runs compiled scripts: a machine with a stack of numbers, variables, and the functions of the world.
+//! Runs compiled scripts on a stack machine with variables and functions of the world.
 
-/// What the machine does. An operation is a byte, in code followed by its operand of two bytes where it has one.
+/// An operation. In code it is a byte, followed by an operand of two bytes if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {
-    /// Puts the constant of this number on the stack.
+    /// Pushes the constant of this number.
     Constant,
-    /// Puts a variable on the stack.
+    /// Pushes a variable.
     Load,
-    /// Takes a variable off the stack.
+    /// Pops a variable.
     Store,
-    /// Goes on at this place of the code.
+    /// Continues at this position of the code.
     Jump,
-    /// Goes on at this place if what it takes off the stack is 0.
+    /// Pops a value and continues at this position if it is 0.
     JumpIfZero,
-    /// Calls a [`Function`], which takes its arguments off the stack and leaves its result.
+    /// Calls a [`Function`], which pops its arguments and pushes its result.
     Call,
-    /// Throws away the top of the stack.
+    /// Pops and drops a value.
     Drop,
     /// a + b.
     Add,
@@ -32,9 +32,9 @@ pub enum Op {
     LessOrEqual,
     /// a == b.
     Equal,
-    /// Both are not 0.
+    /// 1 if both are not 0.
     And,
-    /// One is not 0.
+    /// 1 if one is not 0.
     Or,
     /// 1 if it is 0, else 0.
     Not,
@@ -69,7 +69,7 @@ impl Op {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Function {
-    /// A timer event is to come every so many seconds.
+    /// Requests timer events with this period, s.
     SetTimerEvent,
     /// The prim's rotation about the vertical axis, radians.
     SetRot,
@@ -82,7 +82,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Each with its name in scripts and how many arguments it takes.
+    /// Each with its name in scripts and its number of arguments.
     pub const ALL: [(Function, &'static str, usize); 5] = [
         (Function::SetTimerEvent, "llSetTimerEvent", 1),
         (Function::SetRot, "llSetRot", 1),
@@ -92,16 +92,16 @@ impl Function {
     ];
 }
 
-/// What a script can do to the world.
+/// The functions of the world.
 pub trait Api {
-    /// Calls a function with its arguments; those that give nothing give 0.
+    /// Calls a function. The result is 0 for functions without one.
     fn call(&mut self, function: Function, arguments: &[f64]) -> f64;
 }
 
-/// Something that happens to a script.
+/// An event that a script handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The script begins.
+    /// The script starts.
     StateEntry,
     /// Its timer is due.
     Timer,
@@ -112,37 +112,37 @@ impl Event {
     pub const ALL: [(Event, &'static str); 2] = [(Event::StateEntry, "state_entry"), (Event::Timer, "timer")];
 }
 
-/// A compiled script. Only the compiler makes them, so that all operands are within bounds.
+/// A compiled script. Only the compiler creates it, so all operands are within bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     pub(super) code: Vec<u8>,
     pub(super) constants: Vec<f64>,
     pub(super) variables: usize,
-    /// Where the code of each event begins, in the order of [`Event::ALL`].
+    /// Start of the code of each event, in the order of [`Event::ALL`].
     pub(super) events: [Option<usize>; Event::ALL.len()],
-    /// Where the code of each line begins: place and line, ascending.
+    /// Start of the code of each line: position and line, ascending.
     pub(super) line_map: Vec<(u16, u16)>,
 }
 
-/// Operations after which an event is ended, as a script that never ends would hold up the region.
+/// Most operations of an event, so that an endless script does not block the region.
 const LONGEST_EVENT: u32 = 100_000;
 
 impl Program {
-    /// Its variables with their first values.
+    /// The variables with their initial values.
     pub fn initial_variables(&self, stack: &mut Vec<f64>, api: &mut impl Api) -> Vec<f64> {
         let mut variables = vec![0.0; self.variables];
         self.run(0, &mut variables, stack, api);
         variables
     }
 
-    /// Lets an event happen. A script that does not handle it does nothing.
+    /// Handles an event, if the script has code for it.
     pub fn handle(&self, event: Event, variables: &mut [f64], stack: &mut Vec<f64>, api: &mut impl Api) {
-        if let Some(begin) = self.events[event as usize] {
-            self.run(begin, variables, stack, api);
+        if let Some(start) = self.events[event as usize] {
+            self.run(start, variables, stack, api);
         }
     }
 
-    /// As it is written to files: code, constants, line map.
+    /// The file format: code, constants, line map.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = b"LSLB".to_vec();
         bytes.extend_from_slice(&self.code);
@@ -152,9 +152,9 @@ impl Program {
         bytes
     }
 
-    fn run(&self, begin: usize, variables: &mut [f64], stack: &mut Vec<f64>, api: &mut impl Api) {
+    fn run(&self, start: usize, variables: &mut [f64], stack: &mut Vec<f64>, api: &mut impl Api) {
         stack.clear();
-        let mut at = begin;
+        let mut at = start;
         for _ in 0..LONGEST_EVENT {
             let op = Op::ALL[usize::from(self.code[at])];
             at += 1;
@@ -198,7 +198,7 @@ impl Program {
 }
 
 fn pop(stack: &mut Vec<f64>) -> f64 {
-    stack.pop().expect("the compiler takes off no more than it put on")
+    stack.pop().expect("the compiler pops no more than it pushes")
 }
 
 fn truth(value: bool) -> f64 {
