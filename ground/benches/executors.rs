@@ -9,7 +9,7 @@
 //!
 //! - *less*, *more*: the interval excludes 1;
 //! - *equal*: it does not, and lies within 5 % of it;
-//! - *cannot tell*: neither.
+//! - *inconclusive*: neither.
 //!
 //! `--data` writes each run's numbers as tab-separated values.
 
@@ -170,7 +170,7 @@ fn compare(first: &[f64], second: &[f64]) -> String {
         (_, high) if high < 1.0 => "less",
         (low, _) if low > 1.0 => "more",
         (low, high) if low >= 1.0 - TOLERANCE && high <= 1.0 + TOLERANCE => "equal",
-        _ => "cannot tell",
+        _ => "inconclusive",
     };
     format!("{:.2} [{:.2}, {:.2}] {verdict}", ratio.value, ratio.low, ratio.high)
 }

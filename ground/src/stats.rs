@@ -1,7 +1,7 @@
-//! Writers of records, as in a simulator of networks: devices send packets from queues, and what they did is recorded.
+//! A network of devices that send packets from queues and write records, like ns-3.
 //!
-//! A step: packets come into the queues of all devices, those that a queue does not take are counted, each device sends as
-//! many as it may at once, and some devices are recorded.
+//! In a step, packets arrive at the queues of all devices, dropped packets are counted, each device sends as many packets
+//! as its limits allow, and some devices write a record.
 
 mod attributes;
 mod device;
@@ -25,30 +25,30 @@ use record_files::{Openness, RecordFiles};
 
 /// Simulated time of a step, s.
 const STEP_S: f64 = 0.001;
-/// Airtime of the frame with which a device keeps others from sending meanwhile, s.
+/// Airtime of a CTS-to-self frame, which keeps other devices silent, s.
 const CTS_TO_SELF_S: f64 = 60e-6;
-/// After how many steps files begin again: a run may go on for ever.
+/// Steps after which the files start again, because a run may be endless.
 const STEPS_PER_FILE: u64 = 20_000;
 
-/// Options of this world alone.
+/// Options of this world.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Options of world `stats`")]
 pub struct Options {
-    /// Records written each step
+    /// Number of records written per step
     #[arg(long, default_value_t = 20)]
     records: u32,
 }
 
-/// Makes the world: so many devices.
+/// Creates the world with `size` devices.
 ///
 /// # Errors
-/// If its files cannot be made.
+/// If its files cannot be created.
 pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
     Ok(Box::new(Network::new(size, options, switches)?))
 }
 
-/// What a device may send at once.
+/// Limits of one transmission of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Limits {
     bytes: u64,
@@ -57,7 +57,7 @@ struct Limits {
 }
 
 impl Device {
-    /// What it may send at once, by the attributes that say so: frames are put together only with priorities (QoS).
+    /// Reads the limits from attributes. Frames are aggregated only with QoS.
     fn limits(&self) -> Limits {
         let number = |name| match REGULAR_WIFI_MAC.get_attribute(self, name) {
             Some(AttributeValue::Uinteger(number)) => number,
@@ -78,9 +78,9 @@ impl Device {
 struct Network {
     devices: Vec<Device>,
     queues: Vec<QueueDisc>,
-    /// Of each device.
+    /// Limits of each device.
     limits: Vec<Limits>,
-    /// Of this step.
+    /// Packets dropped in this step.
     dropped: Vec<Drop>,
     records: Vec<String>,
     files: RecordFiles,
@@ -107,7 +107,7 @@ impl Network {
         })
     }
 
-    /// Lets packets come in.
+    /// Adds arriving packets to the queues.
     #[inline(never)]
     fn enqueue(&mut self, step: u64) {
         let _timed = account::scope("ground::stats::Network::enqueue");
@@ -124,7 +124,7 @@ impl Network {
         }
     }
 
-    /// Looks up what each device may send at once, unless that is done once and for all.
+    /// Reads the limits of each device; the fast code did that when the device was created.
     #[inline(never)]
     fn resolve_limits(&mut self) {
         let _timed = account::scope("ground::stats::Network::resolve_limits");
@@ -134,7 +134,7 @@ impl Network {
         }
     }
 
-    /// Lets each device send as many packets at once as it may and the channel takes.
+    /// Sends as many packets of each device as its limits and the channel allow.
     #[inline(never)]
     fn transmit(&mut self) {
         let _timed = account::scope("ground::stats::Network::transmit");
@@ -155,7 +155,7 @@ impl Network {
         }
     }
 
-    /// Makes the records of this step, of one device after the other.
+    /// Writes the records of this step, one device after the other.
     fn record(&mut self, step: u64) {
         if self.devices.is_empty() {
             return;
@@ -187,8 +187,8 @@ impl Simulation for Network {
         self.resolve_limits();
         self.transmit();
         self.record(step);
-        let begun = if step.is_multiple_of(STEPS_PER_FILE) { self.files.begin_again() } else { Ok(()) };
-        begun.and_then(|()| self.files.write_stats(&self.records)).expect("the temporary folder can be written");
+        let opened = if step.is_multiple_of(STEPS_PER_FILE) { self.files.restart() } else { Ok(()) };
+        opened.and_then(|()| self.files.write_stats(&self.records)).expect("the temporary folder can be written");
     }
 
     fn step_s(&self) -> f64 {

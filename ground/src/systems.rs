@@ -1,4 +1,4 @@
-//! The systems beside physics: what drives robots before a step, and what reports after it.
+//! The systems besides physics: one drives robots before a step, the others report after it.
 
 pub mod camera;
 pub mod depth_camera;
@@ -13,24 +13,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ecs::EntityComponentManager;
 
-/// Which step it is.
+/// A step and its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpdateInfo {
     /// Number of the step, from 0.
     pub step: u64,
     /// Simulated time at its end, s.
     pub sim_time_s: f64,
-    /// Simulated time it takes, s.
+    /// Simulated time of a step, s.
     pub step_s: f64,
 }
 
-/// A system that looks at the world after each step, on a thread of its own.
+/// A system that reads the world after each step, on its own thread.
 pub trait PostUpdate: Send {
-    /// Looks at the world.
+    /// Reads the world.
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager);
 }
 
-/// What the sensors of a world measured: how often, and a digest of it that does not depend on the order.
+/// The measurements of all sensors: their number, and a digest that does not depend on their order.
 #[derive(Debug, Default)]
 pub struct Readings {
     count: AtomicU64,
@@ -38,9 +38,9 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Adds a reading: its numbers, to the last bit.
+    /// Adds a reading with all bits of its numbers.
     pub fn add(&self, numbers: &[f32]) {
-        // FNV-1a, a number at a time.
+        // FNV-1a over whole numbers.
         let digest = numbers.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, number| {
             (digest ^ u64::from(number.to_bits())).wrapping_mul(0x0100_0000_01b3)
         });
@@ -53,7 +53,7 @@ impl Readings {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The sum of the readings' digests.
+    /// The sum of the digests of all readings.
     pub fn digest(&self) -> u64 {
         self.digest.load(Ordering::Relaxed)
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const GROUND: &str = env!("CARGO_BIN_EXE_ground");
 
-/// The account of a run of so many steps.
+/// The account of a run.
 fn account(name: &str, options: &[&str], slow: &str, steps: u32) -> Value {
     let file = format!("{}/region-{name}-{}.json", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     let output = Command::new(GROUND)

@@ -54,7 +54,7 @@ fn every_switch_gives_what_sensors_and_cameras_see() {
     }
 }
 
-/// In so many directions that some are no exact rotations: an engine that moves such a body by nothing turns it a little.
+/// With many directions, so that some are inexact rotations: moving such a body by zero would turn it a little.
 #[test]
 fn cameras_that_never_move_look_the_same_way_in_every_setting() {
     let world = WorldSpec { kind: WorldKind::Sensors, shapes: 5, robots: 0, mobility: Mobility::Static, cameras: 64 };

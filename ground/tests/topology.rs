@@ -123,7 +123,7 @@ fn errors_say_what_to_do() {
     let run = ["topology", topology.to_str().unwrap(), "--middleware", "cyclonedds", "--ipc", "on"];
     let (done, _, err) = output(&run);
     assert!(!done);
-    assert!(err.contains("leave out --ipc, or say --ipc off"), "{err}");
+    assert!(err.contains("leave out --ipc, or use --ipc off"), "{err}");
     let (done, _, err) = output(&[&run[..4], &["--seconds", "0.1"]].concat());
     assert!(done || err.contains("install its development files"), "{err}");
 }

@@ -1,11 +1,11 @@
-//! Attributes of devices, found by name: a type knows its own, and the type that it is made from the others.
+//! Attributes of devices, found by name in a hierarchy of types.
 
 use super::device::Device;
 
-/// A value, of whatever kind the attribute is.
+/// The value of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AttributeValue {
-    /// A number of something.
+    /// A count.
     Uinteger(u64),
     /// A time, s.
     Time(f64),
@@ -15,7 +15,7 @@ pub enum AttributeValue {
 
 use AttributeValue::{DataRate, Time, Uinteger};
 
-/// What is known of an attribute.
+/// An attribute of a type.
 struct AttributeInformation {
     name: &'static str,
     /// Reads it from a device.
@@ -28,9 +28,9 @@ const fn attribute(name: &'static str, accessor: fn(&Device) -> AttributeValue) 
 
 /// A type of devices.
 pub struct TypeId {
-    /// The type it is made from, whose attributes it has too.
+    /// The parent type, whose attributes it inherits.
     parent: Option<&'static TypeId>,
-    /// Its own.
+    /// Its own attributes.
     attributes: &'static [AttributeInformation],
 }
 
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attribute_is_the_types_own_or_that_of_the_types_it_is_made_from() {
+    fn attributes_are_inherited() {
         let device = Device::new(3);
         let found = |name| REGULAR_WIFI_MAC.get_attribute(&device, name);
         assert_eq!(found("BE_MaxAmpduSize"), Some(Uinteger(700)));

@@ -1,4 +1,4 @@
-//! Queues of packets, and why some of them never came in.
+//! Queues of packets, and the reasons for drops.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,34 +7,34 @@ use crate::account::{self, Counter};
 /// A packet in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Bytes of it.
+    /// Size, bytes.
     pub size: u32,
-    /// Step in which it came.
+    /// Step of its arrival.
     pub arrived: u64,
 }
 
 /// Why a packet is dropped.
 pub type Reason = &'static str;
 
-/// The queue holds all it may.
+/// The queue is full.
 pub const LIMIT_EXCEEDED: Reason = "Queue disc limit exceeded";
-/// No class of traffic takes the packet.
+/// No traffic class matches the packet.
 pub const UNCLASSIFIED: Reason = "Unclassified drop";
-/// Packets waited too long, and the sender must be told.
+/// The first packet has waited too long.
 pub const OVER_TARGET: Reason = "Target exceeded drop";
 
 /// A queue with a limit.
 #[derive(Debug, Default)]
 pub struct QueueDisc {
-    /// Packets, the first come first.
+    /// Packets in order of arrival.
     pub packets: VecDeque<Packet>,
-    /// How many were dropped before they came in, by reason.
+    /// Number of dropped packets by reason.
     dropped_packets: BTreeMap<String, u64>,
     /// Their bytes.
     dropped_bytes: BTreeMap<String, u64>,
 }
 
-/// A packet that a queue did not take.
+/// A packet that a queue dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drop {
     /// Number of the queue.
@@ -46,7 +46,7 @@ pub struct Drop {
 }
 
 impl QueueDisc {
-    /// Takes a packet, or says why not.
+    /// Adds a packet, or returns the reason to drop it.
     pub fn enqueue(&mut self, packet: Packet, limit: usize) -> Result<(), Reason> {
         if packet.size.is_multiple_of(31) {
             return Err(UNCLASSIFIED);
@@ -61,14 +61,14 @@ impl QueueDisc {
         Ok(())
     }
 
-    /// Counts a packet that was dropped, with a string made to look the reason up, in each of the maps.
+    /// Counts a dropped packet and builds a string for the look-up in each map.
     #[inline(never)]
     pub fn drop_before_enqueue_by_string(&mut self, reason: Reason, size: u32) {
         *self.dropped_packets.entry(String::from(reason)).or_default() += 1;
         *self.dropped_bytes.entry(String::from(reason)).or_default() += u64::from(size);
     }
 
-    /// Counts a packet that was dropped.
+    /// Counts a dropped packet.
     #[inline(never)]
     pub fn drop_before_enqueue(&mut self, reason: Reason, size: u32) {
         match (self.dropped_packets.get_mut(reason), self.dropped_bytes.get_mut(reason)) {
@@ -80,7 +80,7 @@ impl QueueDisc {
         }
     }
 
-    /// How many were dropped and how many bytes these had, by reason.
+    /// Number and bytes of dropped packets by reason.
     pub fn dropped(&self) -> impl Iterator<Item = (&str, u64, u64)> {
         let both = self.dropped_packets.iter().zip(self.dropped_bytes.values());
         both.map(|((reason, packets), bytes)| (reason.as_str(), *packets, *bytes))
@@ -93,13 +93,13 @@ const MAPS: u64 = 2;
 /// How reasons are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookUp {
-    /// By a string made for it.
+    /// By a new string.
     ByString,
-    /// As they are.
+    /// By the borrowed text.
     Borrowed,
 }
 
-/// Counts the packets that were dropped, each in its queue and by the reason: their number, and their bytes.
+/// Counts dropped packets and their bytes, by queue and reason.
 #[inline(never)]
 pub fn count_drops(queues: &mut [QueueDisc], dropped: &[Drop], look_up: LookUp) {
     let _timed = account::scope("ground::stats::queue_disc::count_drops");
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_are_counted_by_reason_however_it_is_looked_up() {
+    fn both_look_ups_count_drops_by_reason() {
         for look_up in [LookUp::ByString, LookUp::Borrowed] {
             let mut queues = [QueueDisc::default(), QueueDisc::default()];
             let drop = |queue, reason, size| Drop { queue, reason, size };
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_and_an_old_one_take_nothing() {
+    fn full_and_stale_queues_drop_packets() {
         let mut queue = QueueDisc::default();
         let packet = |arrived| Packet { size: 100, arrived };
         assert_eq!(queue.enqueue(packet(0), 2), Ok(()));

@@ -1,4 +1,4 @@
-//! Files of records: a line each.
+//! Files of records, one line per record.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -6,44 +6,44 @@ use std::path::{Path, PathBuf};
 
 use crate::account::{self, Counter};
 
-/// The files, by what is recorded in them.
+/// Names of the files.
 const NAMES: [&str; 5] =
     ["DlTxPhyStats.txt", "UlTxPhyStats.txt", "DlMacStats.txt", "UlMacStats.txt", "DlRsrpSinrStats.txt"];
 
-/// How long files are open.
+/// When files are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Openness {
-    /// For one record.
+    /// For each record.
     Reopened,
-    /// Until the end, and written when a buffer is full.
+    /// Once; a file is written when its buffer is full.
     KeptOpen,
 }
 
-/// Files that records are appended to, in turn.
+/// Files to which records are appended round-robin.
 pub struct RecordFiles {
     paths: Vec<PathBuf>,
     openness: Openness,
-    /// While they are kept open.
+    /// The open files, if they are kept open.
     open: Vec<BufWriter<CountedFile>>,
 }
 
 impl RecordFiles {
-    /// Begins empty files in a folder.
+    /// Creates empty files in a folder.
     ///
     /// # Errors
-    /// If they cannot be made.
+    /// If they cannot be created.
     pub fn create(folder: &Path, openness: Openness) -> io::Result<Self> {
         let paths = NAMES.iter().map(|name| folder.join(name)).collect();
         let mut files = Self { paths, openness, open: Vec::new() };
-        files.begin_again()?;
+        files.restart()?;
         Ok(files)
     }
 
     /// Empties the files.
     ///
     /// # Errors
-    /// If they cannot be made again.
-    pub fn begin_again(&mut self) -> io::Result<()> {
+    /// If they cannot be created.
+    pub fn restart(&mut self) -> io::Result<()> {
         self.open.clear();
         for path in &self.paths {
             account::count(Counter::FileOpens);
@@ -55,7 +55,7 @@ impl RecordFiles {
         Ok(())
     }
 
-    /// Appends records: lines, with a line break each.
+    /// Appends records, which end in a line break.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -72,7 +72,7 @@ impl RecordFiles {
         Ok(())
     }
 
-    /// Writes what is still in buffers.
+    /// Writes buffered records.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -108,12 +108,12 @@ mod tests {
     use crate::folder::TemporaryFolder;
 
     #[test]
-    fn files_hold_the_same_however_long_they_are_open() {
+    fn both_ways_to_open_files_write_the_same() {
         let written = |openness: Openness| {
             let folder = TemporaryFolder::new("records").unwrap();
             let mut files = RecordFiles::create(folder.path(), openness).unwrap();
             files.write_stats(&["lost\n".to_owned()]).unwrap();
-            files.begin_again().unwrap();
+            files.restart().unwrap();
             for step in 0..3 {
                 let records: Vec<_> = (0..7).map(|number| format!("{step} {number}\n")).collect();
                 files.write_stats(&records).unwrap();

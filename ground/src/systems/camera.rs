@@ -1,4 +1,4 @@
-//! A camera that turns on its spot and looks at textured things.
+//! A camera that turns on the spot and sees textured objects.
 
 use std::collections::HashMap;
 use std::f64::consts::TAU;
@@ -12,13 +12,13 @@ use crate::ecs::EntityComponentManager;
 use crate::switches::{Switch, Switches};
 use crate::textures::{Image, decode_texture, texture_file};
 
-/// Pixels looked at of each texture in view, each step.
+/// Pixels read from each texture in view, per step.
 const SAMPLES: usize = 256;
 
-/// Sees the world's textured things from a camera's place, each step.
+/// Renders the textured objects in view of each camera, in each step.
 pub struct Camera {
     switches: Switches,
-    things: Vec<Thing>,
+    objects: Vec<Object>,
     /// Files by name.
     files: HashMap<String, Arc<[u8]>>,
     /// Images by the content of their files: decoded once, when the world is loaded.
@@ -26,31 +26,31 @@ pub struct Camera {
     readings: Arc<Readings>,
 }
 
-/// Something with a texture, at a place that does not change.
-struct Thing {
-    place: Vector,
+/// A textured object at a fixed position.
+struct Object {
+    position: Vector,
     file: Arc<[u8]>,
-    /// If it was decoded.
+    /// The image, once decoded.
     image: Option<Arc<Image>>,
 }
 
 impl Camera {
-    /// Adds to `readings` how bright what it sees is in the mean, 0 to 255.
+    /// Adds the mean brightness of each view to `readings`, 0 to 255.
     pub fn new(switches: Switches, readings: Arc<Readings>) -> Self {
-        Self { switches, things: Vec::new(), files: HashMap::new(), images: HashMap::new(), readings }
+        Self { switches, objects: Vec::new(), files: HashMap::new(), images: HashMap::new(), readings }
     }
 
-    fn learn_new_things(&mut self, ecm: &EntityComponentManager) {
+    fn add_new_objects(&mut self, ecm: &EntityComponentManager) {
         for &entity in ecm.newly_created() {
             let Some(Textured { link, texture }) = ecm.component::<Textured>(entity) else { continue };
             let Some(WorldPose(pose)) = ecm.component::<WorldPose>(link) else { continue };
             let file = self.files.entry(texture).or_insert_with_key(|name| texture_file(name)).clone();
             let image = self.load_image(&file);
-            self.things.push(Thing { place: pose.translation, file, image });
+            self.objects.push(Object { position: pose.translation, file, image });
         }
     }
 
-    /// The image of a file, decoded if no file of this content was before; none if that is to be done on first sight.
+    /// The image of a file, decoded once for equal files. `None` if it is decoded when it comes into view.
     fn load_image(&mut self, file: &Arc<[u8]>) -> Option<Arc<Image>> {
         if self.switches.is_slow(Switch::LazyTexture) {
             return None;
@@ -67,13 +67,13 @@ impl Camera {
             ((angle + TAU / 2.0).rem_euclid(TAU) - TAU / 2.0).abs() < camera.field_of_view / 2.0
         };
         let (mut sum, mut visible) = (0.0, 0);
-        for thing in &mut self.things {
-            if in_view(thing.place) {
-                let image = thing.image.get_or_insert_with(|| Arc::new(decode_texture(&thing.file)));
+        for object in &mut self.objects {
+            if in_view(object.position) {
+                let image = object.image.get_or_insert_with(|| Arc::new(decode_texture(&object.file)));
                 sum += image.brightness(SAMPLES);
                 visible += 1;
             } else if self.switches.is_slow(Switch::LazyTexture) {
-                thing.image = None;
+                object.image = None;
             }
         }
         self.readings.add(&[(sum / f64::from(visible.max(1))) as f32]);
@@ -84,7 +84,7 @@ impl PostUpdate for Camera {
     fn post_update(&mut self, info: &UpdateInfo, ecm: &EntityComponentManager) {
         stepscope_marks::scope!("Camera::PostUpdate");
         if !ecm.newly_created().is_empty() {
-            self.learn_new_things(ecm);
+            self.add_new_objects(ecm);
         }
         let mut cameras = Vec::new();
         ecm.each::<&components::Camera>(|camera| cameras.push(*camera));

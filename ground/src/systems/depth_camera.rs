@@ -1,4 +1,4 @@
-//! Cameras that see how far things are.
+//! Cameras that measure distances.
 
 use std::sync::Arc;
 
@@ -11,50 +11,50 @@ use crate::components::{self, WorldPose};
 use crate::ecs::EntityComponentManager;
 use crate::switches::{Switch, Switches};
 
-/// Pixels of a row.
+/// Pixels per row.
 const WIDTH: usize = 160;
-/// Rows.
+/// Rows per image.
 const HEIGHT: usize = 120;
-/// Pixels from the middle of an image, of what is 1 m aside at 1 m ahead: 60 degrees are seen at once.
+/// Distance in pixels from the middle of an image to a point 1 m ahead and 1 m to the side. The view is 60 degrees wide.
 const FOCAL_LENGTH: f32 = 138.6;
-/// How near a thing must be to be seen, m.
+/// Farthest visible distance, m.
 const RANGE: f32 = 5.0;
 
-/// All depth cameras of the world: each step they make an image each.
+/// All depth cameras of the world. Each renders an image per step.
 pub struct DepthCameras {
     switches: Switches,
     scene: SceneGraph,
-    /// Of the last step, one a camera.
+    /// Images of the last step, one per camera.
     frames: Vec<Frame>,
-    /// What the last camera saw.
+    /// Objects in view of the last camera.
     visible: Vec<Sight>,
     readings: Arc<Readings>,
 }
 
-/// An image: rows, each with buffers of its own, as a message of repeated fields has.
+/// An image whose rows have separate buffers, like a message with repeated fields.
 struct Frame {
     rows: Vec<Row>,
 }
 
 struct Row {
-    /// Distance ahead of the camera, m; infinite where nothing is.
+    /// Distance ahead of the camera, m; infinite if the pixel is empty.
     depths: Vec<f32>,
-    /// Number of the thing seen; [`NOTHING`] where nothing is.
+    /// Number of the object; [`NOTHING`] if the pixel is empty.
     labels: Vec<u32>,
 }
 
 const NOTHING: u32 = u32::MAX;
 
-/// A thing as a camera sees it.
+/// An object in the frame of a camera.
 struct Sight {
     label: u32,
-    /// In the camera's frame: x ahead, y to the left, z up.
+    /// Position: x ahead, y to the left, z up.
     at: Vector,
     radius: f32,
 }
 
 impl DepthCameras {
-    /// Adds to `readings` what it sees.
+    /// Adds the middle row of each image to `readings`.
     pub fn new(switches: Switches, readings: Arc<Readings>) -> Self {
         Self { switches, scene: SceneGraph::default(), frames: Vec::new(), visible: Vec::new(), readings }
     }
@@ -62,7 +62,7 @@ impl DepthCameras {
     #[inline(never)]
     fn render(&mut self, cameras: &[Pose], ecm: &EntityComponentManager) {
         let _timed = account::scope("ground::systems::depth_camera::DepthCameras::render");
-        self.scene.follow_what_moved(ecm);
+        self.scene.follow_moved_links(ecm);
         if !self.switches.is_slow(Switch::Derived) {
             self.scene.propagate(ecm);
         }
@@ -91,7 +91,7 @@ impl DepthCameras {
     }
 }
 
-/// What is in front of a camera, near enough, and not wholly beside its image.
+/// Finds the objects in range and in view of a camera.
 #[inline(never)]
 fn find_visible(scene: &SceneGraph, camera: &Pose, visible: &mut Vec<Sight>) {
     let to_camera = camera.inverse();
@@ -126,12 +126,12 @@ impl Frame {
         }
     }
 
-    /// Draws a thing as the square around it, where nothing is nearer.
+    /// Draws an object as its bounding square, unless a nearer one covers it.
     fn draw(&mut self, sight: &Sight) {
         let pixels = |aside: f32| aside / sight.at.x * FOCAL_LENGTH;
         let span = |middle: f32, size: usize| {
             let (middle, half) = (size as f32 / 2.0 - pixels(middle), pixels(sight.radius));
-            // Casts from floating point keep within the bounds of an integer.
+            // Casts from floating point saturate.
             ((middle - half) as usize).min(size)..((middle + half) as usize).min(size)
         };
         for row in &mut self.rows[span(sight.at.z, HEIGHT)] {
@@ -153,7 +153,7 @@ impl PostUpdate for DepthCameras {
     fn post_update(&mut self, _info: &UpdateInfo, ecm: &EntityComponentManager) {
         stepscope_marks::scope!("DepthCameras::PostUpdate");
         if !ecm.newly_created().is_empty() {
-            self.scene.learn_new_things(ecm);
+            self.scene.add_new_nodes(ecm);
         }
         let mut cameras = Vec::new();
         ecm.each::<&components::DepthCamera>(|camera| cameras.extend(ecm.component::<WorldPose>(camera.link)));
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearer_of_two_things_is_seen_where_both_are() {
+    fn the_nearer_of_two_objects_covers_the_other() {
         let mut frame = Frame::new();
         frame.draw(&Sight { label: 1, at: Vector::new(4.0, 0.0, 0.0), radius: 0.5 });
         frame.draw(&Sight { label: 2, at: Vector::new(8.0, 0.0, 0.0), radius: 2.0 });

@@ -18,7 +18,7 @@ pub struct Measurement {
     pub angular_velocity: Vector,
 }
 
-/// Measures at each unit's rate.
+/// Measures at each sensor's rate.
 pub struct Imu {
     gravity: Vector,
     sensors: HashMap<Entity, SensorState>,
@@ -33,7 +33,7 @@ struct SensorState {
 }
 
 impl Imu {
-    /// Adds its measurements to `readings`.
+    /// Adds measurements to `readings`.
     pub fn new(gravity: Vector, readings: Arc<Readings>) -> Self {
         Self { gravity, sensors: HashMap::new(), readings }
     }
@@ -59,7 +59,7 @@ impl PostUpdate for Imu {
                 last_time_s: info.sim_time_s,
                 last: None,
             });
-            // Half a step of tolerance: times are sums of steps.
+            // With half a step of tolerance, because times are sums of steps.
             if info.sim_time_s + info.step_s / 2.0 < state.next_s {
                 return;
             }
@@ -84,7 +84,7 @@ mod tests {
     const GRAVITY: Vector = Vector::new(0.0, 0.0, -9.8);
 
     #[test]
-    fn a_unit_at_rest_measures_the_ground_pushing_up_at_its_rate() {
+    fn a_sensor_at_rest_measures_gravity_at_its_rate() {
         let mut ecm = EntityComponentManager::default();
         let velocity = WorldVelocity { linear: Vector::ZERO, angular: Vector::Z };
         let link = ecm.create_entity("link", None, (WorldPose(Pose::IDENTITY), velocity));

@@ -21,7 +21,7 @@ pub struct SceneBroadcaster {
     next_s: f64,
 }
 
-/// A model as subscribers are told of it.
+/// The SDF text of a model for subscribers.
 #[derive(Debug, Clone, PartialEq)]
 enum SceneModel {
     /// Its text, written when it was new.

@@ -1,4 +1,4 @@
-//! The scene as cameras see it: a tree of nodes, each placed relative to the one it is part of.
+//! The scene graph of cameras: a tree of nodes with poses relative to their parents.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::sdf::Geometry;
 
 type NodeId = usize;
 
-/// Models, their links, and on these the visuals.
+/// Models, links and visuals.
 #[derive(Default)]
 pub struct SceneGraph {
     nodes: Vec<Node>,
     node_of: HashMap<Entity, NodeId>,
     visuals: Vec<VisualNode>,
-    /// Of each visual, as they were last derived.
+    /// The last derived sphere of each visual.
     spheres: Vec<Sphere>,
     visuals_of: HashMap<Entity, Vec<usize>>,
 }
@@ -28,14 +28,14 @@ struct Node {
     pose: Pose,
 }
 
-/// Something that is seen.
+/// A visual.
 struct VisualNode {
     entity: Entity,
     node: NodeId,
     radius: f32,
 }
 
-/// The sphere around something that is seen.
+/// The bounding sphere of a visual.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sphere {
     /// Its centre in the world.
@@ -45,8 +45,8 @@ pub struct Sphere {
 }
 
 impl SceneGraph {
-    /// Puts new models, links and visuals into the graph, and forgets visuals that are no more.
-    pub fn learn_new_things(&mut self, ecm: &EntityComponentManager) {
+    /// Adds new models, links and visuals, and removes deleted visuals.
+    pub fn add_new_nodes(&mut self, ecm: &EntityComponentManager) {
         for &entity in ecm.newly_created() {
             let Some(LocalPose(pose)) = ecm.component::<LocalPose>(entity) else { continue };
             let visual = ecm.component::<Visual>(entity);
@@ -77,8 +77,8 @@ impl SceneGraph {
         id
     }
 
-    /// Places the models of links that moved, so that their links are where they are now.
-    pub fn follow_what_moved(&mut self, ecm: &EntityComponentManager) {
+    /// Updates the poses of models whose links moved.
+    pub fn follow_moved_links(&mut self, ecm: &EntityComponentManager) {
         for link in ecm.changed_poses() {
             let (Some(WorldPose(pose)), Some(&node)) = (ecm.component::<WorldPose>(*link), self.node_of.get(link))
             else {
@@ -90,7 +90,7 @@ impl SceneGraph {
         }
     }
 
-    /// Derives the positions of the visuals of links that moved.
+    /// Derives the positions of visuals whose links moved.
     pub fn propagate(&mut self, ecm: &EntityComponentManager) {
         let moved = ecm.changed_poses().iter().filter_map(|link| self.visuals_of.get(link));
         for &index in moved.flatten() {
@@ -109,13 +109,13 @@ impl SceneGraph {
         }
     }
 
-    /// The sphere around each visual, where it was last derived to be.
+    /// The last derived bounding sphere of each visual.
     pub fn spheres(&self) -> &[Sphere] {
         &self.spheres
     }
 }
 
-/// Where a node is in the world, by climbing the chain of its parents.
+/// The position of a node in the world, by climbing the chain of its parents.
 #[inline(never)]
 fn derived_position(nodes: &[Node], node: NodeId) -> Vector {
     let mut position = nodes[node].pose.translation;
@@ -128,7 +128,7 @@ fn derived_position(nodes: &[Node], node: NodeId) -> Vector {
     position
 }
 
-/// The radius of the sphere around a shape; a floor has none.
+/// The radius of the bounding sphere of a shape. `None` for a floor.
 pub fn radius(geometry: Geometry) -> Option<f32> {
     match geometry {
         Geometry::Box(size) => Some(size.length() / 2.0),
@@ -158,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn a_visual_is_where_its_model_and_link_put_it_and_goes_where_they_go() {
+    fn a_visual_moves_with_its_model_and_link() {
         let (mut ecm, link) = model();
         let mut scene = SceneGraph::default();
-        scene.learn_new_things(&ecm);
+        scene.add_new_nodes(&ecm);
         let is_at = |scene: &SceneGraph, x: f32, y: f32| {
             let centre = scene.spheres()[0].centre;
             assert!((centre - Vector::new(x, y, 0.0)).length() < 1e-5, "{centre}");
@@ -169,7 +169,7 @@ mod tests {
         is_at(&scene, 10.0, 3.0);
         ecm.set_component(link, WorldPose(Pose::from_translation(Vector::new(4.0, 5.0, 0.0))));
         ecm.set_pose_changed(link);
-        scene.follow_what_moved(&ecm);
+        scene.follow_moved_links(&ecm);
         is_at(&scene, 10.0, 3.0);
         scene.propagate(&ecm);
         is_at(&scene, 6.0, 5.0);
@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_no_longer_seen() {
+    fn a_removed_visual_is_not_in_the_scene() {
         let (mut ecm, link) = model();
         let mut scene = SceneGraph::default();
-        scene.learn_new_things(&ecm);
+        scene.add_new_nodes(&ecm);
         ecm.remove_entity(link);
         ecm.reset_changes();
-        scene.learn_new_things(&ecm);
+        scene.add_new_nodes(&ecm);
         assert_eq!(scene.spheres(), []);
     }
 }

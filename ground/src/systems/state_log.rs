@@ -1,4 +1,4 @@
-//! Writes what moved to a file.
+//! Logs changed poses to a file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,20 +12,20 @@ use super::{PostUpdate, UpdateInfo};
 use crate::components::WorldPose;
 use crate::ecs::{Entity, EntityComponentManager};
 
-/// A text log: a line a changed pose, `step entity x y z qx qy qz qw`.
+/// A text log with one line per changed pose: `step entity x y z qx qy qz qw`.
 pub struct StateLog {
     writer: Writer,
 }
 
-/// Who writes the lines.
+/// Which thread writes the lines.
 enum Writer {
-    /// The thread that looks at the world: a step ends when its lines are written.
-    Here(Log),
-    /// A thread of its own, which no step waits for.
-    Behind { changes: Option<Sender<Changes>>, thread: Option<JoinHandle<()>> },
+    /// The thread of the system: a step ends after its lines are written.
+    System(Log),
+    /// A background thread that no step waits for.
+    Background { changes: Option<Sender<Changes>>, thread: Option<JoinHandle<()>> },
 }
 
-/// What a step changed.
+/// The changes of a step.
 struct Changes {
     step: u64,
     poses: Vec<(Entity, Pose)>,
@@ -39,10 +39,10 @@ struct Log {
 /// Which thread writes a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogThread {
-    /// The system's own: the step waits for it.
+    /// The thread of the system. The step waits for it.
     #[default]
     System,
-    /// One in the background, `LogWriter`.
+    /// The background thread `LogWriter`.
     Background,
 }
 
@@ -50,18 +50,18 @@ impl StateLog {
     /// Starts a log.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn create(path: &Path, thread: LogThread) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create(path)?);
         writeln!(out, "step entity x y z qx qy qz qw")?;
         let log = Log { out, failed: false };
         let writer = match thread {
-            LogThread::System => Writer::Here(log),
+            LogThread::System => Writer::System(log),
             LogThread::Background => {
                 let (changes, received) = channel();
                 let thread =
                     std::thread::Builder::new().name("LogWriter".into()).spawn(|| write_changes(log, received))?;
-                Writer::Behind { changes: Some(changes), thread: Some(thread) }
+                Writer::Background { changes: Some(changes), thread: Some(thread) }
             }
         };
         Ok(Self { writer })
@@ -101,9 +101,9 @@ impl PostUpdate for StateLog {
         let pose = |&entity: &Entity| Some((entity, ecm.component::<WorldPose>(entity)?.0));
         let changes = Changes { step: info.step, poses: ecm.changed_poses().iter().filter_map(pose).collect() };
         match &mut self.writer {
-            Writer::Here(log) => log.write_step(&changes),
-            Writer::Behind { changes: sender, .. } => {
-                // The writer ends when this is dropped, and not before.
+            Writer::System(log) => log.write_step(&changes),
+            Writer::Background { changes: sender, .. } => {
+                // The receiver lives until the sender is dropped.
                 let _ = sender.as_ref().map(|sender| sender.send(changes));
             }
         }
@@ -113,7 +113,7 @@ impl PostUpdate for StateLog {
 impl Drop for StateLog {
     /// Waits until everything is written.
     fn drop(&mut self) {
-        if let Writer::Behind { changes, thread } = &mut self.writer {
+        if let Writer::Background { changes, thread } = &mut self.writer {
             drop(changes.take());
             let _ = thread.take().map(JoinHandle::join);
         }

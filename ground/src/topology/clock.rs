@@ -1,4 +1,4 @@
-//! Clocks: what timers and stamps go by.
+//! Clocks of timers and stamps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,12 +11,12 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What timers go by.
+/// The clock of a timer.
 #[derive(Debug)]
 pub enum Clock {
     /// The machine's monotonic clock.
     Steady,
-    /// Simulated time, ns, which passes when it is told to.
+    /// Simulated time, ns, which passes in [`advance`](Self::advance).
     Simulated(AtomicU64),
 }
 
@@ -29,14 +29,14 @@ impl Clock {
         }
     }
 
-    /// Lets simulated time pass. The machine's passes by itself.
+    /// Advances simulated time. Does nothing to the machine's clock.
     pub fn advance(&self, by_ns: u64) {
         if let Clock::Simulated(now_ns) = self {
             now_ns.fetch_add(by_ns, Ordering::Relaxed);
         }
     }
 
-    /// Whether time passes while nobody does anything.
+    /// Whether time passes without [`advance`](Self::advance).
     pub fn passes_by_itself(&self) -> bool {
         matches!(self, Clock::Steady)
     }

@@ -1,5 +1,5 @@
-//! [Eclipse Cyclone DDS](https://cyclonedds.io) in the place of the small middleware: a participant, its readers and writers,
-//! its wait sets and listeners. There where the program was built with it; otherwise none of it can be made.
+//! [Eclipse Cyclone DDS](https://cyclonedds.io) instead of the simulator's own middleware: a participant with readers,
+//! writers, wait sets and listeners. If the program was built without it, a participant cannot be created.
 
 #[cfg(not(cyclonedds))]
 mod absent;

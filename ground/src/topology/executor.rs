@@ -1,15 +1,15 @@
-//! The three executors of the study: who finds out what is ready, and runs its callback.
+//! The three executors of the study, which find ready entities and run their callbacks.
 //!
 //! They follow rclcpp of 2020 to 2022, on which the study was made:
 //!
 //! - [`WaitSetExecutor`](wait_set::WaitSetExecutor) is `SingleThreadedExecutor` with its `AllocatorMemoryStrategy`: entities are collected from all
 //!   groups of all nodes before each wait.
 //! - [`StaticExecutor`](collected::StaticExecutor) is `StaticSingleThreadedExecutor`: they are collected once, and put into the wait set each time.
-//! - [`EventsExecutor`](events::EventsExecutor) is iRobot's (and now rclcpp's) `EventsExecutor`: what becomes ready says so in a queue.
+//! - [`EventsExecutor`](events::EventsExecutor) is iRobot's (and now rclcpp's) `EventsExecutor`: entities that become
+//!   ready add an event to a queue.
 //!
-//! Of the first two, all that a wait found ready is served before there is another wait, once each; unless they are told to
-//! [serve one](PerWait::One), which is not how rclcpp of that time did it. (Its static executor did so later for a while: a `spin`
-//! that called `spin_once_impl`, which returns after one callback.)
+//! The first two run all ready callbacks once before the next wait. With [`PerWait::One`] they run one callback per wait,
+//! which is a planted defect. (The static executor of rclcpp had it for a while, when `spin` called `spin_once_impl`.)
 
 pub mod collected;
 pub mod events;
@@ -22,36 +22,36 @@ use std::sync::atomic::AtomicBool;
 use super::node::Node;
 use crate::switches::{Switch, Switches};
 
-/// Serves the callbacks of nodes.
+/// Runs the callbacks of nodes.
 pub trait Executor: Send {
-    /// Serves those of this node too.
+    /// Adds a node.
     fn add_node(&mut self, node: &Arc<Node>);
 
-    /// Waits and serves for as long as `running` is set. Whoever clears it has to [wake](Self::waker) it then.
+    /// Waits and runs callbacks while `running` is set. To end it, clear `running`, then call the [waker](Self::waker).
     fn spin(&mut self, running: &AtomicBool);
 
-    /// Serves until nothing is ready, without waiting for anything.
+    /// Runs callbacks until none is ready, without waiting.
     fn spin_all(&mut self);
 
-    /// Ends a wait from another thread.
+    /// Returns a function that ends a wait from another thread.
     fn waker(&self) -> Waker;
 }
 
 /// Ends an executor's wait.
 pub type Waker = Box<dyn Fn() + Send>;
 
-/// How much of what a wait found ready is served before the next.
+/// How many ready callbacks run before the next wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PerWait {
-    /// All of it.
+    /// All of them.
     #[default]
     All,
-    /// The first of it: the planted defect.
+    /// The first one: the planted defect.
     One,
 }
 
 impl PerWait {
-    /// What the switches ask for.
+    /// The choice of the switches.
     pub fn of(switches: &Switches) -> Self {
         if switches.is_slow(Switch::OnePerWait) { PerWait::One } else { PerWait::All }
     }

@@ -1,9 +1,9 @@
-//! [`Latencies`]: what a great many durations come to, in little memory.
+//! [`Latencies`]: statistics of many durations in little memory.
 
-/// Buckets to an octave: a duration is known by 1.6 % of it, and its bucket's middle is off by half of that.
+/// Buckets per octave: a bucket is at most 1.6 % wide, so its middle is at most 0.8 % off.
 const PER_OCTAVE: u64 = 64;
 
-/// Durations: how many, their mean and spread exactly, their percentiles from a histogram of logarithmic buckets.
+/// Number, exact mean and standard deviation of durations, and percentiles from a histogram of logarithmic buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Latencies {
     buckets: Vec<u64>,
@@ -16,7 +16,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Adds one.
+    /// Adds a duration.
     pub fn add(&mut self, duration_ns: u64) {
         let bucket = bucket(duration_ns);
         if self.buckets.len() <= bucket {
@@ -27,28 +27,23 @@ impl Latencies {
         self.max_ns = self.max_ns.max(duration_ns);
         self.count += 1;
         self.sum_ns += u128::from(duration_ns);
-        // Welford's, as sums of squares lose what small spreads need.
+        // Welford's method, because sums of squares lose precision.
         let from_last = duration_ns as f64 - self.mean_ns;
         self.mean_ns += from_last / self.count as f64;
         self.squares += from_last * (duration_ns as f64 - self.mean_ns);
     }
 
-    /// How many there are.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum, ns.
-    pub fn sum_ns(&self) -> u128 {
-        self.sum_ns
-    }
-
-    /// Their mean, us. `None` of none, as of all that follow.
+    /// Mean, us. This and the following are `None` if there is no duration.
     pub fn mean_us(&self) -> Option<f64> {
         self.some(self.sum_ns as f64 / self.count as f64)
     }
 
-    /// Their standard deviation, us: of these durations, that is divided by their number, as the framework has it.
+    /// Standard deviation, us. Divides by the number of durations, like the framework.
     pub fn sd_us(&self) -> Option<f64> {
         self.some((self.squares / self.count as f64).sqrt())
     }
@@ -63,7 +58,7 @@ impl Latencies {
         self.some(self.max_ns as f64)
     }
 
-    /// The shortest that no more than `1 - share` of them are longer than, us, by 0.8 %.
+    /// A percentile, us, within 0.8 %.
     pub fn percentile_us(&self, share: f64) -> Option<f64> {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut counted = 0;
@@ -74,7 +69,7 @@ impl Latencies {
         self.some(middle_ns(found).clamp(self.min_ns as f64, self.max_ns as f64))
     }
 
-    /// Adds all of these.
+    /// Adds the durations of another.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -100,7 +95,7 @@ impl Latencies {
     }
 }
 
-/// Durations below two octaves of nanoseconds have a bucket each; above, each octave has as many.
+/// Durations below 128 ns have a bucket each. Above, each octave has 64 buckets.
 fn bucket(duration_ns: u64) -> usize {
     if duration_ns < 2 * PER_OCTAVE {
         return duration_ns as usize;
@@ -125,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_follow_each_other_and_their_middle_is_near() {
+    fn buckets_are_contiguous_and_narrow() {
         let mut last = 0;
         for duration in (0..100_000).chain([1 << 30, 3 << 40, u64::MAX]) {
             let found = bucket(duration);
@@ -137,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_spread_and_ends_are_exact_and_percentiles_near() {
+    fn mean_deviation_and_extremes_are_exact_and_percentiles_close() {
         let mut latencies = Latencies::default();
         assert_eq!((latencies.mean_us(), latencies.sd_us(), latencies.percentile_us(0.5)), (None, None, None));
         // 2, 4, 4, 4, 5, 5, 7, 9 have the mean 5 and the standard deviation 2.
@@ -153,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_together_are_the_whole() {
+    fn merged_parts_equal_the_whole() {
         let (mut whole, mut one, mut other) = (Latencies::default(), Latencies::default(), Latencies::default());
         for number in 0..1000_u64 {
             let duration = number * number % 7919;
@@ -164,7 +159,7 @@ mod tests {
         both.merge(&one);
         both.merge(&other);
         both.merge(&Latencies::default());
-        assert_eq!((both.count(), both.sum_ns(), &both.buckets), (1000, whole.sum_ns(), &whole.buckets));
+        assert_eq!((both.count(), both.sum_ns, &both.buckets), (1000, whole.sum_ns, &whole.buckets));
         assert_eq!((both.min_us(), both.max_us()), (whole.min_us(), whole.max_us()));
         assert!((both.sd_us().unwrap() / whole.sd_us().unwrap() - 1.0).abs() < 1e-12);
     }

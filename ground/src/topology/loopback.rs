@@ -1,4 +1,4 @@
-//! The transport for "IPC off": messages as datagrams over the loopback interface, and a thread that receives them.
+//! The transport for "IPC off": datagrams over the loopback interface, and a receiving thread.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,13 +14,13 @@ use super::qos::Reliability;
 use super::reader::Readers;
 use crate::account::{Counter, count};
 
-/// Bytes of a message in one datagram. Larger messages take several.
+/// Most bytes of a message in a datagram. Larger messages are split.
 const FRAGMENT_BYTES: usize = 60_000;
-/// Bytes before those: topic, writer, number, size of the message, and where in it these bytes are.
+/// Bytes of the prefix: topic, writer, number, size of the message, offset of the fragment.
 const PREFIX_BYTES: usize = 24;
-/// What may be under way to the receiver before a reliable writer waits, bytes. Below half of the kernel's default buffer.
+/// Bytes in flight above which a reliable writer waits. Less than half of the kernel's default buffer.
 const WINDOW_BYTES: usize = 96 << 10;
-/// What the kernel keeps of a datagram besides its bytes, about.
+/// Approximate overhead of a datagram in the kernel.
 const DATAGRAM_OVERHEAD_BYTES: usize = 1 << 10;
 /// How long a reliable writer waits for room: the default `max_blocking_time` of DDS.
 const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub struct Loopback {
     receiver: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is under way.
+/// Bytes in flight.
 #[derive(Default)]
 struct Window {
     bytes: Mutex<usize>,
@@ -49,7 +49,7 @@ impl Window {
                 self.room.wait_timeout_while(under_way, MAX_BLOCKING_TIME, is_full).expect("nothing panics in here");
             under_way = held;
             if waited.timed_out() {
-                // What did not come in all that time is lost, and will not be waited for again.
+                // Datagrams that did not arrive by now are lost.
                 *under_way = 0;
             }
         }
@@ -64,7 +64,7 @@ impl Window {
     }
 }
 
-/// Two sockets of the loopback interface that hear each other and nobody else.
+/// Two connected sockets of the loopback interface.
 fn pair() -> io::Result<(UdpSocket, UdpSocket)> {
     let [one, other] = [UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?];
     one.connect(other.local_addr()?)?;
@@ -76,7 +76,7 @@ impl Loopback {
     /// Opens it; `topics` are the readers of each topic by its number.
     ///
     /// # Errors
-    /// If sockets or a thread cannot be had.
+    /// If sockets or a thread cannot be created.
     pub fn open(topics: Vec<Readers>) -> io::Result<Arc<Self>> {
         let (socket, receiving) = pair()?;
         let (window, is_closing) = (Arc::new(Window::default()), Arc::new(AtomicBool::new(false)));
@@ -91,7 +91,7 @@ impl Loopback {
         Ok(Arc::new(Self { socket, window, is_closing, receiver: Mutex::new(Some(thread)) }))
     }
 
-    /// Sends a message. What the interface does not take is lost, as on any network.
+    /// Sends a message. Datagrams that the interface rejects are lost.
     pub fn send(&self, topic: u32, message: &Message, reliability: Reliability) {
         let mut bytes = Vec::new();
         message.serialize(&mut bytes);
@@ -135,7 +135,7 @@ struct Receiver {
     partial: HashMap<(u32, u32), Partial>,
 }
 
-/// A message of which not all has come.
+/// An incomplete message.
 struct Partial {
     number: u64,
     bytes: Vec<u8>,
@@ -163,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// The message that is whole with this datagram.
+    /// The message that this datagram completes.
     fn assemble(&mut self, datagram: &[u8]) -> Option<(u32, Message)> {
         let (prefix, fragment) = datagram.split_at_checked(PREFIX_BYTES)?;
         let narrow = |at: usize| u32::from_le_bytes(prefix[at..at + 4].try_into().expect("four bytes of the prefix"));
@@ -203,17 +203,17 @@ fn wait_readable(socket: &UdpSocket) {
     unsafe { libc::poll(&mut waiting, 1, -1) };
 }
 
-/// Transport threads that nothing is ever sent to, as those of a middleware on interfaces where nobody speaks: they sleep
-/// in `poll` for as long as the program runs.
+/// Transport threads without traffic, like those of a middleware on idle interfaces. They sleep in `poll` until the program
+/// ends.
 pub struct IdleThreads {
     _peers: Vec<UdpSocket>,
 }
 
 impl IdleThreads {
-    /// Starts as many, and returns when all are about to sleep.
+    /// Starts threads and returns when all are about to sleep.
     ///
     /// # Errors
-    /// If sockets or threads cannot be had.
+    /// If sockets or threads cannot be created.
     pub fn start(count: u32) -> io::Result<Self> {
         let started = Arc::new(AtomicUsize::new(0));
         let mut peers = Vec::new();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_all_sizes_arrive_whole_at_the_readers_of_their_topic_alone() {
+    fn messages_of_all_sizes_arrive_at_the_readers_of_their_topic() {
         let readers = [(); 3].map(|()| Reader::new(History::KeepAll, PassBy::SharedPtr));
         let transport = Loopback::open(vec![vec![readers[0].clone()], readers[1..].to_vec()]).unwrap();
         let sizes = [0, 10, FRAGMENT_BYTES - HEADER_BYTES, FRAGMENT_BYTES, 1_000_000];
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_are_none_of_ours_are_dropped() {
+    fn foreign_datagrams_are_dropped() {
         let (_, socket) = pair().unwrap();
         let (window, is_closing) = (Arc::default(), Arc::default());
         let mut receiver = Receiver { socket, topics: Vec::new(), window, is_closing, partial: HashMap::new() };

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// What is in a message besides its header.
+/// The payload of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload {
     /// `byte[N]` and `uint8[]`.
@@ -16,7 +16,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Bytes that it holds.
+    /// Size, bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             Payload::Bytes(bytes) => bytes.len(),
@@ -40,9 +40,9 @@ impl Payload {
 /// A message type of the framework.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
-    /// `stamped10b`, `stamped100kb`, `stamped8mb`: as many bytes as the name says. A kilobyte is 1024.
+    /// `stamped10b`, `stamped100kb`, `stamped8mb`: bytes. A kilobyte is 1024.
     Bytes(usize),
-    /// `stamped_vector`: as many bytes as `msg_size` says.
+    /// `stamped_vector`: `msg_size` bytes.
     Vector,
     /// `stamped9_float32`.
     Float32(usize),
@@ -52,14 +52,14 @@ pub enum MessageType {
     Int64,
 }
 
-/// The largest payload that a type's name or `msg_size` can ask for, bytes.
+/// The largest payload of a type's name or `msg_size`, bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
-/// A name that is no message type.
+/// An unknown message type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no message type; there are stamped<N>b, stamped<N>kb, stamped<N>mb (up to 64 MB), stamped<N>_float32, \
-     stamped<N>_int32, stamped_int64 and stamped_vector"
+    "unknown message type `{0}`; use stamped<N>b, stamped<N>kb, stamped<N>mb (up to 64 MB), stamped<N>_float32, \
+     stamped<N>_int32, stamped_int64 or stamped_vector"
 )]
 pub struct UnknownType(String);
 
@@ -105,33 +105,33 @@ impl MessageType {
     }
 }
 
-/// What a message says of itself.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: u32,
-    /// How many that one wrote before it.
+    /// Number of earlier messages of the writer.
     pub number: u64,
     /// When `publish` was called, ns on the clock of [`now_ns`](super::clock::now_ns).
     pub stamp_ns: u64,
-    /// How long after the one before it that one means to write it, ns.
+    /// The writer's period, ns.
     pub period_ns: u64,
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// What it says of itself.
+    /// Its header.
     pub header: Header,
-    /// The rest.
+    /// Its payload.
     pub payload: Payload,
 }
 
-/// Bytes before the elements of a message's payload.
+/// Bytes before the payload.
 pub const HEADER_BYTES: usize = 36;
 
 impl Message {
-    /// Writes it, little-endian: the header, what its elements are and how many, and each of them.
+    /// Encodes it, little-endian: the header, the type and number of elements, the elements.
     pub fn serialize(&self, out: &mut Vec<u8>) {
         let Header { writer, number, stamp_ns, period_ns } = self.header;
         let (kind, count) = match &self.payload {
@@ -151,7 +151,7 @@ impl Message {
         self.payload.write(out);
     }
 
-    /// Reads what [`serialize`](Self::serialize) wrote. `None` if that is not what it is.
+    /// Decodes a message. `None` if the bytes are something else.
     pub fn deserialize(bytes: &[u8]) -> Option<Self> {
         let (header, elements) = bytes.split_at_checked(HEADER_BYTES)?;
         let wide = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"));
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_as_large_as_its_name_says() {
+    fn a_name_sets_the_size_of_a_type() {
         let size = |name: &str| name.parse::<MessageType>().map(|found| found.make(25_000).size_bytes());
         for (name, bytes) in [
             ("stamped10b", 10),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_was_written_and_nothing_else_is_read() {
+    fn messages_survive_encoding_and_other_bytes_are_rejected() {
         let header = Header { writer: 7, number: u64::MAX, stamp_ns: 1 << 60, period_ns: 10_000_000 };
         let payloads = [
             Payload::Bytes(vec![1, 2, 3]),
@@ -221,9 +221,9 @@ mod tests {
         }
         let mut odd = bytes.clone();
         odd[28] = 4;
-        assert_eq!(Message::deserialize(&odd), None, "there is no fifth kind of element");
+        assert_eq!(Message::deserialize(&odd), None, "unknown element type");
         odd[28] = 1;
         odd[32..36].fill(0xff);
-        assert_eq!(Message::deserialize(&odd), None, "four thousand million elements are not there");
+        assert_eq!(Message::deserialize(&odd), None, "more elements than bytes");
     }
 }

@@ -1,7 +1,7 @@
-//! Nodes, their callback groups, and what is in these: timers, subscriptions, services and clients.
+//! Nodes and their callback groups of timers, subscriptions, services and clients.
 //!
-//! As in rclcpp, a node owns its groups and whoever made an entity owns that; groups and executors know both by weak
-//! pointers, as either may be gone by the time it is to be served.
+//! As in rclcpp, a node owns its groups, and the creator of an entity owns the entity. Groups and executors hold weak
+//! pointers, because either may be gone when a callback is due.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -11,7 +11,7 @@ use super::message::Message;
 use super::reader::{GuardCondition, Reader};
 use crate::account::{Counter, count};
 
-/// Something that is called when its time has come.
+/// A timer with a callback.
 pub struct Timer {
     clock: Arc<Clock>,
     period_ns: u64,
@@ -20,14 +20,14 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// One that is due after a period for the first time. No period is shorter than a nanosecond.
+    /// A timer that is due after its first period. The shortest period is a nanosecond.
     pub fn new(clock: &Arc<Clock>, period_ns: u64, callback: impl FnMut() + Send + 'static) -> Arc<Self> {
         let period_ns = period_ns.max(1);
         let next_ns = AtomicU64::new(clock.now_ns() + period_ns);
         Arc::new(Self { clock: clock.clone(), period_ns, next_ns, callback: Mutex::new(Box::new(callback)) })
     }
 
-    /// When it is due next, ns on its clock.
+    /// The next due time, ns on its clock.
     pub fn next_ns(&self) -> u64 {
         self.next_ns.load(Ordering::Acquire)
     }
@@ -37,13 +37,13 @@ impl Timer {
         self.next_ns() <= self.clock.now_ns()
     }
 
-    /// How long until it is due, ns. `None` if no waiting would bring that about, as its clock stands still.
+    /// Time until it is due, ns. `None` if its clock does not pass by itself.
     pub fn time_until_trigger_ns(&self) -> Option<u64> {
         let until = self.next_ns().saturating_sub(self.clock.now_ns());
         (until == 0 || self.clock.passes_by_itself()).then_some(until)
     }
 
-    /// Puts off its time to the next that is still to come: those that were missed are left out, as in `rcl_timer_call`.
+    /// Moves the due time to the next one in the future. Skips missed ones, like `rcl_timer_call`.
     pub fn call(&self) {
         let (now, next) = (self.clock.now_ns(), self.next_ns() + self.period_ns);
         let missed = now.saturating_sub(next).div_ceil(self.period_ns);
@@ -56,7 +56,7 @@ impl Timer {
     }
 }
 
-/// What an endpoint is. The order is that in which rclcpp's wait set is looked through.
+/// The kind of an endpoint, in the order in which rclcpp walks its wait set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Takes messages of a topic.
@@ -72,25 +72,25 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Subscription, Kind::Service, Kind::Client];
 }
 
-/// Called with each message that is taken.
+/// Called with each message.
 pub type Callback = Box<dyn FnMut(Arc<Message>) + Send>;
 
-/// A subscription, a service or a client: messages wait in its reader, and its callback takes them.
+/// A subscription, service or client: a reader and a callback for its messages.
 pub struct Endpoint {
-    /// Which of them.
+    /// The kind.
     pub kind: Kind,
-    /// Where its messages wait.
+    /// The reader of its messages.
     pub reader: Arc<Reader>,
     callback: Mutex<Callback>,
 }
 
 impl Endpoint {
-    /// Makes one.
+    /// Creates an endpoint.
     pub fn new(kind: Kind, reader: Arc<Reader>, callback: Callback) -> Arc<Self> {
         Arc::new(Self { kind, reader, callback: Mutex::new(callback) })
     }
 
-    /// Takes one message and runs the callback on it. There may be none: those that did not fit into the history are gone.
+    /// Takes a message and runs the callback. There may be none, because the history drops messages.
     pub fn execute(&self) {
         if let Some(message) = self.reader.take() {
             count(Counter::MessagesTaken);
@@ -99,7 +99,7 @@ impl Endpoint {
     }
 }
 
-/// Callbacks of which one may run at a time.
+/// Callbacks that must not run at the same time.
 pub struct CallbackGroup {
     can_be_taken_from: AtomicBool,
     members: Mutex<Members>,
@@ -116,46 +116,46 @@ impl CallbackGroup {
         Arc::new(Self { can_be_taken_from: AtomicBool::new(true), members: Mutex::default() })
     }
 
-    /// Whether none of its callbacks runs.
+    /// Whether no callback runs.
     pub fn can_be_taken_from(&self) -> bool {
         self.can_be_taken_from.load(Ordering::Acquire)
     }
 
-    /// Says that one of its callbacks runs.
+    /// Marks that a callback runs.
     pub fn take(&self) {
         self.can_be_taken_from.store(false, Ordering::Release);
     }
 
-    /// Says that none does any more.
+    /// Marks that no callback runs.
     pub fn give_back(&self) {
         self.can_be_taken_from.store(true, Ordering::Release);
     }
 
-    /// The first of its timers that is still there and that `is_it` accepts.
+    /// The first live timer that `is_it` accepts.
     pub fn find_timer(&self, mut is_it: impl FnMut(&Arc<Timer>) -> bool) -> Option<Arc<Timer>> {
         lock!(self.members).timers.iter().filter_map(Weak::upgrade).find(|timer| is_it(timer))
     }
 
-    /// The first of its endpoints of a kind that is still there and that `is_it` accepts.
+    /// The first live endpoint of a kind that `is_it` accepts.
     pub fn find_endpoint(&self, kind: Kind, mut is_it: impl FnMut(&Arc<Endpoint>) -> bool) -> Option<Arc<Endpoint>> {
         lock!(self.members).endpoints[kind as usize].iter().filter_map(Weak::upgrade).find(|endpoint| is_it(endpoint))
     }
 }
 
-/// A node: one group of callbacks, and what is in it.
+/// A node with one callback group.
 pub struct Node {
     /// Its name.
     pub name: String,
     /// Its groups.
     pub groups: Vec<Arc<CallbackGroup>>,
-    /// Triggered when the node changes; executors wait for it besides all else.
+    /// Triggered when the node changes; executors wait for it, too.
     pub notify: Arc<GuardCondition>,
     timers: Mutex<Vec<Arc<Timer>>>,
     endpoints: Mutex<Vec<Arc<Endpoint>>>,
 }
 
 impl Node {
-    /// A node in which nothing is.
+    /// A node without entities.
     pub fn new(name: impl Into<String>) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
@@ -166,13 +166,13 @@ impl Node {
         })
     }
 
-    /// Puts a timer into its group.
+    /// Adds a timer to its group.
     pub fn add_timer(&self, timer: Arc<Timer>) {
         lock!(self.groups[0].members).timers.push(Arc::downgrade(&timer));
         lock!(self.timers).push(timer);
     }
 
-    /// Puts an endpoint into its group.
+    /// Adds an endpoint to its group.
     pub fn add_endpoint(&self, endpoint: Arc<Endpoint>) {
         lock!(self.groups[0].members).endpoints[endpoint.kind as usize].push(Arc::downgrade(&endpoint));
         lock!(self.endpoints).push(endpoint);
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_was_missed_is_not_made_up_for() {
+    fn missed_timers_are_skipped() {
         let clock = Arc::new(Clock::Simulated(AtomicU64::new(1_000)));
         let timer = Timer::new(&clock, 10, || {});
         assert!(!timer.is_ready());

@@ -1,19 +1,19 @@
 //! Quality of service, and how messages are passed.
 
-/// How a message is handed over within the process: `msg_pass_by`.
+/// How a message is passed within the process: `msg_pass_by`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassBy {
-    /// `unique_ptr`. A publisher gives its message away; a subscriber gets one of its own, which is a copy unless nobody
-    /// else gets it.
+    /// `unique_ptr`. A publisher passes its message on; a subscriber receives its own message, which is a copy unless it is
+    /// the only subscriber.
     UniquePtr,
-    /// `shared_ptr`. A publisher publishes a copy of its message; a subscriber looks at what others look at too.
+    /// `shared_ptr`. A publisher copies its message; subscribers share it.
     SharedPtr,
 }
 
-/// How many messages a reader keeps that nobody has taken yet.
+/// How many messages a reader keeps until they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum History {
-    /// The last so many; older ones are lost.
+    /// The last messages, up to this number. Older ones are lost.
     KeepLast(usize),
     /// All.
     KeepAll,
@@ -24,7 +24,7 @@ pub enum History {
 pub enum Reliability {
     /// Waits for room in the transport, at most 100 ms a datagram (the default `max_blocking_time` of DDS).
     Reliable,
-    /// Does not wait: what finds no room is lost.
+    /// Does not wait. Messages without room are lost.
     BestEffort,
 }
 
@@ -44,5 +44,5 @@ impl Default for Qos {
     }
 }
 
-/// Called at every delivery, by the thread that delivers, with the number of messages.
+/// Called with the number of messages at every delivery, on the delivering thread.
 pub type Listener = Box<dyn Fn(usize) + Send + Sync>;

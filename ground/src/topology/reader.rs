@@ -1,8 +1,8 @@
-//! The middleware: readers with a history, writers that deliver to them, and how who waits for them is told.
+//! Readers with a history, and notifications of deliveries.
 //!
-//! Whoever waits does so in one of two ways, as in `rmw`: a wait set [attaches](Notice::attach) its signal to everything
-//! it waits for, each time it waits, and looks at all of it when it wakes (`rmw_fastrtps`, `attachCondition`); or a
-//! [listener](Notice::listen) is called at every delivery by the thread that delivers.
+//! As in `rmw`, there are two ways to wait. A wait set [attaches](Notice::attach) its signal to all its entities before each
+//! wait and tests all of them afterwards (`rmw_fastrtps`, `attachCondition`). A [listener](Notice::listen) is called at every
+//! delivery, on the delivering thread.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,17 +14,17 @@ use super::cyclonedds::error::Token;
 use super::message::Message;
 use super::qos::{History, Listener, PassBy};
 
-/// Wakes who waits for a wait set.
+/// Wakes the thread that waits for a wait set.
 #[derive(Default)]
 pub struct Signal {
     mutex: Mutex<()>,
     condition: Condvar,
-    /// What waits instead, if readers are the middleware's.
+    /// The wait set of Cyclone DDS, if it provides the readers.
     dds: Option<cyclonedds::WaitSet>,
 }
 
 impl Signal {
-    /// One for readers of Cyclone DDS.
+    /// A signal for readers of Cyclone DDS.
     pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
         Self { dds: Some(wait_set), ..Self::default() }
     }
@@ -33,13 +33,12 @@ impl Signal {
         if let Some(dds) = &self.dds {
             return dds.interrupt();
         }
-        // Held while the waiter looks whether anything is ready, so that it cannot miss what comes after.
+        // The waiter holds this lock while it tests for ready entities, so it cannot miss a later one.
         drop(lock!(self.mutex));
         self.condition.notify_one();
     }
 
-    /// Waits until `is_ready` or for as long as `timeout` says; `None` is for ever. Returns which readers of Cyclone DDS are
-    /// ready, in order.
+    /// Waits until `is_ready` or the timeout; `None` has no timeout. Returns the ready readers of Cyclone DDS, in order.
     pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) -> Vec<Token> {
         if let Some(dds) = &self.dds {
             return dds.wait(if is_ready() { Some(Duration::ZERO) } else { timeout });
@@ -55,45 +54,45 @@ impl Signal {
     }
 }
 
-/// Who is told that something is ready.
+/// Notifies a wait set and a listener when an entity becomes ready.
 #[derive(Default)]
 pub struct Notice {
-    told: Mutex<Told>,
+    receivers: Mutex<Receivers>,
 }
 
 #[derive(Default)]
-struct Told {
+struct Receivers {
     wait_set: Option<Arc<Signal>>,
     listener: Option<Listener>,
 }
 
 impl Notice {
-    /// Tells a wait set from now on.
+    /// Notifies a wait set from now on.
     pub fn attach(&self, signal: &Arc<Signal>) {
-        lock!(self.told).wait_set = Some(signal.clone());
+        lock!(self.receivers).wait_set = Some(signal.clone());
     }
 
-    /// Tells no wait set any more.
+    /// Stops notifying a wait set.
     pub fn detach(&self) {
-        lock!(self.told).wait_set = None;
+        lock!(self.receivers).wait_set = None;
     }
 
     fn listen(&self, listener: Listener) {
-        lock!(self.told).listener = Some(listener);
+        lock!(self.receivers).listener = Some(listener);
     }
 
     fn give(&self) {
-        let told = lock!(self.told);
-        if let Some(signal) = &told.wait_set {
+        let receivers = lock!(self.receivers);
+        if let Some(signal) = &receivers.wait_set {
             signal.notify();
         }
-        if let Some(listener) = &told.listener {
+        if let Some(listener) = &receivers.listener {
             listener(1);
         }
     }
 }
 
-/// Where messages of a topic wait to be taken.
+/// Keeps the messages of a topic until they are taken.
 pub struct Reader {
     pub(super) pass_by: PassBy,
     source: Source,
@@ -113,20 +112,20 @@ struct Cache {
 }
 
 impl Reader {
-    /// One that is empty.
+    /// An empty reader.
     pub fn new(history: History, pass_by: PassBy) -> Arc<Self> {
         let (messages, unread) = (Mutex::default(), AtomicUsize::new(0));
         let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default() });
         Arc::new(Self { pass_by, source })
     }
 
-    /// One of Cyclone DDS.
+    /// A reader of Cyclone DDS.
     pub fn over(reader: cyclonedds::Reader) -> Arc<Self> {
         Arc::new(Self { pass_by: PassBy::UniquePtr, source: Source::Dds(reader) })
     }
 
-    /// Puts a message into the history, in place of the oldest if that is full, and tells who waits. What is Cyclone
-    /// DDS's it delivers itself.
+    /// Adds a message to the history, which may drop the oldest, and notifies the waiter. Cyclone DDS delivers to its own
+    /// readers.
     pub fn deliver(&self, message: Arc<Message>) {
         if let Source::Cache(cache) = &self.source {
             cache.put(message);
@@ -142,7 +141,7 @@ impl Reader {
         }
     }
 
-    /// Whether a wait found anything to take; `found` are the readers of Cyclone DDS that it found ready.
+    /// Whether there is a message to take. `found` are the ready readers of Cyclone DDS.
     pub fn is_ready(&self, found: &[Token]) -> bool {
         match &self.source {
             Source::Cache(cache) => cache.has_data(),
@@ -150,7 +149,7 @@ impl Reader {
         }
     }
 
-    /// Tells a wait set of deliveries from now on.
+    /// Notifies a wait set of deliveries from now on.
     pub fn attach(&self, signal: &Arc<Signal>) {
         match (&self.source, &signal.dds) {
             (Source::Cache(cache), _) => cache.notice.attach(signal),
@@ -159,14 +158,14 @@ impl Reader {
         }
     }
 
-    /// Tells no wait set any more. Those of Cyclone DDS stay attached.
+    /// Stops notifying a wait set. Readers of Cyclone DDS stay attached.
     pub fn detach(&self) {
         if let Source::Cache(cache) = &self.source {
             cache.notice.detach();
         }
     }
 
-    /// Has `listener` called at every delivery from now on, and at once for what is there already.
+    /// Calls `listener` at every delivery from now on, and at once for messages that are already there.
     pub fn listen(&self, listener: Listener) {
         match &self.source {
             Source::Dds(reader) => reader.listen(listener),
@@ -204,16 +203,16 @@ impl Cache {
     }
 }
 
-/// Something that is ready because it was triggered.
+/// A condition that is ready after it was triggered.
 #[derive(Default)]
 pub struct GuardCondition {
     triggered: AtomicBool,
-    /// Who is told.
+    /// Notifies the waiter.
     pub notice: Notice,
 }
 
 impl GuardCondition {
-    /// Makes it ready.
+    /// Triggers it.
     pub fn trigger(&self) {
         self.triggered.store(true, Ordering::Release);
         self.notice.give();
@@ -224,7 +223,7 @@ impl GuardCondition {
         self.triggered.load(Ordering::Acquire)
     }
 
-    /// Whether it was ready, which it is then no more.
+    /// Resets it and returns whether it was ready.
     pub fn consume(&self) -> bool {
         self.triggered.swap(false, Ordering::AcqRel)
     }
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_told_of_what_is_there_and_of_each_message_that_comes() {
+    fn a_listener_is_called_for_earlier_and_later_messages() {
         let reader = Reader::new(History::KeepLast(2), PassBy::SharedPtr);
         (0..3).for_each(|number| reader.deliver(Arc::new(message(number))));
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_wakes_who_waits_for_it_on_another_thread() {
+    fn a_signal_wakes_a_waiting_thread() {
         let (guard, signal) = (Arc::new(GuardCondition::default()), Arc::new(Signal::default()));
         guard.notice.attach(&signal);
         let trigger = guard.clone();

@@ -9,9 +9,9 @@
 //! ]}
 //! ```
 //!
-//! Besides `publishers` and `subscribers` there are `clients` and `servers` (`service_name`, `srv_type`). What the framework takes
-//! is taken here, with its defaults: executor 0, `unique_ptr` for publishers and `shared_ptr` for subscribers, reliable, the
-//! last ten kept. What it would ignore, as a name that it does not know, is an error here, which says where it is.
+//! Besides `publishers` and `subscribers` there are `clients` and `servers` (`service_name`, `srv_type`). All keys of the
+//! framework are accepted, with its defaults: executor 0, `unique_ptr` for publishers and `shared_ptr` for subscribers,
+//! reliable, a history of ten. Unknown keys, which the framework ignores, are errors that name their position.
 
 mod fields;
 
@@ -28,87 +28,87 @@ use super::qos::{History, PassBy, Qos, Reliability};
 /// A topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topology {
-    /// Its nodes; those that are asked for several times are there several times.
+    /// Its nodes, including copies.
     pub nodes: Vec<NodeSpec>,
 }
 
 /// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {
-    /// `node_name`, with `_1`, `_2` and so on where `number` asks for copies.
+    /// `node_name`, with `_1`, `_2` and so on for copies (`number`).
     pub name: String,
-    /// Which executor serves it; each has a thread.
+    /// Its executor; each has a thread.
     pub executor_id: i64,
     /// Its publishers.
     pub publishers: Vec<PublisherSpec>,
     /// Its subscriptions.
     pub subscribers: Vec<SubscriberSpec>,
-    /// What asks services.
+    /// Its clients.
     pub clients: Vec<ClientSpec>,
-    /// What serves them.
+    /// Its servers.
     pub servers: Vec<ServerSpec>,
 }
 
-/// A publisher, which publishes periodically.
+/// A periodic publisher.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublisherSpec {
-    /// Whole name of its topic: relative names are in the node's namespace.
+    /// Full name of its topic. Relative names are in the node's namespace.
     pub topic: String,
-    /// What it publishes.
+    /// Its message type.
     pub message: MessageType,
-    /// Bytes of a vector.
+    /// Size of a vector, bytes.
     pub msg_size: usize,
-    /// How often.
+    /// Its period.
     pub period: Duration,
-    /// How it hands its messages over.
+    /// How it passes messages.
     pub pass_by: PassBy,
-    /// How.
+    /// Quality of service.
     pub qos: Qos,
 }
 
 /// A subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriberSpec {
-    /// Whole name of its topic.
+    /// Full name of its topic.
     pub topic: String,
-    /// What it expects.
+    /// Its message type.
     pub message: MessageType,
-    /// How it takes messages.
+    /// How it receives messages.
     pub pass_by: PassBy,
-    /// How.
+    /// Quality of service.
     pub qos: Qos,
 }
 
-/// A client, which asks periodically.
+/// A client that sends requests periodically.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientSpec {
-    /// Whole name of the service.
+    /// Full name of the service.
     pub service: String,
-    /// What is asked and answered.
+    /// Type of requests and responses.
     pub message: MessageType,
-    /// How often.
+    /// Its period.
     pub period: Duration,
-    /// How.
+    /// Quality of service.
     pub qos: Qos,
 }
 
 /// A server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
-    /// Whole name of the service.
+    /// Full name of the service.
     pub service: String,
-    /// What is asked and answered.
+    /// Type of requests and responses.
     pub message: MessageType,
-    /// How.
+    /// Quality of service.
     pub qos: Qos,
 }
 
-/// Why a topology cannot be used.
+/// Why a topology cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The file cannot be read.
     #[error(
-        "cannot read the topology {path}: {source}; `ground topology FILE.json` reads a topology of the ROS 2 performance framework"
+        "cannot read the topology {path}: {source}; `ground topology FILE.json` expects a topology of the ROS 2 performance framework"
     )]
     Read {
         /// The file.
@@ -124,7 +124,7 @@ pub enum SchemaError {
         /// Where, and why.
         source: serde_json::Error,
     },
-    /// Something in it is not as it has to be.
+    /// A value in it is invalid.
     #[error("{path}: {place}: {mistake}")]
     Mistake {
         /// The file.
@@ -136,9 +136,9 @@ pub enum SchemaError {
     },
 }
 
-/// What a file can ask for at most.
+/// Most nodes, including copies.
 const MAX_NODES: usize = 10_000;
-/// Publishers, subscriptions, clients and servers of all nodes with their copies.
+/// Most publishers, subscriptions, clients and servers of all nodes.
 const MAX_ENTITIES: usize = 1_000_000;
 /// The shortest period: 100 kHz.
 const MIN_PERIOD: Duration = Duration::from_micros(10);
@@ -155,7 +155,7 @@ pub fn read(path: &Path) -> Result<Topology, SchemaError> {
     let unreadable = |source| SchemaError::Read { path: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > MAX_FILE_BYTES {
-        return Err(unreadable(io::Error::other(format!("{size} bytes are too many for a topology"))));
+        return Err(unreadable(io::Error::other(format!("the file is too large ({size} bytes)"))));
     }
     parse(&std::fs::read(path).map_err(unreadable)?, path)
 }
@@ -179,7 +179,7 @@ fn topology(json: &Value) -> Parsed<Topology> {
     root.expect_only(&["nodes"])?;
     let listed = root.array("nodes")?;
     if listed.is_empty() {
-        return Err(root.mistake("nodes", "there are none; a topology has at least one"));
+        return Err(root.mistake("nodes", "the list is empty; a topology has at least one node"));
     }
     let (mut nodes, mut entities) = (Vec::new(), 0);
     for (index, json) in listed.iter().enumerate() {
@@ -204,7 +204,7 @@ fn topology(json: &Value) -> Parsed<Topology> {
     }
 }
 
-/// A topic whose messages are not the same for all: in ROS these would not hear each other.
+/// Finds a topic with two message types. In ROS its endpoints would not connect.
 fn mismatch(nodes: &[NodeSpec]) -> Option<String> {
     let mut types = std::collections::HashMap::new();
     for node in nodes {
@@ -225,7 +225,7 @@ fn mismatch(nodes: &[NodeSpec]) -> Option<String> {
 
 const LISTS: [&str; 4] = ["publishers", "subscribers", "clients", "servers"];
 
-/// What comes after the node's name: numbers, where `number` wants copies of it.
+/// Suffixes of the node's name: numbers for copies (`number`).
 fn suffixes(fields: &Fields<'_>) -> Parsed<Vec<String>> {
     fields.expect_only(&[&["node_name", "node_namespace", "executor_id", "number"][..], &LISTS].concat())?;
     let Some(number) = fields.optional("number", integer)? else { return Ok(vec![String::new()]) };
@@ -235,7 +235,7 @@ fn suffixes(fields: &Fields<'_>) -> Parsed<Vec<String>> {
     }
 }
 
-/// How many entities a node has.
+/// Number of entities of a node.
 fn entities_of(node: &Value) -> usize {
     LISTS.iter().filter_map(|list| node.get(list).and_then(Value::as_array)).map(Vec::len).sum()
 }
@@ -331,7 +331,7 @@ fn message_type(fields: &Fields<'_>, name: &str) -> Parsed<MessageType> {
     text.parse().map_err(|unknown| fields.mistake(name, unknown))
 }
 
-/// `freq_hz`, or if that is not there `period_ms`.
+/// Reads `freq_hz`, or else `period_ms`.
 fn period(fields: &Fields<'_>) -> Parsed<Duration> {
     let (name, seconds) = match (fields.optional("freq_hz", number)?, fields.optional("period_ms", number)?) {
         (Some(frequency), _) => ("freq_hz", 1.0 / frequency),
@@ -349,7 +349,7 @@ fn pass_by(fields: &Fields<'_>, default: PassBy) -> Parsed<PassBy> {
         Some("unique_ptr" | "loaned_msg") => Ok(PassBy::UniquePtr),
         Some("shared_ptr") => Ok(PassBy::SharedPtr),
         Some(other) => {
-            Err(fields.mistake("msg_pass_by", format!("`{other}` is none of unique_ptr, shared_ptr and loaned_msg")))
+            Err(fields.mistake("msg_pass_by", format!("`{other}` is not one of unique_ptr, shared_ptr, loaned_msg")))
         }
     }
 }
@@ -359,10 +359,10 @@ fn qos(fields: &Fields<'_>) -> Parsed<Qos> {
         let Some(chosen) = fields.optional(name, string)? else { return Ok(None) };
         match choices.contains(&chosen.as_str()) {
             true => Ok(Some(chosen)),
-            false => Err(fields.mistake(name, format!("`{chosen}` is none of {}", choices.join(", ")))),
+            false => Err(fields.mistake(name, format!("`{chosen}` is not one of {}", choices.join(", ")))),
         }
     };
-    // These say nothing within a process in which everything is there from the start, but have to be right.
+    // These have no effect within a process, but must be valid.
     choice("qos_durability", &["system_default", "volatile", "transient_local", "unknown"])?;
     choice("qos_liveliness", &["system_default", "automatic", "manual_by_topic", "unknown"])?;
     choice("qos_avoid_ros_namespace_conventions", &["false", "true"])?;

@@ -1,4 +1,4 @@
-//! [`System`]: a topology in real time: a thread for each executor, trackers in all callbacks, and what came of it.
+//! [`System`]: runs a topology in real time, with a thread per executor and trackers in all callbacks.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -27,11 +27,11 @@ use super::tracker::Tracker;
 use super::wait_set::WaitSet;
 use super::writer::Writer;
 
-/// How messages get from one node to another.
+/// How messages are passed between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ipc {
-    /// Handed over by pointer
+    /// By pointer
     On,
     /// As bytes through the loopback interface
     Off,
@@ -47,13 +47,13 @@ impl Ipc {
     }
 }
 
-/// What messages go over.
+/// The middleware that transports messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Middleware {
-    /// The small one that comes with the proving ground
+    /// The simulator's own middleware
     Ground,
-    /// Eclipse Cyclone DDS, where the program was built with it
+    /// Eclipse Cyclone DDS, if the program was built with it
     Cyclonedds,
 }
 
@@ -70,34 +70,34 @@ impl Middleware {
 /// How a topology is run.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// What serves its nodes.
+    /// The executor.
     pub executor: ExecutorKind,
-    /// How messages go.
+    /// How messages are passed.
     pub ipc: Ipc,
-    /// Over what.
+    /// The middleware.
     pub middleware: Middleware,
-    /// How much is served for each wait.
+    /// How many callbacks run per wait.
     pub per_wait: PerWait,
 }
 
 /// Why a topology cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
-    /// Sockets or threads cannot be had.
+    /// Sockets or threads cannot be created.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Cyclone DDS cannot be used.
     #[error(transparent)]
     Dds(#[from] DdsError),
-    /// It was to hand messages over by pointer.
-    #[error("messages go by way of their bytes in Cyclone DDS; leave out --ipc, or say --ipc off")]
+    /// Cyclone DDS cannot pass messages by pointer.
+    #[error("Cyclone DDS passes messages as bytes; leave out --ipc, or use --ipc off")]
     DdsByPointer,
 }
 
 /// Longest delay between a signal and the end of a run.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(100);
 
-/// What a publisher did.
+/// The messages of a publisher.
 #[derive(Debug, Clone)]
 pub struct Published {
     /// The node.
@@ -106,20 +106,20 @@ pub struct Published {
     pub topic: String,
     /// Bytes of a message.
     pub size_bytes: usize,
-    /// How often it means to publish.
+    /// Its period.
     pub period: Duration,
-    /// What calls of publish took.
+    /// Durations of its calls of publish.
     pub durations: Latencies,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What subscriptions received.
+    /// Messages received by subscriptions.
     pub subscriptions: Vec<Tracker>,
-    /// What clients received; latency is from the request to the callback of the response.
+    /// Responses received by clients. Latency is from the request to the callback of the response.
     pub clients: Vec<Tracker>,
-    /// What publishers did.
+    /// Messages of publishers.
     pub publishers: Vec<Published>,
     /// Resources that the run used.
     pub resources: Resources,
@@ -129,7 +129,7 @@ type Tracked = Arc<Mutex<Tracker>>;
 
 /// A topology that is ready to run.
 pub struct System {
-    /// They own everything.
+    /// Nodes own all entities.
     nodes: Vec<Arc<Node>>,
     executors: BTreeMap<i64, (String, Box<dyn Executor>)>,
     subscriptions: Vec<Tracked>,
@@ -138,7 +138,7 @@ pub struct System {
     loopback: Option<Arc<Loopback>>,
 }
 
-/// Where the messages of a topic wait, the requests of a service, the responses to a client.
+/// A channel of messages: a topic, the requests of a service, or the responses to a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Channel {
     Topic(String),
@@ -147,7 +147,7 @@ enum Channel {
 }
 
 impl Channel {
-    /// What Cyclone DDS knows it by.
+    /// Its name in Cyclone DDS.
     fn name(&self) -> String {
         match self {
             Channel::Topic(topic) => topic.clone(),
@@ -157,7 +157,7 @@ impl Channel {
     }
 }
 
-/// Readers by channel; writers are made when all readers are there.
+/// Readers by channel. Writers are created after all readers.
 struct Domain {
     channels: BTreeMap<Channel, (u32, Readers)>,
     transport: Transport,
@@ -189,7 +189,7 @@ impl Domain {
         Ok(reader)
     }
 
-    /// Opens what readers have to be there for.
+    /// Opens the loopback transport, which needs all readers.
     fn open(&mut self, ipc: Ipc) -> io::Result<()> {
         if ipc == Ipc::Off && matches!(self.transport, Transport::Pointers) {
             let mut topics = vec![Vec::new(); self.channels.len()];
@@ -201,7 +201,7 @@ impl Domain {
         Ok(())
     }
 
-    /// A writer; to a channel that nobody reads it writes all the same.
+    /// Creates a writer, also for a channel without readers.
     fn writer(&self, channel: &Channel, reliability: Reliability) -> Result<Writer, SystemError> {
         let found = self.channels.get(channel);
         Ok(match &self.transport {
@@ -241,10 +241,10 @@ struct NodeReaders {
 }
 
 impl System {
-    /// Makes its nodes.
+    /// Creates the nodes.
     ///
     /// # Errors
-    /// If the middleware or its transport cannot be had.
+    /// If the middleware or its transport cannot be created.
     pub fn new(topology: &Topology, run: &Run) -> Result<Self, SystemError> {
         let mut domain = Domain::join(run)?;
         let mut clients = 0;
@@ -264,7 +264,7 @@ impl System {
             },
             domain,
             clock: Arc::new(Clock::Steady),
-            // Clients' numbers are before those of publishers.
+            // Numbers of clients precede those of publishers.
             writers: clients,
         };
         for (spec, readers) in topology.nodes.iter().zip(readers) {
@@ -282,15 +282,15 @@ impl System {
         Ok(system)
     }
 
-    /// Number of executors, each of which has a thread.
+    /// Number of executors; each has a thread.
     pub fn executors(&self) -> usize {
         self.executors.len()
     }
 
-    /// Runs it until it has run for long enough or `interrupted` is set.
+    /// Runs it for a duration, or until `interrupted` is set.
     ///
     /// # Errors
-    /// If a thread cannot be had.
+    /// If a thread cannot be created.
     pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> Result<Outcome, SystemError> {
         let (start, running) = (Start::now(), AtomicBool::new(true));
         let executors = std::mem::take(&mut self.executors);
@@ -299,7 +299,7 @@ impl System {
             let mut started = Ok(());
             for (name, mut executor) in executors.into_values() {
                 let running = &running;
-                // The kernel keeps fifteen bytes of a thread's name.
+                // The kernel keeps 15 bytes of a thread's name.
                 let name: String = name.chars().take(15).collect();
                 let thread = std::thread::Builder::new().name(name);
                 let spawned = thread.spawn_scoped(threads, move || executor.spin(running));
@@ -358,7 +358,7 @@ fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> Resu
     Ok(readers)
 }
 
-/// What servers answer through: a writer for each client of a service.
+/// Writers of responses, by service and client.
 type Responses = HashMap<String, Arc<HashMap<u32, Writer>>>;
 
 fn response_writers(topology: &Topology, domain: &Domain) -> Result<Responses, SystemError> {
@@ -371,7 +371,7 @@ fn response_writers(topology: &Topology, domain: &Domain) -> Result<Responses, S
     Ok(writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect())
 }
 
-/// A system in the making.
+/// A system under construction.
 struct Building {
     system: System,
     domain: Domain,
@@ -461,7 +461,7 @@ fn tracking_callback(tracker: Tracked) -> Callback {
     })
 }
 
-/// Who writes, and how many it wrote.
+/// A writer and its next message number.
 struct Sequence {
     writer: u32,
     number: u64,
@@ -469,7 +469,7 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// The next message; its stamp is the last thing it gets before it is published.
+    /// The next message, stamped last.
     fn next(&mut self, message: MessageType, size: usize) -> Message {
         let payload = message.make(size);
         let Self { writer, number, period_ns } = *self;
@@ -491,7 +491,7 @@ mod tests {
         System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
     }
 
-    /// All ways for messages to go that this build has.
+    /// All transports of this build.
     fn ways() -> Vec<(Middleware, Ipc)> {
         let mut ways = vec![(Middleware::Ground, Ipc::On), (Middleware::Ground, Ipc::Off)];
         match cfg!(cyclonedds) {

@@ -1,4 +1,4 @@
-//! [`Ticked`]: a topology in simulated time. A step lets all timers come due, and serves until everything was taken.
+//! [`Ticked`]: a topology in simulated time. In a step all timers fire, and callbacks run until all messages are taken.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -14,27 +14,28 @@ use super::reader::{Reader, Readers};
 use super::wait_set::WaitSet;
 use super::writer::Writer;
 use crate::account;
+use crate::random::mixed;
 use crate::simulation::Simulation;
 
-/// Time of a step, which is also the period of all publishers.
+/// Duration of a step, and period of all publishers.
 const STEP_NS: u64 = 10_000_000;
-/// A node subscribes to what the nodes publish that are this far before it.
+/// A node subscribes to the topics of the nodes this far before it.
 const SUBSCRIBES_TO: [usize; 2] = [1, 7];
-/// Bytes of a message, as in the study's smallest.
+/// Bytes of a message, like the study's smallest.
 const PAYLOAD_BYTES: usize = 10;
 
 /// N nodes in a ring: each publishes on a topic of its own, and subscribes to those of two others.
 pub struct Ticked {
     clock: Arc<Clock>,
     executor: Box<dyn Executor>,
-    /// They own everything; the executor knows them by weak pointers.
+    /// Nodes own all entities; the executor holds weak pointers.
     nodes: Vec<Arc<Node>>,
-    /// What each subscription was given, folded in its order.
+    /// A hash of the messages of each subscription, in order.
     taken: Vec<Arc<Mutex<Fold>>>,
     _idle: IdleThreads,
 }
 
-/// All that a subscription was given.
+/// A hash of the messages of a subscription.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fold {
     messages: u64,
@@ -44,7 +45,7 @@ struct Fold {
 impl Fold {
     fn add(&mut self, message: &Message) {
         self.messages += 1;
-        self.hash = mix(self.hash ^ u64::from(message.header.writer) << 32 ^ message.header.number);
+        self.hash = mixed(self.hash ^ u64::from(message.header.writer) << 32 ^ message.header.number);
         if let Payload::Bytes(bytes) = &message.payload {
             for byte in bytes {
                 self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -53,15 +54,8 @@ impl Fold {
     }
 }
 
-/// The finaliser of SplitMix64.
-fn mix(mut number: u64) -> u64 {
-    number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
-}
-
 impl Ticked {
-    /// Makes the nodes, and an executor that serves them.
+    /// Creates the nodes and their executor.
     pub fn new(size: u32, executor: ExecutorKind, per_wait: PerWait, idle: IdleThreads) -> Self {
         let clock = Arc::new(Clock::Simulated(AtomicU64::new(0)));
         let nodes: Vec<_> = (0..size).map(|index| Node::new(format!("node_{index}"))).collect();
@@ -83,7 +77,7 @@ impl Ticked {
         Self { clock, executor, nodes, taken, _idle: idle }
     }
 
-    /// Serves until everything was taken.
+    /// Runs callbacks until all messages are taken.
     #[inline(never)]
     fn serve(&mut self) {
         let _timed = account::scope("ground::topology::ticked::Ticked::serve");
@@ -105,7 +99,7 @@ fn publisher(clock: &Arc<Clock>, index: u32, readers: Readers) -> Arc<Timer> {
     let (mut number, published_at) = (0, clock.clone());
     Timer::new(clock, STEP_NS, move || {
         let header = Header { writer: index, number, stamp_ns: published_at.now_ns(), period_ns: STEP_NS };
-        let content = mix(u64::from(index) << 32 ^ number).to_le_bytes();
+        let content = mixed(u64::from(index) << 32 ^ number).to_le_bytes();
         let payload = Payload::Bytes(content.into_iter().cycle().take(PAYLOAD_BYTES).collect());
         writer.publish(Message { header, payload }, PassBy::UniquePtr);
         number += 1;
@@ -128,7 +122,7 @@ impl Simulation for Ticked {
 
     fn state_hash(&self) -> u64 {
         let folds = self.taken.iter().map(|fold| *lock!(fold));
-        folds.fold(self.clock.now_ns(), |hash, fold| mix(hash ^ fold.hash.wrapping_add(fold.messages)))
+        folds.fold(self.clock.now_ns(), |hash, fold| mixed(hash ^ fold.hash.wrapping_add(fold.messages)))
     }
 
     fn final_fields(&self) -> String {

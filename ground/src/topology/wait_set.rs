@@ -1,4 +1,4 @@
-//! [`WaitSet`]: what can be waited for at once, as `rcl_wait_set_t`, and the wait, as `rcl_wait` over `rmw_fastrtps`.
+//! [`WaitSet`]: entities to wait for, like `rcl_wait_set_t`, and the wait, like `rcl_wait` with `rmw_fastrtps`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,17 +9,16 @@ use super::node::{Endpoint, Kind, Timer};
 use super::reader::{GuardCondition, Signal};
 use crate::account::{Counter, count};
 
-/// How long a wait may last.
+/// The timeout of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// Until something is ready.
     Forever,
-    /// Not at all: looks what is ready.
+    /// Does not wait.
     None,
 }
 
-/// Entities that are waited for together. After a wait, those that are not ready have become `None`, so that it has to be
-/// filled again before the next.
+/// Entities to wait for. A wait replaces those that are not ready by `None`, so the set must be filled before each wait.
 #[derive(Default)]
 pub struct WaitSet {
     /// Timers.
@@ -32,19 +31,19 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
-    /// One that waits by way of Cyclone DDS.
+    /// A wait set of Cyclone DDS.
     pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
         Self { signal: Arc::new(Signal::over(wait_set)), ..Self::default() }
     }
 
-    /// Takes everything out.
+    /// Removes all entities.
     pub fn clear(&mut self) {
         self.timers.clear();
         self.endpoints.iter_mut().for_each(Vec::clear);
         self.guards.clear();
     }
 
-    /// Makes room for as many of each.
+    /// Reserves room.
     pub fn resize(&mut self, timers: usize, endpoints: [usize; Kind::ALL.len()], guards: usize) {
         self.timers.reserve(timers);
         for (room, count) in self.endpoints.iter_mut().zip(endpoints) {
@@ -53,7 +52,7 @@ impl WaitSet {
         self.guards.reserve(guards);
     }
 
-    /// Waits until anything in it is ready, or as `patience` says.
+    /// Waits until an entity is ready, or until the timeout.
     pub fn wait(&mut self, patience: Patience) {
         let timeout = match patience {
             Patience::None => Some(Duration::ZERO),

@@ -9,13 +9,13 @@ use super::qos::{PassBy, Reliability};
 use super::reader::{Reader, Readers};
 use crate::account::{Counter, count};
 
-/// Writes messages to a topic.
+/// A writer of a topic.
 pub enum Writer {
-    /// Hands them over by pointer: "IPC on".
+    /// Passes messages by pointer: "IPC on".
     IntraProcess(Readers),
-    /// Sends their bytes through the loopback interface: "IPC off".
+    /// Sends bytes over the loopback interface: "IPC off".
     Loopback(Arc<Loopback>, u32, Reliability),
-    /// Gives them to Cyclone DDS, which delivers within the process without the network, but by way of their bytes.
+    /// Passes bytes to Cyclone DDS, which delivers within the process without the network.
     Dds(cyclonedds::Writer),
 }
 
@@ -34,7 +34,8 @@ impl Writer {
     }
 }
 
-/// Those who share get the same message, of the others each a copy but the last if nobody shares.
+/// Delivers one message to all readers that share it, and copies to the others. The last reader gets the original if no
+/// reader shares.
 fn hand_over(readers: &[Arc<Reader>], message: Message) {
     let message = Arc::new(message);
     let owns = |reader: &&Arc<Reader>| reader.pass_by == PassBy::UniquePtr;
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_keeps_the_last_messages_in_their_order() {
+    fn a_history_keeps_the_last_messages_in_order() {
         let [few, all] =
             [History::KeepLast(3), History::KeepAll].map(|history| Reader::new(history, PassBy::SharedPtr));
         let writer = Writer::IntraProcess(vec![few.clone(), all.clone()]);
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_message_of_its_own_shares_it_with_nobody() {
+    fn unique_messages_are_not_shared() {
         let reader = |pass_by| Reader::new(History::KeepAll, pass_by);
         let handed_over = |pass: &[PassBy]| {
             let readers: Vec<_> = pass.iter().map(|pass_by| reader(*pass_by)).collect();

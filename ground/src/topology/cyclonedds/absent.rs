@@ -1,4 +1,4 @@
-//! What there is of Cyclone DDS in a program that was built without: nothing can be made, so that nothing need be done.
+//! Cyclone DDS in a program that was built without it. Its types have no values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use super::error::{DdsError, Token};
 use crate::topology::message::Message;
 use crate::topology::qos::{Listener, Qos, Reliability};
 
-/// There is none.
+/// Has no value in this build.
 pub enum Participant {}
 
-/// There is none.
+/// Has no value in this build.
 pub enum Reader {}
 
-/// There is none.
+/// Has no value in this build.
 pub enum Writer {}
 
-/// There is none.
+/// Has no value in this build.
 pub enum WaitSet {}
 
 impl Participant {
-    /// There is none.
+    /// Fails in this build.
     ///
     /// # Errors
     /// Always.
@@ -28,7 +28,7 @@ impl Participant {
         Err(DdsError::NotBuilt)
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     ///
     /// # Errors
     /// Never.
@@ -36,7 +36,7 @@ impl Participant {
         match **self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     ///
     /// # Errors
     /// Never.
@@ -44,7 +44,7 @@ impl Participant {
         match **self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     ///
     /// # Errors
     /// Never.
@@ -54,41 +54,41 @@ impl Participant {
 }
 
 impl Reader {
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn take(&self) -> Option<Message> {
         match *self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn listen(&self, _listener: Listener) {
         match *self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn attach(&self, _wait_set: &WaitSet) {
         match *self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn token(&self) -> Token {
         match *self {}
     }
 }
 
 impl Writer {
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn write(&self, _message: &Message) {
         match *self {}
     }
 }
 
 impl WaitSet {
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn wait(&self, _timeout: Option<Duration>) -> Vec<Token> {
         match *self {}
     }
 
-    /// There is none.
+    /// Cannot be called in this build.
     pub fn interrupt(&self) {
         match *self {}
     }

@@ -1,9 +1,9 @@
 //! Errors of Cyclone DDS.
 
-/// Why it cannot be used.
+/// Why Cyclone DDS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DdsError {
-    /// It is not in this build.
+    /// The program was built without it.
     #[error(
         "this program was built without Cyclone DDS; install its development files and its IDL compiler (Debian: \
          cyclonedds-dev and cyclonedds-tools) and build it again"
@@ -12,21 +12,21 @@ pub enum DdsError {
     /// Its library cannot be loaded.
     #[error("cannot load Cyclone DDS: {0}; is its library (Debian: libcycloneddsc0) installed?")]
     Load(String),
-    /// It refused something.
+    /// A call failed.
     #[error("Cyclone DDS: cannot {what}: {why}")]
     Refused {
-        /// What it was asked for.
+        /// The call.
         what: &'static str,
-        /// What it says.
+        /// The error.
         why: String,
     },
     /// Writers did not find all readers.
     #[error(
-        "Cyclone DDS: readers and writers did not find each other in {0} s; does a reliable subscriber expect to hear a \
-         best_effort publisher?"
+        "Cyclone DDS: readers and writers did not match within {0} s; a reliable subscriber cannot match a best_effort \
+         publisher"
     )]
     NotMatched(u64),
 }
 
-/// Names a reader in what a [`WaitSet`](super::WaitSet) found ready.
+/// Identifies a ready reader of a [`WaitSet`](super::WaitSet).
 pub type Token = isize;

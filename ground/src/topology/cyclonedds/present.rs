@@ -19,7 +19,7 @@ static SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cyclonedds_shim.s
 /// A number that Cyclone DDS knows an entity by.
 type Entity = i32;
 
-/// How long readers and writers may take to find each other; within a process it is no time at all.
+/// Longest time for readers and writers to match.
 const MATCHING_S: u64 = 10;
 
 macro_rules! shim {
@@ -81,15 +81,14 @@ fn load() -> Result<Shim, Box<dyn std::error::Error>> {
     Ok(Shim::of(Box::leak(Box::new(library)))?)
 }
 
-/// Who takes part in a domain that nobody else is in: its number is drawn from the process's, and all stays on the loopback
-/// interface.
+/// The only participant of a domain. The domain's number depends on the process id; traffic stays on the loopback interface.
 pub struct Participant {
     shim: &'static Shim,
     entity: Entity,
     topics: Mutex<HashMap<String, Entity>>,
 }
 
-/// DDS leaves room for so many domains below the first port that programs are given.
+/// Domains whose ports are below the ephemeral ports.
 const DOMAINS: u32 = 200;
 
 impl Participant {

@@ -9,8 +9,8 @@ use crate::topology::node::{Endpoint, Kind, Node, Timer};
 use crate::topology::reader::GuardCondition;
 use crate::topology::wait_set::{Patience, WaitSet};
 
-/// Collects entities when a node is added. For each wait the wait set is cleared and filled with them, and after it gone
-/// through from end to end: a wait costs in proportion to the entities, a callback nothing besides.
+/// Collects entities when a node is added. Before each wait it fills the wait set with all of them, and afterwards it walks
+/// the whole set: the cost of a wait grows with the number of entities.
 pub struct StaticExecutor {
     timers: Vec<Arc<Timer>>,
     endpoints: [Vec<Arc<Endpoint>>; Kind::ALL.len()],
@@ -21,7 +21,7 @@ pub struct StaticExecutor {
 }
 
 impl StaticExecutor {
-    /// One without nodes.
+    /// An executor without nodes.
     pub fn new(per_wait: PerWait, wait_set: WaitSet) -> Self {
         let interrupt = Arc::new(GuardCondition::default());
         Self {
@@ -55,14 +55,14 @@ impl StaticExecutor {
         }
     }
 
-    /// The planted defect: as many waits as callbacks.
+    /// The planted defect: a wait per callback.
     #[inline(never)]
     fn spin_one_per_wait(&mut self) {
         let _timed = account::scope("ground::topology::executor::collected::StaticExecutor::spin_one_per_wait");
         self.spin_until_nothing_is_ready();
     }
 
-    /// Serves what the wait found ready, subscriptions first, then timers, services and clients; returns how many.
+    /// Runs ready callbacks: subscriptions, then timers, services and clients. Returns their number.
     #[inline(never)]
     fn execute_ready_executables(&mut self) -> usize {
         let most = if self.per_wait == PerWait::One { 1 } else { usize::MAX };

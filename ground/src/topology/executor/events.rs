@@ -1,4 +1,4 @@
-//! [`EventsExecutor`]: iRobot's, of a queue of events and a manager of timers.
+//! [`EventsExecutor`]: a queue of events and a manager of timers, by iRobot.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -10,7 +10,7 @@ use super::{Executor, Waker};
 use crate::account::{self, Counter, count};
 use crate::topology::node::{Endpoint, Kind, Node, Timer};
 
-/// Something that became ready. Entities are known by their number: they may be gone when it is their turn.
+/// An entity that became ready. Entities are numbered, because they may be gone when the event is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Timer(usize),
@@ -18,7 +18,7 @@ enum Event {
     Interrupt,
 }
 
-/// Events in the order they came.
+/// Events in order of arrival.
 #[derive(Default)]
 struct EventsQueue {
     events: Mutex<VecDeque<Event>>,
@@ -52,7 +52,7 @@ impl EventsQueue {
     }
 }
 
-/// Knows which timer is due first, and says in the queue when it is.
+/// Adds an event to the queue when a timer is due.
 struct TimersManager {
     heap: Mutex<TimersHeap>,
     condition: Condvar,
@@ -62,7 +62,7 @@ struct TimersManager {
 #[derive(Default)]
 struct TimersHeap {
     timers: Vec<Weak<Timer>>,
-    /// When each is due, and which it is.
+    /// Due time and number of each timer.
     due: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -82,12 +82,12 @@ impl TimersManager {
         }
     }
 
-    /// Runs on a thread of its own for as long as `running` is set.
+    /// Runs on its own thread while `running` is set.
     fn run_timers(&self, running: &AtomicBool) {
         let mut heap = lock!(self.heap);
         while running.load(Ordering::Acquire) {
             let until = self.enqueue_ready_timers(&mut heap);
-            // One that goes by simulated time does not become ready by waiting.
+            // Simulated time does not pass while waiting.
             let timeout = until.map_or(Duration::MAX, Duration::from_nanos);
             let waited = self.condition.wait_timeout(heap, timeout);
             heap = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
@@ -95,7 +95,7 @@ impl TimersManager {
         }
     }
 
-    /// Says of each timer that is due that it is; returns how long it is until the next, ns.
+    /// Adds an event for each due timer. Returns the time until the next one, ns.
     fn enqueue_ready_timers(&self, heap: &mut TimersHeap) -> Option<u64> {
         let TimersHeap { timers, due } = heap;
         while let Some(mut head) = due.peek_mut() {
@@ -115,15 +115,15 @@ impl TimersManager {
     }
 
     fn notify_stop(&self) {
-        // The thread looks whether it is to run while it holds this.
+        // The thread checks `running` while it holds this lock.
         drop(lock!(self.heap));
         self.condition.notify_one();
     }
 }
 
-/// Is told by listeners what is ready, in the order in which it became so, and runs that. What a callback costs does not
-/// grow with the entities. Timers have a thread of their own that sleeps until the first is due; their callbacks run on
-/// the executor's, as those of all others.
+/// Listeners add events to a queue, and the executor runs their callbacks in that order. The cost of a callback does not
+/// depend on the number of entities. A timer thread sleeps until the first timer is due; callbacks of timers run on the
+/// executor's thread.
 pub struct EventsExecutor {
     queue: Arc<EventsQueue>,
     timers: Arc<TimersManager>,
@@ -131,7 +131,7 @@ pub struct EventsExecutor {
 }
 
 impl EventsExecutor {
-    /// One without nodes.
+    /// An executor without nodes.
     pub fn new() -> Self {
         let queue = Arc::new(EventsQueue::default());
         let timers = TimersManager { heap: Mutex::default(), condition: Condvar::new(), queue: queue.clone() };

@@ -10,25 +10,25 @@ use super::{Executor, PerWait};
 use crate::switches::{Switch, Switches};
 use crate::topology::wait_set::WaitSet;
 
-/// Which executor.
+/// An executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutorKind {
-    /// Collects what to wait for from all nodes before each wait
+    /// Collects the wait set from all nodes before each wait
     Waitset,
-    /// Collects it once, and puts it into the wait set each time
+    /// Collects the entities once and fills the wait set before each wait
     Static,
-    /// Is told what is ready through a queue
+    /// Reads ready entities from a queue of events
     Events,
 }
 
 impl ExecutorKind {
-    /// What the switches ask for, where nobody says which.
+    /// The default, which depends on the switches.
     pub fn of(switches: &Switches) -> Self {
         if switches.is_slow(Switch::WaitSet) { ExecutorKind::Waitset } else { ExecutorKind::Events }
     }
 
-    /// Makes one. `per_wait` and the wait set are nothing to that which does not wait for sets.
+    /// Creates the executor. `events` ignores `per_wait` and the wait set.
     pub fn make(self, per_wait: PerWait, wait_set: WaitSet) -> Box<dyn Executor> {
         match self {
             ExecutorKind::Waitset => Box::new(WaitSetExecutor::new(per_wait, wait_set)),

@@ -9,9 +9,8 @@ use crate::topology::node::{CallbackGroup, Endpoint, Kind, Node, Timer};
 use crate::topology::reader::GuardCondition;
 use crate::topology::wait_set::{Patience, WaitSet};
 
-/// Collects all entities of all nodes before each wait, waits for them, and then looks for the owner of each that is
-/// ready by walking all nodes: what a wait costs grows with the entities, and what the callbacks cost that it found
-/// ready with the entities times the callbacks.
+/// Collects all entities of all nodes before each wait. After it, walks all nodes to find the owner of each ready entity. The
+/// cost of a wait grows with the number of entities, and the cost of callbacks with the number of entities times callbacks.
 pub struct WaitSetExecutor {
     nodes: Vec<Weak<Node>>,
     handles: Handles,
@@ -20,7 +19,7 @@ pub struct WaitSetExecutor {
     per_wait: PerWait,
 }
 
-/// Entities: before a wait all there are, after it those that are ready and not yet served.
+/// Before a wait: all entities. After it: ready entities whose callbacks have not run yet.
 #[derive(Default)]
 struct Handles {
     timers: Vec<Arc<Timer>>,
@@ -34,7 +33,7 @@ impl Handles {
     }
 }
 
-/// A callback that can be run, and the group that is taken while it is.
+/// A ready callback, and the group that is locked while it runs.
 struct AnyExecutable {
     what: Executable,
     group: Arc<CallbackGroup>,
@@ -48,7 +47,7 @@ enum Executable {
 }
 
 impl WaitSetExecutor {
-    /// One without nodes.
+    /// An executor without nodes.
     pub fn new(per_wait: PerWait, wait_set: WaitSet) -> Self {
         Self { nodes: Vec::new(), handles: Handles::default(), wait_set, interrupt: Arc::default(), per_wait }
     }
@@ -74,7 +73,7 @@ impl WaitSetExecutor {
         count(Counter::WaitSetsBuilt);
     }
 
-    /// Asks every group of every node for what is in it.
+    /// Collects the entities of every group of every node.
     fn collect_entities(&mut self) {
         let Handles { timers, endpoints } = &mut self.handles;
         for node in self.nodes.iter().filter_map(Weak::upgrade) {
@@ -103,7 +102,7 @@ impl WaitSetExecutor {
         self.wait_set.guards.extend(notify);
     }
 
-    /// Leaves the handles whose place in the wait set is still taken.
+    /// Keeps the handles that are ready in the wait set.
     fn remove_null_handles(&mut self) {
         let mut places = self.wait_set.timers.iter();
         self.handles.timers.retain(|_| places.next().is_some_and(Option::is_some));
@@ -113,7 +112,7 @@ impl WaitSetExecutor {
         }
     }
 
-    /// The next callback that the last wait found ready: timers first, then subscriptions, services and clients.
+    /// The next ready callback: timers first, then subscriptions, services and clients.
     #[inline(never)]
     fn get_next_ready_executable(&mut self) -> Option<AnyExecutable> {
         let next = self.get_next_timer();
@@ -187,8 +186,8 @@ impl WaitSetExecutor {
         self.nodes.iter().filter_map(Weak::upgrade).find(has_it)
     }
 
-    /// Runs a callback. Then the next wait is to end at once, as something that was in the way may be so no more: rclcpp
-    /// triggers its own guard condition after each callback, and so builds one more wait set after each burst of them.
+    /// Runs a callback, then ends the next wait at once, because a blocked callback may be ready now. Like rclcpp, it triggers
+    /// its own guard condition for that, so it builds one more wait set after each burst of callbacks.
     fn execute_any_executable(&mut self, next: AnyExecutable) {
         match next.what {
             Executable::Timer(timer) => {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What is wrong, and where.
+/// An invalid value, and its position.
 #[derive(Debug)]
 pub(super) struct Mistake {
     pub(super) place: String,
@@ -11,7 +11,7 @@ pub(super) struct Mistake {
 
 pub(super) type Parsed<T> = Result<T, Mistake>;
 
-/// An object of the file, and where it is.
+/// An object of the file, and its position.
 pub(super) struct Fields<'a> {
     pub(super) place: String,
     map: &'a Map<String, Value>,
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
     pub(super) fn expect_only(&self, known: &[&str]) -> Parsed<()> {
         match self.map.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
-            Some(name) => Err(self.mistake(name, format!("it is not known here; there are {}", known.join(", ")))),
+            Some(name) => Err(self.mistake(name, format!("unknown key; use {}", known.join(", ")))),
         }
     }
 

@@ -44,11 +44,11 @@ fn node_with(rest: &str) -> Result<Topology, String> {
 }
 
 #[test]
-fn mistakes_are_answered_with_where_they_are_and_what_to_do() {
+fn errors_name_their_position_and_what_to_do() {
     let publisher = |rest: &str| node_with(&format!(r#""publishers": [{{"topic_name": "t", {rest}}}]"#));
     let answers = [
         (parsed("[]"), "x.json: the topology: this is an array, not an object"),
-        (parsed(r#"{"nodes": []}"#), "x.json: the topology.nodes: there are none; a topology has at least one"),
+        (parsed(r#"{"nodes": []}"#), "x.json: the topology.nodes: the list is empty; a topology has at least one node"),
         (parsed(r#"{"nodes": [7]}"#), "x.json: nodes[0]: this is another number, not an object"),
         (parsed(r#"{"nodes": [{}]}"#), "x.json: nodes[0].node_name: it is missing; give it a name"),
         (
@@ -74,16 +74,16 @@ fn mistakes_are_answered_with_where_they_are_and_what_to_do() {
         ),
         (
             publisher(r#""msg_type": "stamped10b", "freq_hz": 1, "qos_history": "some""#),
-            "x.json: nodes[0] (n).publishers[0].qos_history: `some` is none of system_default, keep_last, keep_all, unknown",
+            "x.json: nodes[0] (n).publishers[0].qos_history: `some` is not one of system_default, keep_last, keep_all, unknown",
         ),
     ];
     for (answer, expected) in answers {
         assert_eq!(answer.unwrap_err(), expected);
     }
     let unknown = publisher(r#""msg_type": "stamped10b", "freq_hz": 1, "qos_dept": 1"#).unwrap_err();
-    assert!(unknown.contains(".publishers[0].qos_dept: it is not known here; there are topic_name, "), "{unknown}");
+    assert!(unknown.contains(".publishers[0].qos_dept: unknown key; use topic_name, "), "{unknown}");
     let no_type = publisher(r#""msg_type": "string", "freq_hz": 1"#).unwrap_err();
-    assert!(no_type.contains(".msg_type: `string` is no message type; there are stamped<N>b"), "{no_type}");
+    assert!(no_type.contains(".msg_type: unknown message type `string`; use stamped<N>b"), "{no_type}");
     assert!(parsed("{").unwrap_err().starts_with("x.json is not JSON: EOF while parsing an object at line 1"));
 }
 
@@ -98,7 +98,7 @@ fn a_topic_has_one_type() {
 }
 
 #[test]
-fn a_file_cannot_ask_for_more_nodes_than_there_may_be() {
+fn the_number_of_nodes_is_limited() {
     let many = r#"{"node_name": "n", "number": 9000}"#;
     let error = parsed(&format!(r#"{{"nodes": [{many}, {many}]}}"#)).unwrap_err();
     assert!(error.contains("there are more than 10000 nodes or 1000000 publishers"), "{error}");
@@ -108,7 +108,7 @@ fn a_file_cannot_ask_for_more_nodes_than_there_may_be() {
 }
 
 #[test]
-fn the_project_s_own_topologies_are_such() {
+fn the_bundled_topologies_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies");
     let mut shapes = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -128,7 +128,7 @@ fn the_project_s_own_topologies_are_such() {
     assert_eq!(shapes, [("house", 9, 13, 19), ("pub_sub_10b", 2, 1, 1), ("ridge", 20, 23, 35), ("services", 4, 1, 1)]);
 }
 
-/// Those of the framework, where they are at hand: in `$STEPSCOPE_SAMPLES` or beside the repository.
+/// The framework's topologies, if they are in `$STEPSCOPE_SAMPLES` or beside the repository.
 #[test]
 fn topologies_of_the_framework_are_read() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/samples");
