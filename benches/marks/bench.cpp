@@ -58,9 +58,9 @@ static double median_ns(void (*loop)(long), void (*between)(), int batches) {
   std::vector<double> times;
   for (int i = 0; i < batches + 3; i++) {
     between();
-    uint64_t begun = stepscope_monotonic_ns_();
+    uint64_t started = stepscope_monotonic_ns_();
     loop(BATCH);
-    uint64_t took = stepscope_monotonic_ns_() - begun;
+    uint64_t took = stepscope_monotonic_ns_() - started;
     // The first rounds touch memory for the first time.
     if (i >= 3) times.push_back(static_cast<double>(took) / BATCH);
   }

@@ -28,10 +28,10 @@ def median_ns(call):
     for _ in range(25):
         # The recorder empties the ring.
         time.sleep(0.06)
-        begun = time.perf_counter_ns()
+        started = time.perf_counter_ns()
         for _ in range(BATCH):
             call()
-        times.append((time.perf_counter_ns() - begun) / BATCH)
+        times.append((time.perf_counter_ns() - started) / BATCH)
     return sorted(times)[len(times) // 2]
 
 

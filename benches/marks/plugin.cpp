@@ -9,9 +9,9 @@ extern "C" void loop(long times) {
 }
 
 extern "C" void between() {
-  static bool begun = false;
-  if (!begun) {
-    begun = true;
+  static bool started = false;
+  if (!started) {
+    started = true;
     loop(1);
     if (!stepscope_state_v1_.segment) return;
     stepscope_state_v1_.segment->beat_ns = stepscope_monotonic_ns_();

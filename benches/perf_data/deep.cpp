@@ -1,5 +1,5 @@
 // Stacks of some sixty frames that differ, with inlined functions at their leaves: what perf.data of a simulator looks
-// like. `deep SECONDS` keeps every processor busy for so long.
+// like. `deep SECONDS` keeps every CPU busy for that long.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>

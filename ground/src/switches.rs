@@ -1,4 +1,4 @@
-//! The switches, each of which makes one known pathology slow. The [catalogue](crate::catalogue) describes them.
+//! The switches. Each makes one known pathology slow; the [catalogue](crate::catalogue) describes them.
 
 use std::fmt;
 use std::str::FromStr;

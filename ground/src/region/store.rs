@@ -23,7 +23,7 @@ const PRIMS_A_GROUP: u32 = 4;
 pub struct Furnishing {
     /// Number of prims.
     pub prims: u32,
-    /// Number of prims with a script, evenly distributed. The others have a notecard.
+    /// Number of prims with a script, evenly distributed. The rest have a notecard.
     pub scripted: u32,
 }
 
