@@ -1,7 +1,7 @@
 //! Readers with a history, and notifications of deliveries.
 //!
 //! As in `rmw`, there are two ways to wait. A wait set [attaches](Notice::attach) its signal to all its entities before each
-//! wait and tests all of them afterwards (`rmw_fastrtps`, `attachCondition`). A [listener](Notice::listen) is called at every
+//! wait and tests all of them afterwards (`rmw_fastrtps`, `attachCondition`). A listener is called at every
 //! delivery, on the delivering thread.
 
 use std::collections::VecDeque;
