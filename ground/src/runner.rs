@@ -1,4 +1,4 @@
-//! Steps a world: PreUpdate and Update on the main thread, PostUpdate on a thread a system, a barrier before and after.
+//! Steps a world: PreUpdate and Update on the main thread, then PostUpdate with one thread per system, between two barriers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub struct SimulationRunner {
 }
 
 impl SimulationRunner {
-    /// A runner for a world, as yet without its models. `reporters` look at the world after each step.
+    /// A runner for a world without its models. `reporters` read the world after each step.
     pub fn new(world: &sdf::World, switches: &Switches, reporters: Reporters) -> Self {
         let ecm = Arc::default();
         Self {
@@ -44,7 +44,7 @@ impl SimulationRunner {
         }
     }
 
-    /// Puts models into the world.
+    /// Adds models to the world.
     #[inline(never)]
     pub fn create_entities(&mut self, models: Vec<sdf::Model>) {
         let _timed = account::scope("ground::runner::SimulationRunner::create_entities");
@@ -61,7 +61,7 @@ impl SimulationRunner {
         self.steps += 1;
     }
 
-    /// Ends the systems that report. No step can follow.
+    /// Ends the reporting systems. No step can follow.
     pub fn close(&mut self) {
         self.post_update.end();
     }
@@ -86,7 +86,7 @@ impl SimulationRunner {
         &self.world_name
     }
 
-    /// Asks for every model of this name to be taken out and made again before the next step. Says how many there are.
+    /// Requests that every model of this name is removed and created again before the next step. Returns their number.
     pub fn request_recreate(&mut self, name: &str) -> usize {
         let mut ecm = self.ecm.write().expect("threads that panic end the program");
         let mut found = Vec::new();
@@ -101,8 +101,8 @@ impl SimulationRunner {
         found.len()
     }
 
-    /// A hash of all that was simulated: every link's pose and velocity to the last bit, by model, and what sensors
-    /// measured. Equal for all switches.
+    /// A hash of the simulated state: all bits of every link's pose and velocity, by model, and the sensor readings. Equal
+    /// for all switches.
     pub fn state_hash(&self) -> u64 {
         let ecm = self.ecm.read().expect("threads that panic end the program");
         let mut links = Vec::new();
@@ -119,7 +119,7 @@ impl SimulationRunner {
         hasher.finish()
     }
 
-    /// Takes out and makes again the models that were asked for.
+    /// Removes and creates again the requested models.
     #[inline(never)]
     fn process_recreate_entities_remove(&mut self) {
         stepscope_marks::scope!("ProcessRecreateEntitiesRemove");
@@ -159,12 +159,12 @@ impl SimulationRunner {
     }
 }
 
-/// The systems that report, and what they count.
+/// The reporting systems and their readings.
 #[derive(Default)]
 pub struct Reporters {
-    /// Each gets a thread.
+    /// The systems; each gets a thread.
     pub systems: Vec<Box<dyn PostUpdate>>,
-    /// What those that are sensors measured.
+    /// The readings of sensors.
     pub readings: Arc<Readings>,
 }
 
@@ -231,7 +231,7 @@ fn create_link(
     }
 }
 
-/// A thread for each reporting system, held at a barrier between steps.
+/// A thread per reporting system. The threads wait at a barrier between steps.
 struct PostUpdateThreads {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,

@@ -22,9 +22,9 @@ use crate::account;
 pub enum Source {
     /// A file.
     File(PathBuf),
-    /// Text made by this program, with a name for messages.
+    /// Text that this program wrote, with a name for messages.
     Text {
-        /// What messages call it.
+        /// The name.
         name: String,
         /// The XML.
         text: Arc<str>,

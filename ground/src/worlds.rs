@@ -1,38 +1,37 @@
-//! The worlds that come with the simulator, as SDF text.
+//! The simulator's worlds as SDF text.
 
 use std::fmt::{self, Write};
 
 use clap::ValueEnum;
 
-/// A world that can be written at any size.
+/// A world with a variable size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WorldKind {
-    /// Boxes, cylinders, spheres and capsules standing in a field, around a place where robots patrol.
+    /// Boxes, cylinders, spheres and capsules in a field around patrolling robots.
     Shapes,
-    /// The same, and every robot has a lidar; depth cameras look at the shapes.
+    /// The same with a lidar on every robot, and depth cameras that look at the shapes.
     Sensors,
-    /// Textured buoys on a circle, and a camera in the middle that turns so fast that every 50th step a further buoy
-    /// comes into view.
+    /// Textured buoys on a circle around a turning camera; every 50th step another buoy comes into view.
     Marina,
 }
 
 /// Whether the N shapes can move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mobility {
-    /// They never move: what a step costs beyond its robots is the framework's work.
+    /// They never move, so most of a step is framework overhead.
     Static,
-    /// They stand on the ground, and are physics' work until they fall asleep.
+    /// They stand on the ground and cost physics time until they sleep.
     Dynamic,
 }
 
-/// What [`write_world`] writes.
+/// The parameters of [`write_world`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorldSpec {
-    /// Which world.
+    /// The world.
     pub kind: WorldKind,
     /// Number of shapes.
     pub shapes: u32,
-    /// Number of robots that patrol in circles, bump into each other and never stop.
+    /// Number of robots, which patrol in circles, collide and never stop.
     pub robots: u32,
     /// Whether the shapes can move.
     pub mobility: Mobility,
@@ -41,7 +40,7 @@ pub struct WorldSpec {
 }
 
 impl WorldSpec {
-    /// A name that tells the worlds apart.
+    /// The name of the world.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             WorldKind::Shapes => "shapes",
@@ -58,14 +57,14 @@ impl WorldSpec {
 
 /// Simulated time of a step, s.
 const STEP_S: f64 = 0.001;
-/// Metres between the places of two shapes.
+/// Distance between shapes, m.
 const SHAPE_SPACING: f64 = 1.5;
-/// Metres between the centres of two robots' circles: so close that neighbours meet now and then.
+/// Distance between the centres of two robots' circles, m. Neighbours collide now and then.
 const PATROL_SPACING: f64 = 4.5;
-/// Radius of the circle a robot patrols on.
+/// Radius of a robot's circle, m.
 const PATROL_RADIUS: f64 = 2.0;
 
-/// Writes a world.
+/// Writes a world as SDF.
 ///
 /// # Errors
 /// If `out` does.
@@ -122,7 +121,7 @@ pub fn write_world(spec: &WorldSpec, out: &mut impl Write) -> fmt::Result {
     out.write_str("  </world>\n</sdf>\n")
 }
 
-/// Places around a square that is left free, ring by ring.
+/// Positions around a free square, ring by ring.
 struct Field {
     count: u32,
     inner: f64,
@@ -147,7 +146,7 @@ impl Field {
     }
 }
 
-/// The cells at this distance from the middle, in the larger of x and y.
+/// The cells whose larger coordinate has this distance from the middle.
 fn ring(distance: i32) -> impl Iterator<Item = (i32, i32)> {
     (-distance..=distance).flat_map(move |x| {
         let step = if x.abs() == distance { 1 } else { (2 * distance).max(1) };
@@ -224,13 +223,13 @@ fn write_shape(index: usize, x: f64, y: f64, mobility: Mobility, out: &mut impl 
     )
 }
 
-/// What the robots of a world of sensors have beside an inertial measurement unit.
+/// The additional sensor of robots in world `sensors`.
 const LIDAR: &str = "
         <sensor name='lidar' type='gpu_lidar'>
           <update_rate>50</update_rate>
         </sensor>";
 
-/// A camera in the middle of the robots' place; all of them together look in all directions.
+/// Writes a camera in the middle. All cameras together look in all directions.
 fn write_depth_camera(index: u32, count: u32, out: &mut impl Write) -> fmt::Result {
     let angle = std::f64::consts::TAU * f64::from(index) / f64::from(count);
     write!(
@@ -249,11 +248,11 @@ fn write_depth_camera(index: u32, count: u32, out: &mut impl Write) -> fmt::Resu
     )
 }
 
-/// Steps between two buoys that come into a camera's view.
+/// Steps until another buoy comes into view.
 const STEPS_PER_BUOY: f64 = 50.0;
-/// Buoys that it sees at once.
+/// Number of buoys in view.
 const BUOYS_IN_VIEW: f64 = 6.5;
-/// Texture files that buoys share.
+/// Number of different textures.
 const TEXTURES: u32 = 8;
 
 fn write_camera(buoys: u32, out: &mut impl Write) -> fmt::Result {
@@ -304,7 +303,7 @@ fn write_buoy(index: u32, count: u32, inner: f64, out: &mut impl Write) -> fmt::
 }
 
 fn write_robot(index: u32, (x, y): (f64, f64), sensors: &str, out: &mut impl Write) -> fmt::Result {
-    // Golden-angle starts: no two neighbours move in step.
+    // Starting angles differ by the golden angle, so that neighbours do not move in phase.
     let phase = f64::from(index) * 2.399_963;
     let (start_x, start_y) = (x + PATROL_RADIUS * phase.cos(), y + PATROL_RADIUS * phase.sin());
     let period = 4.0 + f64::from(index % 7) * 0.5;
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_shapes_share_a_place_and_none_stands_among_the_robots() {
+    fn shapes_have_different_positions_outside_of_the_robots_square() {
         let field = Field { count: 500, inner: 7.0 };
         let mut places: Vec<_> = field.places().collect();
         assert!(places.iter().all(|(x, y)| x.abs().max(y.abs()) >= 7.0));

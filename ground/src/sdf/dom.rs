@@ -1,4 +1,4 @@
-//! Typed descriptions of a world, made from its element tree.
+//! Typed descriptions of a world, read from its element tree.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct World {
     pub name: String,
     /// Simulated time that one step advances.
     pub max_step_size_s: f64,
-    /// Simulated time per wall time to hold; 0 runs as fast as possible.
+    /// Real-time factor; 0 runs as fast as possible.
     pub real_time_factor: f64,
     /// Gravity, m/s².
     pub gravity: Vector,
@@ -29,7 +29,7 @@ pub struct World {
     pub models: Vec<Model>,
 }
 
-/// A thing in a world.
+/// A model of a world.
 #[derive(Debug, Clone)]
 pub struct Model {
     /// Its name.
@@ -42,7 +42,7 @@ pub struct Model {
     pub links: Vec<Link>,
     /// Systems that drive it.
     pub plugins: Vec<Plugin>,
-    /// The XML it was made from, which other processes are sent.
+    /// Its XML, which subscribers receive.
     pub element: Arc<Element>,
 }
 
@@ -55,9 +55,9 @@ pub struct Link {
     pub pose: Pose,
     /// Mass, kg.
     pub mass: f64,
-    /// What it collides with.
+    /// Its collision shapes.
     pub collisions: Vec<Collision>,
-    /// What it looks like.
+    /// Its visual shapes.
     pub visuals: Vec<Visual>,
     /// Its sensors.
     pub sensors: Vec<Sensor>,
@@ -78,7 +78,7 @@ pub struct Collision {
     pub restitution: f64,
 }
 
-/// A shape that is seen.
+/// A visible shape.
 #[derive(Debug, Clone)]
 pub struct Visual {
     /// Its name.
@@ -98,15 +98,15 @@ pub struct Sensor {
     pub name: String,
     /// Its type, e.g. `imu`.
     pub kind: String,
-    /// Measurements a simulated second.
+    /// Measurements per simulated second.
     pub update_rate_hz: f64,
-    /// What a camera sees at once, rad.
+    /// Field of view of a camera, rad.
     pub horizontal_fov: f64,
-    /// Time in which a camera turns once, s.
+    /// Time of one turn of a camera, s.
     pub turn_period_s: f64,
 }
 
-/// A system that a model asks for.
+/// A system that a model requests.
 #[derive(Debug, Clone)]
 pub struct Plugin {
     /// Its name, e.g. `ground::systems::Patrol`.
@@ -148,7 +148,7 @@ pub enum Geometry {
     },
 }
 
-/// An element being turned into a description, with the name of its source for errors.
+/// An element with the name of its source for errors.
 #[derive(Clone, Copy)]
 struct Node<'a> {
     element: &'a Element,
@@ -172,7 +172,7 @@ impl Root {
 }
 
 impl World {
-    /// Takes the models out and leaves the shell.
+    /// Removes the models and keeps the settings.
     #[inline(never)]
     pub fn clear_models(&mut self) {
         self.models.clear();
@@ -276,12 +276,12 @@ impl Plugin {
         Ok(Self { name: node.name()?, element: node.element.clone() })
     }
 
-    /// A parameter's numbers, or the default where it is not given.
+    /// A number parameter, or the default if it is missing.
     pub fn number(&self, name: &str, default: f64) -> f64 {
         self.element.child(name).and_then(|child| child.numbers().first().copied()).unwrap_or(default)
     }
 
-    /// A parameter's vector, or zero where it is not given.
+    /// A vector parameter, or zero if it is missing.
     pub fn vector(&self, name: &str) -> Vector {
         match self.element.child(name).map(Element::numbers) {
             Some(&[x, y, z]) => vector(x, y, z),
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_world_lacks_is_named_with_its_line() {
+    fn missing_parts_are_errors_with_a_line() {
         let message = |models: &str| read(models).unwrap_err().to_string();
         assert_eq!(message("<model/>"), "w.sdf, line 3: <model> needs a name");
         assert_eq!(

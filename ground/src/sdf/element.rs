@@ -1,4 +1,4 @@
-//! [`Element`]: a world file's XML as a tree that can be searched, changed and written back.
+//! [`Element`]: a world file's XML as a tree that can be read, changed and written.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -9,18 +9,18 @@ use super::error::SdfError;
 
 /// One XML element with its typed value, attributes and children in file order.
 ///
-/// Equality ignores the line: a tree that was written and read again is equal to the one before.
+/// Equality ignores lines, so a tree equals itself after writing and reading.
 #[derive(Debug, Clone, Default)]
 pub struct Element {
-    /// Tag; elements that were read together share the copies.
+    /// Tag. Elements of a document share the copies.
     pub name: Arc<str>,
     /// Attributes in file order.
     pub attributes: Vec<(String, String)>,
-    /// Text or numbers, where the element holds some.
+    /// Text or numbers, if the element has some.
     pub value: Option<Param>,
     /// Child elements in file order.
     pub children: Vec<Element>,
-    /// Line in the file it was read from, from 1; 0 where it was not read.
+    /// Line in its file, from 1; 0 if it was not read from a file.
     pub line: u32,
 }
 
@@ -29,7 +29,7 @@ pub struct Element {
 pub enum Param {
     /// Text, white space trimmed.
     Text(String),
-    /// Numbers, of the elements that hold numbers.
+    /// Numbers, for elements that hold numbers.
     Numbers(Vec<f64>),
 }
 
@@ -43,13 +43,13 @@ impl PartialEq for Element {
 }
 
 impl Element {
-    /// How deep elements may be nested. SDFormat's own schema stays below 20.
+    /// Deepest nesting of elements. SDFormat's schema stays below 20.
     pub const MAX_DEPTH: usize = 64;
 
     /// Reads a document's root element. `origin` names it in errors.
     ///
     /// # Errors
-    /// If the text is not well-formed, nests too deep, or has words where numbers belong.
+    /// If the text is not well-formed, is nested too deeply, or has text instead of numbers.
     pub fn parse(text: &str, origin: &str) -> Result<Self, SdfError> {
         let document =
             roxmltree::Document::parse(text).map_err(|source| SdfError::Xml { origin: origin.to_owned(), source })?;
@@ -77,7 +77,7 @@ impl Element {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Its text, where it holds text.
+    /// Its text, if it has text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Some(Param::Text(text)) => Some(text),
@@ -85,7 +85,7 @@ impl Element {
         }
     }
 
-    /// Its numbers; empty where it holds none.
+    /// Its numbers; empty if it has none.
     pub fn numbers(&self) -> &[f64] {
         match &self.value {
             Some(Param::Numbers(numbers)) => numbers,
@@ -147,7 +147,7 @@ fn push_escaped(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '\'' => out.push_str("&apos;"),
             '"' => out.push_str("&quot;"),
-            // A parser makes spaces of these in attributes, unless they are written so.
+            // Parsers turn unescaped ones in attributes into spaces.
             '\n' => out.push_str("&#10;"),
             '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
@@ -156,7 +156,7 @@ fn push_escaped(text: &str, out: &mut String) {
     }
 }
 
-/// Whether SDFormat's schema gives this element a number or a vector.
+/// Whether this element holds numbers in SDFormat's schema.
 fn holds_numbers(name: &str) -> bool {
     matches!(
         name,
@@ -191,7 +191,7 @@ fn holds_numbers(name: &str) -> bool {
     )
 }
 
-/// Turns XML nodes into elements.
+/// Converts XML nodes to elements.
 struct Reader<'a> {
     lines: Lines,
     names: RefCell<HashSet<Arc<str>>>,
@@ -250,7 +250,7 @@ impl Reader<'_> {
     }
 }
 
-/// Start of each line, so that asking for many lines does not scan the text each time.
+/// The start of each line, so that looking up a line does not scan the text.
 struct Lines {
     starts: Vec<usize>,
 }
@@ -309,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn words_where_numbers_belong_are_an_error_with_the_line() {
+    fn text_instead_of_numbers_is_an_error_with_a_line() {
         let error = Element::parse("<model>\n  <pose>here</pose>\n</model>", "w.sdf").unwrap_err();
         assert_eq!(error.to_string(), "w.sdf, line 2: <pose> holds `here` where it needs numbers separated by spaces");
         assert!(Element::parse("<pose>1 1e39</pose>", "w.sdf").is_err(), "infinite in single precision");
     }
 
     #[test]
-    fn nesting_beyond_the_limit_is_an_error_and_no_overflow() {
+    fn nesting_beyond_the_limit_is_an_error() {
         let deep = |n| format!("{}{}", "<a>".repeat(n), "</a>".repeat(n));
         assert!(Element::parse(&deep(Element::MAX_DEPTH), "w.sdf").is_ok());
         let error = Element::parse(&deep(Element::MAX_DEPTH + 1), "w.sdf").unwrap_err();

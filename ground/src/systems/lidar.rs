@@ -1,4 +1,4 @@
-//! Lidars: rays in all directions, each as long as the way to the nearest thing.
+//! Lidars: measure the distance to the nearest object in all directions.
 
 use std::collections::HashMap;
 use std::f32::consts::TAU;
@@ -13,9 +13,9 @@ use crate::components::{self, Visual, WorldPose};
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::switches::{Switch, Switches};
 
-/// Rays of one scan.
+/// Rays per scan.
 const RAYS: usize = 90;
-/// How far a ray reaches, m.
+/// Longest distance, m.
 const RANGE: f32 = 12.0;
 
 /// One of the workers that share the world's lidars.
@@ -24,7 +24,7 @@ pub struct Lidars {
     workers: usize,
     switches: Switches,
     sensors: Vec<Sensor>,
-    /// Sensors of all workers so far.
+    /// Number of sensors of all workers.
     known: usize,
     targets: Vec<Target>,
     targets_of: HashMap<Entity, Vec<usize>>,
@@ -38,7 +38,7 @@ struct Sensor {
     next_s: f64,
 }
 
-/// Something a ray can hit, as the sphere around it.
+/// The bounding sphere of an object.
 #[derive(Debug, Clone, Copy)]
 struct Target {
     link: Entity,
@@ -78,7 +78,7 @@ impl Lidars {
         }
     }
 
-    /// Sensors are dealt out in turn, each beginning a little later than the one before.
+    /// Distributes sensors round-robin, each with a slightly later first scan.
     fn add_sensor(&mut self, link: Entity, interval_s: f64, info: &UpdateInfo) {
         let number = self.known;
         self.known += 1;
@@ -99,7 +99,7 @@ impl Lidars {
         }
     }
 
-    /// How far the nearest thing is in each direction from `at`, besides the lidar's own body.
+    /// Distance to the nearest object in each direction from `at`, except the lidar's own body.
     #[inline(never)]
     fn scan(&mut self, own: Entity, at: Vector) {
         let _timed = account::scope("ground::systems::lidar::Lidars::scan");
@@ -116,7 +116,7 @@ impl Lidars {
     }
 }
 
-/// The way along a ray to a sphere.
+/// The distance along a ray to a sphere.
 fn distance(from: Vector, direction: Vector, target: &Target) -> Option<f32> {
     let to_centre = target.centre - from;
     let along = to_centre.dot(direction);

@@ -8,12 +8,12 @@ use super::UpdateInfo;
 use crate::components::{ForceCommand, Patrol, WorldPose, WorldVelocity};
 use crate::ecs::EntityComponentManager;
 
-/// Pull towards the point to follow, N/m.
+/// Stiffness towards the target point, N/m.
 const STIFFNESS: f32 = 40.0;
-/// Resistance to speed, N s/m.
+/// Damping, N s/m.
 const DAMPING: f32 = 12.0;
 
-/// Commands each robot a force towards the point that it follows round its circle.
+/// Sets each robot's force towards its target point on the circle.
 pub fn pre_update(info: &UpdateInfo, ecm: &EntityComponentManager) {
     ecm.each::<(&Patrol, &WorldPose, &WorldVelocity, &mut ForceCommand)>(|(patrol, pose, velocity, command)| {
         let target = target(patrol, info.sim_time_s);

@@ -1,4 +1,4 @@
-//! Tells subscribers what is in the world, and where.
+//! Publishes the scene and changed poses to subscribers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ pub struct SceneBroadcaster {
 /// The SDF text of a model for subscribers.
 #[derive(Debug, Clone, PartialEq)]
 enum SceneModel {
-    /// Its text, written when it was new.
+    /// The text, written when the model was created.
     Written(String),
-    /// What its text is written from when somebody asks.
+    /// The element to write when a subscriber connects.
     OnDemand(Arc<Element>),
 }
 
@@ -48,10 +48,10 @@ fn sdf_model_serializer(element: &Element) -> String {
 }
 
 impl SceneBroadcaster {
-    /// Pose messages in a simulated second.
+    /// Pose messages per simulated second.
     pub const RATE_HZ: f64 = 60.0;
 
-    /// Publishes to the subscribers of `publisher`, where there is one.
+    /// Publishes to `publisher`, if there is one.
     pub fn new(switches: Switches, publisher: Option<Publisher>) -> Self {
         Self { switches, publisher, scene: BTreeMap::new(), message: String::new(), next_s: 0.0 }
     }
