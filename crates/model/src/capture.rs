@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
 
-/// One recording, of whatever source: the currency between evidence and analyses.
+/// One recording, from any source: all sources produce it, and all analyses read it.
 ///
-/// Rows refer to each other by handles that index the tables. Readers check every handle, so code that is given a
-/// capture may index without checking; code that builds one goes through the `add_` and `intern_` functions.
+/// Rows refer to each other by handles, which are indices of tables. Readers check every handle, so code that gets a
+/// capture may index without checks. Build captures with the `add_` and `intern_` functions.
 ///
-/// Two invariants hold: a stack node's parent comes before it, and `waits` of one thread do not overlap.
+/// Two invariants hold: a stack node's parent comes before it, and the `waits` of a thread do not overlap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Capture {
-    /// `capture.json`.
+    /// The content of `capture.json`.
     pub info: CaptureInfo,
     /// Processes, in order of appearance.
     pub processes: Vec<Process>,
@@ -25,13 +25,13 @@ pub struct Capture {
     pub threads: Vec<Thread>,
     /// Mapped files.
     pub modules: Vec<Module>,
-    /// Functions at places.
+    /// Functions at addresses.
     pub frames: Vec<Frame>,
     /// Nodes of the call tree, parents before children.
     pub stacks: Vec<StackNode>,
-    /// Samples of all events, by time where times are known.
+    /// Samples of all events, by time if known.
     pub samples: Vec<Sample>,
-    /// Intervals off the CPU, by start within each thread.
+    /// Off-CPU intervals, by start within each thread.
     pub waits: Vec<Wait>,
     /// Simulation steps, by index.
     pub steps: Vec<Step>,
@@ -49,15 +49,15 @@ pub struct Process {
     pub pid: u32,
     /// Process id of the parent.
     pub parent_pid: Option<u32>,
-    /// When it started, if within the capture.
+    /// Start, if within the capture.
     pub start_ns: Option<u64>,
-    /// When it ended, if within the capture.
+    /// End, if within the capture.
     pub end_ns: Option<u64>,
-    /// Its command line, arguments joined as a shell would quote them; the last one where it called exec.
+    /// Command line, quoted as for a shell; after exec, the last one.
     pub command_line: String,
     /// Path of its executable.
     pub executable: String,
-    /// Exit code, or 128 + signal, where it ended within the capture and we could learn it.
+    /// Exit code, or 128 + signal, if it ended within the capture and the code is known.
     pub exit_status: Option<i32>,
 }
 
@@ -66,26 +66,26 @@ pub struct Process {
 pub struct Thread {
     /// Thread id.
     pub tid: u32,
-    /// The process it belongs to; absent where the source names no processes.
+    /// Its process; `None` if the source has no processes.
     pub process: Option<ProcessId>,
     /// Its last name (`comm`).
     pub name: String,
-    /// Earlier names with the time each was taken, oldest first. Empty where it never changed.
+    /// Earlier names with their start times, oldest first. Empty if it never changed.
     pub names: Vec<ThreadName>,
-    /// When it started, or the start of the capture if it was there before; absent where times are unknown.
+    /// Start, or the start of the capture if it is older; `None` without times.
     pub start_ns: Option<u64>,
-    /// When it ended, or the end of the capture if it outlived it.
+    /// End, or the end of the capture if it lived longer.
     pub end_ns: Option<u64>,
-    /// Exact time on a CPU within the capture, from context switches; absent where they were not recorded.
+    /// Exact CPU time within the capture, from context switches; `None` if they were not recorded.
     pub cpu_ns: Option<u64>,
-    /// Exact time waiting on a run queue within the capture (`schedstat` or switches with wake-ups).
+    /// Exact time waiting for a CPU within the capture (`schedstat`, or switches with wake-ups).
     pub runnable_ns: Option<u64>,
 }
 
-/// A name a thread took.
+/// A name of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadName {
-    /// When, on the capture's clock.
+    /// Start of the name, on the capture's clock.
     pub time_ns: u64,
     /// The name.
     pub name: String,
@@ -94,22 +94,22 @@ pub struct ThreadName {
 /// A mapped file (or the kernel, or the vdso).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Path as mapped; `[kernel.kallsyms]`, `[vdso]` and the like for what has no file.
+    /// Path as mapped; without a file, `[kernel.kallsyms]`, `[vdso]` and so on.
     pub path: String,
-    /// GNU build-id in hexadecimal, where there is one.
+    /// GNU build-id in hexadecimal, if there is one.
     pub build_id: Option<String>,
-    /// The best source of names that was found for it.
+    /// Best source of names.
     pub symbols: SymbolSource,
 }
 
 impl Module {
-    /// The path's last component, which is what tables show and module patterns match.
+    /// The path's last component, which tables show and module patterns match.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 }
 
-/// Where the names of a module's functions came from.
+/// Source of a module's function names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SymbolSource {
@@ -117,16 +117,16 @@ pub enum SymbolSource {
     DebugInfo,
     /// A full symbol table: functions.
     SymbolTable,
-    /// Exported functions only, perhaps with `.gnu_debugdata`; others are `module+0x...`.
+    /// Exported functions, perhaps with `.gnu_debugdata`; others are `module+0x...`.
     DynamicSymbols,
-    /// A JIT's map of its code.
+    /// The map that a JIT wrote.
     JitMap,
-    /// No names at all.
+    /// No names.
     #[default]
     None,
 }
 
-/// The language a frame was written in, as far as it changes how it is shown.
+/// The language of a frame, as far as tables show it differently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
@@ -139,11 +139,11 @@ pub enum Language {
     Python,
 }
 
-/// A function at a place.
+/// A function at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Demangled qualified name without parameter list and return type as far as the source allows; exactly as given
-    /// for imported names; `module+0x1234` where the module has no name for the address.
+    /// Demangled qualified name without parameters and return type; for imported names, exactly as given;
+    /// `module+0x1234` without a name.
     pub function: Arc<str>,
     /// The module its code is in.
     pub module: Option<ModuleId>,
@@ -151,16 +151,16 @@ pub struct Frame {
     pub file: Option<Arc<str>>,
     /// Line in it.
     pub line: Option<u32>,
-    /// Whether the compiler inlined it into the frame's parent.
+    /// Whether it is inlined into the frame's parent.
     pub inlined: bool,
-    /// Address in the module's own address space (as in its symbol table).
+    /// Address in the module (as in its symbol table).
     pub address: Option<u64>,
     /// Language.
     pub language: Language,
 }
 
 impl Frame {
-    /// A frame of which only the function's name is known.
+    /// A frame with only a function name.
     pub fn named(function: impl Into<Arc<str>>) -> Self {
         Self {
             function: function.into(),
@@ -174,76 +174,76 @@ impl Frame {
     }
 }
 
-/// A node of the call tree: a frame, called from the parent's.
+/// A node of the call tree: a frame called from the parent's frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StackNode {
-    /// The caller's node; absent for a root.
+    /// The caller's node; `None` for a root.
     pub parent: Option<StackId>,
     /// The frame.
     pub frame: FrameId,
 }
 
-/// One sample (or, for imported sums, one weighed stack).
+/// A sample or, for imported sums, a weighted stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When, on the capture's clock.
+    /// Time on the capture's clock.
     pub time_ns: Option<u64>,
-    /// Which thread.
+    /// Its thread.
     pub thread: ThreadId,
-    /// On which processor.
+    /// Its CPU.
     pub cpu: Option<u32>,
-    /// Where; absent where the source gives only the thread.
+    /// Its stack; `None` if the source has only the thread.
     pub stack: Option<StackId>,
-    /// Of what.
+    /// Its event.
     pub event: EventId,
-    /// What it stands for, in the event's unit.
+    /// Its weight in the event's unit.
     pub weight: u64,
 }
 
-/// One interval of a thread's life off the CPU.
+/// An off-CPU interval of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// When it was switched out.
+    /// Time when it was switched out.
     pub start_ns: u64,
-    /// When it was switched in again, or ended, or the capture did.
+    /// Time when it was switched in, ended, or the capture ended.
     pub end_ns: u64,
-    /// Which thread.
+    /// Its thread.
     pub thread: ThreadId,
-    /// Where it was, when that was recorded.
+    /// Its stack, if recorded.
     pub stack: Option<StackId>,
     /// Why it was off the CPU.
     pub state: WaitState,
-    /// The last part of a blocked interval in which it had been woken and waited for a processor. Absent where
-    /// wake-ups were not recorded. A preempted interval is runnable from end to end, and says so here.
+    /// The last part of a blocked interval, in which the thread was woken and waited for a CPU. `None` if wake-ups were
+    /// not recorded. Preempted intervals are runnable from start to end.
     pub runnable_ns: Option<u64>,
-    /// The processor that it came to at the end; absent where that is unknown, and where the thread or the capture ended.
+    /// The CPU on which it continued; `None` if unknown, or if the thread or the capture ended.
     pub cpu: Option<u32>,
-    /// Who woke it, if a thread did.
+    /// The waker, if it was a thread.
     pub waker: Option<ThreadId>,
-    /// Where the waker was.
+    /// The waker's stack.
     pub waker_stack: Option<StackId>,
 }
 
-/// Why a thread was off the CPU.
+/// Why a thread was off-CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitState {
-    /// It wanted to run; the scheduler chose another.
+    /// Preempted: runnable, but the scheduler chose another thread.
     Preempted,
-    /// It waited for something.
+    /// Blocked: waiting for something.
     Blocked,
 }
 
 /// One iteration of the simulation loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Number of the step, from 0 at the first one seen or as the simulator counts.
+    /// Number of the step, from 0, or as counted by the simulator.
     pub index: u64,
     /// Start.
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// Simulated time at its end, where known.
+    /// Simulated time at its end, if known.
     pub sim_time_ns: Option<u64>,
     /// The thread that ran the loop.
     pub thread: ThreadId,
@@ -260,26 +260,26 @@ pub struct Scope {
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// Number of scopes around it on its thread.
+    /// Number of enclosing scopes on its thread.
     pub depth: u32,
 }
 
-/// One reading of a quantity of a process or a thread.
+/// A reading of a quantity of a process or a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
-    /// When.
+    /// Time.
     pub time_ns: u64,
-    /// The process read.
+    /// Its process.
     pub process: Option<ProcessId>,
-    /// The thread read, for quantities of threads.
+    /// Its thread, for quantities of threads.
     pub thread: Option<ThreadId>,
-    /// What was read, with its unit: `rss_bytes`, `cpu_user_ns`, `threads`, `fds`, `io_read_bytes`, ...
+    /// The quantity with its unit: `rss_bytes`, `cpu_user_ns`, `threads`, `fds`, `io_read_bytes`, ...
     pub name: Arc<str>,
     /// The reading.
     pub value: i64,
 }
 
-/// Finds rows that were added before. Catches up on rows pushed directly, so it need not be stored.
+/// Finds existing rows. It catches up on rows that were pushed directly, so it need not be stored.
 #[derive(Debug, Clone)]
 struct Rows<T, I> {
     ids: HashMap<T, I>,
@@ -313,7 +313,7 @@ struct Interner {
     stacks: Rows<StackNode, StackId>,
 }
 
-/// An interner is a cache: captures with equal rows are equal.
+/// An interner is a cache, so it does not affect equality.
 impl PartialEq for Interner {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -321,13 +321,12 @@ impl PartialEq for Interner {
 }
 
 impl Capture {
-    /// A capture so described, without rows.
+    /// An empty capture with this description.
     pub fn of(info: CaptureInfo) -> Self {
         Self { info, ..Self::default() }
     }
 
-    /// Adds an event that samples may refer to. Samples on disk name their event, so a second event of the same name
-    /// is called `name#2`.
+    /// Adds an event. Samples on disk refer to events by name, so a second event of the same name becomes `name#2`.
     pub fn add_event(&mut self, mut event: Event) -> EventId {
         let taken = |name: &str| self.info.events.iter().any(|event| event.name == name);
         if taken(&event.name) {
@@ -350,7 +349,7 @@ impl Capture {
         ThreadId::from_index(self.threads.len() - 1)
     }
 
-    /// Adds a thread of which only the name is known, with a made-up tid that no other thread here has.
+    /// Adds a thread with only a name. Its tid is made up and unique here.
     pub fn add_thread_named(&mut self, name: &str) -> ThreadId {
         let tid = self.threads.iter().map(|thread| thread.tid).max().unwrap_or(0) + 1;
         self.add_thread(Thread { tid, name: name.to_owned(), ..Thread::default() })
@@ -362,7 +361,7 @@ impl Capture {
         ModuleId::from_index(self.modules.len() - 1)
     }
 
-    /// One shared copy of `text`.
+    /// A shared copy of `text`.
     pub fn intern_text(&mut self, text: &str) -> Arc<str> {
         if let Some(shared) = self.interner.strings.get(text) {
             return shared.clone();
@@ -377,7 +376,7 @@ impl Capture {
         self.interner.frames.intern(frame, &mut self.frames, FrameId::from_index)
     }
 
-    /// The frame of which only this name is known.
+    /// The frame with only this name, added if it is new.
     pub fn intern_function(&mut self, function: &str) -> FrameId {
         let function = self.intern_text(function);
         self.intern_frame(Frame::named(function))
@@ -388,22 +387,22 @@ impl Capture {
         self.interner.stacks.intern(StackNode { parent, frame }, &mut self.stacks, StackId::from_index)
     }
 
-    /// The stack of these frames, root first. `None` if there are none.
+    /// The stack of these frames, root first. `None` if empty.
     pub fn intern_stack(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
         frames.into_iter().fold(None, |parent, frame| Some(self.intern_stack_node(parent, frame)))
     }
 
-    /// The nodes from a stack's leaf to its root.
+    /// Nodes from a stack's leaf to its root.
     pub fn nodes_of(&self, stack: Option<StackId>) -> impl Iterator<Item = StackId> + '_ {
         std::iter::successors(stack, |node| self.stacks[node.index()].parent)
     }
 
-    /// The frames from a stack's leaf to its root.
+    /// Frames from a stack's leaf to its root.
     pub fn frames_of(&self, stack: Option<StackId>) -> impl Iterator<Item = FrameId> + '_ {
         self.nodes_of(stack).map(|node| self.stacks[node.index()].frame)
     }
 
-    /// The function's name at a frame.
+    /// The function name of a frame.
     pub fn function(&self, frame: FrameId) -> &str {
         &self.frames[frame.index()].function
     }

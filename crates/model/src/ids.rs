@@ -1,7 +1,7 @@
 //! Handles into the tables of one [`Capture`](crate::Capture).
 //!
-//! Each is the index of a row, typed so that a frame cannot be looked up among stacks. They mean
-//! nothing in another capture: join captures on names, never on ids.
+//! Each is the index of a row, typed so that a frame cannot be looked up among stacks. They are invalid in other
+//! captures: join captures by name, never by handle.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The row's index, for indexing the table it belongs to.
+            /// The index of the row in its table.
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -22,7 +22,7 @@ macro_rules! ids {
             /// The handle of row `index`.
             ///
             /// # Panics
-            /// If `index` exceeds `u32::MAX`; tables of that size are refused when they are read.
+            /// If `index` exceeds `u32::MAX`. Readers refuse tables of that size.
             #[inline]
             pub fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).expect("a table holds fewer than 2^32 rows"))
@@ -32,15 +32,15 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A row of `processes`. Not a pid: the kernel reuses pids, and a capture can outlive one.
+    /// A row of `processes`. Not a pid, because the kernel reuses pids.
     ProcessId
-    /// A row of `threads`. Not a tid, for the same reason.
+    /// A row of `threads`. Not a tid, because the kernel reuses tids.
     ThreadId
     /// A row of `modules`.
     ModuleId
     /// A row of `frames`.
     FrameId
-    /// A row of `stacks`: a node of the call tree, standing for the path from the root to it.
+    /// A row of `stacks`: a node of the call tree, which stands for the path from the root to it.
     StackId
     /// An entry of [`CaptureInfo::events`](crate::CaptureInfo::events).
     EventId

@@ -3,51 +3,51 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A weighed call tree, made by an analysis and drawn by a view.
+/// A weighted call tree, made by an analysis and drawn by a view.
 ///
-/// Node 0 is the whole; every other node's parent comes before it. Children are in the order they are drawn
-/// (by name, as flame graphs are, so that equal trees look equal).
+/// Node 0 is the root; parents come before their children. Children are in drawing order (by name, so that equal trees
+/// look equal).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallTree {
     /// Heading, e.g. `On-CPU time`.
     pub title: String,
-    /// A second line: capture, filters, order of the stacks.
+    /// Second line: capture, filters, order of the stacks.
     pub subtitle: String,
     /// Unit of the weights: `ns`, `cycles`, `samples`, ...
     pub unit: String,
     /// Nodes, parents before children. Never empty.
     pub nodes: Vec<CallNode>,
-    /// Whether leaves are at the root (callers grow from them).
+    /// Whether leaves are at the root.
     pub inverted: bool,
 }
 
-/// A function, called by the parent's.
+/// A function called by the parent's function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallNode {
-    /// The caller's node; absent for node 0 only.
+    /// The caller's node; `None` only for node 0.
     pub parent: Option<u32>,
     /// Full name of the function.
     pub name: Arc<str>,
-    /// Module's file name, empty where unknown.
+    /// File name of the module; empty if unknown.
     pub module: Arc<str>,
-    /// Source file and line, empty where unknown.
+    /// Source file and line; empty if unknown.
     pub source: Arc<str>,
-    /// What kind of code it is, for colours.
+    /// Kind of code, for colours.
     pub kind: FrameKind,
-    /// The user's team can change it.
+    /// Whether the user's team can change it.
     pub owned: bool,
-    /// Inlined into its parent.
+    /// Whether it is inlined into its parent.
     pub inlined: bool,
-    /// Weight of the samples that pass through here.
+    /// Inclusive weight.
     pub total: u64,
-    /// Weight of the samples that end here.
+    /// Self weight.
     pub own: u64,
 }
 
-/// What kind of code a frame is.
+/// Kind of code of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
-    /// The whole, a thread, a process: not a function.
+    /// Not a function: the root, a thread, a process.
     Group,
     /// Program or library code.
     Native,
@@ -78,18 +78,18 @@ impl FrameKind {
     }
 }
 
-/// Two call trees on the same nodes, to be drawn as one: what is asked about, and what it is compared with.
+/// Two call trees on the same nodes, drawn as one: a tree and its base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeDifference {
-    /// The tree that is asked about. Nodes that only the other has are in it and weigh nothing.
+    /// The tree. Nodes that only the base has have weight 0.
     pub tree: CallTree,
-    /// What each node of it weighs in the other tree.
+    /// The weight of each node in the base.
     pub base: Vec<BaseWeight>,
-    /// What the weights of `tree` are of, e.g. `slow steps`.
+    /// Name of the tree's weights, e.g. `slow steps`.
     pub name: String,
-    /// What those of `base` are of, e.g. `typical steps`.
+    /// Name of the base's weights, e.g. `typical steps`.
     pub base_name: String,
-    /// What is known of each node's change, where that was judged.
+    /// Verdict of each node's change, if there was a comparison.
     pub verdicts: Option<Vec<Verdict>>,
 }
 
@@ -115,29 +115,29 @@ impl Verdict {
     }
 }
 
-/// What a node weighs in the tree that another is compared with.
+/// Weights of a node in the base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BaseWeight {
-    /// Weight of the samples that pass through here.
+    /// Inclusive weight.
     pub total: u64,
-    /// Weight of the samples that end here.
+    /// Self weight.
     pub own: u64,
 }
 
 /// Several call trees on the same nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeUnion {
-    /// The nodes of all of them, in the order of a [`CallTree`]; they weigh nothing.
+    /// The nodes of all trees, in the order of a [`CallTree`], with weight 0.
     pub nodes: Vec<CallNode>,
-    /// For each tree, which of these each of its nodes is.
+    /// For each tree, the index of each of its nodes among these.
     pub places: Vec<Vec<u32>>,
 }
 
-/// A node by its path: the caller's node, its name and its module.
+/// A node by its path: the caller's node, name and module.
 type Step = (Option<u32>, Arc<str>, Arc<str>);
 
 impl TreeUnion {
-    /// The nodes of all trees, matched by the names and modules on their paths.
+    /// Merges the nodes of all trees by the names and modules on their paths.
     pub fn of(trees: &[&CallTree]) -> Self {
         let mut nodes: Vec<CallNode> = Vec::new();
         let mut known: HashMap<Step, u32> = HashMap::new();
@@ -167,8 +167,8 @@ impl TreeUnion {
 }
 
 impl TreeDifference {
-    /// The nodes of both trees, matched by the names and modules on their paths. Title, unit and direction are the
-    /// first's.
+    /// Merges the nodes of both trees by the names and modules on their paths. Title, unit and direction are those of
+    /// the first.
     pub fn of((name, tree): (&str, &CallTree), (base_name, base): (&str, &CallTree)) -> Self {
         let TreeUnion { mut nodes, places } = TreeUnion::of(&[tree, base]);
         let mut weights = vec![BaseWeight::default(); nodes.len()];
@@ -190,7 +190,7 @@ impl TreeDifference {
     }
 }
 
-/// Nodes so that each is followed by its subtree, siblings by name and module.
+/// Orders nodes depth first, siblings by name and module.
 fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     for (node, index) in nodes.iter().zip(0_u32..) {
@@ -203,7 +203,7 @@ fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
     while let Some(index) = waiting.pop() {
         order.push(index);
         let mut below = std::mem::take(&mut children[index as usize]);
-        // From the last to the first: they are taken from the end.
+        // In reverse, because they are taken from the end.
         below.sort_by(|&a, &b| {
             let name = |index: u32| (&nodes[index as usize].name, &nodes[index as usize].module);
             name(b).cmp(&name(a))
@@ -217,7 +217,7 @@ fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// A tree of nodes given as name, parent and own weight.
+    /// A tree of nodes given as name, parent and self weight.
     fn tree(nodes: &[(&str, Option<u32>, u64)]) -> CallTree {
         let node = |&(name, parent, own): &(&str, Option<u32>, u64)| CallNode {
             parent,

@@ -18,12 +18,12 @@ use stepscope_stats::{
 /// Noise within a run.
 #[derive(Clone, Copy)]
 enum Noise {
-    /// Samples of a profiler: Poisson, so many a run, in so many blocks.
+    /// Samples of a profiler: Poisson with this mean per run, in this number of blocks.
     Samples { mean: f64, blocks: usize },
-    /// Steps whose duration is lognormal with this sigma, each resembling the one before it by so much (correlation of
-    /// the logarithms), in 32 blocks.
+    /// Steps with lognormal durations of this sigma, in 32 blocks. `memory` is the correlation of the logarithms of
+    /// successive steps.
     Steps { count: usize, sigma: f64, memory: f64 },
-    /// The mean alone, as of a percentile: no noise but that between runs.
+    /// Only a mean, as for a percentile: all noise is between runs.
     MeanAlone,
 }
 
@@ -123,7 +123,7 @@ fn tally(design: Design, factor: f64, comparisons: usize) -> Tally {
     let sigma = (1.0 + between * between).ln().sqrt();
     let mut bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, 0);
     for index in 0..comparisons {
-        // Drawn anew now and then, so that no single set of resamples decides.
+        // Drawn again every 50 comparisons, so that the result does not depend on one set of resamples.
         if index % 50 == 49 {
             bootstrap = HierarchicalBootstrap::new(&shape[0], &shape[1], 2_000, index as u64);
         }

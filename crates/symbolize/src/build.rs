@@ -1,16 +1,15 @@
-//! How a program was built, as far as its surroundings or its debug information tell.
+//! How a program was built, from its build folder or its debug information.
 //!
-//! A program compiled without optimisation spends its time elsewhere than the one that users run, so results of the two
-//! must not be mixed. Asked, in this order:
+//! An unoptimised program spends its time elsewhere than the one that users run, so their results must not be mixed.
+//! Sources, in order:
 //!
-//! 1. the nearest folder above the executable that a build system made: `.fingerprint` of Cargo (the folder's name is the
-//!    profile), `CMakeCache.txt` (`CMAKE_BUILD_TYPE`), `meson-info/intro-buildoptions.json` (`buildtype`);
-//! 2. the compiler's note in the executable's debug information: the `-O` switch that most units were compiled with. GCC
-//!    writes its switches there; clang and rustc do not.
+//! 1. The nearest folder above the executable made by a build system: Cargo's `.fingerprint` (the folder's name is the
+//!    profile), `CMakeCache.txt` (`CMAKE_BUILD_TYPE`), `meson-info/intro-buildoptions.json` (`buildtype`).
+//! 2. The producer in the executable's debug information: the `-O` flag of most units. GCC writes its flags there;
+//!    clang and rustc do not.
 //!
-//! Interpreters and shells are programs of the system: how *they* were built says nothing about what they run. Where one
-//! is the main program, as of a script that launches others, the build is that of what used most CPU time among the
-//! programs that are none.
+//! Interpreters and shells come with the system: their build does not matter. If one is the main program, as for a
+//! script that launches others, the build is that of the other program with the most CPU time.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,19 +20,19 @@ use stepscope_model::{Build, Capture};
 
 use crate::producers;
 
-/// Build folders are at most so many folders above what they built.
-const MOST_ANCESTORS: usize = 8;
+/// Number of folders above the executable that are searched.
+const MAX_ANCESTORS: usize = 8;
 
-/// No file of a build system that is read here is larger.
-const LARGEST_BYTES: u64 = 16 << 20;
+/// Size limit of a build system's file.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// Programs that run others' code: a capture of one says nothing about a build by its executable.
+/// Programs that run other code. Their own build does not matter.
 const INTERPRETERS: [&str; 20] = [
     "sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "python", "pypy", "ruby", "perl", "node", "lua",
     "java", "php", "tclsh", "R", "octave", "julia",
 ];
 
-/// How the main program of a capture was built. `None` where nothing says so.
+/// How the main program of a capture was built. `None` if unknown.
 pub fn of(capture: &Capture) -> Option<Build> {
     let executable = main_program(capture)?;
     let build_id = capture.modules.iter().find(|module| Path::new(&module.path) == executable);
@@ -41,7 +40,7 @@ pub fn of(capture: &Capture) -> Option<Build> {
     of_executable(&executable, build_id.as_deref())
 }
 
-/// The first program, or the one that mattered most where that only runs others.
+/// The first program, or the one with the most CPU time if the first only runs others.
 fn main_program(capture: &Capture) -> Option<PathBuf> {
     let is_program = |executable: &Path| executable.is_absolute() && !is_interpreter(executable);
     let mut cpu_ns = vec![0; capture.processes.len()];
@@ -58,41 +57,40 @@ fn main_program(capture: &Capture) -> Option<PathBuf> {
     }
 }
 
-/// How a program was built. `build_id` is that of the program that is meant; a file of another build tells nothing by its
-/// debug information.
+/// How a program was built. A file of another build than `build_id` is not asked for its debug information.
 pub fn of_executable(executable: &Path, build_id: Option<&[u8]>) -> Option<Build> {
-    // Where a link leads is where it was built; an installed program has no build folder above it.
+    // Links are resolved first: an installed program has no build folder above it.
     let executable = executable.canonicalize().unwrap_or_else(|_| executable.to_owned());
-    let folder = executable.ancestors().skip(1).take(MOST_ANCESTORS).find_map(of_folder);
+    let folder = executable.ancestors().skip(1).take(MAX_ANCESTORS).find_map(of_folder);
     let (kind, told_by) = match folder {
-        Some(Told { kind: Some(kind), by }) => (kind, by),
-        // A build folder that leaves the kind open is nobody else's: only the compiler can tell.
+        Some(BuildKind { kind: Some(kind), by }) => (kind, by),
+        // If the build folder does not set the kind, only the compiler's flags show it.
         _ => (switch(&executable, build_id)?, "the compiler's note in the debug information".to_owned()),
     };
     Some(Build { kind: Some(kind), told_by: Some(told_by), revision: None })
 }
 
-/// What the folder of a build system tells.
-struct Told {
+/// The build kind according to a build folder.
+struct BuildKind {
     kind: Option<String>,
     by: String,
 }
 
-fn of_folder(folder: &Path) -> Option<Told> {
+fn of_folder(folder: &Path) -> Option<BuildKind> {
     if folder.join(".fingerprint").is_dir() {
         let profile = folder.file_name()?.to_str()?.to_lowercase();
-        return Some(Told { kind: Some(profile), by: format!("Cargo's folder {}", folder.display()) });
+        return Some(BuildKind { kind: Some(profile), by: format!("Cargo's folder {}", folder.display()) });
     }
     let cmake = folder.join("CMakeCache.txt");
     if let Some(text) = text(&cmake) {
-        return Some(Told { kind: cmake_build_type(&text), by: cmake.display().to_string() });
+        return Some(BuildKind { kind: cmake_build_type(&text), by: cmake.display().to_string() });
     }
     let meson = folder.join("meson-info/intro-buildoptions.json");
     let text = text(&meson)?;
-    Some(Told { kind: meson_build_type(&text), by: meson.display().to_string() })
+    Some(BuildKind { kind: meson_build_type(&text), by: meson.display().to_string() })
 }
 
-/// `CMAKE_BUILD_TYPE:STRING=RelWithDebInfo`, in lower case. `None` where it is empty, as it is unless someone sets it.
+/// `CMAKE_BUILD_TYPE:STRING=RelWithDebInfo`, in lower case. `None` if empty, which is the default.
 fn cmake_build_type(cache: &str) -> Option<String> {
     let mut values = cache.lines().filter_map(|line| {
         let (name, value) = line.trim().split_once('=')?;
@@ -107,7 +105,7 @@ fn meson_build_type(options: &str) -> Option<String> {
     Some(option["value"].as_str()?.to_lowercase())
 }
 
-/// The switch of optimisation that most units were compiled with.
+/// The optimisation flag of most units.
 fn switch(executable: &Path, build_id: Option<&[u8]>) -> Option<String> {
     let notes = producers(executable, build_id).ok()?;
     let mut units: BTreeMap<&str, usize> = BTreeMap::new();
@@ -120,7 +118,7 @@ fn switch(executable: &Path, build_id: Option<&[u8]>) -> Option<String> {
     Some(most.0.to_owned())
 }
 
-/// The last `-O` switch of a note that holds switches; `-O0` where it has none, which is what GCC then does.
+/// The last `-O` flag in a producer with flags. Without one, `-O0`: GCC's default.
 fn optimisation(note: &str) -> Option<&str> {
     let mut words = note.split_ascii_whitespace();
     if !note.starts_with("GNU ") || note.starts_with("GNU AS") {
@@ -134,7 +132,7 @@ fn is_optimisation(word: &str) -> bool {
     level.is_some_and(|level| level.len() <= 4 && level.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Whether a program is there to run others: by its name without a version, `python3.11`.
+/// Whether a program runs other code, by its name without a version, `python3.11`.
 fn is_interpreter(executable: &Path) -> bool {
     let name = executable.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
@@ -146,7 +144,7 @@ fn text(path: &Path) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LARGEST_BYTES).read_to_end(&mut bytes).ok()?;
+    File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -164,8 +162,8 @@ mod tests {
 
     use super::*;
 
-    /// What is said of `program` in a folder of these files.
-    fn told(files: &[(&str, &str)], program: &str) -> Option<String> {
+    /// The build kind of `program` in a folder with these files.
+    fn kind_of(files: &[(&str, &str)], program: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = folder.path().join(path);
@@ -181,36 +179,36 @@ mod tests {
     }
 
     #[test]
-    fn cmake_tells_by_the_cache_of_the_nearest_folder_above() {
+    fn cmake_kind_is_in_the_cache_of_the_nearest_folder_above() {
         let cache = |kind: &str| format!("# comment\nCMAKE_BUILD_TYPE_X:STRING=no\nCMAKE_BUILD_TYPE:STRING={kind}\n");
         let (outer, inner) = (cache("Release"), cache("RelWithDebInfo"));
         let files = [("build/CMakeCache.txt", outer.as_str()), ("build/sub/CMakeCache.txt", inner.as_str())];
-        assert_eq!(told(&files, "build/bin/sim").as_deref(), Some("release"));
-        assert_eq!(told(&files, "build/sub/bin/x/sim").as_deref(), Some("relwithdebinfo"));
-        assert_eq!(told(&files, "install/bin/sim"), None);
-        assert_eq!(told(&[("build/CMakeCache.txt", &cache(""))], "build/sim"), None);
+        assert_eq!(kind_of(&files, "build/bin/sim").as_deref(), Some("release"));
+        assert_eq!(kind_of(&files, "build/sub/bin/x/sim").as_deref(), Some("relwithdebinfo"));
+        assert_eq!(kind_of(&files, "install/bin/sim"), None);
+        assert_eq!(kind_of(&[("build/CMakeCache.txt", &cache(""))], "build/sim"), None);
     }
 
     #[test]
-    fn cargo_tells_by_the_folder_of_the_profile() {
+    fn cargo_kind_is_the_folder_of_the_profile() {
         let files = [("target/release/.fingerprint/x", ""), ("target/debug/.fingerprint/x", "")];
-        assert_eq!(told(&files, "target/release/sim").as_deref(), Some("release"));
-        assert_eq!(told(&files, "target/debug/deps/sim-12").as_deref(), Some("debug"));
-        assert_eq!(told(&files, "target/sim"), None);
+        assert_eq!(kind_of(&files, "target/release/sim").as_deref(), Some("release"));
+        assert_eq!(kind_of(&files, "target/debug/deps/sim-12").as_deref(), Some("debug"));
+        assert_eq!(kind_of(&files, "target/sim"), None);
     }
 
     #[test]
-    fn meson_tells_by_its_options() {
+    fn meson_kind_is_in_its_options() {
         let options = r#"[{"name": "prefix", "value": "/usr"}, {"name": "buildtype", "value": "debugoptimized"}]"#;
         let files = [("build/meson-info/intro-buildoptions.json", options)];
-        assert_eq!(told(&files, "build/src/sim").as_deref(), Some("debugoptimized"));
+        assert_eq!(kind_of(&files, "build/src/sim").as_deref(), Some("debugoptimized"));
         for damaged in ["", "{}", "[1]", r#"[{"name": "buildtype", "value": 3}]"#] {
-            assert_eq!(told(&[("build/meson-info/intro-buildoptions.json", damaged)], "build/sim"), None);
+            assert_eq!(kind_of(&[("build/meson-info/intro-buildoptions.json", damaged)], "build/sim"), None);
         }
     }
 
     #[test]
-    fn the_compilers_note_tells_where_no_folder_does() {
+    fn the_producer_has_the_kind_without_a_build_folder() {
         assert_eq!(optimisation("GNU C17 12.2.0 -mtune=generic -g -O1 -O2 -fPIC"), Some("-O2"));
         assert_eq!(optimisation("GNU C++20 13.1 -march=x86-64 -g"), Some("-O0"));
         assert_eq!(optimisation("GNU AS 2.40"), None);
@@ -223,7 +221,7 @@ mod tests {
             let mut compiler = Command::new("gcc");
             compiler.args(["-g", switch, "-o", "sim", "sim.c"]).current_dir(folder.path());
             if !compiler.status().is_ok_and(|status| status.success()) {
-                println!("skipped: the_compilers_note_tells_where_no_folder_does: there is no gcc");
+                println!("skipped: the_producer_has_the_kind_without_a_build_folder: there is no gcc");
                 return;
             }
             let build = of_executable(&folder.path().join("sim"), None).unwrap();
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_cargo_is_told_from_a_capture() {
+    fn the_build_of_a_cargo_program_is_found_from_a_capture() {
         let ours = std::env::current_exe().unwrap();
         let mut capture = capture_of(&[(ours.to_str().unwrap(), 1)]);
         capture.add_module(Module { path: ours.display().to_string(), ..Module::default() });

@@ -81,14 +81,14 @@ fn agrees_without_stacks(test: &str, ours: &Capture, file: &Path) {
         return println!("skipped: {test} (comparison): perf script cannot read what perf record piped");
     }
     let theirs = import(Source::stream("script", &output.stdout[..]), &ImportOptions::default()).unwrap();
-    assert_eq!(told(ours).keys().collect::<Vec<_>>(), told(&theirs).keys().collect::<Vec<_>>());
+    assert_eq!(samples_of(ours).keys().collect::<Vec<_>>(), samples_of(&theirs).keys().collect::<Vec<_>>());
 }
 
-/// A sample as both tell it: time, thread, event, weight.
-type Told = (u64, u32, String, u64);
+/// A sample in both formats: time, thread, event, weight.
+type PrintedSample = (u64, u32, String, u64);
 
-fn told(capture: &Capture) -> BTreeMap<Told, Vec<Option<StackId>>> {
-    let mut all: BTreeMap<Told, Vec<Option<StackId>>> = BTreeMap::new();
+fn samples_of(capture: &Capture) -> BTreeMap<PrintedSample, Vec<Option<StackId>>> {
+    let mut all: BTreeMap<PrintedSample, Vec<Option<StackId>>> = BTreeMap::new();
     for sample in &capture.samples {
         let thread = capture.threads[sample.thread.index()].tid;
         let event = capture.event(sample.event).name.clone();
@@ -125,8 +125,8 @@ enum Extent {
 
 /// Both tell the same samples with the same stacks; gives the share of the stacks that are equal.
 fn agreement(ours: &Capture, theirs: &Capture, extent: Extent) -> f64 {
-    let (our_samples, their_samples) = (told(ours), told(theirs));
-    let keys = |samples: &BTreeMap<Told, Vec<_>>| samples.keys().cloned().collect::<Vec<_>>();
+    let (our_samples, their_samples) = (samples_of(ours), samples_of(theirs));
+    let keys = |samples: &BTreeMap<PrintedSample, Vec<_>>| samples.keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&our_samples), keys(&their_samples));
     let cut = |names: Vec<String>| match extent {
         Extent::Whole => names,

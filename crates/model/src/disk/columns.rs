@@ -1,4 +1,4 @@
-//! Columns of plain values to and from the bytes of one Parquet file.
+//! Columns of plain values to and from the bytes of a Parquet file.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath};
 
-/// Values of one column, of which some may be absent.
+/// Values of a column; some may be absent.
 pub(super) enum Cells {
     U32(Vec<Option<u32>>),
     U64(Vec<Option<u64>>),
@@ -22,14 +22,14 @@ pub(super) enum Cells {
     Text(Vec<Option<Arc<str>>>),
 }
 
-/// A named column to be written.
+/// A named column to write.
 pub(super) struct Column {
     name: &'static str,
     optional: bool,
     cells: Cells,
 }
 
-/// How columns of a type are made and taken out again, where every cell has a value.
+/// Conversions for a type whose cells all have values.
 macro_rules! required {
     ($($name:ident $variant:ident $type:ty;)*) => {
         impl Column { $(
@@ -48,7 +48,7 @@ macro_rules! required {
     };
 }
 
-/// The same where cells may be empty. A column that is not there is one in which all are.
+/// Conversions for a type whose cells may be empty. A missing column counts as empty.
 macro_rules! optional {
     ($($name:ident $variant:ident $type:ty;)*) => {
         impl Column { $(
@@ -125,7 +125,7 @@ impl Column {
     }
 }
 
-/// The bytes of a Parquet file of these columns, which are equally long.
+/// Encodes columns of equal length as a Parquet file.
 pub(super) fn encode(table: &str, columns: &[Column]) -> parquet::errors::Result<Vec<u8>> {
     let fields: String = columns.iter().map(Column::schema).collect();
     let schema = Arc::new(parse_message_type(&format!("message {table} {{ {fields} }}"))?);
@@ -142,7 +142,7 @@ pub(super) fn encode(table: &str, columns: &[Column]) -> parquet::errors::Result
     Ok(bytes)
 }
 
-/// Times and weights are stored as differences: they hardly repeat, but their steps do.
+/// Times and weights are stored as differences, which repeat more often than the values.
 fn properties(columns: &[Column]) -> WriterProperties {
     let level = ZstdLevel::try_new(3).expect("3 is a zstd level");
     let builder = WriterProperties::builder()
@@ -158,7 +158,7 @@ fn properties(columns: &[Column]) -> WriterProperties {
     .build()
 }
 
-/// The columns of a table that was read.
+/// The columns of a table as read.
 pub(super) struct Rows {
     rows: usize,
     columns: HashMap<String, Cells>,
@@ -177,7 +177,7 @@ impl Rows {
     }
 }
 
-/// Reads a Parquet file's columns of the types that captures use; others are passed over.
+/// Decodes the columns of a Parquet file. Columns of other types than captures use are skipped.
 pub(super) fn decode(bytes: Vec<u8>) -> Result<Rows, String> {
     let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(|error| error.to_string())?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
@@ -200,7 +200,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<Rows, String> {
 }
 
 impl Cells {
-    /// No cells yet, of the type a column's description tells. `None` for types that captures do not use.
+    /// Empty cells of the type in a column's description. `None` for types that captures do not use.
     fn of_type(descriptor: &ColumnDescriptor) -> Option<Self> {
         if descriptor.max_rep_level() > 0 || descriptor.max_def_level() > 1 {
             return None;
@@ -225,7 +225,7 @@ impl Cells {
         }
     }
 
-    /// Appends what a row group holds of this column.
+    /// Appends the cells of this column in a row group.
     fn extend_from(&mut self, column: ColumnReader, optional: bool) -> Result<(), String> {
         match (self, column) {
             (Cells::U32(cells), ColumnReader::Int32ColumnReader(column)) => {
@@ -252,7 +252,7 @@ impl Cells {
     }
 }
 
-/// Rows read at once. Room is made for what is there, never for what a header claims.
+/// Rows per read. Memory is allocated for existing data, never by a header's claim.
 const BATCH: usize = 1 << 16;
 
 fn extend<T: DataType, V>(

@@ -1,11 +1,11 @@
 //! A capture on disk: a folder of `capture.json` and Parquet tables (zstd), readable by pandas, polars, DuckDB, Spark.
 //!
-//! `capture.json` is written last, by rename, and lists every table with its size and checksum. So a folder is a whole
-//! capture if and only if it holds `capture.json` and the tables are as listed: a recorder that died, a full disk or a
-//! truncated copy is never taken for one.
+//! `capture.json` is written last, by rename, and lists every table with its size and checksum. So a folder is a
+//! complete capture only if it has `capture.json` and the tables match the list. The remains of a killed recorder, a
+//! full disk or an incomplete copy are never taken for a capture.
 //!
-//! Captures come from strangers too. Nothing in a capture names a path to be followed: tables are looked for under
-//! their fixed names inside the folder. Lengths and handles are checked before use.
+//! Captures are untrusted. They contain no paths to follow: tables have fixed names inside the folder. Lengths and
+//! handles are checked before use.
 
 mod columns;
 mod tables;
@@ -25,7 +25,7 @@ use crate::info::{CaptureInfo, SCHEMA};
 /// Name of the file that makes a folder a capture.
 pub const INFO_FILE: &str = "capture.json";
 
-/// Name of the log that a recorder writes while it runs, and that `stepscope recover` reads.
+/// Name of the log that a recorder writes while it runs, for `stepscope recover`.
 pub const RAW_LOG_FILE: &str = "raw.log";
 
 /// Why a capture could not be read or written.
@@ -36,25 +36,25 @@ pub enum DiskError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no such folder.
-    #[error("{}: no such capture; `stepscope record -o {}` would make one", path.display(), path.display())]
+    /// The folder does not exist.
+    #[error("{}: no such capture; record one with `stepscope record -o {}`", path.display(), path.display())]
     Absent {
-        /// The folder asked for.
+        /// The folder.
         path: PathBuf,
     },
-    /// The path is there, but it is no capture.
+    /// The path exists but is not a capture.
     #[error("{}: not a capture: {reason}", path.display())]
     NotACapture {
-        /// The path asked for.
+        /// The path.
         path: PathBuf,
-        /// What it is instead, and what to do.
+        /// What it is, and what to do.
         reason: String,
     },
     /// The recorder did not finish.
-    #[error("{}: the recording was cut short; `stepscope recover {}` brings back what was written", path.display(), path.display())]
+    #[error("{}: the recording did not finish; recover it with `stepscope recover {}`", path.display(), path.display())]
     Unfinished {
         /// The folder.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum DiskError {
         /// Its schema.
         found: u32,
     },
-    /// A file is truncated, altered or not what it says.
+    /// A file is truncated or altered.
     #[error("{}: damaged: {reason}; record or copy the capture again", path.display())]
     Damaged {
         /// The file.
@@ -87,7 +87,7 @@ impl DiskError {
     }
 }
 
-/// What `capture.json` holds: the capture's description and the list of its tables.
+/// The content of `capture.json`: the description of the capture and the list of its tables.
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     #[serde(flatten)]
@@ -95,7 +95,7 @@ struct Manifest {
     tables: BTreeMap<String, TableFile>,
 }
 
-/// A table as it was written.
+/// A table as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct TableFile {
     rows: u64,
@@ -103,7 +103,7 @@ struct TableFile {
     crc32: u32,
 }
 
-/// Writes a capture into `folder`, which is made if need be.
+/// Writes a capture to `folder`, created if needed.
 ///
 /// # Errors
 /// [`DiskError::Io`] if a file cannot be written; the folder is then not a capture.
@@ -139,7 +139,7 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
 /// Reads the capture in `folder`.
 ///
 /// # Errors
-/// See [`DiskError`]: absent, not a capture, unfinished, too new, damaged.
+/// See [`DiskError`]: missing, not a capture, unfinished, too new, damaged.
 pub fn read(folder: &Path) -> Result<Capture, DiskError> {
     let manifest = read_manifest(folder)?;
     let mut capture = Capture::of(manifest.info);
@@ -154,8 +154,7 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
         if crc32fast::hash(&bytes) != listed.crc32 {
             return Err(DiskError::damaged(&path, "its checksum differs from that in capture.json"));
         }
-        // The Parquet library is careful, but it is large and reads hostile bytes here: a panic in it is an error
-        // of the file, not of the program.
+        // The Parquet library is large and reads untrusted bytes here. A panic in it counts as an error of the file.
         let rows = catch_unwind(AssertUnwindSafe(|| columns::decode(bytes)))
             .unwrap_or_else(|_| Err("the Parquet reader gave up on it".to_owned()))
             .map_err(|reason| DiskError::damaged(&path, reason))?;
@@ -172,12 +171,12 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
 /// Reads only `capture.json`, for lists of captures.
 ///
 /// # Errors
-/// As [`read`], as far as `capture.json` tells.
+/// As for [`read`], without the tables.
 pub fn read_info(folder: &Path) -> Result<CaptureInfo, DiskError> {
     Ok(read_manifest(folder)?.info)
 }
 
-/// Whether `path` holds a finished capture, without reading it.
+/// Whether `path` is a finished capture, without reading it.
 pub fn is_capture(path: &Path) -> bool {
     path.join(INFO_FILE).is_file()
 }

@@ -1,7 +1,7 @@
-//! What each table's columns are, and how rows of a [`Capture`] become them and come back.
+//! The columns of each table, and conversions between rows of a [`Capture`] and columns.
 //!
-//! Threads and processes are named twice: by the kernel's tid or pid, for people and other tools, and by row index
-//! (`thread`, `process`), which stays right when the kernel reuses a tid within one capture.
+//! Threads and processes have two columns each: the kernel's tid or pid, for people and other tools, and the row index
+//! (`thread`, `process`), which stays unique if the kernel reuses a tid within a capture.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::capture::{
 };
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 
-/// One table of the capture's form on disk.
+/// A table of the format on disk.
 pub(super) struct TableForm {
     pub(super) name: &'static str,
     pub(super) columns: fn(&Capture) -> Vec<Column>,
@@ -25,7 +25,7 @@ impl TableForm {
     }
 }
 
-/// Every table, in the order they are read: a table comes after those its rows refer to by name.
+/// All tables in reading order: a table comes after those that its rows refer to by name.
 pub(super) const TABLES: &[TableForm] = &[
     TableForm { name: "processes", columns: processes, read: read_processes },
     TableForm { name: "threads", columns: threads, read: read_threads },
@@ -127,7 +127,7 @@ fn read_threads(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-/// Names of the values of a small enumeration, as written in the tables.
+/// Names of the values of an enumeration, as written in tables.
 macro_rules! named_values {
     ($name_of:ident, $of_name:ident, $type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         fn $name_of(value: $type) -> Arc<str> {
@@ -227,7 +227,7 @@ fn read_stacks(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-/// The tid and row of the threads that rows are about.
+/// The tid and row of the thread of each row.
 fn thread_columns<'a, R: 'a>(
     capture: &Capture,
     rows: impl ExactSizeIterator<Item = &'a R> + Clone,

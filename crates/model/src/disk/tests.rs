@@ -4,7 +4,7 @@ use crate::{
     Wait, WaitState,
 };
 
-/// A capture with a row of everything, absent values beside present ones.
+/// A capture with a row in every table, with and without optional values.
 fn full() -> Capture {
     let mut capture = Capture::default();
     capture.info.command = vec!["sim".into(), "--world".into()];

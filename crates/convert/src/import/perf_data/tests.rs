@@ -247,7 +247,7 @@ fn drawn(capture: &Capture) -> Vec<String> {
     capture.samples.iter().map(line).collect()
 }
 
-/// Two events, two processors, a process with one module.
+/// Two events, two CPUs, a process with one module.
 fn example() -> Drawing {
     let mut drawing = Drawing::new();
     drawing.event(1, 0, 0).event(1, 2, 0);
