@@ -1,4 +1,4 @@
-// What is seen, in the address of the page: for going back and forward, and for links to share.
+// The view in the address of the page: for going back and forward, and for links to share.
 
 /** The part of a flame graph's state that its address holds. */
 export interface View {
@@ -6,11 +6,11 @@ export interface View {
   search: string;
   /** The zoomed frame, by the weight to its left and its depth; absent for the whole. */
   zoom?: { x: number; y: number };
-  /** Of a difference: whose weights give the widths; absent for those of the tree that is asked about. */
+  /** In a difference: whose weights give the widths; absent for the tree's own. */
   widths?: number;
 }
 
-/** Whether going back leads to the state before. */
+/** Whether going back restores the previous state. */
 export type Entry = "new" | "same";
 
 /** Where a flame graph keeps what it shows. */
@@ -59,7 +59,7 @@ export class QueryAddress implements Address {
   }
 }
 
-/** The fragment of a page with several flame graphs: `report.html#flame=3&s=REGEX`. It tells of one graph at a time. */
+/** The fragment of a page with several flame graphs: `report.html#flame=3&s=REGEX`. It holds one graph at a time. */
 export class FragmentAddress implements Address {
   private readonly id: string;
 
@@ -85,6 +85,6 @@ function setUrl(url: string, entry: Entry): void {
     if (entry === "new") history.pushState(null, "", url);
     else history.replaceState(null, "", url);
   } catch {
-    // Nothing is lost but the link.
+    // Only the link is lost.
   }
 }

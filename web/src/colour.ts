@@ -6,13 +6,13 @@ import { KINDS, type Colours, type Frame, type Tree, type Verdict } from "./tree
 export interface LegendEntry {
   className: string;
   name: string;
-  /** Absent where a colour tells of changes. */
+  /** Absent in differences. */
   weight?: number;
-  /** Number of frames that have it, where a colour tells of a verdict. */
+  /** Number of frames that have it; present with verdicts. */
   count?: number;
 }
 
-/** From which share of the whole on a change has the strength 1, 2 or 3. As in palette.rs. */
+/** The least share of the whole at which a change has strength 1, 2 or 3. As in palette.rs. */
 const STRENGTHS = [0.002, 0.01, 0.05];
 
 const CHANGES = [
@@ -37,7 +37,7 @@ const JUDGED = [
   ["unsure", "inconclusive"],
 ] as const;
 
-/** What is known to have changed is never grey, however small its part of the whole. */
+/** A significant change is never grey, however small. */
 function changeClass(share: number, verdict: Verdict | undefined): string {
   if (verdict === "equivalent") return "even";
   if (verdict === "inconclusive") return "unsure";
@@ -70,7 +70,7 @@ export class Painter {
     return changeClass(this.tree.change(node), this.tree.verdictOf(node));
   }
 
-  /** What only one of two trees has is outlined. */
+  /** Outlines frames that only one of two trees has. */
   private presenceOf(node: number): string {
     const only = this.tree.onlyIn(node);
     return only === undefined ? "" : only === this.tree.sides![0] ? " fresh" : " gone";
@@ -81,7 +81,7 @@ export class Painter {
     return this.colours === "difference" && !this.changeOf(node).endsWith("3");
   }
 
-  /** Whether a frame steps back, because it is not owned and others are. */
+  /** Whether a frame is paler, because it is not owned and others are. */
   isQuiet(frame: Frame): boolean {
     return this.colours !== "difference" && this.tree.hasOwned && !frame.owned && frame.kind !== "group";
   }
@@ -95,8 +95,8 @@ export class Painter {
       classes.set(change, (classes.get(change) ?? 0) + 1);
       if (presence) only.set(presence, (only.get(presence) ?? 0) + 1);
     }
-    const judged = tree.size > 0 && tree.verdictOf(0) !== undefined;
-    const colours: LegendEntry[] = judged
+    const hasVerdicts = tree.size > 0 && tree.verdictOf(0) !== undefined;
+    const colours: LegendEntry[] = hasVerdicts
       ? JUDGED.map(([className, name]) => ({ className, name, count: classes.get(className) ?? 0 }))
       : CHANGES.map(([className, name]) => ({ className, name }));
     const presence = ["fresh", "gone"].flatMap((mark, side) => {

@@ -1,4 +1,4 @@
-// A flame graph that is looked into: zoom, search, details, keyboard.
+// An interactive flame graph: zoom, search, details, keyboard.
 
 import type { Address, Entry } from "./address.ts";
 import { Painter, type LegendEntry } from "./colour.ts";
@@ -29,7 +29,7 @@ const KEYS: [keys: string, effect: string][] = [
   ["w", "widths: of one tree, the other, or the larger of both, in a difference"],
 ];
 
-/** Where a flame graph stands: it may be all there is, or one of several things in a page. */
+/** Where a flame graph stands: alone, or in a page. */
 export type Setting = "alone" | "within a page";
 
 /** A flame graph in an element of the page. */
@@ -66,7 +66,7 @@ export class FlameGraph {
   private painter: Painter;
   private zoomed = 0;
   private hits: Hits | undefined;
-  /** The frame that details are shown of: under the pointer, or reached by keyboard. */
+  /** The frame whose details are shown: under the pointer, or reached by keyboard. */
   private current: number | undefined;
   private rows = 1;
   private columnWidth = 7.25;
@@ -86,7 +86,7 @@ export class FlameGraph {
     new ResizeObserver(() => this.layOut()).observe(this.view);
   }
 
-  /** Shows what the address says. */
+  /** Shows the view of the address. */
   restore(): void {
     const { search: pattern, zoom, widths } = this.address.read();
     this.tree.turnTo(widths === 1 || widths === 2 ? widths : 0);
@@ -156,7 +156,7 @@ export class FlameGraph {
     this.view.addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  // What the reader does
+  // Actions of the reader
 
   /** Makes `node` fill the width. */
   zoomTo(node: number): void {
@@ -196,7 +196,7 @@ export class FlameGraph {
 
   private switchWidths(): void {
     this.tree.turnTo(((this.tree.widths + 1) % 3) as Widths);
-    // What is zoomed to may have no width in the other tree.
+    // The zoomed frame may have no width in the other tree.
     while (this.zoomed !== 0 && !(this.tree.total[this.zoomed] > 0)) this.zoomed = this.tree.parent[this.zoomed];
     this.showWidths();
     this.remember("same");
@@ -226,7 +226,7 @@ export class FlameGraph {
     event.preventDefault();
   }
 
-  /** Acts on a key, and says so to the browser by `preventDefault`. */
+  /** Acts on a key, and calls `preventDefault` if it did. */
   onKey(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
     const current = this.current ?? this.zoomed;
@@ -406,7 +406,7 @@ export class FlameGraph {
     return { first: Math.max(0, first), last: Math.min(this.slots() - 1, last) };
   }
 
-  /** Draws the rows in view, and only those. */
+  /** Draws only the rows in view. */
   private draw(): void {
     this.drawn = this.visibleSlots(MARGIN_ROWS);
     const zoom = this.zoom();
@@ -508,7 +508,7 @@ export class FlameGraph {
     this.trail.scrollLeft = this.trail.scrollWidth;
   }
 
-  /** What a reader must know to read the picture. */
+  /** The legend. */
   private hint(): string {
     const { sides, widths, widthsName, inverted } = this.tree;
     const growth = inverted ? "Callers grow from what they call. " : "";
@@ -613,7 +613,7 @@ export class FlameGraph {
   private makeLegend(): HTMLElement {
     const whole = this.tree.total[0] || 1;
     const frames = (count: number) => `${grouped(count)} ${count === 1 ? "frame" : "frames"}`;
-    const told = ({ name, weight: value, count }: LegendEntry) => {
+    const described = ({ name, weight: value, count }: LegendEntry) => {
       if (value !== undefined) return { title: `${name}: ${weight(value, this.tree.unit)} of self weight` };
       return count === undefined ? {} : { title: `${name}: ${frames(count)}` };
     };
@@ -621,7 +621,7 @@ export class FlameGraph {
       const { className, name, weight: value, count } = entry;
       return html(
         "li",
-        told(entry),
+        described(entry),
         svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, svg("rect", { class: className, width: 12, height: 12, rx: 2 })),
         name,
         value === undefined ? undefined : html("span", {}, `${percent((100 * value) / whole)} %`),

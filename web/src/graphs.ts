@@ -20,7 +20,7 @@ export class Place {
     return (this.graph ??= this.draw());
   }
 
-  /** Shows what the address says, if there is anything to change. */
+  /** Shows the view of the address, if it changed. */
   restore(): void {
     this.graph?.restore();
   }
@@ -37,7 +37,7 @@ export class Place {
     this.root.querySelector(".pending")?.remove();
     this.root.prepend(host);
     const rows = tree.size === 0 ? 1 : rowCount(tree, { root: 0, width: Math.max(1, this.root.clientWidth) });
-    // The view is as high as the whole needs, up to a limit, and stays so: a page that jumps at every zoom is no use.
+    // The view is as high as the whole needs, up to a limit, and stays so, because a page must not jump at every zoom.
     host.style.setProperty("--rows", String(rows));
     return new FlameGraph(host, tree, new FragmentAddress(this.root.id), "within a page");
   }
@@ -69,7 +69,7 @@ function followAddress(places: Place[]): void {
     place.drawn();
     place.root.scrollIntoView({ block: "center" });
   }
-  // A link within the page moves on; only going back and forward in the history restores what was seen.
+  // A link within the page moves on; only going back and forward in the history restores a view.
   let followed = false;
   document.addEventListener("click", (event) => {
     if ((event.target as Element).closest('a[href^="#"]')) followed = true;

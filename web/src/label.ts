@@ -1,5 +1,5 @@
-// The most telling form of a function's name for the room there is: the same rules as `label` in
-// crates/view/src/shorten.rs, checked by the same cases (test/labels.json).
+// The best form of a function's name for a given width: the same rules as `label` in
+// crates/view/src/shorten/mod.rs, checked by the same cases (test/labels.json).
 
 interface Brackets {
   open: number;
@@ -16,7 +16,7 @@ export interface Forms {
   forms: { text: string; columns: number }[];
 }
 
-/** The forms that `fit` chooses from. Reading a name is dearer than choosing; keep the result. */
+/** The forms that `fit` chooses from. Parsing a name is slower than choosing; keep the result. */
 export function formsOf(name: string): Forms {
   const bare = withoutArguments(name);
   const { qualified, lastTwo, last } = parts(bare);
@@ -24,7 +24,7 @@ export function formsOf(name: string): Forms {
   return { forms: texts.map((text) => ({ text, columns: columnsOf(text) })) };
 }
 
-/** The longest form in at most `columns` columns, or the start of the last; undefined if even that says nothing. */
+/** The longest form in at most `columns` columns, or the start of the last; undefined if not even that fits. */
 export function fit({ forms }: Forms, columns: number): string | undefined {
   if (forms[0].columns <= columns) return forms[0].text;
   if (columns < 3) return undefined;

@@ -1,4 +1,4 @@
-// The script of a report: brings to life what the page shows without it.
+// The script of a report: makes its tables and flame graphs interactive.
 
 import { followContents } from "./contents.ts";
 import { prepareGraphs, type Place } from "./graphs.ts";

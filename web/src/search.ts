@@ -1,4 +1,4 @@
-// Finding functions by pattern, and the weight that they stand for.
+// Functions that match a pattern, and their weight.
 
 import type { Tree } from "./tree.ts";
 
@@ -12,8 +12,8 @@ export interface Hits {
 }
 
 /**
- * A pattern as a regular expression. Without capital letters it ignores case; what is no regular expression is searched
- * for as it stands, so that `operator()` or `a*` finds what it says.
+ * A pattern as a regular expression. A pattern without capitals ignores case. Invalid patterns are searched
+ * literally, so that `operator()(` finds itself.
  */
 export function compile(pattern: string): RegExp {
   const flags = /\p{Lu}/u.test(pattern.replace(/\\./g, "")) ? "" : "i";

@@ -21,9 +21,9 @@ interface Data {
   owned: number | null;
   values: Value[][];
   shown: (string[] | null)[];
-  /** Of estimates: their intervals, as text and as numbers. */
+  /** Intervals of estimates, as text and as numbers. */
   bounds: ([text: string, low: number | null, high: number | null][] | null)[];
-  /** Of verdicts: the class of each word. */
+  /** The class of each verdict. */
   tones: (Record<string, string> | null)[];
 }
 
@@ -42,7 +42,7 @@ const FEW = 8;
 /** Class of the cells of columns whose numbers carry units of their own. */
 const WITH_UNITS = "num unit";
 
-/** What stands where a value is not known. */
+/** Shown for an unknown value. */
 const MISSING = "–";
 
 /** Shows where a function is called. */
@@ -136,7 +136,7 @@ export class DataTable {
     button.addEventListener("click", () => this.sortBy(column));
   }
 
-  // What the reader does
+  // Actions of the reader
 
   /** The column's natural order first, the other way second, the table's own order third. */
   private sortBy(column: number): void {
@@ -202,7 +202,7 @@ export class DataTable {
     this.more.textContent = found <= BATCH ? `Show all ${grouped(found)} rows` : `Show ${grouped(Math.min(next, found))} of ${grouped(found)} rows`;
   }
 
-  /** A row as the page comes with it too. */
+  /** A row, written as in the page. */
   private row(row: number): HTMLTableRowElement {
     const { columns, owned, values, shown, bounds, tones } = this.data();
     const cells = columns.flatMap((column, index) => {
@@ -245,7 +245,7 @@ function textOf(value: Value): string {
   return String(value);
 }
 
-/** What is missing comes last in both directions. Sorting is stable, so equal rows keep their order. */
+/** Missing values come last in both directions. Sorting is stable, so equal rows keep their order. */
 function compare(a: Value, b: Value, descending: boolean): number {
   if (a === null || b === null) return Number(a === null) - Number(b === null);
   const turned = descending ? -1 : 1;

@@ -2,7 +2,7 @@
 
 import { Numbers } from "./numbers.ts";
 
-/** The tree as it stands in the page. */
+/** The tree as written in the page. */
 export interface Data {
   version: number;
   title: string;
@@ -16,30 +16,30 @@ export interface Data {
   frames: string;
   nodes: string;
   gaps: string;
-  /** What the tree is compared with, in a difference. */
+  /** In a difference: the base. */
   compared?: { name: string; baseName: string; own: string; verdicts?: string };
 }
 
 /** Where the callees of a frame are drawn: above it (a flame graph) or below (an icicle graph). */
 export type Growth = "up" | "down";
 
-/** What colours tell. */
+/** The meaning of the colours. */
 export type Colours = "kind" | "module" | "difference";
 
 /** What kind of code a frame is, in the order of their codes. */
 export const KINDS = ["group", "native", "runtime", "allocator", "kernel", "python", "unknown"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** What a comparison says, in the order of their codes. */
+/** Verdicts, in the order of their codes. */
 export const VERDICTS = ["changed", "equivalent", "inconclusive"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** Whose weights the widths of a difference show: the tree's that is asked about, the other's, the larger of both. */
+/** Whose weights give the widths of a difference: the tree's, the base's, or the larger of both. */
 export type Widths = 0 | 1 | 2;
 
 /** The weights of one of two trees on the same nodes. */
 export interface Side {
-  /** What the weights are of. */
+  /** Name of the tree. */
   name: string;
   own: Float64Array;
   total: Float64Array;
@@ -86,13 +86,13 @@ export class Tree {
   total: Float64Array;
   /** Weight to the left of it. */
   start: Float64Array;
-  /** Of a difference: the tree that is asked about, and what it is compared with. */
+  /** In a difference: the tree and its base. */
   readonly sides: readonly [Side, Side] | undefined;
-  /** Of a difference: whose weights frames are as wide as. */
+  /** In a difference: whose weights give the widths. */
   widths: Widths = 0;
-  /** Of a difference that was judged: what is known of each node. */
+  /** In a difference with verdicts: each node's verdict. */
   private readonly verdicts: Float64Array | undefined;
-  /** Of a difference: what each node weighs where it weighs more. */
+  /** In a difference: the larger of each node's weights. */
   private readonly larger: Side | undefined;
 
   constructor(data: Data) {
@@ -141,12 +141,12 @@ export class Tree {
     this.place();
   }
 
-  /** What the widths are of, in words. */
+  /** Name of the tree that gives the widths. */
   get widthsName(): string {
     return [...(this.sides ?? []), this.larger][this.widths]?.name ?? "";
   }
 
-  /** What is known of a node's change. */
+  /** A node's verdict. */
   verdictOf(node: number): Verdict | undefined {
     return this.verdicts && VERDICTS[this.verdicts[node]];
   }
@@ -170,7 +170,7 @@ export class Tree {
     return { name: "larger of both", own, total };
   }
 
-  /** How much more a node weighs in the tree that is asked about, as a part of the larger whole: -1 to 1. */
+  /** How much more a node weighs than in the base, as a part of the larger whole: -1 to 1. */
   change(node: number): number {
     if (!this.sides) return 0;
     const [now, base] = this.sides;
@@ -183,8 +183,8 @@ export class Tree {
   }
 
   /**
-   * Weight of the samples of which the node is the leaf: its own, and in inverted trees the total of those that stand at
-   * the root or on a group.
+   * Weight of the samples that end in the node: its own, or in inverted trees the total of a node at the root or on a
+   * group.
    */
   leafWeight(node: number): number {
     if (!this.inverted) return this.own[node];

@@ -72,7 +72,7 @@ browserTest("a click zooms, going back zooms out, and the address leads there ag
   assert.ok((await labels(page)).includes("gz::Load"));
 });
 
-browserTest("a search tells the share it matches, each sample once, and is in the address", async (page) => {
+browserTest("a search shows the share that it matches, each sample once, and is in the address", async (page) => {
   await page.goto(stacks());
   await page.fill(".fg-search", "gz::");
   assert.equal(await page.textContent(".fg-matched"), "matched 90.00 % in 3 functions");
@@ -134,7 +134,7 @@ browserTest("owned code stands out and the rest steps back", async (page) => {
   assert.notEqual(await fill(".fg-canvas rect.owned"), await fill(".fg-canvas rect.native"));
 });
 
-browserTest("colours tell kinds or modules, as asked for first and by a key", async (page) => {
+browserTest("colours show kinds or modules, chosen at first and by a key", async (page) => {
   await page.goto(written("folded_to_svg", "modules.svg", STACKS.trim() + "\n", "--module"));
   assert.equal(await page.textContent(".fg-tools button"), "Colours: module");
   await page.keyboard.press("c");
@@ -172,7 +172,7 @@ browserTest("hostile names are only text", async (page) => {
   assert.equal(await page.textContent(".fg-name"), "\\u{202e}gnp.exe");
 });
 
-browserTest("of very many frames only those in view are drawn", async (page) => {
+browserTest("only frames in view are drawn", async (page) => {
   const folded = Array.from({ length: 50_000 }, (_, index) => `t;f${index % 97};g${index % 1009};h${index} ${1 + (index % 13)}\n`);
   await page.goto(written("folded_to_svg", "many.svg", folded.join("")));
   const elements = await page.evaluate(() => document.querySelectorAll(".fg-canvas *").length);
@@ -202,7 +202,7 @@ async function classOf(page: Page, label: string): Promise<string | null> {
   return page.evaluate(rectangle, label);
 }
 
-browserTest("in a difference, what weighs more is orange, what weighs the same is grey, and nothing is quiet", async (page) => {
+browserTest("in a difference, heavier frames are orange, equal ones grey, and none is quiet", async (page) => {
   await page.goto(compared());
   assert.equal(await classOf(page, "malloc"), "more3 fresh", "outlined: the other tree has none");
   assert.equal(await classOf(page, "gz::Step"), "more3");
@@ -211,7 +211,7 @@ browserTest("in a difference, what weighs more is orange, what weighs the same i
   assert.equal(await classOf(page, "gz::Idle"), null, "it weighs nothing in the tree that gives the widths");
 });
 
-browserTest("the widths can be those of the other tree, where what vanished is seen", async (page) => {
+browserTest("the widths of the base show vanished frames", async (page) => {
   await page.goto(compared());
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
   assert.match((await page.textContent(".fg-hint"))!, /^Widths are those of slow: what only typical has is seen at other widths \(w\)\./);
@@ -228,7 +228,7 @@ browserTest("the widths can be those of the other tree, where what vanished is s
   assert.equal(await classOf(page, "gz::Idle"), null);
 });
 
-browserTest("the address holds whose widths are shown, so that a link to what vanished leads there", async (page) => {
+browserTest("the address holds whose widths are shown, so that a link leads to a vanished frame", async (page) => {
   await page.goto(`${compared()}?w=1&s=Idle`);
   assert.equal(await classOf(page, "gz::Idle"), "less3 gone hit");
   await page.keyboard.press("w");
@@ -237,7 +237,7 @@ browserTest("the address holds whose widths are shown, so that a link to what va
   assert.equal(new URL(page.url()).search, "?s=Idle");
 });
 
-browserTest("with verdicts only what changed has a colour, and the legend counts the frames", async (page) => {
+browserTest("with verdicts only significant changes have a colour, and the legend counts the frames", async (page) => {
   const base = fileURLToPath(saved("typical.folded", TYPICAL.trim() + "\n"));
   await page.goto(written("folded_to_svg", "judged.svg", STACKS.trim() + "\n", "--base", base, "--judged"));
   assert.equal(await classOf(page, "malloc"), "more3 fresh");
@@ -250,7 +250,7 @@ browserTest("with verdicts only what changed has a colour, and the legend counts
   assert.match((await page.textContent(".fg-place"))!, /^equivalent/);
 });
 
-browserTest("details of a difference tell both weights, how much more, and how many times", async (page) => {
+browserTest("details of a difference show both weights, their difference and ratio", async (page) => {
   await page.goto(compared());
   await click(page, "gz::Step");
   const rows = await page.locator(".fg-figures tbody tr").allTextContents();

@@ -34,7 +34,7 @@ browserTest("a long table shows its first rows, and all when asked to", async (p
   assert.equal((await functions(page)).length, 15);
 });
 
-browserTest("a head sorts by its column, the other way, and not at all", async (page) => {
+browserTest("a column header sorts by its column, in reverse, and not at all", async (page) => {
   await page.goto(report());
   const first = async () => (await functions(page))[0];
   const heads = page.locator(`${HOTSPOTS} th button`);
@@ -84,7 +84,7 @@ browserTest("numbers are written as in the terminal, with bars as long as shares
   assert.equal(await page.locator(`${HOTSPOTS} tr.mine`).count(), 2, "gz::f20 and gz::f10");
 });
 
-browserTest("what a column means is told on its head and below the table", async (page) => {
+browserTest("the meaning of a column is in its header and below the table", async (page) => {
   await page.goto(report());
   const title = await page.locator(`${HOTSPOTS} th button`).first().getAttribute("title");
   assert.equal(title, "The function's qualified name.");
@@ -219,7 +219,7 @@ browserTest("verdicts differ in more than colour, and the filter finds their wor
   assert.match((await page.locator(`${RUNS} tbody`).textContent())!, /^rss\.peak/);
 });
 
-browserTest("a picture of ratios tells each row in words", async (page) => {
+browserTest("a picture of ratios describes each row in words", async (page) => {
   await page.goto(compared());
   const rows = await page.locator("svg.forest g > title").allTextContents();
   assert.deepEqual(rows.slice(0, 3), [

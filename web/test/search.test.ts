@@ -7,7 +7,7 @@ test("a pattern without capitals ignores case", () => {
   assert.ok(!compile("Step").test("world::step"));
 });
 
-test("what is no regular expression is searched for as it stands", () => {
+test("invalid patterns are searched literally", () => {
   assert.ok(compile("operator()(").test("Foo::operator()(int)"));
   assert.ok(compile("a*b[").test("xa*b[1]"));
 });

@@ -49,7 +49,7 @@ impl TableArguments {
 
     /// The same, with so many rows of each table for people, unless told.
     pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
-        self.query(rows_for_people).apply(&mut tables)?;
+        self.query(rows_for_people).apply(&mut tables).map_err(|error| Failure::Usage(error.to_string()))?;
         let stdout = io::stdout();
         let style = Style::of_stdout(&stdout);
         let mut out = BufWriter::new(stdout.lock());

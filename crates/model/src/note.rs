@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::quantity;
 use crate::table::Value;
 
-/// What a note tells its reader. The order is that of importance.
+/// The kind of a note, most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
     /// Evidence was lost, dropped or truncated: the numbers are incomplete.
@@ -143,7 +143,7 @@ impl Note {
         Self { kind, subject: String::new(), template, values }
     }
 
-    /// What it tells its reader.
+    /// Its kind.
     pub fn kind(&self) -> NoteKind {
         self.kind
     }

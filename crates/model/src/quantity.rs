@@ -126,10 +126,10 @@ pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quanti
         0.0 => of_point,
         larger => decimals_of(&three_digits(larger)).min(of_point.max(2)),
     };
-    let decimals = decimals_telling(ends[1] - ends[0]).clamp(of_ends, of_ends.max(of_point) + 3);
+    let decimals = decimals_to_differ(ends[1] - ends[0]).clamp(of_ends, of_ends.max(of_point) + 3);
     let written = |number: f64| format!("{number:.decimals$}");
-    let says_nothing = |end: f64| end != 0.0 && written(end).bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
-    if ends.iter().any(|&end| end.abs() >= MOST_IN_UNIT || says_nothing(end)) {
+    let shows_zero = |end: f64| end != 0.0 && written(end).bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    if ends.iter().any(|&end| end.abs() >= MOST_IN_UNIT || shows_zero(end)) {
         return (shown, apart());
     }
     // Without the sign of zero.
@@ -141,8 +141,8 @@ pub fn estimate(point: &Value, low: &Value, high: &Value, kind: Kind) -> (Quanti
 /// Above this, a number has too many digits to read at a glance.
 const MOST_IN_UNIT: f64 = 9_999.5;
 
-/// Decimals needed to tell two numbers at this distance apart.
-fn decimals_telling(distance: f64) -> usize {
+/// Decimals in which two numbers at this distance differ.
+fn decimals_to_differ(distance: f64) -> usize {
     match -distance.abs().log10() {
         decimals if decimals > 0.0 && decimals.is_finite() => decimals.ceil() as usize,
         _ => 0,
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(shown(false, Kind::Flag), "no");
     }
 
-    /// The cases that the browser's formatter is tested with: `[value, unit, shown]`, a case a line.
+    /// The cases that the browser's formatter is tested with: one line for each: `[value, unit, shown]`.
     fn browser_cases() -> String {
         const UNITS: [&str; 9] =
             ["ns", "ns/step", "bytes", "bytes/step", "percent", "cycles", "faults/step", "samples", ""];

@@ -241,7 +241,7 @@ impl<'a, R> Columns<'a, R> {
         self
     }
 
-    /// The same columns for rows of which an `R` is a part.
+    /// The same columns for rows that contain an `R`.
     pub fn on<S>(self, part: impl Fn(&S) -> &R + Clone + 'a) -> Columns<'a, S>
     where
         R: 'a,

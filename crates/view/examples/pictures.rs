@@ -133,7 +133,7 @@ fn history() -> Chart {
         .caption("p99 of each run; level between change points; dashed: the environment changed")
 }
 
-/// A limit of +5 %: what passes, what fails, what cannot be told.
+/// A limit of +5 %: rows that pass, fail, and are inconclusive.
 fn gate() -> Forest {
     let rows = [
         ("pass: all of it below 1.05", 0.99, 0.96, 1.02, "pass"),

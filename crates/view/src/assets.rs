@@ -22,7 +22,7 @@ pub(crate) const REPORT_CSS: &str = include_str!("../assets/report.css");
 mod tests {
     use super::*;
 
-    /// The first line of what is built from these sources, as `web/build.mjs` writes it.
+    /// The first line of assets built from these sources, as `web/build.mjs` writes it.
     fn banner_of(sources: &std::path::Path) -> std::io::Result<String> {
         let mut names: Vec<_> =
             std::fs::read_dir(sources)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;

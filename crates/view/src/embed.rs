@@ -36,7 +36,7 @@ fn push_escaped(shown: &str, escaped: &mut String) {
     escaped.push_str(&shown[done..]);
 }
 
-/// What stands for a character that markup is made of.
+/// The escape of a character of markup.
 fn entity(byte: u8) -> Option<&'static str> {
     match byte {
         b'&' => Some("&amp;"),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_in_base_32_least_digit_first() {
-        // 1000 = 8 + 31 * 32; digits that are followed by others have 32 added.
+        // 1000 = 8 + 31 * 32; every digit but the last has 32 added.
         for (number, text) in [(0, "A"), (31, "f"), (32, "gB"), (1000, "of"), (u64::MAX, "////////////P")] {
             let mut written = String::new();
             push_number(number, &mut written);

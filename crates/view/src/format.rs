@@ -52,7 +52,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format's name that is none.
+/// An unknown name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an output format; use one of table, tsv, csv, json, json-compact, markdown")]
 pub struct UnknownFormat(String);
@@ -65,7 +65,7 @@ impl FromStr for Format {
     }
 }
 
-/// Writes `table` in `format`. The style is for eyes: it changes nothing in the formats for programs.
+/// Writes `table` in `format`. The style applies to [`Format::Table`] only.
 ///
 /// # Errors
 /// Those of writing to `out`.

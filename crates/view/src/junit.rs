@@ -1,8 +1,8 @@
 //! Checks as JUnit XML, which every service of continuous integration reads.
 //!
-//! There is no specification, but one form that all understand: `testsuites` of `testsuite`s of `testcase`s, of which one
-//! that did not pass holds a `failure`, an `error` or `skipped`
-//! (<https://github.com/testmoapp/junitxml>). What is in it is escaped; characters that XML cannot carry are shown as escapes.
+//! There is no specification, but a form that all services read: `testsuites` of `testsuite`s of `testcase`s. A case that did
+//! not pass holds a `failure`, an `error` or `skipped` (<https://github.com/testmoapp/junitxml>). Text is escaped, also
+//! characters that XML cannot carry.
 
 use std::io::{self, Write};
 
@@ -11,35 +11,35 @@ use crate::embed::markup;
 /// Checks that belong together, e.g. those of one scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Suite {
-    /// What they are of.
+    /// Name of the suite.
     pub name: String,
     /// The checks, in order.
     pub cases: Vec<Case>,
-    /// What a reader must know of all of them; may be empty.
+    /// Notes on all checks; may be empty.
     pub notes: Vec<String>,
 }
 
-/// A check, and what came of it.
+/// A check and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What was checked.
+    /// Name of the check.
     pub name: String,
-    /// What came of it.
+    /// Its result.
     pub result: CaseResult,
-    /// What was measured, for who wants to read it; may be empty.
+    /// The measured values as text; may be empty.
     pub output: String,
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseResult {
     /// It passed.
     Passed,
     /// It failed, for this reason.
     Failed(String),
-    /// Whether it passed is not known, and that counts as a failure.
+    /// Inconclusive; counts as a failure.
     Error(String),
-    /// Whether it passed is not known, and that is no failure.
+    /// Inconclusive; counts as no failure.
     Skipped(String),
 }
 

@@ -1,5 +1,5 @@
-//! What people and programs see of analyses: every output renders any [`Table`](stepscope_model::Table), and call trees
-//! as flame graphs. No arithmetic on profiles happens here.
+//! Outputs of analyses: any [`Table`](stepscope_model::Table) in any format, and call trees as flame graphs. This crate does
+//! no arithmetic on profiles.
 //!
 //! | module | gives |
 //! |---|---|

@@ -1,14 +1,14 @@
-//! A table as people read it: an estimate and its interval are one thing, a number has the unit of its row, a verdict has a
+//! A table as people read it: an estimate and its interval are one field, a number has the unit of its row, a verdict has a
 //! tone.
 //!
-//! Programs get every column by itself. People get, of
+//! Programs get every column by itself. People see this table
 //!
 //! ```text
 //! metric  unit     before   ratio  ratio_low  ratio_high  verdict
 //! p99     ns/step  4200000  0.512  0.481      0.553       changed
 //! ```
 //!
-//! `p99  /step  4.20 ms  0.51 [0.48, 0.55]  changed`:
+//! as `p99  /step  4.20 ms  0.51 [0.48, 0.55]  changed`:
 //!
 //! - Two neighbouring columns `PREFIXlow` and `PREFIXhigh` are the bounds of the interval of the column right before them, if
 //!   its name begins with the prefix (`ratio, ratio_low, ratio_high`; `difference, low, high`; `self_difference, self_low,
@@ -46,7 +46,7 @@ pub(crate) struct Reading<'t> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub quantity: Quantity,
-    /// The interval, as `[low, high]`; absent where it is not known.
+    /// The interval, as `[low, high]`, if known.
     pub bounds: Option<String>,
 }
 
@@ -108,16 +108,16 @@ fn is_estimate(columns: &[Column]) -> bool {
     is_number && alike(low) && alike(high) && prefix.is_some_and(of_point)
 }
 
-/// What a verdict is to its reader.
+/// How strongly a verdict is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Something is other than it was.
+    /// A change.
     Strong,
-    /// Something is worse than it may be.
+    /// A regression.
     Alarm,
-    /// All is as it was, or as it should be.
+    /// Equivalent or passed.
     Calm,
-    /// Nothing is known.
+    /// Inconclusive.
     Faint,
 }
 
@@ -169,7 +169,7 @@ mod tests {
         Column::new(name, kind, unit, "")
     }
 
-    /// What stands in each field of the row, with the bounds behind it.
+    /// The text of each field of the row, with the bounds behind it.
     fn read(table: &Table) -> Vec<String> {
         let reading = Reading::of(table);
         let shown = |&field: &Field| {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_is_not_known_is_not_shown_and_half_of_one_is() {
+    fn an_unknown_interval_is_hidden_and_half_of_one_is_shown() {
         let columns = ["d", "d_low", "d_high"].map(|name| column(name, Kind::Number, ""));
         let mut table = Table::new("t", "", columns.into());
         let mut row = |values: [Value; 3]| {

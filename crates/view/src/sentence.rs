@@ -5,10 +5,10 @@ use stepscope_model::{Kind, Table, Value};
 use crate::reading::{Cell, Field, Reading};
 use stepscope_model::quantity::{Quantity, unit_beside_number};
 
-/// What a row of a comparison says: `step.p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]`, `rss.peak 1.20 GiB → 1.21 GiB`.
+/// A row of a comparison as a sentence: `step.p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]`, `rss.peak 1.20 GiB → 1.21 GiB`.
 ///
-/// The table has columns `before` and `after`; its first column of text that is essential names what is compared; `ratio`
-/// with its interval is told where it is known. `None` where either side is not.
+/// The table has columns `before` and `after`; one of the columns `metric`, `function`, `thread` and
+/// `category` names the row. The sentence ends with the `ratio` and its interval, if known. `None` if a side is unknown.
 pub fn change(table: &Table, row: usize) -> Option<String> {
     let reading = Reading::of(table);
     let row = table.rows.get(row)?;
@@ -22,12 +22,12 @@ pub fn change(table: &Table, row: usize) -> Option<String> {
     };
     let (before, after) = (shown("before")?.quantity, shown("after")?.quantity);
     let per = per_unit(table, &reading, row);
-    let mut told = format!("{name} {before} \u{2192} {after}{per}");
+    let mut sentence = format!("{name} {before} \u{2192} {after}{per}");
     if let Some(Cell { quantity: Quantity { number, .. }, bounds }) = shown("ratio") {
         let bounds = bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
-        told.push_str(&format!(": \u{d7}{number}{bounds}"));
+        sentence.push_str(&format!(": \u{d7}{number}{bounds}"));
     }
-    Some(told)
+    Some(sentence)
 }
 
 /// The column that names what a row is about.
@@ -36,7 +36,7 @@ fn name_column(table: &Table) -> Option<usize> {
     NAMES.iter().find_map(|name| table.column(name))
 }
 
-/// What the numbers are divided by, or are of, where they do not say it themselves.
+/// The part of the unit that the numbers do not show.
 fn per_unit(table: &Table, reading: &Reading<'_>, row: &stepscope_model::Row) -> String {
     let before = table.column("before").map(|column| &table.columns[column]);
     let unit = match (before, table.column("unit")) {
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn told(unit: &str, [before, after]: [f64; 2], ratio: [Option<f64>; 3]) -> Option<String> {
+    fn sentence(unit: &str, [before, after]: [f64; 2], ratio: [Option<f64>; 3]) -> Option<String> {
         let names = ["scenario", "metric", "unit"].map(|name| Column::new(name, Kind::Text, "", ""));
         let sides = ["before", "after"].map(|name| Column::new(name, Kind::InRowUnit, "", ""));
         let ratios = ["ratio", "ratio_low", "ratio_high"].map(|name| Column::new(name, Kind::Number, "", ""));
@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_told_with_its_units_and_how_well_it_is_known() {
+    fn a_sentence_has_units_and_the_interval() {
         let ratio = [Some(1.15), Some(1.09), Some(1.21)];
-        assert_eq!(told("ns", [12.3e6, 14.1e6], ratio).unwrap(), "p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]");
-        assert_eq!(told("ns/step", [1e3, 2e3], [None; 3]).unwrap(), "p99 1.00 µs → 2.00 µs/step");
-        assert_eq!(told("faults/step", [1.0, 2.0], [None; 3]).unwrap(), "p99 1.00 → 2.00 faults/step");
-        assert_eq!(told("", [1.0, 2.0], [Some(2.0), None, None]).unwrap(), "p99 1.00 → 2.00: ×2.00");
-        assert_eq!(told("", [f64::NAN, 2.0], [None; 3]), None);
+        assert_eq!(sentence("ns", [12.3e6, 14.1e6], ratio).unwrap(), "p99 12.3 ms → 14.1 ms: ×1.15 [1.09, 1.21]");
+        assert_eq!(sentence("ns/step", [1e3, 2e3], [None; 3]).unwrap(), "p99 1.00 µs → 2.00 µs/step");
+        assert_eq!(sentence("faults/step", [1.0, 2.0], [None; 3]).unwrap(), "p99 1.00 → 2.00 faults/step");
+        assert_eq!(sentence("", [1.0, 2.0], [Some(2.0), None, None]).unwrap(), "p99 1.00 → 2.00: ×2.00");
+        assert_eq!(sentence("", [f64::NAN, 2.0], [None; 3]), None);
     }
 
     #[test]

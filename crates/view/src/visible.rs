@@ -37,9 +37,9 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a text is of the visible characters of ASCII alone, each a column wide: nearly every name is.
+/// Whether a text has only visible ASCII characters, each one column wide. Nearly every name does.
 pub(crate) fn is_plain(text: &str) -> bool {
-    // Whole blocks without a branch inside, which a processor judges in a few steps.
+    // Whole blocks without a branch inside are compared in a few vector instructions.
     const BLOCK: usize = 32;
     let is_plain = |block: &[u8]| block.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
     let (blocks, rest) = text.as_bytes().as_chunks::<BLOCK>();

@@ -63,7 +63,7 @@ impl Axis {
     pub fn ticks(&self, wanted: usize) -> Vec<f64> {
         let ticks = match self.scale {
             Scale::Linear => linear_ticks(self.low, self.high, wanted),
-            // Within a few multiples of one value, round steps tell more than round factors.
+            // Within a few multiples of one value, round steps are clearer than round factors.
             Scale::Logarithmic if self.high / self.low < 6.0 => linear_ticks(self.low, self.high, wanted),
             Scale::Logarithmic => logarithmic_ticks(self.low, self.high, wanted),
         };

@@ -1,9 +1,7 @@
-//! [`Forest`]: ratios and their intervals, a row each, on one axis of ratios.
+//! [`Forest`]: ratios and their intervals on one logarithmic axis, one row each: the forest plot of meta-analyses.
 //!
-//! Known from meta-analyses: where all rows are on one axis, what changed stands apart from what did not, and how well each
-//! is known is seen before any number is read. Equal factors are equally far from 1, to both sides. The band is what does
-//! not matter; an interval inside it is *equivalent*, one outside of 1 *changed*, one that holds both *inconclusive*. Shape
-//! tells verdicts as well as colour.
+//! The band is the tolerance. An interval inside it is *equivalent*, one that excludes 1 *changed*, any other
+//! *inconclusive*. Verdicts differ in shape as well as colour.
 
 use stepscope_model::{Row, Table, Value};
 
@@ -24,11 +22,11 @@ pub struct Forest {
     pub label: String,
     /// The column of ratios. The ends of their intervals are the two columns after it, `RATIO_low` and `RATIO_high`.
     pub ratio: String,
-    /// The column that says of rows without a ratio whether they are `new` or `vanished`: these stand at an end of the axis.
+    /// The column that marks rows without a ratio as `new` or `vanished`. They stand at an end of the axis.
     pub presence: String,
-    /// The column of verdicts: `changed`, `equivalent` or `inconclusive`; where the table lacks it, shapes tell none.
+    /// The column of verdicts: `changed`, `equivalent` or `inconclusive`; optional.
     pub verdict: String,
-    /// Ratios from `1 / (1 + tolerance)` to `1 + tolerance` do not matter: the band. None is drawn where it is zero.
+    /// Ratios from `1 / (1 + tolerance)` to `1 + tolerance` count as no change: the band. Zero draws no band.
     pub tolerance: f64,
     /// Rows beyond this many are not drawn, and the picture says so.
     pub most: usize,
@@ -119,7 +117,7 @@ struct Columns {
     field: Field,
     presence: Option<usize>,
     verdict: Option<usize>,
-    /// The column that says `higher` where more is better, so that colours tell better from worse.
+    /// The column that says `higher` where more is better, so that colours show better and worse.
     better: Option<usize>,
 }
 
@@ -256,7 +254,7 @@ impl Drawing {
         svg.push_str("\"/>");
     }
 
-    /// A diamond for what changed, a disc for what did not, a ring for what may have or not; an arrow beyond the axis.
+    /// A diamond for changed, a disc for equivalent, a ring for inconclusive; an arrow beyond the axis.
     fn push_shape(&self, row: &Estimate, y: f64, svg: &mut String) {
         let x = self.axis.place(row.point);
         match row.class() {
@@ -345,12 +343,13 @@ mod tests {
         assert!(svg.contains("gone: 0.00 [") && !svg.contains("new:"), "{svg}");
         assert!(svg.contains("l9.0 -6v12z") && !svg.contains("whisker"), "only an arrow to the left: {svg}");
         assert_eq!(forest(&[("new", [None; 3], "changed")]).svg(), "");
-        let mut told = forest(&[("f", [Some(1.0), None, None], ""), ("n", [None; 3], "changed"), ("v", [None; 3], "")]);
-        told.table.columns.push(Column::new("presence", Kind::Text, "", ""));
-        for (row, presence) in told.table.rows.iter_mut().zip(["both", "new", "vanished"]) {
+        let mut picture =
+            forest(&[("f", [Some(1.0), None, None], ""), ("n", [None; 3], "changed"), ("v", [None; 3], "")]);
+        picture.table.columns.push(Column::new("presence", Kind::Text, "", ""));
+        for (row, presence) in picture.table.rows.iter_mut().zip(["both", "new", "vanished"]) {
             row.push(presence.into());
         }
-        let svg = told.svg();
+        let svg = picture.svg();
         assert!(svg.contains("<g class=\"more\"><title>n: new, changed</title>"), "{svg}");
         assert!(svg.contains("<g class=\"less\"><title>v: vanished</title>") && !svg.contains("NaN"), "{svg}");
         assert!(svg.contains("l-9.0 -6v12z") && svg.contains("l9.0 -6v12z"), "an arrow to each side: {svg}");

@@ -39,17 +39,17 @@ use stepscope_model::quantity::number;
 pub struct Chart {
     /// The values; its title is the chart's.
     pub table: Table,
-    /// The column that the horizontal axis shows. For bars it is where each begins.
+    /// The column that the horizontal axis shows. For bars it is the start of each.
     pub across: String,
-    /// What is drawn, in this order: later marks lie above earlier ones. Columns that the table lacks are left out.
+    /// The marks, in this order: later ones lie above earlier ones. Columns that the table lacks are left out.
     pub marks: Vec<Mark>,
-    /// What is drawn over what, in words; where it is empty, names of columns.
+    /// Description of the marks; if empty, the names of columns.
     pub caption: String,
-    /// Where the vertical axis begins.
+    /// Start of the vertical axis.
     pub floor: Floor,
 }
 
-/// Where a vertical axis begins.
+/// Start of a vertical axis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Floor {
     /// At zero, so that heights are in proportion.
@@ -78,7 +78,7 @@ impl Chart {
         Self { floor, ..self }
     }
 
-    /// With these words for what is drawn.
+    /// With this description of the marks.
     #[must_use]
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
@@ -315,7 +315,7 @@ impl Drawing<'_> {
                         "<circle class=\"point\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}</title></circle>\n",
                         x(row.from),
                         y(row.high),
-                        markup(&self.told(row, series.up))
+                        markup(&self.tooltip(row, series.up))
                     );
                 }
             }
@@ -327,7 +327,7 @@ impl Drawing<'_> {
                         "<rect class=\"bar\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}</title></rect>\n",
                         (x(row.to) - left - 1.0).max(0.5),
                         HEIGHT - BOTTOM - top,
-                        markup(&self.told(row, series.up))
+                        markup(&self.tooltip(row, series.up))
                     );
                 }
             }
@@ -352,8 +352,8 @@ impl Drawing<'_> {
         path
     }
 
-    /// What pointing at a bar or a point tells.
-    fn told(&self, row: &Row, up: &Column) -> String {
+    /// Tooltip of a bar or a point.
+    fn tooltip(&self, row: &Row, up: &Column) -> String {
         let across = match row.from == row.to {
             true => labelled(row.from, self.across),
             false => format!("{} to {}", labelled(row.from, self.across), labelled(row.to, self.across)),

@@ -10,8 +10,8 @@
 //! | `colours`, `growth` | how the first picture is drawn: `kind` or `module`, `up` or `down` |
 //! | `strings` | all distinct names, modules and sources; the first is empty |
 //! | `modules` | the modules with colours of their own, as indices of `strings`, heaviest first |
-//! | `frames` | four numbers a frame: name, module, source (indices of `strings`), and `((kind * 3 + shade) * 2 + owned) * 2 + inlined` |
-//! | `nodes` | three numbers a node in drawing order: how many levels up from the last node's child, its frame, its own weight |
+//! | `frames` | four numbers for each frame: name, module, source (indices of `strings`), and `((kind * 3 + shade) * 2 + owned) * 2 + inlined` |
+//! | `nodes` | three numbers for each node in drawing order: how many levels up from the last node's child, its frame, its own weight |
 //! | `compared` | of a difference: the names of both trees, and `own`: the own weight of each node in the other; where they are known, `verdicts`: 0 for changed, 1 for equivalent, 2 for inconclusive |
 //! | `gaps` | two numbers for each node that is wider than its own weight and its children: nodes since the last such, the rest |
 //!
@@ -71,7 +71,7 @@ impl Frames {
         let kind = KINDS.iter().position(|&kind| kind == node.kind).unwrap_or(KINDS.len() - 1) as u32;
         let bits = u32::from(node.owned) * 2 + u32::from(node.inlined);
         let next = self.numbers.len() as u32;
-        // The shade is the name's, so it does not tell frames apart, and is found once a frame.
+        // The shade depends on the name only, so equal frames have equal shades.
         *self.numbers.entry([name, module, source, kind * 4 + bits]).or_insert_with(|| {
             let flags = (kind * 3 + u32::from(shade(&node.name))) * 4 + bits;
             for number in [name, module, source, flags] {
@@ -82,8 +82,7 @@ impl Frames {
     }
 }
 
-/// Weight of the samples of which the node is the leaf: its own, and in inverted trees, where leaves stand at the root or
-/// on a group, the total of those.
+/// Weight of the samples that end in the node: its own, or in inverted trees the total of a node at the root or on a group.
 fn leaf_weight(tree: &CallTree, node: &CallNode) -> u64 {
     if !tree.inverted {
         return node.own;
@@ -246,10 +245,10 @@ mod tests {
         // all, a, b, c.
         let plain = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA"});
         assert_eq!(compared(&difference), plain);
-        // A list that is too short tells nothing of the rest.
+        // A list that is too short says nothing about the rest.
         let verdicts = Some(vec![Verdict::Changed, Verdict::Equivalent, Verdict::Inconclusive]);
-        let judged = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA", "verdicts": "ABCC"});
-        assert_eq!(compared(&TreeDifference { verdicts, ..difference }), judged);
+        let expected = serde_json::json!({"name": "slow", "baseName": "typical", "own": "AFDA", "verdicts": "ABCC"});
+        assert_eq!(compared(&TreeDifference { verdicts, ..difference }), expected);
     }
 
     #[test]

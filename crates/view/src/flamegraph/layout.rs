@@ -13,7 +13,7 @@ pub(crate) struct Layout {
     pub depth: Vec<u32>,
     /// Weight to the left of it, from the tree's left edge.
     pub start: Vec<u128>,
-    /// Weight that it spans: its total, or the sum of what is drawn in it where a tree says otherwise.
+    /// Weight that it spans: its total, or the sum of its children if that is larger.
     pub extent: Vec<u128>,
 }
 

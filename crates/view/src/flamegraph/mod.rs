@@ -2,15 +2,14 @@
 //!
 //! The file holds three things. A *first picture* of the widest frames as ordinary SVG, which every viewer of images
 //! shows, without scripts too. The *whole tree* as compact [data](data). And the *script* (from `web/`), which takes
-//! the picture's place in a browser and draws what is visible at the current zoom, and only that: a tree of 200,000
-//! frames is on the screen as soon as its few megabytes are read.
+//! the picture's place in a browser and draws only what is visible at the current zoom.
 //!
 //! In the browser: click to zoom, breadcrumbs and browser history to go back, search with the share that it matches,
 //! details of the frame under the pointer, and the keyboard for all of it. Links can be shared:
 //!
 //! - `graph.svg?s=REGEX` highlights the functions that match;
 //! - `graph.svg?x=WEIGHT&y=DEPTH` is zoomed to the frame that starts at this weight from the left, at this depth. The
-//!   address bar always holds the link to what is seen.
+//!   address bar always holds the link to the current view.
 //!
 //! The same tree and options give the same bytes.
 
@@ -33,9 +32,9 @@ pub use palette::Colours;
 /// How a flame graph is drawn at first. The reader can change both in the browser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What colours tell.
+    /// The meaning of the colours.
     pub colours: Colours,
-    /// Where the root is; by default below, and above in inverted trees, where the root is what is asked about.
+    /// Where the root is. By default below; above in inverted trees.
     pub growth: Option<Growth>,
 }
 
@@ -67,12 +66,13 @@ pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io:
     write(&Subject { tree, difference: None }, options, out)
 }
 
-/// Writes two trees as one differential flame graph: frames are as wide as in the tree that is asked about, or, at a
-/// switch, as in the other, or as in that in which they weigh more; colours tell which have more and which less. Frames
-/// that only one of the trees has are there when it gives the widths, and with the widths of both.
+/// Writes two trees as one differential flame graph.
 ///
-/// Where there are verdicts, only what changed has a colour: what is equivalent is nearly white, and where nothing can be
-/// told, grey. The legend counts the frames of each.
+/// Widths show the tree; a switch shows the base, or the larger of both. Colours show more and less. A frame that only one
+/// of the trees has is visible if that tree gives the widths.
+///
+/// With verdicts, only significant changes have a colour; equivalent frames are nearly white and inconclusive ones grey. The
+/// legend counts the frames of each.
 ///
 /// # Errors
 /// Those of writing to `out`.
@@ -80,7 +80,7 @@ pub fn write_difference_svg(difference: &TreeDifference, options: &Options, out:
     write(&Subject::of(difference), options, out)
 }
 
-/// What is drawn: a tree, and what it is compared with.
+/// A tree, and the difference that it is part of.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub tree: &'a CallTree,
@@ -92,17 +92,17 @@ impl<'a> Subject<'a> {
         Self { tree: &difference.tree, difference: Some(difference) }
     }
 
-    /// What a node weighs in the other tree.
+    /// A node's weights in the base.
     pub fn base(&self, node: usize) -> Option<BaseWeight> {
         self.difference.and_then(|difference| difference.base.get(node).copied())
     }
 
-    /// What is known of a node's change.
+    /// A node's verdict.
     pub fn verdict(&self, node: usize) -> Option<Verdict> {
         self.difference.and_then(|difference| difference.verdicts.as_ref()?.get(node).copied())
     }
 
-    /// Weight of the heavier of the wholes.
+    /// Weight of the heavier tree.
     pub fn larger_whole(&self) -> u128 {
         let whole = self.tree.nodes.first().map_or(0, |node| node.total);
         u128::from(whole.max(self.base(0).unwrap_or_default().total))

@@ -1,15 +1,15 @@
 //! Colours of frames: what they mean, and the style sheet that gives them.
 //!
-//! The hues are those of Okabe and Ito ("Color Universal Design", 2008), which people with any colour vision tell
-//! apart. Orange is kept for owned code. Where a tree has owned code, all other frames are quiet: the same hues, mixed
-//! with the background. Three shades, chosen by the function's name, tell neighbours apart; they mean nothing.
+//! The hues are those of Okabe and Ito ("Color Universal Design", 2008), which people with any colour vision can
+//! distinguish. Orange is kept for owned code. If a tree has owned code, all other frames are quiet: the same hues, mixed
+//! with the background. Three shades, chosen by the function's name, separate neighbours.
 
 use stepscope_model::{CallNode, FrameKind, Verdict};
 
 use super::Subject;
 use crate::embed::append;
 
-/// What the colour of a frame tells.
+/// The meaning of a frame's colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Colours {
     /// The kind of code; owned code in its own colour.
@@ -17,8 +17,7 @@ pub enum Colours {
     Kind,
     /// The module; the six with the largest self weight have their own colours.
     Module,
-    /// How much more or less a frame weighs than in the tree that this one is compared with. Where there is none, the
-    /// kind.
+    /// How much more or less a frame weighs than in the base; the kind of code if there is no base.
     Difference,
 }
 
@@ -57,16 +56,16 @@ const CHANGES: [(&str, Rgb, u16); 7] = [
 const MORE: Rgb = [0xe0, 0x6c, 0x00];
 const LESS: Rgb = [0x2b, 0x83, 0xd6];
 
-/// Where verdicts are known: what did not change, and what may have or not.
+/// With verdicts: equivalent and inconclusive frames.
 const UNCHANGED: [(&str, Rgb, u16); 2] = [(EVEN, [0xa3, 0xad, 0xb9], 80), (UNSURE, [0x7d, 0x88, 0x96], 40)];
 const EVEN: &str = "even";
 const UNSURE: &str = "unsure";
 
-/// From which share of the whole on a difference has the strength 1, 2 or 3.
+/// The least share of the whole at which a difference has strength 1, 2 or 3.
 const STRENGTHS: [f64; 3] = [0.002, 0.01, 0.05];
 
-/// Class of a frame that weighs `now`, and `before` in the other tree, where the larger whole weighs `whole`. What is known
-/// to have changed is never grey, however small its part of the whole.
+/// Class of a frame that weighs `now`, and `before` in the other tree, where the larger whole weighs `whole`. A
+/// significant change is never grey, however small.
 pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<Verdict>) -> &'static str {
     let share = (now as f64 - before as f64) / (whole.max(1) as f64);
     let strength = STRENGTHS.iter().filter(|&&least| share.abs() >= least).count();
@@ -81,7 +80,7 @@ pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<V
 }
 
 /// The legend of differences with verdicts: classes and what they stand for.
-pub(crate) const JUDGED: [(&str, &str); 8] = [
+pub(crate) const VERDICT_LEGEND: [(&str, &str); 8] = [
     ("more3", "+5 % of the whole"),
     ("more2", "+1 %"),
     ("more1", "+<1 %"),
@@ -116,7 +115,7 @@ pub(crate) const KINDS: [FrameKind; 7] = [
     FrameKind::Unknown,
 ];
 
-/// Class of a frame's colour when colours tell kinds.
+/// Class of a frame's colour by its kind of code.
 pub(crate) fn kind_class(node: &CallNode) -> &'static str {
     if node.owned && node.kind != FrameKind::Group { "owned" } else { node.kind.name() }
 }
@@ -226,7 +225,7 @@ mod tests {
         assert_eq!(class(300, 100, Verdict::Inconclusive), "unsure", "large, and not known");
         assert_eq!(class(101, 100, Verdict::Equivalent), "even");
         let css = style_sheet();
-        for (class, _) in JUDGED {
+        for (class, _) in VERDICT_LEGEND {
             assert_eq!(css.matches(&format!(".{class}{{fill:")).count(), 2, "{class}: light and dark");
         }
     }

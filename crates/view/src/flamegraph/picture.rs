@@ -7,7 +7,7 @@ use stepscope_model::{CallNode, CallTree, FrameKind};
 
 use super::layout::Layout;
 use super::palette::{
-    COLOURED_MODULES, Colours, JUDGED, KINDS, MODULE_CLASSES, change_class, changes, kind_class, shade,
+    COLOURED_MODULES, Colours, KINDS, MODULE_CLASSES, VERDICT_LEGEND, change_class, changes, kind_class, shade,
 };
 use super::{Growth, Options, Subject};
 use crate::embed::{append, markup, push_coordinate, push_markup};
@@ -286,12 +286,12 @@ impl Pen<'_> {
     }
 
     /// How many frames have each colour of a difference with verdicts.
-    fn judged(&self) -> Option<[i128; JUDGED.len()]> {
+    fn verdict_counts(&self) -> Option<[i128; VERDICT_LEGEND.len()]> {
         self.subject.difference?.verdicts.as_ref()?;
-        let mut counts = [0; JUDGED.len()];
+        let mut counts = [0; VERDICT_LEGEND.len()];
         for number in 0..self.tree.nodes.len() {
             let (class, ..) = self.classes(number);
-            if let Some(at) = JUDGED.iter().position(|(known, _)| *known == class) {
+            if let Some(at) = VERDICT_LEGEND.iter().position(|(known, _)| *known == class) {
                 counts[at] += 1;
             }
         }
@@ -300,8 +300,8 @@ impl Pen<'_> {
 
     /// Classes and names of the colours that occur.
     fn legend_entries(&self) -> Vec<(&'static str, String)> {
-        if let (Colours::Difference, Some(counts)) = (self.colours, self.judged()) {
-            let named = JUDGED.into_iter().zip(counts);
+        if let (Colours::Difference, Some(counts)) = (self.colours, self.verdict_counts()) {
+            let named = VERDICT_LEGEND.into_iter().zip(counts);
             return named.map(|((class, what), count)| (class, format!("{what} ({})", grouped(count)))).collect();
         }
         if self.colours == Colours::Difference {

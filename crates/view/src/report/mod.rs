@@ -50,7 +50,7 @@ pub struct Report {
     pub sections: Vec<Section>,
 }
 
-/// A name and what is known under it, such as `machine` and its description.
+/// A name and its value, such as `machine` and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     /// What the fact is about.

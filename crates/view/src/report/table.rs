@@ -43,7 +43,7 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut Shown
     } else {
         append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
         let reading = Reading::of(table);
-        let columns = Shown::columns(table, &reading);
+        let columns = HtmlColumn::columns(table, &reading);
         push_header(&columns, html);
         push_first_rows(table, &reading, &columns, html);
         html.push_str("</table></div>\n");
@@ -134,9 +134,9 @@ fn with_code(text: &str) -> String {
     parts.iter().enumerate().map(part).collect()
 }
 
-fn push_header(columns: &[Shown<'_>], html: &mut String) {
+fn push_header(columns: &[HtmlColumn<'_>], html: &mut String) {
     html.push_str("<thead><tr>");
-    for Shown { column, class, field, .. } in columns {
+    for HtmlColumn { column, class, field, .. } in columns {
         // The interval is a cell of its own, so that both line up.
         let span = if field.bounds.is_some() { " colspan=\"2\"" } else { "" };
         append!(
@@ -155,7 +155,7 @@ fn push_header(columns: &[Shown<'_>], html: &mut String) {
     html.push_str("</tr></thead>\n");
 }
 
-fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: &mut String) {
+fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[HtmlColumn<'_>], html: &mut String) {
     let owned = owned_column(table);
     html.push_str("<tbody>\n");
     for row in table.rows.iter().take(ROWS_SHOWN) {
@@ -170,7 +170,7 @@ fn push_first_rows(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], 
 }
 
 /// A cell as the script makes it too.
-fn push_cell(value: &Value, cell: &Cell, column: &Shown<'_>, html: &mut String) {
+fn push_cell(value: &Value, cell: &Cell, column: &HtmlColumn<'_>, html: &mut String) {
     let class = column.class;
     match value {
         Value::Text(text) => match (Tone::of(column.column, value), column.short_form(text)) {
@@ -210,7 +210,7 @@ fn breakable(text: &str) -> String {
 const WITH_UNITS: &str = "num unit";
 
 /// A column, and how its cells are shown.
-struct Shown<'a> {
+struct HtmlColumn<'a> {
     field: Field,
     column: &'a Column,
     class: &'static str,
@@ -218,10 +218,10 @@ struct Shown<'a> {
     largest: Option<f64>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> HtmlColumn<'a> {
     fn columns(table: &'a Table, reading: &Reading<'_>) -> Vec<Self> {
         let mut columns: Vec<Self> = reading.fields.iter().map(|&field| Self::of(field, table, reading)).collect();
-        // What rows are about is told by the first column of text.
+        // The first column of text names the rows.
         if let Some(name) = columns.iter_mut().find(|shown| shown.column.kind == Kind::Text) {
             name.class = "text name";
         }
@@ -271,9 +271,9 @@ fn owned_column(table: &Table) -> Option<usize> {
     table.column("owned").filter(|&owned| table.columns[owned].kind == Kind::Flag)
 }
 
-fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: &mut String) {
+fn push_data(table: &Table, reading: &Reading<'_>, columns: &[HtmlColumn<'_>], html: &mut String) {
     html.push_str("<script type=\"application/json\" class=\"table-data\">{\"columns\":");
-    push_list(columns, html, |Shown { column, class, largest, .. }, html| {
+    push_list(columns, html, |HtmlColumn { column, class, largest, .. }, html| {
         let largest = largest.map_or("null".to_owned(), |largest| largest.to_string());
         let kind = name_of_kind(column.kind);
         append!(*html, "{{\"kind\":\"{kind}\",\"class\":\"{class}\",\"largest\":{largest}}}");
@@ -312,7 +312,7 @@ fn push_data(table: &Table, reading: &Reading<'_>, columns: &[Shown<'_>], html: 
 }
 
 /// The classes of the words that occur as verdicts.
-fn push_tones(shown: &Shown<'_>, table: &Table, html: &mut String) {
+fn push_tones(shown: &HtmlColumn<'_>, table: &Table, html: &mut String) {
     let mut tones = std::collections::BTreeMap::new();
     for value in table.rows.iter().map(|row| &row[shown.field.column]) {
         if let (Value::Text(text), Some(tone)) = (value, Tone::of(shown.column, value)) {
@@ -341,7 +341,7 @@ fn push_list<T>(values: impl IntoIterator<Item = T>, html: &mut String, mut push
     html.push(']');
 }
 
-fn push_value(shown: &Shown<'_>, row: &Row, reading: &Reading<'_>, html: &mut String) {
+fn push_value(shown: &HtmlColumn<'_>, row: &Row, reading: &Reading<'_>, html: &mut String) {
     match &row[shown.field.column] {
         Value::Text(text) => match shown.short_form(text) {
             Some(short) => {
@@ -373,12 +373,12 @@ fn push_shown(value: &Value, cell: &Cell, html: &mut String) {
 }
 
 fn push_meanings(columns: &[Column], html: &mut String) {
-    let told: Vec<&Column> = columns.iter().filter(|column| !column.doc.is_empty()).collect();
-    if told.is_empty() {
+    let documented: Vec<&Column> = columns.iter().filter(|column| !column.doc.is_empty()).collect();
+    if documented.is_empty() {
         return;
     }
     html.push_str("<details class=\"meanings\"><summary>What the columns mean</summary><dl>\n");
-    for column in told {
+    for column in documented {
         append!(*html, "<dt>{}</dt><dd>{}</dd>\n", markup(&in_words(&column.name)), markup(&column.doc));
     }
     html.push_str("</dl></details>\n");

@@ -87,11 +87,11 @@ impl UnknownColumn {
 
     /// The column that was probably meant.
     pub fn nearest(&self) -> Option<&str> {
-        const ALIKE: f64 = 0.75;
+        const ALIKE: f64 = 0.6;
         let name = self.name.to_lowercase();
         let likeness = |column: &str| match column.contains(&name) || name.contains(column) {
             true => 1.0,
-            false => strsim::jaro_winkler(&name, column),
+            false => strsim::normalized_damerau_levenshtein(&name, column),
         };
         let rated = self.available.iter().map(|column| (likeness(column), column));
         let (likeness, column) = rated.rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -126,6 +126,7 @@ mod tests {
         assert_eq!(nearest("Module").as_deref(), Some("module"));
         assert_eq!(nearest("share").as_deref(), Some("self_share"));
         assert_eq!(nearest("nonsense"), None);
+        assert_eq!(nearest("vector"), None);
     }
 
     #[test]

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn overloads_and_equal_names_are_told_apart_or_kept_equal() {
+    fn overloads_differ_and_equal_names_stay_equal() {
         let names = ["gz::math::Pose::Set(double, double, double)", "gz::math::Pose::Set(gz::math::Quaternion)"];
         assert!(all_differ(&shortened(names, 30)));
         let same = shortened([names[0], names[0], names[1]], 30);

@@ -1,7 +1,7 @@
 //! Function names in less room than they need.
 //!
 //! A C++ or Rust name says little in its middle: template arguments and parameter lists give way first, then the
-//! namespaces. What tells functions apart is where they live (the start) and what they are called (the end). Widths are
+//! namespaces. Functions differ in where they are defined (the start) and in their name (the end). Widths are
 //! in columns of a monospaced font: two for wide characters, none for combining ones.
 
 mod column;
@@ -17,11 +17,13 @@ use crate::visible::is_plain;
 use name::{Arguments, Brackets, Parts, without_arguments};
 
 const ELLIPSIS: char = '…';
+/// Between the first and the last name of a chain of calls.
+const CHAIN: &str = " > … > ";
 
 /// `name` in at most `columns` columns, both ends kept: for tables.
 ///
-/// Template arguments are shortened first, the longest first, then parameter lists; what is still too long loses its
-/// middle.
+/// Template arguments are shortened first, the longest first, then parameter lists; then the middle of the
+/// name.
 pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
     if width(name) <= columns {
         return Cow::Borrowed(name);
@@ -63,10 +65,8 @@ fn width(text: &str) -> usize {
 
 /// The rows of a tree, names indented by two spaces a level, in at most `columns` columns each.
 ///
-/// Names keep their end, which says what is called: arguments give way first, then they take the form of a [`label`]. The
-/// indentation gives way as far
-/// as it must: one space a level; and where the tree is deeper than even that leaves room for, the rows beyond stay where
-/// it ends, behind an ellipsis.
+/// Names keep their end, the function's own name: arguments give way first, then they take the form of a [`label`]. A deep
+/// tree is indented by one space per level; rows that are still too deep start with an ellipsis.
 pub fn shorten_indented(rows: &mut [String], columns: usize) {
     const ROOM_OF_A_NAME: usize = 28;
     let level = |row: &str| (row.len() - row.trim_start_matches(' ').len()) / 2;
@@ -80,15 +80,36 @@ pub fn shorten_indented(rows: &mut [String], columns: usize) {
         };
         let name = row.trim_start_matches(' ');
         let left = columns.saturating_sub(indent.width());
-        let name = match trim_brackets(name, left.min(name.width())) {
-            trimmed if trimmed.width() <= left => trimmed,
-            _ => label(name, left).unwrap_or_else(|| shorten(name, left)).into_owned(),
+        let name = match name.width() > left {
+            true => shorten_chain(name, left).unwrap_or_else(|| shorten_to_end(name, left)),
+            false => name.to_owned(),
         };
         *row = format!("{indent}{name}");
     }
 }
 
-/// Shortens what is in brackets, the longest first, as far as is needed and no further.
+/// A name without arguments, or its last parts.
+fn shorten_to_end(name: &str, columns: usize) -> String {
+    match trim_brackets(name, columns) {
+        trimmed if trimmed.width() <= columns => trimmed,
+        _ => label(name, columns).unwrap_or_else(|| shorten(name, columns)).into_owned(),
+    }
+}
+
+/// A chain of calls, `first > … > last (13 frames)`, with a shorter last name; without the first if that does not fit.
+fn shorten_chain(name: &str, columns: usize) -> Option<String> {
+    const LEAST_NAME: usize = 12;
+    let (first, rest) = name.split_once(CHAIN)?;
+    let (last, frames) = rest.rsplit_once(" (")?;
+    let shown = |first: &str| {
+        let room = columns.checked_sub(first.width() + CHAIN.width() + 2 + frames.width())?;
+        let last = label(last, room).filter(|_| room >= LEAST_NAME)?;
+        Some(format!("{first}{CHAIN}{last} ({frames}").trim_start().to_owned())
+    };
+    shown(first).or_else(|| shown(""))
+}
+
+/// Shortens the text in brackets, the longest first, as far as needed.
 fn trim_brackets(name: &str, columns: usize) -> String {
     let Arguments { template, parameters } = Arguments::of(name);
     let inner_width = |pair: &Brackets| name[pair.open + 1..pair.close].width();
@@ -130,7 +151,7 @@ fn cut_end(text: &str, columns: usize) -> String {
     short
 }
 
-/// Keeps two fifths of the room for the start and the rest for the end, which tells more.
+/// Keeps two fifths of the room for the start and the rest for the end.
 fn cut_middle(text: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     let (mut short, used) = take_columns(text.chars(), room * 2 / 5);
@@ -201,6 +222,18 @@ mod tests {
             rows,
             ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>", "      <Vec<T> as core::…>::from_iter",]
         );
+    }
+
+    #[test]
+    fn a_chain_of_calls_keeps_its_number_of_frames() {
+        let chain = |columns| {
+            let mut rows = ["all".to_owned(), "  _start > … > ground::bin::ground::main (13 frames)".to_owned()];
+            shorten_indented(&mut rows, columns);
+            rows[1].clone()
+        };
+        assert_eq!(chain(60), "  _start > … > ground::bin::ground::main (13 frames)");
+        assert_eq!(chain(44), "  _start > … > ground::main (13 frames)");
+        assert_eq!(chain(38), "  > … > ground::main (13 frames)");
     }
 
     #[test]

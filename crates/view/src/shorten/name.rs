@@ -1,6 +1,6 @@
 //! The parts of a C++ or Rust name: template arguments, parameter lists, return type, namespaces.
 
-/// A pair of brackets and what is in them, as byte positions of the opening and the closing bracket.
+/// A pair of brackets: byte positions of the opening and the closing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Brackets {
     pub(super) open: usize,

@@ -1,4 +1,4 @@
-//! Outputs compared with files. `BLESS=1 cargo test` writes the files anew; then read the difference before committing.
+//! Outputs compared with files. `BLESS=1 cargo test` rewrites the files; then read the difference before committing.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn assert_golden(name: &str, actual: &str) {
         .unwrap_or_else(|error| panic!("{}: {error}; BLESS=1 cargo test writes it", path.display()));
     assert!(
         expected == actual,
-        "{} differs; BLESS=1 cargo test writes it anew\n--- expected\n{expected}\n--- actual\n{actual}",
+        "{} differs; BLESS=1 cargo test rewrites it\n--- expected\n{expected}\n--- actual\n{actual}",
         path.display()
     );
 }
