@@ -1,7 +1,7 @@
-//! From the entries of a recording to a capture: names for addresses, stacks with inlined frames.
+//! From entries to a capture: names for addresses, stacks with inlined frames.
 //!
-//! The normal end of a recording and `recover` are the same code: read the log, name, build. Importers of foreign
-//! recordings give their entries to a [`Builder`] directly.
+//! The normal end of a recording and `recover` use the same code: read the log, name the code, build the capture. Importers
+//! give their entries to a [`Builder`] directly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
@@ -20,7 +20,7 @@ use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, ReadError};
 use crate::symbols::Symbols;
 
-/// Notes about modules are for reading; beyond this many they are counted.
+/// Further notes about modules are only counted.
 const MAX_PROBLEM_NOTES: usize = 12;
 
 /// Reads a raw log and builds its capture.
@@ -46,17 +46,17 @@ pub struct Builder {
     modules: Vec<entry::Module>,
     frames: Vec<(Option<ModuleRef>, u64)>,
     stacks: Vec<(Option<StackRef>, FrameRef)>,
-    /// Stacks of samples and waits as the log numbers them; they become handles when stacks are built.
+    /// Samples and waits as the log has them; their stacks become handles when stacks are built.
     samples: Vec<entry::Sample>,
     waits: Vec<entry::Wait>,
-    /// When steps began, and on which thread.
-    step_begins: Vec<StepBegin>,
+    step_starts: Vec<StepStart>,
     marks: MarkTables,
     last_ns: Option<u64>,
-    /// The machine at the start of the window and at its end.
+    /// The whole machine at the start and the end of the window.
     machine: Option<(MachineReading, MachineReading)>,
+    started: bool,
     ended: bool,
-    /// Entries that refer to what does not exist. Only damaged or hostile logs have any.
+    /// Entries that refer to missing entries. Only damaged or hostile logs have any.
     malformed: u64,
 }
 
@@ -69,11 +69,13 @@ impl Sink for Builder {
 }
 
 impl Builder {
-    /// Takes an entry, unless it refers to what is not there.
+    /// Adds an entry. `None` if it refers to a missing entry.
     fn accept(&mut self, entry: Entry) -> Option<()> {
         let capture = &mut self.capture;
         match entry {
-            Entry::Start(info) => capture.info = *info,
+            // Later entries refer to the events of the first.
+            Entry::Start(_) if self.started => return None,
+            Entry::Start(info) => (capture.info, self.started) = (*info, true),
             Entry::WindowStart { time_ns } => capture.info.start_ns = Some(time_ns),
             Entry::Program { command, working_directory, environment } => {
                 let info = &mut capture.info;
@@ -143,7 +145,7 @@ impl Builder {
             }
             Entry::StepStart { time_ns, thread, sim_time_ns } => {
                 let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
-                self.step_begins.push((time_ns, thread, sim_time_ns));
+                self.step_starts.push(StepStart { time_ns, thread, sim_time_ns });
                 self.last_ns = self.last_ns.max(Some(time_ns));
             }
             Entry::Counter { time_ns, process, thread, name, value } => {
@@ -182,12 +184,12 @@ impl Builder {
         stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
     }
 
-    /// What is known of the recording so far; importers complete it.
+    /// The description of the recording. Importers complete it.
     pub fn info_mut(&mut self) -> &mut stepscope_model::CaptureInfo {
         &mut self.capture.info
     }
 
-    /// Names everything and gives the capture.
+    /// Names the code, and builds the capture.
     pub fn build(mut self, symbols: &mut impl Symbols) -> Capture {
         self.end_early();
         let named = self.name_frames(symbols);
@@ -215,9 +217,10 @@ impl Builder {
             waker_stack: node(wait.waker_stack),
         }));
         capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
-        capture.steps = steps(&capture.threads, self.step_begins);
+        capture.steps = steps(&capture.threads, self.step_starts);
         self.marks.fill(capture);
-        capture.info.losses.malformed_records += self.malformed;
+        let malformed = &mut capture.info.losses.malformed_records;
+        *malformed = malformed.saturating_add(self.malformed);
         count_coverage(capture);
         if let Some((start, end)) = &self.machine {
             let losses = &capture.info.losses;
@@ -227,7 +230,7 @@ impl Builder {
         self.capture
     }
 
-    /// Closes what a recorder that was killed left open.
+    /// Ends the threads of a recorder that was killed.
     fn end_early(&mut self) {
         if self.ended || self.capture.info.origin != Origin::Recorded {
             return;
@@ -247,7 +250,7 @@ impl Builder {
         }
     }
 
-    /// The frames, outermost first, that each frame of the log stands for.
+    /// The frames of the capture for each frame of the log, outermost first: inlined frames have the same address.
     fn name_frames(&mut self, symbols: &mut impl Symbols) -> Vec<Vec<FrameId>> {
         let mut by_module: HashMap<Option<ModuleRef>, Vec<usize>> = HashMap::new();
         for (index, (module, _)) in self.frames.iter().enumerate() {
@@ -277,7 +280,8 @@ impl Builder {
         }
         for frame in by_module.remove(&None).unwrap_or_default() {
             let function: Arc<str> = format!("[unmapped {:#x}]", self.frames[frame].1).into();
-            self.capture.info.losses.unnamed_addresses += 1;
+            let unnamed = &mut self.capture.info.losses.unnamed_addresses;
+            *unnamed = unnamed.saturating_add(1);
             named[frame] = vec![self.capture.intern_frame(Frame::named(function))];
         }
         self.note_problems(problems);
@@ -286,7 +290,8 @@ impl Builder {
 
     fn add_place(&mut self, place: &Place, module: ModuleId, language: Language) -> Vec<FrameId> {
         if matches!(place.named_by, NamedBy::Nothing | NamedBy::FunctionStart) {
-            self.capture.info.losses.unnamed_addresses += 1;
+            let unnamed = &mut self.capture.info.losses.unnamed_addresses;
+            *unnamed = unnamed.saturating_add(1);
         }
         let capture = &mut self.capture;
         let frames = place.frames.iter().map(|frame| {
@@ -312,7 +317,7 @@ impl Builder {
         }
     }
 
-    /// The capture's node for each node of the log.
+    /// The capture's stack node for each node of the log.
     fn build_stacks(&mut self, named: &[Vec<FrameId>]) -> Vec<Option<StackId>> {
         let mut nodes: Vec<Option<StackId>> = Vec::with_capacity(self.stacks.len());
         for (parent, frame) in &self.stacks {
@@ -325,26 +330,31 @@ impl Builder {
     }
 }
 
-/// When a step began, on which thread, and the simulated time then.
-type StepBegin = (u64, ThreadId, Option<u64>);
+/// The start of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StepStart {
+    time_ns: u64,
+    thread: ThreadId,
+    sim_time_ns: Option<u64>,
+}
 
-/// The steps of each process: from one begin to the next, whichever threads run them. What comes before the first
-/// begin and after the last is of no whole step. The simulated time at the end of one is that at the begin of the next.
-fn steps(threads: &[Thread], mut begins: Vec<StepBegin>) -> Vec<Step> {
-    begins.sort_unstable();
-    let mut by_process: BTreeMap<Option<ProcessId>, Vec<StepBegin>> = BTreeMap::new();
-    for begin in begins {
-        by_process.entry(threads[begin.1.index()].process).or_default().push(begin);
+/// The steps of each process, whichever threads run them: each lasts from one start to the next. Time before the first
+/// start and after the last belongs to no complete step. The simulated time at the end of a step is that of the next start.
+fn steps(threads: &[Thread], mut starts: Vec<StepStart>) -> Vec<Step> {
+    starts.sort_unstable();
+    let mut by_process: BTreeMap<Option<ProcessId>, Vec<StepStart>> = BTreeMap::new();
+    for start in starts {
+        by_process.entry(threads[start.thread.index()].process).or_default().push(start);
     }
-    let of_process = |begins: Vec<StepBegin>| -> Vec<Step> {
-        let step = |(index, pair): (usize, &[StepBegin])| Step {
+    let of_process = |starts: Vec<StepStart>| -> Vec<Step> {
+        let step = |(index, pair): (usize, &[StepStart])| Step {
             index: index as u64,
-            start_ns: pair[0].0,
-            end_ns: pair[1].0,
-            sim_time_ns: pair[1].2,
-            thread: pair[0].1,
+            start_ns: pair[0].time_ns,
+            end_ns: pair[1].time_ns,
+            sim_time_ns: pair[1].sim_time_ns,
+            thread: pair[0].thread,
         };
-        begins.windows(2).enumerate().map(step).collect()
+        starts.windows(2).enumerate().map(step).collect()
     };
     let mut steps: Vec<Step> = by_process.into_values().flat_map(of_process).collect();
     steps.sort_by_key(|step| step.start_ns);
@@ -372,7 +382,8 @@ fn count_coverage(capture: &mut Capture) {
     let mut sampled_ns = None;
     for sample in &capture.samples {
         if of_cpu(&capture.info.events[sample.event.index()]) {
-            *sampled_ns.get_or_insert(0) += sample.weight;
+            let sum = sampled_ns.get_or_insert(0_u64);
+            *sum = sum.saturating_add(sample.weight);
         }
         sampled[sample.thread.index()] = true;
     }
@@ -381,9 +392,10 @@ fn count_coverage(capture: &mut Capture) {
     if exact.is_empty() {
         return;
     }
-    losses.cpu_time_ns = Some(exact.iter().sum());
+    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
+    losses.cpu_time_ns = Some(sum(&mut exact.into_iter()));
     let unsampled = capture.threads.iter().zip(&sampled).filter(|(_, sampled)| !**sampled);
-    losses.unsampled_thread_ns = Some(unsampled.filter_map(|(thread, _)| thread.cpu_ns).sum());
+    losses.unsampled_thread_ns = Some(sum(&mut unsampled.filter_map(|(thread, _)| thread.cpu_ns)));
 }
 
 fn code(module: &entry::Module) -> Code {

@@ -1,4 +1,40 @@
 //! Kernel records, traces and raw logs become captures, without I/O.
+//!
+//! One assembler serves live rings and files. A source gives it kernel records in the order of time
+//! ([`Assembler::add_record`]); it gives entries to a [`Sink`]. That is the [raw log](raw_log) of a live recording, or the
+//! [`Builder`] of a capture. The end of a recording and `stepscope recover` read the log into the same builder ([`finish`]).
+//! What needs the machine or its files is passed in: [`Target`] (unwind tables, live memory) and [`Symbols`] (names).
+//!
+//! ```
+//! use stepscope_assemble::{Entry, NoSymbols, ProcessRef, Sink, ThreadRef, finish, raw_log};
+//!
+//! let mut log = Vec::new();
+//! let mut writer = raw_log::Writer::new(&mut log)?;
+//! writer.take(Entry::Process { pid: 40, parent_pid: None, start_ns: Some(100) });
+//! writer.take(Entry::Thread { tid: 40, process: ProcessRef(0), start_ns: Some(100), name: "sim".into() });
+//! writer.take(Entry::StepStart { time_ns: 200, thread: ThreadRef(0), sim_time_ns: Some(0) });
+//! writer.take(Entry::StepStart { time_ns: 300, thread: ThreadRef(0), sim_time_ns: Some(1_000) });
+//! writer.flush();
+//!
+//! let capture = finish(&log[..], &mut NoSymbols)?;
+//! assert_eq!(capture.steps.len(), 1);
+//! assert_eq!(capture.steps[0].sim_time_ns, Some(1_000));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Modules:
+//!
+//! - `assembler`: records to entries; processes and threads, samples, numbering
+//! - `kernel_record`: records, parsed without trust
+//! - `event_role`, `initial_process`: what a source records, and what ran before it
+//! - `thread_timeline`: running, runnable and blocked, from context switches and wake-ups
+//! - `address_space`: executable mappings, and stacks through them
+//! - `calls`: whether a call led to a function, by the machine code of both
+//! - `registers`, `unwind_tables`, `target`: what unwinding needs
+//! - `step_time`: the simulated time of a step
+//! - `entry`: the content of a log
+//! - [`raw_log`]: entries as bytes
+//! - `builder`, `marks`, `machine_reading`, `symbols`: entries to a capture
 
 mod address_space;
 mod assembler;

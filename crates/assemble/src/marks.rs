@@ -8,23 +8,42 @@ use stepscope_model::{Capture, Counter, Dimension, DimensionStatus, ProcessId, S
 
 use crate::entry::{Entry, MarkNameRef, MarkThreadRef};
 
-/// A thread marks something soon after it began, and by a clock that may differ by a little.
+/// A thread's first mark may seem to come before its start by this much: their clocks differ a little.
 const SLACK_NS: u64 = 1_000_000;
-/// Scopes that are counted around another at most. Only marks that never nest have more open at a time.
+/// The largest depth that is counted. Only scopes that never nest have more open at a time.
 const MAX_DEPTH: usize = 256;
 
-/// The marks of a log as they come.
+/// The marks of a log.
 #[derive(Default)]
 pub(crate) struct MarkTables {
     names: Vec<Arc<str>>,
-    /// Process id, thread id, and a time at which it lived.
-    threads: Vec<(u32, u32, u64)>,
+    threads: Vec<MarkThread>,
     scopes: Vec<Interval>,
     steps: Vec<StepMark>,
-    frames: Vec<(MarkThreadRef, MarkNameRef, u64)>,
-    counters: Vec<(MarkThreadRef, MarkNameRef, u64, i64)>,
+    frames: Vec<FrameMark>,
+    counters: Vec<MarkedCounter>,
     last_ns: u64,
     lost: u64,
+}
+
+/// A thread that marked something, and a time at which it lived.
+struct MarkThread {
+    pid: u32,
+    tid: u32,
+    time_ns: u64,
+}
+
+struct FrameMark {
+    thread: MarkThreadRef,
+    name: MarkNameRef,
+    time_ns: u64,
+}
+
+struct MarkedCounter {
+    thread: MarkThreadRef,
+    name: MarkNameRef,
+    time_ns: u64,
+    value: i64,
 }
 
 struct Interval {
@@ -41,11 +60,11 @@ struct StepMark {
 }
 
 impl MarkTables {
-    /// Takes an entry of marks. `None` if it refers to what is not there, or is not of marks.
+    /// Adds an entry about marks. `None` if it refers to a missing entry, or is about something else.
     pub fn accept(&mut self, entry: Entry) -> Option<()> {
         match entry {
             Entry::MarkName { name } => self.names.push(name.into()),
-            Entry::MarkThread { pid, tid, time_ns } => self.threads.push((pid, tid, time_ns)),
+            Entry::MarkThread { pid, tid, time_ns } => self.threads.push(MarkThread { pid, tid, time_ns }),
             Entry::Scope { thread, name, start_ns, end_ns } => {
                 self.refers(thread, Some(name))?;
                 self.scopes.push(Interval { thread, name, start_ns, end_ns });
@@ -58,11 +77,11 @@ impl MarkTables {
             }
             Entry::FrameMark { thread, name, time_ns } => {
                 self.refers(thread, Some(name))?;
-                self.frames.push((thread, name, time_ns));
+                self.frames.push(FrameMark { thread, name, time_ns });
             }
             Entry::MarkedCounter { thread, name, time_ns, value } => {
                 self.refers(thread, Some(name))?;
-                self.counters.push((thread, name, time_ns, value));
+                self.counters.push(MarkedCounter { thread, name, time_ns, value });
             }
             Entry::MarksLost { count } => self.lost = count,
             _ => return None,
@@ -81,7 +100,7 @@ impl MarkTables {
         Some(self.last_ns).filter(|&ns| ns > 0)
     }
 
-    /// Puts everything into the capture's tables. What began before the capture's window is not whole, and left out.
+    /// Fills the capture's tables. Scopes that started before the capture's window are incomplete, and left out.
     pub fn fill(self, capture: &mut Capture) {
         capture.info.losses.lost_marks = self.lost;
         if self.lost > 0 {
@@ -108,7 +127,7 @@ impl MarkTables {
             depth: 0,
         };
         let mut scopes: Vec<Scope> = self.scopes.iter().map(scope).collect();
-        scopes.extend(frames(self.frames.iter().map(|&(thread, name, time_ns)| (of(thread), name_of(name), time_ns))));
+        scopes.extend(frames(self.frames.iter().map(|mark| (of(mark.thread), name_of(mark.name), mark.time_ns))));
         scopes.retain(|scope| scope.start_ns >= window_ns && scope.end_ns >= scope.start_ns);
         count_depths(&mut scopes);
         capture.scopes.extend(scopes);
@@ -120,7 +139,7 @@ impl MarkTables {
             capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Recorded);
         }
 
-        for &(thread, name, time_ns, value) in &self.counters {
+        for &MarkedCounter { thread, name, time_ns, value } in &self.counters {
             let thread = of(thread);
             let process = capture.threads[thread.index()].process;
             capture.counters.push(Counter { time_ns, process, thread: Some(thread), name: name_of(name), value });
@@ -128,17 +147,18 @@ impl MarkTables {
     }
 }
 
-/// The thread of the capture for each that marked something. One that the kernel did not tell of is added.
-fn resolve(marked: &[(u32, u32, u64)], capture: &mut Capture) -> Vec<ThreadId> {
+/// The capture's thread for each thread that marked something. A thread without kernel records is added.
+fn resolve(marked: &[MarkThread], capture: &mut Capture) -> Vec<ThreadId> {
     let mut by_tid: HashMap<u32, Vec<ThreadId>> = HashMap::new();
     for (index, thread) in capture.threads.iter().enumerate() {
         by_tid.entry(thread.tid).or_default().push(ThreadId::from_index(index));
     }
     let mut resolved = Vec::with_capacity(marked.len());
-    for &(pid, tid, time_ns) in marked {
+    for &MarkThread { pid, tid, time_ns } in marked {
         let known = by_tid.entry(tid).or_default();
-        let began =
-            |id: &&ThreadId| capture.threads[id.index()].start_ns.is_none_or(|start_ns| start_ns <= time_ns + SLACK_NS);
+        let began = |id: &&ThreadId| {
+            capture.threads[id.index()].start_ns.is_none_or(|start_ns| start_ns <= time_ns.saturating_add(SLACK_NS))
+        };
         let found = known.iter().rev().find(began).or(known.first()).copied();
         let thread = found.unwrap_or_else(|| {
             let process = capture.processes.iter().rposition(|process| process.pid == pid);
@@ -189,7 +209,7 @@ fn steps(marks: impl Iterator<Item = (ThreadId, u64, Option<i64>)>) -> Vec<Step>
 
 /// Sorts scopes by thread and start, an enclosing one first, and counts for each how many enclose it.
 ///
-/// A scope is written when it ends, so of two with the same interval the one written later encloses the other.
+/// A scope is written when it ends. Of two with the same interval, the one written later encloses the other.
 fn count_depths(scopes: &mut Vec<Scope>) {
     scopes.reverse();
     scopes.sort_by_key(|scope| (scope.thread, scope.start_ns, Reverse(scope.end_ns)));
@@ -198,7 +218,7 @@ fn count_depths(scopes: &mut Vec<Scope>) {
         if thread.replace(scope.thread) != Some(scope.thread) {
             open.clear();
         }
-        // One that ended as this begins is no longer around it, unless both are a single moment.
+        // A scope that ended when this one starts does not enclose it, unless both are a single moment.
         open.retain(|&end_ns| end_ns > scope.start_ns || end_ns == scope.end_ns);
         scope.depth = open.iter().filter(|&&end_ns| end_ns >= scope.end_ns).count() as u32;
         if open.len() < MAX_DEPTH {

@@ -351,6 +351,20 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn changed_entries_still_make_a_sound_capture(changes in proptest::collection::vec((0..2_000usize, 0u8..), 1..6)) {
+            let mut chunk = ChunkPacker::default();
+            entries().iter().for_each(|entry| chunk.put(entry));
+            let mut content = chunk.bytes().to_vec();
+            let length = content.len();
+            changes.into_iter().for_each(|(at, byte)| content[at % length] = byte);
+            let packed = zstd::bulk::compress(&content, 1).unwrap();
+            let log = [&MAGIC[..], &(packed.len() as u32).to_le_bytes(), &packed].concat();
+            crate::finish(&log[..], &mut crate::NoSymbols).unwrap().check().unwrap();
+        }
+    }
+
     #[test]
     fn the_start_keeps_what_is_known_of_the_recording() {
         let info = CaptureInfo { command: vec!["sim".into()], ..CaptureInfo::default() };
