@@ -11,6 +11,7 @@
 mod bytes;
 mod folder;
 mod layout;
+mod owner;
 mod segment;
 mod ticks;
 

@@ -2,10 +2,10 @@
 
 mod bpf;
 mod btf;
-mod gate;
 mod ring;
 mod step_probe;
 mod tracepoint;
+mod tree_filter;
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,11 +20,11 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustc_hash::FxHashMap;
 
-use gate::Gate;
-pub(crate) use gate::WOKEN_AT;
 use ring::Ring;
 pub(crate) use step_probe::StepProbe;
 pub(crate) use tracepoint::Tracepoint;
+use tree_filter::TreeFilter;
+pub(crate) use tree_filter::WOKEN_AT;
 
 /// The fields that every event here records, in this order, so that all records of a ring can be ordered and filtered
 /// without knowing whose they are: a sample begins with id, ip, pid and tid, time, cpu; any other record ends with pid
@@ -132,10 +132,10 @@ pub(crate) struct Events {
     cpus: Vec<u32>,
     rings: Vec<Ring>,
     open: Vec<Open>,
-    /// Where the whole machine is observed and the kernel lets us: what spares us events of single threads.
-    gate: Option<Gate>,
-    /// The kinds that the gate guards.
-    gated: Vec<Kind>,
+    /// Replaces events of single threads where the whole machine is observed and the kernel allows it.
+    filter: Option<TreeFilter>,
+    /// The kinds that the filter applies to.
+    filtered: Vec<Kind>,
     /// Dropped after what is open.
     probe: Option<StepProbe>,
     /// By event id.
@@ -162,8 +162,8 @@ impl Events {
             cpus: online_cpus()?,
             rings: Vec::new(),
             open: Vec::new(),
-            gate: None,
-            gated: Vec::new(),
+            filter: None,
+            filtered: Vec::new(),
             probe: None,
             kinds: FxHashMap::default(),
             scratch: Vec::new(),
@@ -248,7 +248,7 @@ impl Events {
 
     /// Opens the event for stacks at context switches.
     pub fn add_switch_stacks(&mut self) -> io::Result<()> {
-        if self.through_gate(Kind::SwitchStack, Self::add_guarded_switches).is_ok() {
+        if self.add_filtered(Kind::SwitchStack, Self::add_filtered_switches).is_ok() {
             return Ok(());
         }
         self.add(Kind::SwitchStack, self.switch_stacks())
@@ -256,7 +256,7 @@ impl Events {
 
     /// Opens the event for stacks of wakers. The one for wake-ups must be open.
     pub fn add_waker_stacks(&mut self, tracepoint: &Tracepoint) -> io::Result<WakerStacks> {
-        if self.through_gate(Kind::WakerStack, Self::add_written_wakers).is_ok() {
+        if self.add_filtered(Kind::WakerStack, Self::add_written_wakers).is_ok() {
             return Ok(WakerStacks::Written);
         }
         self.add(Kind::WakerStack, self.waker_stacks(tracepoint))?;
@@ -265,43 +265,43 @@ impl Events {
 
     /// Lets a process of the tree pass where other processes are kept out.
     pub fn admit(&self, pid: u32) {
-        if let Some(gate) = &self.gate {
+        if let Some(filter) = &self.filter {
             // If this should fail, the stacks of this process are missing until the next time.
-            let _ = gate.admit(pid);
+            let _ = filter.admit(pid);
         }
     }
 
-    /// Opens a kind for the whole machine. Without a gate, or if that fails, all is as before.
-    fn through_gate(
+    /// Opens a kind for the whole machine, filtered. Changes nothing if that fails.
+    fn add_filtered(
         &mut self,
         kind: Kind,
-        add: impl FnOnce(&mut Self, &mut Gate, usize) -> io::Result<()>,
+        add: impl FnOnce(&mut Self, &mut TreeFilter, usize) -> io::Result<()>,
     ) -> io::Result<()> {
         if self.scope != Scope::Machine {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
         }
-        let mut gate = self.gate.take().map_or_else(Gate::open, Ok)?;
+        let mut filter = self.filter.take().map_or_else(TreeFilter::open, Ok)?;
         let before = self.open.len();
-        self.gated.push(kind);
-        let added = add(self, &mut gate, before);
-        self.gate = Some(gate);
+        self.filtered.push(kind);
+        let added = add(self, &mut filter, before);
+        self.filter = Some(filter);
         if added.is_err() {
-            self.gated.pop();
+            self.filtered.pop();
             self.open.truncate(before);
         }
         added
     }
 
-    fn add_guarded_switches(&mut self, gate: &mut Gate, before: usize) -> io::Result<()> {
+    fn add_filtered_switches(&mut self, filter: &mut TreeFilter, before: usize) -> io::Result<()> {
         self.add(Kind::SwitchStack, self.switch_stacks())?;
-        self.open[before..].iter().try_for_each(|event| gate.guard(event.fd.as_raw_fd()))
+        self.open[before..].iter().try_for_each(|event| filter.guard(event.fd.as_raw_fd()))
     }
 
-    fn add_written_wakers(&mut self, gate: &mut Gate, before: usize) -> io::Result<()> {
+    fn add_written_wakers(&mut self, filter: &mut TreeFilter, before: usize) -> io::Result<()> {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
         self.add(Kind::WakerStack, self.stacks_of_wakers(kind, config))?;
         let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
-        gate.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
+        filter.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
     }
 
     fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
@@ -335,7 +335,7 @@ impl Events {
     }
 
     fn scope_of(&self, kind: Kind) -> &Scope {
-        if kind.is_of_the_tree() && !self.gated.contains(&kind) { &self.tree } else { &self.scope }
+        if kind.is_of_the_tree() && !self.filtered.contains(&kind) { &self.tree } else { &self.scope }
     }
 
     /// Whom the events observe.

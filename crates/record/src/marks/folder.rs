@@ -7,18 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::layout::{HEADER_BYTES, Layout, Recorder};
-use super::segment::has_ended;
-
-/// Every segment's name begins so; then come the process id, a dash, and a number that is nobody else's.
-const PREFIX: &str = "stepscope-marks-";
+use super::owner::{has_ended, pid_namespace, pid_of};
 
 /// A folder's time tells of changes in ticks of the kernel; within so long of a change there may be another.
 const UNSURE: Duration = Duration::from_millis(50);
-
-/// The process that made a segment, by the file's name.
-pub fn pid_of(name: &str) -> Option<u32> {
-    name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
-}
 
 /// The folder with the segments of all processes, looked at only when something in it has changed.
 #[derive(Debug)]
@@ -90,22 +82,9 @@ fn is_abandoned(path: &Path) -> bool {
         && (!recorder.recording || !crate::proc::exists(recorder.pid))
 }
 
-/// In which namespace our process ids mean what they say.
-pub fn pid_namespace() -> Option<u64> {
-    Some(fs::metadata("/proc/self/ns/pid").ok()?.ino())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_segments_name_says_whose_it_is() {
-        assert_eq!(pid_of("stepscope-marks-4711-00ff00ff00ff00ff"), Some(4711));
-        for other in ["stepscope-marks-", "stepscope-marks-x-1", "stepscope-marks-4711", "sem.4711-1"] {
-            assert_eq!(pid_of(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn a_folder_is_read_when_it_has_changed() {

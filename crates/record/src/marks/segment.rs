@@ -15,7 +15,8 @@ use std::sync::atomic::{Ordering, fence};
 use super::layout::{
     ENTRY_BYTES, HEADER_BYTES, Layout, PROGRAM_AT, RECORD_BYTES, RECORDER_AT, Recorder, TAIL_AT, Unfit, number, small,
 };
-use crate::{clock, proc};
+use super::owner::{has_ended, pid_namespace, pid_of};
+use crate::clock;
 
 /// No name is longer in version 1; what is longer is damage.
 const NAME_BYTES_MAX: usize = 511;
@@ -419,11 +420,11 @@ fn parse(bytes: &[u8], ring: usize, position: u64) -> Option<Record> {
 
 /// The file must be that of the user whose process it names, or anybody could put marks into another's recording.
 fn check_owner(file: &File, path: &Path, layout: &Layout) -> Result<(), Refusal> {
-    let named = path.file_name().and_then(|name| super::folder::pid_of(name.to_str()?));
+    let named = path.file_name().and_then(|name| pid_of(name.to_str()?));
     let owner = std::fs::metadata(format!("/proc/{}", layout.pid)).map(|process| process.uid());
     let metadata = file.metadata()?;
     let ours = named == Some(layout.pid) && metadata.is_file();
-    if super::folder::pid_namespace().is_some_and(|ours| ours != layout.pid_namespace) {
+    if pid_namespace().is_some_and(|ours| ours != layout.pid_namespace) {
         return Err(Refusal::Elsewhere);
     }
     // Where the process is gone, what it left was found in time or it is nobody's.
@@ -445,18 +446,4 @@ pub fn greets(path: &Path, us: Identity) -> Option<bool> {
     }
     let recorder = Recorder::parse(&header);
     Some(recorder.token == us.token && recorder.pid == us.pid)
-}
-
-/// Whether the process that had this id and started then has ended.
-pub fn has_ended(pid: u32, start_ticks: u64) -> bool {
-    match proc::stat(pid) {
-        Err(_) => true,
-        Ok(stat) if stat.start_ticks != start_ticks => true,
-        Ok(stat) if !stat.state.has_ended() => false,
-        // Its first thread has ended; others may go on.
-        Ok(_) => {
-            let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
-            proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
-        }
-    }
 }

@@ -1,18 +1,18 @@
-//! What lets only the recorded tree pass, inside the kernel, where the whole machine is observed.
+//! An in-kernel filter that lets only the recorded process tree pass, where the whole machine is observed.
 //!
-//! Stacks at every switch and wake-up of other programs would fill the rings, however idle the recorded one is. Events
-//! that belong to threads and are inherited keep them out, too, but at a price: each start and end of a thread copies
-//! them, and a switch to a thread of another process takes one context of events off the processor and puts another on
-//! it. Asking a table for the current process is done in some 50 ns:
+//! Stacks at every switch and wake-up of other programs would fill the rings, however idle the recorded program is.
+//! Inherited events of single threads keep those out too, but at a price: each start and end of a thread copies them, and a
+//! switch between processes replaces one set of events on the CPU by another. Looking up the current process in a table
+//! takes some 50 ns:
 //!
-//! - *Switches*: a program is asked before a sample of the event is written, and drops those of other processes.
-//! - *Wake-ups*: programs that are attached to the perf events of a tracepoint act on everybody's. So a program of its
-//!   own at the tracepoint writes the waker's stack through an event that exists for that alone, with the id of the
-//!   woken thread. The record without stack, from the ordinary event, comes first, and the two are joined by these ids.
-//! - *Forks*: what a member starts becomes one before it runs, whenever the recorder learns of it.
+//! - *Switches*: a BPF program decides before a sample of the event is written, and drops those of other processes.
+//! - *Wake-ups*: a program that is attached to the perf event of a tracepoint acts on the events of all recorders. So a
+//!   program of its own at the tracepoint writes the waker's stack through a dedicated event, with the id of the woken
+//!   thread. The record without a stack, from the ordinary event, comes first; the id joins the two.
+//! - *Forks*: a child of a member becomes a member before it runs, whenever the recorder learns about it.
 //!
-//! Ids are those of the first pid namespace: elsewhere the recorder would know processes by other ones, and there is no
-//! gate. Nor is there one without CAP_BPF, or on kernels that do not describe their types.
+//! Ids are those of the first pid namespace. There is no filter in other namespaces, where the recorder sees other ids, nor
+//! without CAP_BPF, nor on kernels that do not describe their types.
 
 use std::fs;
 use std::io;
@@ -23,28 +23,28 @@ use perf_event_open_sys::ioctls;
 use super::bpf::{self, CONTEXT, Function, Instruction, Map, Program, RESULT, STACK};
 use super::btf;
 
-/// Processes of the tree that are remembered; the recorder names those that live again and again.
+/// Processes in the table. The recorder adds the living ones again and again.
 const MEMBERS: u32 = 16 << 10;
 /// The first pid namespace has this inode on every kernel (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Where a record of a waker's stack has the woken thread's id, in its raw data.
+/// Offset of the woken thread's id in the raw data of a record with a waker's stack.
 pub(crate) const WOKEN_AT: usize = 4;
 
-/// The programs and the table that they ask.
-pub(super) struct Gate {
+/// The BPF programs, and the table of members that they read.
+pub(super) struct TreeFilter {
     members: OwnedFd,
-    /// Drops samples of others.
+    /// Drops samples of other processes.
     guard: OwnedFd,
     _forks: OwnedFd,
-    /// What writes wakers' stacks, and the events that it writes through.
+    /// The program that writes wakers' stacks, and the events that it writes through.
     _wakers: Option<[OwnedFd; 2]>,
     /// Offset of a thread's id in the kernel's `task_struct`.
     tid_at: u32,
 }
 
-impl Gate {
-    /// Sets up a gate that lets nobody pass yet. Fails where it cannot be, and leaves nothing behind then.
+impl TreeFilter {
+    /// Loads a filter that lets no process pass yet. Leaves nothing behind if that fails.
     pub fn open() -> io::Result<Self> {
         if fs::read_link("/proc/self/ns/pid")?.as_os_str() != FIRST_PID_NAMESPACE {
             return Err(io::Error::from(io::ErrorKind::Unsupported));
@@ -57,24 +57,24 @@ impl Gate {
         Ok(Self { members, guard, _forks: forks, _wakers: None, tid_at })
     }
 
-    /// Lets a process pass, and what it starts from now on.
+    /// Lets a process pass, and the processes that it starts from now on.
     pub fn admit(&self, pid: u32) -> io::Result<()> {
         bpf::set_element(self.members.as_fd(), pid, 1)
     }
 
-    /// Puts the gate before an event that is not a tracepoint's.
+    /// Filters the samples of an event. Events of tracepoints cannot be filtered this way.
     pub fn guard(&self, event: RawFd) -> io::Result<()> {
         // SAFETY: both are open; the kernel checks what they are.
         let result = unsafe { ioctls::SET_BPF(event, self.guard.as_raw_fd() as u32) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Begins to write a record through the event of its processor whenever a member wakes a thread.
+    /// Writes a record through the event of the current CPU whenever a member wakes a thread.
     ///
-    /// The ordinary event of the same tracepoint must be open: what is there first is told first.
+    /// The ordinary event of the same tracepoint must be open already, so that its record comes first.
     pub fn write_wakers(&mut self, outputs: &[(u32, RawFd)]) -> io::Result<()> {
-        let processors = outputs.iter().map(|&(cpu, _)| cpu + 1).max().unwrap_or(1);
-        let events = bpf::create_map(Map::PerfEvents, processors)?;
+        let cpus = outputs.iter().map(|&(cpu, _)| cpu + 1).max().unwrap_or(1);
+        let events = bpf::create_map(Map::PerfEvents, cpus)?;
         for &(cpu, event) in outputs {
             bpf::set_element(events.as_fd(), cpu, event as u32)?;
         }
@@ -85,7 +85,7 @@ impl Gate {
     }
 }
 
-/// The beginning of every program: returns 0 unless the current process is a member. Keeps the context.
+/// The start of every program: returns 0 unless the current process is a member. Keeps the context.
 fn unless_member_leave(members: BorrowedFd<'_>) -> Vec<Instruction> {
     let mut program = vec![
         Instruction::copy(CONTEXT, 1),
@@ -111,7 +111,7 @@ fn pass_members(members: BorrowedFd<'_>) -> Vec<Instruction> {
     program
 }
 
-/// Copies 32 bits of the task that is an argument of the tracepoint to the stack at -4.
+/// Copies 32 bits of a task, which is an argument of the tracepoint, to the stack at -4.
 fn read_of_task(argument: i16, offset: u32) -> [Instruction; 6] {
     [
         Instruction::load(3, CONTEXT, argument * 8),
@@ -123,7 +123,7 @@ fn read_of_task(argument: i16, offset: u32) -> [Instruction; 6] {
     ]
 }
 
-/// For `sched_process_fork(parent, child)`, in the parent: the child's process, or the same for a thread, is a member.
+/// For `sched_process_fork(parent, child)`, in the parent: makes the child's process a member.
 fn admit_children(members: BorrowedFd<'_>, pid_at: u32) -> Vec<Instruction> {
     let mut program = unless_member_leave(members);
     program.extend(read_of_task(1, pid_at));
@@ -144,13 +144,13 @@ fn admit_children(members: BorrowedFd<'_>, pid_at: u32) -> Vec<Instruction> {
 
 /// For `sched_waking(woken)`, in the waker: writes a record whose raw data are a zero and the woken thread's id.
 fn write_waker(members: BorrowedFd<'_>, events: BorrowedFd<'_>, tid_at: u32) -> Vec<Instruction> {
-    const OF_THIS_PROCESSOR: u32 = u32::MAX;
+    const CURRENT_CPU: u32 = u32::MAX;
     let mut program = unless_member_leave(members);
     program.extend(read_of_task(0, tid_at));
     program.extend([Instruction::store_number(STACK, -8, 0), Instruction::copy(1, CONTEXT)]);
     program.extend(Instruction::map(2, events));
     program.extend([
-        Instruction::set_u32(3, OF_THIS_PROCESSOR),
+        Instruction::set_u32(3, CURRENT_CPU),
         Instruction::copy(4, STACK),
         Instruction::add(4, -8),
         Instruction::set(5, 8),
