@@ -506,7 +506,7 @@ mod tests {
             let mut bytes = bytes;
             bytes[..layout::HEADER_BYTES].copy_from_slice(&layout::tests::drawn(16));
             bytes[16..20].copy_from_slice(&std::process::id().to_ne_bytes());
-            bytes[32..40].copy_from_slice(&folder::pid_namespace().unwrap().to_ne_bytes());
+            bytes[32..40].copy_from_slice(&owner::pid_namespace().unwrap().to_ne_bytes());
             std::fs::write(&path, &bytes).unwrap();
             let mut segment = Segment::take(&path, identity()).unwrap();
             let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -558,7 +558,7 @@ mod tests {
         let mut header = layout::tests::drawn(16);
         std::fs::write(&path, &header).unwrap();
         assert!(matches!(Segment::take(&path, identity()), Err(Refusal::Elsewhere)));
-        header[32..40].copy_from_slice(&folder::pid_namespace().unwrap().to_ne_bytes());
+        header[32..40].copy_from_slice(&owner::pid_namespace().unwrap().to_ne_bytes());
         std::fs::write(&path, &header).unwrap();
         assert!(matches!(Segment::take(&path, identity()), Err(Refusal::Foreign)));
     }
