@@ -1,22 +1,21 @@
-//! Page faults: which functions touch memory for the first time, and whose decision that was.
+//! Page faults: which functions touch memory for the first time, and which owned functions call them.
 //!
-//! A *minor* fault makes or maps a page that needs no reading; a *major* one reads it from a file. Each is counted where it
-//! happened (self: the function that touched the memory, mostly `memset` or an allocator) and for the owned function
-//! that it is attributed to, as cost is in [`hotspots`](crate::analyses::hotspots): the one whose fresh buffers or first reads caused
-//! it.
+//! A *minor* fault makes or maps a page without reading; a *major* fault reads it from a file. Each is counted for its leaf
+//! (the function that touched the memory, mostly `memset` or an allocator) and for its nearest owned function, as in
+//! [`hotspots`](crate::analyses::hotspots).
 //!
-//! Weights are faults, not time: what a fault costs differs by three orders of magnitude between the two sorts, so they
-//! are never added up into one figure of cost. Where a source does not tell them apart (`page-faults`) only their sum is
-//! known, and the columns of the two sorts are missing, not zero.
+//! Weights are faults, not time: a major fault costs a thousand times as much as a minor one, so they are not added up
+//! into a cost. If a source does not separate them (`page-faults`), only their sum is known, and the columns of the two
+//! sorts are missing.
 
 use std::cmp::Reverse;
 
-use stepscope_model::{Dimension, DimensionStatus, Table, Value, quantity};
+use stepscope_model::{Columns, Dimension, NoteValue, Table, Value, note};
 
 use crate::analysis::{Analysis, View};
 use crate::columns;
 use crate::query::events::{self, Role};
-use crate::query::functions::NO_STACK;
+use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 
@@ -47,6 +46,22 @@ impl Faults {
         sorts.reduce(Self::plus)
     }
 
+    fn none(functions: &Functions) -> Self {
+        let none = vec![Amount::default(); functions.len()];
+        Self {
+            own: none.clone(),
+            attributed: none.clone(),
+            inclusive: none,
+            no_stack: Amount::default(),
+            total: Amount::default(),
+        }
+    }
+
+    /// Faults whose leaf is a function, or that have no stack.
+    fn own(&self, id: &Option<FunctionId>) -> Amount {
+        id.map_or(self.no_stack, |id| self.own[id.index()])
+    }
+
     fn plus(mut self, other: Self) -> Self {
         for (sums, parts) in [
             (&mut self.own, other.own),
@@ -67,103 +82,79 @@ impl Faults {
 pub fn table(selection: &Selection<'_>) -> Table {
     let minor = Faults::of(selection, &[Role::MinorFaults]);
     let major = Faults::of(selection, &[Role::MajorFaults]);
-    let told_apart = Faults::of(selection, &[Role::MinorFaults, Role::MajorFaults]);
-    let mut table = empty_table();
-    let Some(all) = told_apart.or_else(|| Faults::of(selection, &[Role::Faults])) else {
-        table.note(missing(selection));
-        return table;
-    };
+    let by_sort = Faults::of(selection, &[Role::MinorFaults, Role::MajorFaults]);
     let functions = selection.functions();
-    let known = functions.ownership_known();
-    let mut ids: Vec<_> = functions.all().filter(|(id, _)| !all.inclusive[id.index()].is_zero()).collect();
-    ids.sort_by_key(|(id, function)| {
+    let all = by_sort.or_else(|| Faults::of(selection, &[Role::Faults])).unwrap_or_else(|| Faults::none(functions));
+    let mut ids: Vec<FunctionId> =
+        functions.all().map(|(id, _)| id).filter(|id| !all.inclusive[id.index()].is_zero()).collect();
+    ids.sort_by_key(|id| {
         let weights = (all.own[id.index()].weight, all.attributed[id.index()].weight);
-        (Reverse(weights), function.name.clone(), function.module.clone())
+        (Reverse(weights), functions.get(*id).identity())
     });
-    for (id, function) in ids {
-        let own = |faults: &Option<Faults>| faults.as_ref().map(|faults| faults.own[id.index()].weight);
-        let attributed = |faults: &Option<Faults>| {
-            faults.as_ref().filter(|_| known).map(|faults| faults.attributed[id.index()].weight)
-        };
-        let mut row = columns::function_values(function, known).to_vec();
-        row.extend([
-            all.own[id.index()].weight.into(),
-            all.inclusive[id.index()].weight.into(),
-            known.then(|| all.attributed[id.index()].weight).into(),
-            all.own[id.index()].percent_of(all.total).into(),
-            known.then(|| all.attributed[id.index()].percent_of(all.total)).flatten().into(),
-            own(&minor).into(),
-            own(&major).into(),
-            attributed(&minor).into(),
-            attributed(&major).into(),
-        ]);
-        table.push(row);
-    }
-    if !all.no_stack.is_zero() {
-        table.push(no_stack_row(&all, minor.as_ref(), major.as_ref()));
-    }
+    let without_stack = (!all.no_stack.is_zero()).then_some(None);
+    let rows = ids.into_iter().map(Some).chain(without_stack);
+    let mut table =
+        table_columns(functions, &all, minor.as_ref(), major.as_ref()).table("faults", "Page faults by function", rows);
+    let total = |faults: &Option<Faults>| match faults {
+        Some(faults) => NoteValue::number(faults.total.weight),
+        None => NoteValue::from("unknown"),
+    };
     table.note(match (&minor, &major) {
+        (None, None) if all.total.is_zero() => note!(Fact, "There were no page faults."),
         (None, None) => {
-            format!(
-                "Total: {} page faults; the source does not tell minor and major ones apart.",
-                quantity::grouped(all.total.weight as i128)
-            )
+            let all = NoteValue::plural(all.total.weight as usize, "page fault");
+            note!(Fact, "Total: {}; the source does not separate minor and major ones.", all)
         }
-        (minor, major) => {
-            let total = |faults: &Option<Faults>| {
-                faults.as_ref().map_or("unknown".to_owned(), |one| quantity::grouped(one.total.weight as i128))
-            };
-            format!("Total: {} minor and {} major page faults.", total(minor), total(major))
-        }
+        _ => note!(Fact, "Total: {} minor and {} major page faults.", total(&minor), total(&major)),
     });
     table
 }
 
-fn no_stack_row(all: &Faults, minor: Option<&Faults>, major: Option<&Faults>) -> Vec<Value> {
-    let none = |faults: Option<&Faults>| Value::from(faults.map(|faults| faults.no_stack.weight));
-    let mut row = columns::no_function_values(NO_STACK).to_vec();
-    row.extend([
-        none(Some(all)),
-        none(Some(all)),
-        Value::Missing,
-        all.no_stack.percent_of(all.total).into(),
-        Value::Missing,
-        none(minor),
-        none(major),
-        Value::Missing,
-        Value::Missing,
-    ]);
-    row
-}
-
-fn empty_table() -> Table {
+fn table_columns<'t>(
+    functions: &'t Functions,
+    all: &'t Faults,
+    minor: Option<&'t Faults>,
+    major: Option<&'t Faults>,
+) -> Columns<'t, Option<FunctionId>> {
+    let known = functions.ownership_known();
     let faults = |name: &str, doc: &str| columns::count(name, "faults", doc);
-    let mut table_columns = columns::function().to_vec();
-    table_columns.extend([
-        faults("self", "Page faults that happened in the function.").essential(),
-        faults("inclusive", "Page faults in it and in all that it called, recursion counted once."),
-        faults(
-            "attributed",
-            "Page faults whose nearest owned function it is; missing where nothing was said about ownership.",
+    // Samples without a stack are attributed to no function.
+    let attributed =
+        move |faults: &Faults, id: &Option<FunctionId>| id.filter(|_| known).map(|id| faults.attributed[id.index()]);
+    let weight = |amount: Option<Amount>| Value::from(amount.map(|amount| amount.weight));
+    columns::of_function(functions)
+        .with(faults("self", "Page faults whose leaf is the function.").essential(), move |id| {
+            weight(Some(all.own(id)))
+        })
+        .with(faults("inclusive", "Page faults in it and in its callees, recursion counted once."), move |id| {
+            weight(Some(id.map_or(all.no_stack, |id| all.inclusive[id.index()])))
+        })
+        .with(
+            faults(
+                "attributed",
+                "Page faults whose nearest owned function it is; missing if no code is marked as owned.",
+            )
+            .essential(),
+            move |id| weight(attributed(all, id)),
         )
-        .detail(),
-        columns::percent("self_share", "Self in percent of all selected faults.").essential(),
-        columns::percent("attributed_share", "Attributed in percent of all selected faults."),
-        faults("minor_self", "Minor faults that happened in it; missing where they are not told apart."),
-        faults("major_self", "Major faults that happened in it; missing where they are not told apart."),
-        faults("minor_attributed", "Minor faults that are attributed to it.").detail(),
-        faults("major_attributed", "Major faults that are attributed to it.").detail(),
-    ]);
-    Table::new("faults", "Page faults by function", table_columns)
-}
-
-/// Why there are no faults to show.
-fn missing(selection: &Selection<'_>) -> String {
-    match selection.capture().info.dimensions.get(&Dimension::Faults) {
-        Some(DimensionStatus::Missing { reason, .. }) => format!("Page faults were not recorded: {reason}"),
-        Some(_) => "There were no page faults.".to_owned(),
-        None => "Page faults were not recorded; record with the dimension `faults`.".to_owned(),
-    }
+        .with(columns::percent("self_share", "Self in percent of all selected faults.").essential(), move |id| {
+            all.own(id).percent_of(all.total).into()
+        })
+        .with(columns::percent("attributed_share", "Attributed in percent of all selected faults."), move |id| {
+            attributed(all, id).and_then(|amount| amount.percent_of(all.total)).into()
+        })
+        .with(faults("minor_self", "Minor faults in it; missing if the source does not separate them."), move |id| {
+            weight(minor.map(|minor| minor.own(id)))
+        })
+        .with(faults("major_self", "Major faults in it; missing if the source does not separate them."), move |id| {
+            weight(major.map(|major| major.own(id)))
+        })
+        .with(faults("minor_attributed", "Minor faults attributed to it.").detail(), move |id| {
+            weight(minor.and_then(|minor| attributed(minor, id)))
+        })
+        .with(faults("major_attributed", "Major faults attributed to it.").detail(), move |id| {
+            weight(major.and_then(|major| attributed(major, id)))
+        })
 }
 
 /// Page faults.
@@ -189,7 +180,7 @@ impl Analysis for PageFaults {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Capture, Event};
+    use stepscope_model::{Capture, DimensionStatus, Event};
 
     use super::*;
     use crate::columns::read::cells;
@@ -200,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn minor_and_major_faults_are_told_apart_and_attributed() {
+    fn minor_and_major_faults_are_separate_and_attributed() {
         let capture = Drawing::new()
             .folded(Event::sampled("cpu-clock", "ns"), "main;gz::Run 1000000")
             .folded(
@@ -235,17 +226,24 @@ mod tests {
     }
 
     #[test]
-    fn faults_that_are_not_told_apart_have_only_their_sum() {
+    fn faults_of_unknown_sort_have_only_their_sum() {
         let capture = Drawing::new().folded(Event::sampled("page-faults", "faults"), "main;gz::Run 4").capture;
         assert_eq!(cells(&faults(&capture), &["self", "attributed", "minor_self", "major_self"]), ["4 | 4 | - | -"]);
     }
 
     #[test]
-    fn a_capture_without_the_dimension_says_why() {
+    fn a_missing_dimension_is_noted_with_its_reason() {
         let mut capture = drawn::folded("main;a 1");
-        assert_eq!(faults(&capture).notes, ["Page faults were not recorded; record with the dimension `faults`."]);
-        let reason = "perf_event_paranoid is 4.".to_owned();
-        capture.info.dimensions.insert(Dimension::Faults, DimensionStatus::Missing { reason, remedy: None });
-        assert_eq!(faults(&capture).notes, ["Page faults were not recorded: perf_event_paranoid is 4."]);
+        let notes = |capture: &Capture| {
+            drawn::selected(capture, &[], |selection| {
+                crate::analysis::tables(&PageFaults, &PageFaults.views()[0], selection, &Default::default())[0]
+                    .notes
+                    .clone()
+            })
+        };
+        assert_eq!(notes(&capture), ["`faults` was not recorded; fix: `stepscope record --dimensions cpu,faults`."]);
+        let (reason, remedy) = ("perf_event_paranoid is 4.".to_owned(), Some("run as root".to_owned()));
+        capture.info.dimensions.insert(Dimension::Faults, DimensionStatus::Missing { reason, remedy });
+        assert_eq!(notes(&capture), ["`faults` was not recorded: perf_event_paranoid is 4; fix: run as root."]);
     }
 }

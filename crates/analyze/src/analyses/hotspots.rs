@@ -1,45 +1,49 @@
-//! Hot spots: what each function costs by itself, with all that it calls, and as the owner of what it calls.
+//! Hot spots: the cost of each function by itself, with its callees, and as the nearest owned caller.
 //!
 //! For the selected samples of one event and every function `f` on their stacks:
 //!
 //! - *self* is the weight of the samples whose leaf is `f`;
-//! - *inclusive* the weight of the samples that hold `f` anywhere, however often (recursion counts once);
-//! - *attributed* the weight of the samples whose nearest owned function, from leaf to root, is `f`.
+//! - *inclusive* is the weight of the samples that contain `f` anywhere (recursion counts once);
+//! - *attributed* is the weight of the samples whose nearest owned function, from leaf to root, is `f`.
 //!
 //! So self ≤ inclusive ≤ total and attributed ≤ inclusive; self adds up to the total over all functions and `(no stack)`, and
 //! attributed to the part of the total that is under owned code. Inclusive adds up to nothing: it counts a sample for
 //! every function on its stack.
 //!
 //! # Why attributed
-//! The leaf of a costly stack is mostly somebody else's: a hash table's `find`, `memset`, a futex. Self time names
-//! it and stops. Inclusive time is led by `main`, `Run`, `Step` (erratum 13 of the Gazebo study), which everything is
-//! under. What a team can act on is the function of its own that decided to call: the nearest owned one. The study
-//! attributed 27 points of hash-table time to a function that had caused 0.2 of them (erratum 2), because it looked
-//! at leaves and guessed the caller. [`edges`] names both ends: the owned function and the leaf it was paid for.
+//! The leaf of a costly stack is mostly library code: a hash table's `find`, `memset`, a futex. Self time names it and
+//! stops. Inclusive time is led by `main`, `Run`, `Step` (erratum 13 of the Gazebo study), which contain everything. A team
+//! can change its own function that made the call: the nearest owned one. The study attributed 27 points of hash-table
+//! time to a function that had caused 0.2 of them (erratum 2), because it looked at leaves and guessed the caller.
+//! [`edges`] names both ends: the owned function and the leaf.
 //!
-//! Where simulation steps are known, each of the three is also given *per step*: of the samples that [belong to a step](crate::query::steps)
-//! alone, divided by the number of steps; beside it the blocked time per step that is attributed to the function, since what
-//! a step waits for is no less its time than what it computes.
+//! If simulation steps are known, each of the three is also given *per step*: the samples that
+//! [belong to a step](crate::query::steps), divided by the number of steps. Beside it stands the blocked time per step that
+//! is attributed to the function, since waiting takes as much of a step as computing.
 //!
-//! The count of a row is the number of samples behind its inclusive weight, missing for events whose weights were summed
-//! before they were imported (erratum 1).
+//! The count of a row is the number of samples behind its inclusive weight. It is missing for events whose weights were
+//! summed before they were imported (erratum 1).
 //!
 //! # Cost
 //! Samples are added up by stack node first. Self and attributed are then one look at each node; inclusive is the sum of
 //! the subtrees under the nodes where a function is met first on the way from the root, so that no set of seen
 //! functions is kept for each sample. Half a million samples on a hundred thousand nodes take some ten milliseconds.
 
+mod edges;
+mod per_step;
+
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Column, Dimension, FrameId, Kind, Note, Table, Value, quantity};
+use stepscope_model::{Columns, Dimension, FrameId, Note, NoteValue, Table, note};
 
+pub use self::edges::edges;
+use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::functions::{FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
-use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights};
 
 /// How to order and which rows to keep.
@@ -148,90 +152,18 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
     let weights = StackWeights::of_samples(selection);
     let mut hotspots = Hotspots::of_weights(selection, &weights);
     hotspots.sort(functions, options.order);
-    let places = hottest_places(selection, &weights);
+    let lines = hottest_lines(selection, &weights);
     let per_step = PerStep::of(selection);
-    let mut columns = table_columns(selection);
-    columns.extend(per_step.iter().flat_map(|_| per_step_columns(selection)));
-    let mut table = Table::new("hotspots", title(selection), columns);
-    let is_owned = |cost: &Cost| cost.function.is_some_and(|id| functions.get(id).owned);
-    for cost in hotspots.costs.iter().filter(|cost| options.rows == Rows::All || is_owned(cost)) {
-        let mut row = row(selection, &hotspots, cost, &places);
-        row.extend(per_step.iter().flat_map(|per_step| per_step.values(cost.function, functions.ownership_known())));
-        table.push(row);
+    let mut columns = table_columns(selection, &hotspots, &lines);
+    if let Some(per_step) = &per_step {
+        columns = columns.with_all(per_step.columns(selection));
     }
+    let is_owned = |cost: &&Cost| cost.function.is_some_and(|id| functions.get(id).owned);
+    let rows = hotspots.costs.iter().filter(|cost| options.rows == Rows::All || is_owned(cost));
+    let mut table = columns.table("hotspots", title(selection), rows);
     table.add_notes(notes(selection, &hotspots));
-    table.add_notes(per_step.map(|per_step| per_step.note(selection)));
+    table.add_notes(per_step.as_ref().map(|per_step| per_step.note(selection)));
     table
-}
-
-/// Weights of the samples and waits that belong to steps, by function; the last one is that of what has no stack.
-struct PerStep {
-    steps: u64,
-    loops: usize,
-    total: u128,
-    own: Vec<u128>,
-    inclusive: Vec<u128>,
-    attributed: Vec<u128>,
-    /// Absent where context switches were not recorded.
-    blocked: Option<Vec<u128>>,
-}
-
-impl PerStep {
-    /// `None` where no steps are known, or the samples have no times.
-    fn of(selection: &Selection<'_>) -> Option<Self> {
-        let loops = Loops::of(selection)?;
-        if selection.samples().any(|sample| sample.time_ns.is_none()) {
-            return None;
-        }
-        let (capture, functions) = (selection.capture(), selection.functions());
-        let samples = loops.sample_weights(selection);
-        let with = |sums: Vec<Amount>, weights: &StackWeights| -> Vec<u128> {
-            sums.into_iter().chain([weights.no_stack]).map(|amount| amount.weight).collect()
-        };
-        let blocked = selection.has_switches().then(|| loops.blocked_weights(selection));
-        Some(Self {
-            steps: loops.main().count() as u64,
-            loops: loops.count(),
-            total: samples.total().weight,
-            own: with(samples.self_by_function(capture, functions), &samples),
-            inclusive: with(samples.inclusive_by_function(capture, functions), &samples),
-            attributed: samples.nearest_owned_by_function(functions).into_iter().map(|amount| amount.weight).collect(),
-            blocked: blocked.map(|blocked| with(blocked.attributed_by_function(functions), &blocked)),
-        })
-    }
-
-    fn values(&self, function: Option<FunctionId>, ownership_known: bool) -> [Value; 4] {
-        let row = function.map_or(self.own.len() - 1, FunctionId::index);
-        let per_step = |weight: u128| weight as f64 / self.steps as f64;
-        let attributed = if ownership_known { Some(self.attributed.get(row).copied().unwrap_or(0)) } else { None };
-        [
-            per_step(self.own[row]).into(),
-            per_step(self.inclusive[row]).into(),
-            attributed.map(per_step).into(),
-            self.blocked.as_ref().map(|blocked| per_step(blocked[row])).into(),
-        ]
-    }
-
-    fn note(&self, selection: &Selection<'_>) -> String {
-        let unit = selection.event().map_or("", |event| event.unit.as_str());
-        let weight = quantity::weight((self.total as f64 / self.steps as f64).round() as u128, unit);
-        let own = if self.loops > 1 { ", each thread by those of its own loop" } else { "" };
-        format!("Per step: {weight} over {} steps{own}.", quantity::grouped(self.steps.into()))
-    }
-}
-
-fn per_step_columns(selection: &Selection<'_>) -> [Column; 4] {
-    let unit = selection.event().map_or("", |event| event.unit.as_str());
-    let kind = columns::weight("", unit, "").kind;
-    let kind = if kind == Kind::Count { Kind::Number } else { kind };
-    let weight = |name: &str, doc: &str| Column::new(name, kind, format!("{unit}/step"), doc);
-    let blocked = "Blocked time per simulation step that is attributed to the function, of all selected threads (to the nearest function of the program, where nothing is owned).";
-    [
-        weight("self_per_step", "Self weight per simulation step, of samples that belong to one.").essential(),
-        weight("inclusive_per_step", "Inclusive weight per simulation step.").detail(),
-        weight("attributed_per_step", "Attributed weight per simulation step."),
-        Column::new("blocked_per_step", Kind::Duration, "ns/step", blocked),
-    ]
 }
 
 fn title(selection: &Selection<'_>) -> String {
@@ -249,67 +181,82 @@ fn title(selection: &Selection<'_>) -> String {
     }
 }
 
-fn table_columns(selection: &Selection<'_>) -> Vec<Column> {
-    let unit = selection.event().map_or("", |event| &event.unit);
-    let mut columns = columns::function().to_vec();
-    columns.extend([
-        columns::count(
-            "count",
-            "samples",
-            "Number of samples that hold the function; missing where only sums of weights were imported.",
-        ).detail(),
-        columns::weight("self", unit, "Weight of the samples whose leaf is the function.").essential(),
-        columns::weight("inclusive", unit, "Weight of the samples that hold the function, recursion counted once."),
-        columns::weight(
-            "attributed",
-            unit,
-            "Weight of the samples whose nearest owned function, from leaf to root, is this one; missing where nothing was said about ownership.",
-        ),
-        columns::percent("self_share", "Self in percent of the selected total.").essential(),
-        columns::percent("inclusive_share", "Inclusive in percent of the selected total.").detail(),
-        columns::percent("attributed_share", "Attributed in percent of the selected total.").detail(),
-        columns::count("self_count", "samples", "Number of samples whose leaf is the function.").detail(),
-        columns::text(
-            "source",
-            "Source file and line within the function at which most of its self weight lies (of its inclusive weight, where it has none).",
-        ).detail(),
-    ]);
-    columns
-}
-
-fn row(selection: &Selection<'_>, hotspots: &Hotspots, cost: &Cost, places: &[Option<FrameId>]) -> Vec<Value> {
+fn table_columns<'t>(
+    selection: &'t Selection<'_>,
+    hotspots: &'t Hotspots,
+    lines: &'t [Option<FrameId>],
+) -> Columns<'t, Cost> {
     let functions = selection.functions();
+    let unit = selection.event().map_or("", |event| &event.unit);
     let known = functions.ownership_known();
-    let counted = |amount: Amount| Value::from(hotspots.counts_known.then_some(amount.count));
-    let share = |amount: Amount| Value::from(amount.percent_of(hotspots.total));
-    let mut row = match cost.function {
-        Some(id) => columns::function_values(functions.get(id), known),
-        None => columns::no_function_values(NO_STACK),
-    }
-    .to_vec();
-    let place = cost.function.and_then(|id| places[id.index()]);
-    row.extend([
-        counted(cost.inclusive),
-        cost.own.weight.into(),
-        cost.inclusive.weight.into(),
-        known.then_some(cost.attributed.weight).into(),
-        share(cost.own),
-        share(cost.inclusive),
-        if known { share(cost.attributed) } else { Value::Missing },
-        counted(cost.own),
-        place.map_or(String::new(), |frame| source_of(selection.capture(), frame)).into(),
-    ]);
-    row
+    let counted = |amount: Amount| hotspots.counts_known.then_some(amount.count);
+    let share = |amount: Amount| amount.percent_of(hotspots.total);
+    columns::of_function(functions)
+        .on(|cost: &Cost| &cost.function)
+        .with(
+            columns::count(
+                "count",
+                "samples",
+                "Number of samples that contain the function; missing if only sums of weights were imported.",
+            )
+            .detail(),
+            move |cost| counted(cost.inclusive).into(),
+        )
+        .with(columns::weight("self", unit, "Weight of the samples whose leaf is the function."), |cost| {
+            cost.own.weight.into()
+        })
+        .with(
+            columns::weight("inclusive", unit, "Weight of the samples that contain the function, recursion counted once."),
+            |cost| cost.inclusive.weight.into(),
+        )
+        .with(
+            columns::weight(
+                "attributed",
+                unit,
+                "Weight of the samples whose nearest owned function, from leaf to root, is this one; missing if no code is marked as owned.",
+            ),
+            move |cost| known.then_some(cost.attributed.weight).into(),
+        )
+        .with(columns::percent("self_share", "Self in percent of the selected total.").essential(), move |cost| {
+            share(cost.own).into()
+        })
+        .with(columns::percent("inclusive_share", "Inclusive in percent of the selected total.").essential(), move |cost| {
+            share(cost.inclusive).into()
+        })
+        .with(
+            columns::percent("attributed_share", "Attributed in percent of the selected total.").essential(),
+            move |cost| share(cost.attributed).filter(|_| known).into(),
+        )
+        .with(columns::count("self_count", "samples", "Number of samples whose leaf is the function.").detail(), move |cost| {
+            counted(cost.own).into()
+        })
+        .with(
+            columns::text(
+                "source",
+                "Source file and line within the function with most of its self weight (or inclusive weight, if it has no self weight).",
+            )
+            .detail(),
+            move |cost| {
+                let line = cost.function.and_then(|id| lines[id.index()]);
+                line.map_or(String::new(), |frame| source_of(selection.capture(), frame)).into()
+            },
+        )
 }
 
 /// A source file and line.
 type Line<'a> = (Option<&'a str>, Option<u32>);
 
-/// What is at a line: self weight, the weight below, the first line of equal ones, and a frame there.
-type AtLine<'a> = (u128, u128, Reverse<Line<'a>>, FrameId);
+/// The cost at a line, ordered by self weight, then by the weight below; of equal ones the first line is the largest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LineCost<'a> {
+    own: u128,
+    below: u128,
+    line: Reverse<Line<'a>>,
+    frame: FrameId,
+}
 
-/// For each function the frame with a source at which most of it lies: by self weight, then by the weight below.
-fn hottest_places(selection: &Selection<'_>, weights: &StackWeights) -> Vec<Option<FrameId>> {
+/// For each function a frame at the source line with most of its cost.
+fn hottest_lines(selection: &Selection<'_>, weights: &StackWeights) -> Vec<Option<FrameId>> {
     let (capture, functions) = (selection.capture(), selection.functions());
     let subtrees = weights.subtrees(capture);
     let mut by_frame = vec![(0_u128, 0_u128); capture.frames.len()];
@@ -318,54 +265,44 @@ fn hottest_places(selection: &Selection<'_>, weights: &StackWeights) -> Vec<Opti
         sums.0 += weights.own[index].weight;
         sums.1 += subtrees[index].weight;
     }
-    // Frames of one function differ by address too; lines are what is asked for.
-    let mut by_line: FxHashMap<(FunctionId, Line<'_>), (u128, u128, FrameId)> = FxHashMap::default();
+    // Frames of one function also differ by address; only their lines matter here.
+    let mut by_line: FxHashMap<(FunctionId, Line<'_>), LineCost<'_>> = FxHashMap::default();
     for (index, frame) in capture.frames.iter().enumerate().filter(|(_, frame)| frame.file.is_some()) {
-        let id = FrameId::from_index(index);
-        let line = by_line.entry((functions.of_frame(id), (frame.file.as_deref(), frame.line))).or_insert((0, 0, id));
-        line.0 += by_frame[index].0;
-        line.1 += by_frame[index].1;
+        let frame_id = FrameId::from_index(index);
+        let line: Line<'_> = (frame.file.as_deref(), frame.line);
+        let none = LineCost { own: 0, below: 0, line: Reverse(line), frame: frame_id };
+        let cost = by_line.entry((functions.of_frame(frame_id), line)).or_insert(none);
+        cost.own += by_frame[index].0;
+        cost.below += by_frame[index].1;
     }
-    let mut best: Vec<Option<AtLine<'_>>> = vec![None; functions.len()];
-    for ((function, line), (own, below, frame)) in by_line {
-        let candidate = (own, below, Reverse(line), frame);
+    let mut best: Vec<Option<LineCost<'_>>> = vec![None; functions.len()];
+    for ((function, _), cost) in by_line {
         let best = &mut best[function.index()];
-        if best.as_ref().is_none_or(|best| *best < candidate) {
-            *best = Some(candidate);
-        }
+        *best = (*best).max(Some(cost));
     }
-    best.into_iter().map(|best| best.map(|(.., frame)| frame)).collect()
+    best.into_iter().map(|best| best.map(|cost| cost.frame)).collect()
 }
 
 fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<Note> {
-    let mut notes = Vec::new();
-    let Some(event) = selection.event() else {
-        notes.push("The capture has no samples of any event.".into());
-        return notes;
-    };
-    let total = hotspots.total;
-    // `157 G cycles of cycles` says one thing twice.
+    let Some(event) = selection.event() else { return vec![note!(Limit, "The capture has no samples of any event.")] };
+    let total = NoteValue::of(hotspots.total.weight, &event.unit);
+    // `157 G cycles of cycles` repeats itself.
     let of_event = if event.name == event.unit { String::new() } else { format!(" of {}", event.name) };
-    let weight = quantity::weight(total.weight, &event.unit);
-    notes.push(match hotspots.counts_known {
-        true if event.unit == "samples" => format!("Total: {weight}{of_event}."),
-        true => {
-            let samples = quantity::plural(total.count as usize, "sample");
-            format!("Total: {weight} in {samples}{of_event}.")
-        }
-        false => format!(
-            "Total: {weight}{of_event}, imported as sums: the number of samples is not known, so no difference can be tested."
+    let samples = NoteValue::plural(hotspots.total.count as usize, "sample");
+    let mut notes = vec![match hotspots.counts_known {
+        true if event.unit == "samples" => note!(Fact, "Total: {}{}.", total, of_event),
+        true => note!(Fact, "Total: {} in {}{}.", total, samples, of_event),
+        false => note!(
+            Limit,
+            "Total: {}{}, imported as sums: the number of samples is not known, so differences cannot be tested.",
+            total,
+            of_event
         ),
-    }.into());
+    }];
     if selection.functions().ownership_known() {
-        notes.push(
-            format!(
-                "Under owned code: {} ({}); the rest has no owned function on its stack.",
-                quantity::weight(hotspots.under_owned.weight, &event.unit),
-                quantity::percent(hotspots.under_owned.percent_of(total).unwrap_or(0.0)),
-            )
-            .into(),
-        );
+        let owned = NoteValue::of(hotspots.under_owned.weight, &event.unit);
+        let share = NoteValue::percent(hotspots.under_owned.percent_of(hotspots.total).unwrap_or(0.0));
+        notes.push(note!(Fact, "Under owned code: {} ({}); other stacks contain no owned function.", owned, share));
     }
     notes.extend(ownership_note(std::slice::from_ref(selection)));
     notes.extend(other_events(selection));
@@ -387,67 +324,8 @@ pub(crate) fn other_events(selection: &Selection<'_>) -> Option<Note> {
         .filter(|(index, _)| samples[*index] > 0 && selection.event_id().is_none_or(|chosen| chosen.index() != *index))
         .map(|(_, event)| event.name.as_str())
         .collect();
-    (!others.is_empty())
-        .then(|| format!("The capture also has samples of {}; choose with --event.", others.join(", ")).into())
-}
-
-/// The table `edges`: for each owned function, the leaves that its attributed weight was spent in.
-///
-/// The weights of one caller add up to what is attributed to it; the leaf is the caller where it spent the weight
-/// itself.
-pub fn edges(selection: &Selection<'_>) -> Table {
-    let (capture, functions) = (selection.capture(), selection.functions());
-    let weights = StackWeights::of_samples(selection);
-    let total = weights.total();
-    let mut sums: FxHashMap<(FunctionId, FunctionId), Amount> = FxHashMap::default();
-    for (node, amount) in weights.occupied() {
-        if let Some(caller) = functions.nearest_owned(node) {
-            *sums.entry((caller, functions.of_node(capture, node))).or_default() += amount;
-        }
-    }
-    let mut edges: Vec<((FunctionId, FunctionId), Amount)> = sums.into_iter().collect();
-    let identity = |id: FunctionId| functions.get(id).identity();
-    edges.sort_by_cached_key(|((caller, leaf), amount)| (Reverse(amount.weight), identity(*caller), identity(*leaf)));
-    let unit = selection.event().map_or("", |event| &event.unit);
-    let mut table = Table::new(
-        "edges",
-        "Attributed cost by owned function and the leaf it was spent in",
-        vec![
-            columns::text("caller", "The nearest owned function.").essential(),
-            columns::text("caller_module", "Its module.").detail(),
-            columns::text("leaf", "The function that the samples end in.").essential(),
-            columns::text("leaf_module", "Its module.").detail(),
-            columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
-                .detail(),
-            columns::weight("weight", unit, "Weight of the samples.").essential(),
-            columns::percent("share", "Weight in percent of the selected total.").essential(),
-        ],
-    );
-    for ((caller, leaf), amount) in edges {
-        let (caller, leaf) = (functions.get(caller), functions.get(leaf));
-        table.push(vec![
-            (&*caller.name).into(),
-            (&*caller.module).into(),
-            (&*leaf.name).into(),
-            (&*leaf.module).into(),
-            weights.counts_known.then_some(amount.count).into(),
-            amount.weight.into(),
-            amount.percent_of(total).into(),
-        ]);
-    }
-    table.add_notes(edges_note(selection));
-    table
-}
-
-/// Why there may be no edges.
-fn edges_note(selection: &Selection<'_>) -> Option<Note> {
-    if selection.functions().ownership_known() {
-        return ownership_note(std::slice::from_ref(selection));
-    }
-    Some(
-        "No code is said to be owned, so nothing is attributed: name your own with --owned 'gz::*', --owned-module or --owned-source, or `owned` in the lab file."
-            .into(),
-    )
+    let names = NoteValue::names(others.iter().copied(), 8);
+    (!others.is_empty()).then(|| note!(Hint, "The capture also has samples of {}; choose with `--event`.", names))
 }
 
 /// Most rows of the table in a report.
@@ -534,7 +412,7 @@ mod tests {
             table.notes,
             [
                 "Total: 100 ns in 8 samples of cpu-clock.",
-                "Under owned code: 27 ns (27.00 %); the rest has no owned function on its stack.",
+                "Under owned code: 27 ns (27.00 %); other stacks contain no owned function.",
             ]
         );
     }
@@ -554,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_own_nothing_and_ownership_that_nobody_told_are_noted() {
+    fn patterns_without_a_match_and_missing_ownership_are_noted() {
         let capture = drawn::folded("main;gz::Run;find 5");
         let notes = |owned: &[&str]| drawn::selected(&capture, owned, |selection| edges(selection).notes);
         assert!(notes(&["gz::"]).is_empty());
@@ -566,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_said_in_units_that_people_read() {
+    fn totals_have_readable_units() {
         let total = |event: Event, weight: u64| {
             let capture = Drawing::new().folded(event, &format!("main;a {weight}")).capture;
             let table = hotspots(&capture, Order::SelfWeight);
@@ -634,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ownership_nothing_is_said_about_it() {
+    fn without_ownership_its_columns_are_missing() {
         let capture = drawn::folded("main;gz::a 1");
         let table = drawn::selected(&capture, &[], |selection| table(selection, &Options::default()));
         assert_eq!(cells(&table, &["owned", "attributed", "attributed_share"]), ["- | - | -"]);
@@ -674,13 +552,13 @@ mod tests {
             ),
             ["gz::Load | 900 | 0 | 0 | 0 | 0", "find | 40 | 10 | 10 | 0 | 0", "gz::Step | 20 | 5 | 15 | 15 | 0",]
         );
-        assert_eq!(table.notes.last().unwrap(), "Per step: 15 ns over 4 steps.");
+        assert_eq!(table.notes.last().unwrap(), "Per step: 15 ns (4 steps).");
         let stepless = hotspots(&drawn::folded("main;a 1"), Order::SelfWeight);
         assert_eq!(stepless.column("self_per_step"), None);
     }
 
     #[test]
-    fn only_owned_rows_are_kept_on_demand() {
+    fn only_owned_rows_can_be_kept() {
         let capture = drawn::folded(MICRO);
         let options = Options { order: Order::Attributed, rows: Rows::Owned };
         let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, &options));
@@ -688,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_without_events_gives_an_empty_table_that_says_so() {
+    fn a_capture_without_events_gives_an_empty_table_and_a_note() {
         let table = hotspots(&Capture::default(), Order::SelfWeight);
         assert!(table.rows.is_empty());
         assert_eq!(table.notes, ["The capture has no samples of any event."]);

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stepscope_model::{Capture, Column, Dimension, DimensionStatus, Process, ProcessId, Table, Value};
+use stepscope_model::{Columns, Dimension, Process, ProcessId, Table};
 
 use crate::analysis::{Analysis, View};
 use crate::columns;
@@ -197,104 +197,144 @@ pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64>
 pub fn table(selection: &Selection<'_>) -> Table {
     let mut processes = observed(selection);
     processes.sort_by_key(|one| (Reverse(one.cpu_ns()), selection.process_label(one.id).to_owned(), one.process.pid));
-    let mut table = Table::new("resources", "Resources by process", process_columns());
-    if !processes.is_empty() {
-        table.push(together_row(selection, &processes));
-    }
-    for one in &processes {
-        table.push(process_row(selection, one));
-    }
-    table.add_notes(notes(selection));
-    table
+    let together = (!processes.is_empty()).then(|| Row::together(selection, &processes));
+    let rows = together.into_iter().chain(processes.iter().map(|one| Row::of(one, selection.process_label(one.id))));
+    table_columns().table("resources", "Resources by process", rows)
 }
 
-/// Totals of a process that the table shows as their change: name of the quantity, column, and what it is.
+/// Totals of a process that the table shows as their change: name of the quantity, column and meaning.
 const CHANGES: [(&str, &str, &str); 6] = [
-    ("context_switches_voluntary", "voluntary", "Times that threads gave up a CPU."),
-    ("context_switches_involuntary", "involuntary", "Times that a CPU was taken from a thread."),
-    ("io_read_bytes", "io_read", "Bytes fetched from storage."),
-    ("io_write_bytes", "io_written", "Bytes to be sent to storage."),
-    ("minor_faults", "minor_faults", "Page faults that needed no storage."),
+    ("context_switches_voluntary", "voluntary", "Number of times that threads gave up a CPU."),
+    ("context_switches_involuntary", "involuntary", "Number of times that threads were preempted."),
+    ("io_read_bytes", "io_read", "Bytes read from storage."),
+    ("io_write_bytes", "io_written", "Bytes written to storage."),
+    ("minor_faults", "minor_faults", "Page faults without reading from storage."),
     ("major_faults", "major_faults", "Page faults that read from storage."),
 ];
 
-fn process_columns() -> Vec<Column> {
-    let mut all = vec![
-        columns::text("process", "File name of the executable; `(all)` for the processes together."),
-        columns::number("pid", "", "Process id.").essential(),
-        columns::duration(
-            "cpu",
-            "CPU time: exact from context switches where they were recorded, else from /proc in steps of 10 ms.",
-        ),
-        columns::number("cores", "cores", "CPU time over the time it was observed: 1 is one core kept busy."),
-        columns::bytes("rss_first", "Resident memory at the first reading.").detail(),
-        columns::bytes("rss_last", "Resident memory at the last reading.").detail(),
-        columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading.")
-            .essential(),
-        columns::count("threads_first", "threads", "Threads at the first reading.").detail(),
-        columns::count("threads_last", "threads", "Threads at the last reading.").detail(),
-        columns::count("threads_max", "threads", "Most threads at a reading."),
-        columns::count("fds_first", "fds", "Open file descriptors at the first reading.").detail(),
-        columns::count("fds_last", "fds", "Open file descriptors at the last reading.").detail(),
-        columns::count("fds_max", "fds", "Most open file descriptors at a reading."),
-    ];
-    all.extend(CHANGES.iter().map(|(quantity, column, doc)| match unit_of(quantity) {
-        "bytes" => columns::bytes(column, doc),
-        unit => columns::count(column, unit, doc),
-    }));
-    all.extend([
-        columns::duration("observed", "How long it was observed."),
-        columns::number("exit_status", "", "Exit code, or 128 + signal, where it ended within the recording."),
-    ]);
-    all
+/// Levels of a process that the table shows.
+const LEVELS: [&str; 3] = ["rss_bytes", "threads", "fds"];
+
+/// A level in the window.
+#[derive(Debug, Clone, Copy, Default)]
+struct Level {
+    first: Option<i64>,
+    last: Option<i64>,
+    max: Option<i64>,
 }
 
-fn process_row(selection: &Selection<'_>, one: &Observed<'_>) -> Vec<Value> {
-    let observed = observed_ns(&one.window);
-    let mut row: Vec<Value> = vec![
-        selection.process_label(one.id).into(),
-        one.process.pid.into(),
-        one.cpu_ns().into(),
-        one.cpu_ns().and_then(|cpu| cores(cpu, observed)).into(),
-    ];
-    let rss = one.course("rss_bytes");
-    row.extend([rss.map(|rss| rss.first), rss.map(|rss| rss.last), one.peak_rss()].map(Value::from));
-    for level in ["threads", "fds"] {
-        let course = one.course(level);
-        row.extend(
-            [course.map(|one| one.first), course.map(|one| one.last), course.map(|one| one.max)].map(Value::from),
-        );
+/// One process, or all together.
+struct Row<'a> {
+    label: String,
+    process: Option<&'a Process>,
+    cpu_ns: Option<i64>,
+    /// By [`LEVELS`].
+    levels: [Level; LEVELS.len()],
+    /// By [`CHANGES`].
+    changes: [Option<i64>; CHANGES.len()],
+    observed_ns: u64,
+}
+
+impl<'a> Row<'a> {
+    fn of(one: &Observed<'a>, label: &str) -> Self {
+        let mut levels = LEVELS.map(|level| {
+            let course = one.course(level);
+            Level {
+                first: course.map(|one| one.first),
+                last: course.map(|one| one.last),
+                max: course.map(|one| one.max),
+            }
+        });
+        levels[0].max = one.peak_rss();
+        Self {
+            label: label.to_owned(),
+            process: Some(one.process),
+            cpu_ns: one.cpu_ns(),
+            levels,
+            changes: CHANGES.map(|(quantity, ..)| one.change(quantity)),
+            observed_ns: observed_ns(&one.window),
+        }
     }
-    row.extend(CHANGES.iter().map(|(quantity, ..)| Value::from(one.change(quantity))));
-    row.extend([observed.into(), one.process.exit_status.into()]);
-    row
+
+    fn together(selection: &Selection<'_>, processes: &[Observed<'_>]) -> Self {
+        let sum = |of: &dyn Fn(&Observed<'_>) -> Option<i64>| -> Option<i64> {
+            processes.iter().filter_map(of).reduce(i64::saturating_add)
+        };
+        let level = |level| Level {
+            first: level_at_the_start(selection, processes, level),
+            last: level_at_the_end(selection, processes, level),
+            max: largest_together(processes, level),
+        };
+        Self {
+            label: ALL.to_owned(),
+            process: None,
+            cpu_ns: sum(&|one| one.cpu_ns()),
+            levels: LEVELS.map(level),
+            changes: CHANGES.map(|(quantity, ..)| sum(&|one| one.change(quantity))),
+            observed_ns: selection.wall_ns().unwrap_or(0),
+        }
+    }
+
+    fn cores(&self) -> Option<f64> {
+        (self.observed_ns > 0).then_some(self.cpu_ns? as f64 / self.observed_ns as f64)
+    }
+}
+
+fn table_columns<'a>() -> Columns<'a, Row<'a>> {
+    let threads = |name: &str, doc: &str| columns::count(name, "threads", doc);
+    let fds = |name: &str, doc: &str| columns::count(name, "fds", doc);
+    let mut all = Columns::<Row<'a>>::new()
+        .with(columns::text("process", "File name of the executable; `(all)` for the processes together."), |row| {
+            row.label.as_str().into()
+        })
+        .with(columns::number("pid", "", "Process id."), |row| row.process.map(|process| process.pid).into())
+        .with(
+            columns::duration(
+                "cpu",
+                "CPU time: exact from context switches if they were recorded, else from /proc in steps of 10 ms.",
+            )
+            .essential(),
+            |row| row.cpu_ns.into(),
+        )
+        .with(
+            columns::number("cores", "cores", "CPU time over the observed time: 1 is one core kept busy.").essential(),
+            |row| row.cores().into(),
+        )
+        .with(columns::bytes("rss_first", "Resident memory at the first reading.").detail(), |row| {
+            row.levels[0].first.into()
+        })
+        .with(columns::bytes("rss_last", "Resident memory at the last reading.").detail(), |row| {
+            row.levels[0].last.into()
+        })
+        .with(
+            columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading.")
+                .essential(),
+            |row| row.levels[0].max.into(),
+        )
+        .with(threads("threads_first", "Threads at the first reading.").detail(), |row| row.levels[1].first.into())
+        .with(threads("threads_last", "Threads at the last reading.").detail(), |row| row.levels[1].last.into())
+        .with(threads("threads_max", "Most threads at a reading."), |row| row.levels[1].max.into())
+        .with(fds("fds_first", "Open file descriptors at the first reading.").detail(), |row| {
+            row.levels[2].first.into()
+        })
+        .with(fds("fds_last", "Open file descriptors at the last reading.").detail(), |row| row.levels[2].last.into())
+        .with(fds("fds_max", "Most open file descriptors at a reading."), |row| row.levels[2].max.into());
+    for (index, (quantity, name, doc)) in CHANGES.into_iter().enumerate() {
+        let column = match unit_of(quantity) {
+            "bytes" => columns::bytes(name, doc),
+            unit => columns::count(name, unit, doc),
+        };
+        all = all.with(column, move |row| row.changes[index].into());
+    }
+    all.with(columns::duration("observed", "Time from the first to the last reading."), |row| row.observed_ns.into())
+        .with(
+            columns::number("exit_status", "", "Exit code, or 128 + signal, if it ended within the recording."),
+            |row| row.process.and_then(|process| process.exit_status).into(),
+        )
 }
 
 fn observed_ns(window: &Range<u64>) -> u64 {
     (window.end - window.start).saturating_sub(1)
-}
-
-fn cores(cpu_ns: i64, observed_ns: u64) -> Option<f64> {
-    (observed_ns > 0).then(|| cpu_ns as f64 / observed_ns as f64)
-}
-
-fn together_row(selection: &Selection<'_>, processes: &[Observed<'_>]) -> Vec<Value> {
-    let sum = |of: &dyn Fn(&Observed<'_>) -> Option<i64>| -> Option<i64> {
-        processes.iter().filter_map(of).reduce(i64::saturating_add)
-    };
-    let wall = selection.wall_ns().unwrap_or(0);
-    let cpu = sum(&|one| one.cpu_ns());
-    let mut row: Vec<Value> = vec![ALL.into(), Value::Missing, cpu.into(), cpu.and_then(|cpu| cores(cpu, wall)).into()];
-    for level in ["rss_bytes", "threads", "fds"] {
-        row.extend([
-            level_at_the_start(selection, processes, level).into(),
-            level_at_the_end(selection, processes, level).into(),
-            largest_together(processes, level).into(),
-        ]);
-    }
-    row.extend(CHANGES.iter().map(|(quantity, ..)| Value::from(sum(&|one| one.change(quantity)))));
-    row.extend([wall.into(), Value::Missing]);
-    row
 }
 
 /// The first reading of the processes that were there when the window began, or of the first one that came.
@@ -315,55 +355,52 @@ fn level_at_the_end(selection: &Selection<'_>, processes: &[Observed<'_>], name:
 
 /// The table `counters`: a row for each process and quantity, in the order of processes, then of names.
 pub fn counters(selection: &Selection<'_>) -> Table {
-    let mut table = Table::new(
-        "counters",
-        "Readings by process and quantity",
-        vec![
-            columns::text("process", "File name of the executable."),
-            columns::number("pid", "", "Process id."),
-            columns::text("quantity", "What was read; its name ends in its unit."),
-            columns::flag("total", "Whether it counts from the beginning of the process; the others are levels."),
-            columns::number("first", "", "The first reading, in the quantity's unit."),
-            columns::number("last", "", "The last reading."),
-            columns::number("max", "", "The largest reading."),
+    struct Row<'a> {
+        label: &'a str,
+        process: &'a Process,
+        quantity: &'a str,
+        course: Course,
+        seconds: f64,
+    }
+    let rows = observed(selection).into_iter().flat_map(|one| {
+        let seconds = observed_ns(&one.window) as f64 / 1e9;
+        let rows = one.quantities.keys().filter_map(|quantity| {
+            Some(Row {
+                label: selection.process_label(one.id),
+                process: one.process,
+                quantity,
+                course: one.course(quantity)?,
+                seconds,
+            })
+        });
+        rows.collect::<Vec<_>>()
+    });
+    Columns::<Row<'_>>::new()
+        .with(columns::text("process", "File name of the executable."), |row| row.label.into())
+        .with(columns::number("pid", "", "Process id."), |row| row.process.pid.into())
+        .with(columns::text("quantity", "What was read; its name ends in its unit.").essential(), |row| {
+            row.quantity.into()
+        })
+        .with(
+            columns::flag("total", "Whether it counts from the start of the process; the others are levels."),
+            |row| is_total(row.quantity).into(),
+        )
+        .with(columns::number("first", "", "The first reading, in the quantity's unit."), |row| row.course.first.into())
+        .with(columns::number("last", "", "The last reading."), |row| row.course.last.into())
+        .with(columns::number("max", "", "The largest reading."), |row| row.course.max.into())
+        .with(
             columns::number(
                 "change",
                 "",
-                "What it changed by: from 0 for totals of processes that started within the recording.",
-            ),
-            columns::number("rate", "1/s", "The change per second of the time that the process was observed."),
-        ],
-    );
-    for one in observed(selection) {
-        let seconds = observed_ns(&one.window) as f64 / 1e9;
-        for name in one.quantities.keys() {
-            let Some(course) = one.course(name) else { continue };
-            table.push(vec![
-                selection.process_label(one.id).into(),
-                one.process.pid.into(),
-                (*name).into(),
-                is_total(name).into(),
-                course.first.into(),
-                course.last.into(),
-                course.max.into(),
-                course.change.into(),
-                (course.change as f64 / seconds).into(),
-            ]);
-        }
-    }
-    table.add_notes(notes(selection));
-    table
-}
-
-fn notes(selection: &Selection<'_>) -> Vec<String> {
-    let capture: &Capture = selection.capture();
-    if !capture.counters.is_empty() {
-        return Vec::new();
-    }
-    vec![match capture.info.dimensions.get(&Dimension::Resources) {
-        Some(DimensionStatus::Missing { reason, .. }) => format!("Resources were not recorded: {reason}"),
-        _ => "Resources were not recorded; record with the dimension `resources`.".to_owned(),
-    }]
+                "Last less first reading; from 0 for totals of processes that started within the recording.",
+            )
+            .essential(),
+            |row| row.course.change.into(),
+        )
+        .with(columns::number("rate", "1/s", "The change per second of observed time."), |row| {
+            (row.course.change as f64 / row.seconds).into()
+        })
+        .table("counters", "Readings by process and quantity", rows)
 }
 
 /// What each process used.
@@ -396,7 +433,7 @@ impl Analysis for Resources {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::Counter;
+    use stepscope_model::{Capture, Counter};
 
     use super::*;
     use crate::columns::read::cells;
@@ -526,9 +563,14 @@ mod tests {
     }
 
     #[test]
-    fn without_readings_the_table_is_empty_and_says_why() {
-        let table = drawn::selected(&drawn::folded("main;a 1"), &[], table);
-        assert!(table.rows.is_empty());
-        assert_eq!(table.notes, ["Resources were not recorded; record with the dimension `resources`."]);
+    fn missing_readings_are_noted() {
+        let tables = drawn::selected(&drawn::folded("main;a 1"), &[], |selection| {
+            crate::analysis::tables(&Resources, &Resources.views()[0], selection, &Default::default())
+        });
+        assert!(tables[0].rows.is_empty());
+        assert_eq!(
+            tables[0].notes,
+            ["`resources` was not recorded; fix: `stepscope record --dimensions cpu,resources`."]
+        );
     }
 }

@@ -1,14 +1,16 @@
-//! The summary of captures: one line each, with what a reader needs before trusting any other table.
+//! The summary of captures: one row each. Read it before any other table.
 //!
-//! - *RTF*: simulated over wall time, where steps say what they simulated.
+//! - *RTF*: simulated over wall time, if steps carry simulated time.
 //! - *cores used*: exact CPU time over wall time.
-//! - *coverage*: sampled time over exact CPU time. Shares of a capture with low coverage are shares of what was sampled,
-//!   and must not be turned into seconds (erratum 3 of the Gazebo study: a profile that held 0.4 s of 26 s was).
+//! - *coverage*: sampled time over exact CPU time. With low coverage, shares are of the sampled time and must not be turned
+//!   into seconds (erratum 3 of the Gazebo study: a profile held 0.4 s of 26 s).
 //! - *losses*: records that the kernel dropped, stacks that end before a root, weight in code without a name.
 //!
-//! [`dimensions`] lists what was asked for and what came of it, with the reason and the remedy where it did not.
+//! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
-use stepscope_model::{Capture, DimensionStatus, FrameKind, Origin, Table, Value, quantity};
+use stepscope_model::{
+    Capture, Columns, Dimension, DimensionStatus, FrameKind, Note, NoteValue, Origin, Table, Value, note,
+};
 
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
@@ -33,84 +35,123 @@ pub fn label(capture: &Capture) -> String {
     }
 }
 
+/// What the table shows of a capture.
+struct Row<'s, 'a> {
+    selection: &'s Selection<'a>,
+    steps: Option<Steps>,
+    wall_ns: Option<u64>,
+    cpu_ns: Option<u64>,
+    hotspots: Hotspots,
+}
+
+impl<'s, 'a> Row<'s, 'a> {
+    fn of(selection: &'s Selection<'a>) -> Self {
+        Self {
+            selection,
+            steps: Steps::of(selection),
+            wall_ns: selection.wall_ns(),
+            cpu_ns: coverage::cpu_ns(selection),
+            hotspots: Hotspots::of(selection),
+        }
+    }
+
+    fn capture(&self) -> &'a Capture {
+        self.selection.capture()
+    }
+
+    fn step(&self, of: fn(&Steps) -> Option<u64>) -> Value {
+        self.steps.as_ref().and_then(of).into()
+    }
+
+    fn cores(&self) -> Option<f64> {
+        let wall_ns = self.wall_ns.filter(|wall| *wall > 0)?;
+        Some(self.cpu_ns? as f64 / wall_ns as f64)
+    }
+
+    fn lost_records(&self) -> Option<u64> {
+        let info = &self.capture().info;
+        let lost = info.losses.lost_records;
+        (info.origin == Origin::Recorded || lost > 0).then_some(lost)
+    }
+}
+
 /// The table `summary`: a row a capture, in the order given.
 pub fn table(selections: &[Selection<'_>]) -> Table {
-    let mut table = Table::new(
-        "summary",
-        "Summary",
-        vec![
-            columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
-            columns::duration("wall", "Length of the recording."),
-            columns::number("rtf", "", "Real-time factor: simulated time over wall time."),
-            columns::count("steps", "steps", "Simulation steps."),
-            columns::duration("step_median", "Median time of a step."),
-            columns::duration("step_p95", "95th percentile of the steps' times.").detail(),
-            columns::duration("step_p99", "99th percentile."),
-            columns::duration("step_max", "The longest step.").detail(),
-            columns::duration("cpu", "Exact CPU time of all threads, from context switches."),
-            columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."),
-            columns::count("processes", "processes", "Number of processes.").detail(),
-            columns::count("threads", "threads", "Number of threads."),
-            columns::bytes("rss_peak", "Largest resident memory of all processes together."),
-            columns::count(
-                "samples",
-                "samples",
-                "Number of samples; missing where only sums of weights were imported.",
-            ),
-            columns::percent("coverage", "Sampled time in percent of exact CPU time."),
-            columns::percent("owned_share", "Weight under owned code in percent of all."),
-            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
-            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
-            columns::count("lost_records", "records", "Records that the kernel dropped.").detail(),
-            columns::percent("overhead", "CPU time of the recorder in percent of the program's.").detail(),
-        ],
-    );
+    let mut table = table_columns().table("summary", "Summary", selections.iter().map(Row::of));
     for selection in selections {
-        table.push(row(selection));
         table.add_notes(notes(selection, selections.len() > 1));
     }
     table
 }
 
-fn row(selection: &Selection<'_>) -> Vec<Value> {
-    let capture = selection.capture();
-    let losses = &capture.info.losses;
-    let steps = Steps::of(selection);
-    let step = |of: fn(&Steps) -> Option<u64>| Value::from(steps.as_ref().and_then(of));
-    let wall = selection.wall_ns();
-    let cpu = coverage::cpu_ns(selection);
-    let hotspots = Hotspots::of(selection);
-    let cores = cpu.zip(wall.filter(|wall| *wall > 0)).map(|(cpu, wall)| cpu as f64 / wall as f64);
-    let known = |number: usize| (number > 0).then_some(number);
-    let owned = selection.functions().ownership_known();
-    let truncated = percent(u128::from(losses.truncated_stacks), u128::from(losses.samples));
-    let overhead = capture.info.recording_cost.zip(cpu).and_then(|(cost, cpu)| percent(cost.cpu_ns.into(), cpu.into()));
-    vec![
-        label(capture).into(),
-        wall.into(),
-        steps.as_ref().and_then(|steps| steps.real_time_factor).into(),
-        steps.as_ref().map(Steps::count).into(),
-        step(|steps| steps.times.median()),
-        step(|steps| steps.times.percentile(95.0)),
-        step(|steps| steps.times.percentile(99.0)),
-        step(|steps| steps.times.max()),
-        cpu.into(),
-        cores.into(),
-        known(capture.processes.len()).into(),
-        known(selection.threads().count()).into(),
-        resources::peak_rss_together(selection).into(),
-        hotspots.counts_known.then_some(hotspots.total.count).into(),
-        coverage::percent(selection).into(),
-        owned.then(|| hotspots.under_owned.percent_of(hotspots.total)).flatten().into(),
-        unknown_share(selection, &hotspots).into(),
-        truncated.into(),
-        if capture.info.origin == Origin::Recorded || losses.lost_records > 0 {
-            losses.lost_records.into()
-        } else {
-            Value::Missing
-        },
-        overhead.into(),
-    ]
+fn table_columns<'s, 'a>() -> Columns<'s, Row<'s, 'a>>
+where
+    'a: 's,
+{
+    let positive = |number: usize| (number > 0).then_some(number);
+    Columns::<Row<'s, 'a>>::new()
+        .with(columns::text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
+            label(row.capture()).into()
+        })
+        .with(columns::duration("wall", "Length of the recording."), |row| row.wall_ns.into())
+        .with(columns::number("rtf", "", "Real-time factor: simulated time over wall time.").essential(), |row| {
+            row.steps.as_ref().and_then(|steps| steps.real_time_factor).into()
+        })
+        .with(columns::count("steps", "steps", "Simulation steps."), |row| row.steps.as_ref().map(Steps::count).into())
+        .with(columns::duration("step_median", "Median step time.").essential(), |row| {
+            row.step(|steps| steps.times.median())
+        })
+        .with(columns::duration("step_p95", "95th percentile of step time.").detail(), |row| {
+            row.step(|steps| steps.times.percentile(95.0))
+        })
+        .with(columns::duration("step_p99", "99th percentile of step time."), |row| {
+            row.step(|steps| steps.times.percentile(99.0))
+        })
+        .with(columns::duration("step_max", "Longest step.").detail(), |row| row.step(|steps| steps.times.max()))
+        .with(columns::duration("cpu", "Exact CPU time of all threads, from context switches."), |row| {
+            row.cpu_ns.into()
+        })
+        .with(columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."), |row| {
+            row.cores().into()
+        })
+        .with(columns::count("processes", "processes", "Number of processes.").detail(), move |row| {
+            positive(row.capture().processes.len()).into()
+        })
+        .with(columns::count("threads", "threads", "Number of threads."), move |row| {
+            positive(row.selection.threads().count()).into()
+        })
+        .with(columns::bytes("rss_peak", "Largest resident memory of all processes together."), |row| {
+            resources::peak_rss_together(row.selection).into()
+        })
+        .with(
+            columns::count("samples", "samples", "Number of samples; missing if only sums of weights were imported."),
+            |row| row.hotspots.counts_known.then_some(row.hotspots.total.count).into(),
+        )
+        .with(columns::percent("coverage", "Sampled time in percent of exact CPU time.").essential(), |row| {
+            coverage::percent(row.selection).into()
+        })
+        .with(columns::percent("owned_share", "Weight under owned code in percent of all."), |row| {
+            let owned = row.selection.functions().ownership_known();
+            owned.then(|| row.hotspots.under_owned.percent_of(row.hotspots.total)).flatten().into()
+        })
+        .with(
+            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
+            |row| unknown_share(row.selection, &row.hotspots).into(),
+        )
+        .with(
+            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
+            |row| {
+                let losses = &row.capture().info.losses;
+                percent(u128::from(losses.truncated_stacks), u128::from(losses.samples)).into()
+            },
+        )
+        .with(columns::count("lost_records", "records", "Records that the kernel dropped.").detail(), |row| {
+            row.lost_records().into()
+        })
+        .with(columns::percent("overhead", "CPU time of the recorder in percent of the program's.").detail(), |row| {
+            let cost = row.capture().info.recording_cost.zip(row.cpu_ns);
+            cost.and_then(|(cost, cpu_ns)| percent(cost.cpu_ns.into(), cpu_ns.into())).into()
+        })
 }
 
 fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> {
@@ -120,64 +161,72 @@ fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> 
     percent(unknown.map(|cost| cost.own.weight).sum(), hotspots.total.weight)
 }
 
-fn notes(selection: &Selection<'_>, several: bool) -> Vec<String> {
+fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
     let capture = selection.capture();
     let losses = &capture.info.losses;
-    let mut notes = capture.info.notes.clone();
+    let mut notes: Vec<Note> = capture.info.notes.iter().map(|note| note.as_str().into()).collect();
     if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
-        notes.push(format!(
-            "Coverage is {coverage:.1} %: shares are of what was sampled, and are not turned into time."
+        let coverage = NoteValue::percent(coverage);
+        notes.push(note!(
+            Loss,
+            "Coverage is {}: shares are of the sampled time, and are not turned into time.",
+            coverage
         ));
     }
     if losses.throttled > 0 {
-        notes.push(format!("The kernel throttled sampling {}.", quantity::plural(losses.throttled as usize, "time")));
-    }
-    if losses.malformed_records > 0 {
-        notes.push(format!(
-            "{} of the imported file could not be read.",
-            quantity::plural(losses.malformed_records as usize, "record"),
+        notes.push(note!(
+            Loss,
+            "The kernel throttled sampling {}.",
+            NoteValue::plural(losses.throttled as usize, "time")
         ));
     }
+    if losses.malformed_records > 0 {
+        let records = NoteValue::plural(losses.malformed_records as usize, "record");
+        notes.push(note!(Loss, "{} of the imported file could not be read.", records));
+    }
     if matches!(capture.info.origin, Origin::Recovered) {
-        notes.push("Recovered from a recording that did not finish: its end may be missing.".to_owned());
+        notes.push(note!(Loss, "Recovered from a recording that did not finish: its end may be missing."));
     }
-    if several {
-        let label = label(capture);
-        notes.iter_mut().for_each(|note| *note = format!("{label}: {note}"));
+    match several {
+        true => notes.into_iter().map(|note| note.about(label(capture))).collect(),
+        false => notes,
     }
-    notes
 }
 
-/// The table `dimensions`: what each capture was asked for, and what came of it.
+/// The table `dimensions`: what was recorded of each capture, and why the rest was not.
 pub fn dimensions(selections: &[Selection<'_>]) -> Table {
-    let mut table = Table::new(
-        "dimensions",
-        "What was recorded",
-        vec![
-            columns::text("capture", "Scenario, variant and phase; for imported evidence its file."),
-            columns::text("dimension", "Kind of evidence."),
-            columns::text("status", "recorded, partial or missing."),
-            columns::text("detail", "What is missing, and why."),
-            columns::text("remedy", "The command or change that would enable it."),
-        ],
-    );
-    for capture in selections.iter().map(Selection::capture) {
-        for (dimension, status) in &capture.info.dimensions {
-            let (status, detail, remedy) = match status {
-                DimensionStatus::Recorded => ("recorded", String::new(), None),
-                DimensionStatus::Partial { lacks } => ("partial", lacks.join(" "), None),
-                DimensionStatus::Missing { reason, remedy } => ("missing", reason.clone(), remedy.clone()),
-            };
-            table.push(vec![
-                label(capture).into(),
-                dimension.name().into(),
-                status.into(),
-                detail.into(),
-                remedy.unwrap_or_default().into(),
-            ]);
-        }
+    struct Row<'a> {
+        capture: &'a Capture,
+        dimension: Dimension,
+        status: &'a DimensionStatus,
     }
-    table
+    let rows = selections.iter().map(Selection::capture).flat_map(|capture| {
+        let dimensions = capture.info.dimensions.iter();
+        dimensions.map(move |(dimension, status)| Row { capture, dimension: *dimension, status })
+    });
+    Columns::<Row<'_>>::new()
+        .with(columns::text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
+            label(row.capture).into()
+        })
+        .with(columns::text("dimension", "Kind of evidence.").essential(), |row| row.dimension.name().into())
+        .with(columns::text("status", "recorded, partial or missing.").essential(), |row| {
+            match row.status {
+                DimensionStatus::Recorded => "recorded",
+                DimensionStatus::Partial { .. } => "partial",
+                DimensionStatus::Missing { .. } => "missing",
+            }
+            .into()
+        })
+        .with(columns::text("detail", "What is missing, and why."), |row| match row.status {
+            DimensionStatus::Recorded => "".into(),
+            DimensionStatus::Partial { lacks } => lacks.join(" ").into(),
+            DimensionStatus::Missing { reason, .. } => reason.as_str().into(),
+        })
+        .with(columns::text("remedy", "The command or change that would enable it."), |row| match row.status {
+            DimensionStatus::Missing { remedy: Some(remedy), .. } => remedy.as_str().into(),
+            _ => "".into(),
+        })
+        .table("dimensions", "What was recorded", rows)
 }
 
 /// How much of a capture was recorded.
@@ -210,7 +259,7 @@ impl Analysis for Summary {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Dimension, Event, Phase, RecordingCost};
+    use stepscope_model::{Event, Phase, RecordingCost};
 
     use super::*;
     use crate::columns::read::cells;
@@ -264,7 +313,7 @@ mod tests {
             .capture;
         assert_eq!(
             summary(&capture).notes,
-            ["Coverage is 1.5 %: shares are of what was sampled, and are not turned into time."]
+            ["Coverage is 1.54 %: shares are of the sampled time, and are not turned into time."]
         );
     }
 

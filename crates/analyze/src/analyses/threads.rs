@@ -1,20 +1,20 @@
-//! Threads: who used the processors, by thread and by thread name.
+//! Threads: CPU time by thread and by thread name.
 //!
-//! For each thread: its exact time on a CPU where context switches tell, the weight of its samples and their share of
-//! the selected total, and the function in which most of its self weight lies. One name is often borne by many threads (a
-//! pool, a worker a client), and one thread of a pool says little, so there are two tables (erratum 15 of the Gazebo
-//! study): [`table`] by thread and [`by_name`].
+//! Each thread has its exact time on a CPU if context switches were recorded, the weight of its samples, their share of the
+//! selected total, and the function with most of its self weight. Many threads may share a name (a pool, a worker a
+//! client), and one thread of a pool means little, so there are two tables (erratum 15 of the Gazebo study): [`table`] by
+//! thread and [`by_name`].
 //!
-//! *Coverage* is sampled time over exact CPU time. A sampler with a period of a millisecond sees nothing of a thread that
-//! lives shorter; such a thread has its exact CPU time and no sample, and is marked so, instead of being left out.
+//! *Coverage* is sampled time over exact CPU time. A sampler with a period of a millisecond misses threads that live
+//! shorter. Such a thread has its exact CPU time, no sample, and `sampled` is false.
 //!
-//! *Busy* is CPU time over lifetime. A simulation loop that is busy 100 % is the bottleneck by itself; one that is not
-//! waits for something, and `wall` says for what.
+//! *Busy* is CPU time over lifetime. A loop that is busy 100 % is the bottleneck itself; otherwise `wall` shows what it
+//! waits for.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Counts, Note, Table, ThreadId, Value, quantity};
+use stepscope_model::{Columns, Counts, Note, NoteValue, Table, ThreadId, note};
 
 use crate::analyses::hotspots::other_events;
 use crate::analysis::{Analysis, ReportSection, View};
@@ -84,114 +84,110 @@ fn coverage_percent(selection: &Selection<'_>, usage: &Usage) -> Option<f64> {
     percent(usage.sampled.weight, u128::from(usage.cpu_ns?))
 }
 
-/// The cells that both tables share: CPU time, count, weight, share, coverage, top function and its share.
-fn usage_values(selection: &Selection<'_>, usage: &Usage, total: u128) -> Vec<Value> {
-    let (top, top_weight) = usage.top(selection).unzip();
-    vec![
-        usage.cpu_ns.into(),
-        counts_known(selection).then_some(usage.sampled.count).into(),
-        usage.sampled.weight.into(),
-        percent(usage.sampled.weight, total).into(),
-        coverage_percent(selection, usage).into(),
-        top.into(),
-        top_weight.and_then(|weight| percent(weight, usage.sampled.weight)).into(),
-    ]
-}
-
-fn usage_columns(selection: &Selection<'_>) -> [stepscope_model::Column; 7] {
-    [
-        columns::duration("cpu", "Exact time on a CPU, from context switches; missing where they were not recorded."),
-        columns::count("count", "samples", "Number of samples; missing where only sums of weights were imported.")
-            .detail(),
-        columns::weight("weight", unit(selection), "Weight of the samples."),
-        columns::percent("share", "Weight in percent of the selected total."),
-        columns::percent("coverage", "Sampled time in percent of exact CPU time.").detail(),
-        columns::text("top_function", "The function with most self weight.").essential(),
-        columns::percent("top_share", "Its self weight in percent of that of the row."),
-    ]
+/// The columns that both tables share.
+fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, Usage> {
+    let counted = counts_known(selection);
+    Columns::<Usage>::new()
+        .with(
+            columns::duration("cpu", "Exact time on a CPU; missing if context switches were not recorded."),
+            |usage| usage.cpu_ns.into(),
+        )
+        .with(
+            columns::count("count", "samples", "Number of samples; missing if only sums of weights were imported.")
+                .detail(),
+            move |usage| counted.then_some(usage.sampled.count).into(),
+        )
+        .with(columns::weight("weight", unit(selection), "Weight of the samples."), |usage| usage.sampled.weight.into())
+        .with(columns::percent("share", "Weight in percent of the selected total.").essential(), move |usage| {
+            percent(usage.sampled.weight, total).into()
+        })
+        .with(columns::percent("coverage", "Sampled time in percent of exact CPU time.").detail(), |usage| {
+            coverage_percent(selection, usage).into()
+        })
+        .with(columns::text("top_function", "The function with most self weight.").essential(), |usage| {
+            usage.top(selection).map(|(name, _)| name).into()
+        })
+        .with(columns::percent("top_share", "Its part of the self weight of the row, in percent."), |usage| {
+            usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight)).into()
+        })
 }
 
 /// The table `threads`: a row a thread, by weight, then CPU time, then name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
+    struct Row<'u> {
+        id: ThreadId,
+        usage: &'u Usage,
+        lifetime: Option<u64>,
+    }
+    let capture = selection.capture();
     let usages = usages(selection);
     let total = usages.iter().map(|usage| usage.sampled.weight).sum();
-    let mut table_columns = vec![
-        columns::text("thread", "Last name of the thread."),
-        columns::number("tid", "", "Thread id."),
-        columns::text("process", "Name of its process; empty where unknown.").detail(),
-        columns::number("pid", "", "Process id.").detail(),
-    ];
-    table_columns.extend(usage_columns(selection));
-    table_columns.extend([
-        columns::duration("lifetime", "How long it lived within the selected time.").detail(),
-        columns::percent("busy", "CPU time in percent of its lifetime: 100 is a thread that never waits."),
-        columns::flag(
-            "sampled",
-            "Whether any sample of it exists; a thread shorter than the sampling period may have none.",
-        )
-        .detail(),
-    ]);
-    let mut table = Table::new("threads", "Threads", table_columns);
-    let mut rows: Vec<ThreadId> = selection.threads().map(|(id, _)| id).collect();
-    rows.sort_by_key(|&id| {
-        let (usage, thread) = (&usages[id.index()], &selection.capture().threads[id.index()]);
-        (Reverse((usage.sampled.weight, usage.cpu_ns)), thread.name.clone(), thread.tid)
+    let of_thread = |(id, _)| {
+        let lifetime = selection.lifetime(id).map(|life| life.end - life.start);
+        Row { id, usage: &usages[ThreadId::index(id)], lifetime }
+    };
+    let mut rows: Vec<Row<'_>> = selection.threads().map(of_thread).collect();
+    rows.sort_by_key(|row| {
+        let thread = &capture.threads[row.id.index()];
+        (Reverse((row.usage.sampled.weight, row.usage.cpu_ns)), thread.name.clone(), thread.tid)
     });
-    for id in rows {
-        table.push(thread_row(selection, id, &usages[id.index()], total));
-    }
+    let pid = |row: &Row<'_>| Some(capture.processes[capture.threads[row.id.index()].process?.index()].pid);
+    let busy = |row: &Row<'_>| percent(u128::from(row.usage.cpu_ns?), u128::from(row.lifetime?));
+    let mut table = columns::thread(selection)
+        .on(|row: &Row<'_>| &row.id)
+        .with(columns::number("pid", "", "Process id.").detail(), move |row| pid(row).into())
+        .with_all(usage_columns(selection, total).on(|row: &Row<'_>| row.usage))
+        .with(columns::duration("lifetime", "Lifetime within the selected time.").detail(), |row| row.lifetime.into())
+        .with(
+            columns::percent("busy", "CPU time in percent of the lifetime: 100 is a thread that never waits.")
+                .essential(),
+            move |row| busy(row).into(),
+        )
+        .with(
+            columns::flag(
+                "sampled",
+                "Whether it has any sample. A thread shorter than the sampling period may have none.",
+            )
+            .detail(),
+            |row| (!row.usage.by_leaf.is_empty()).into(),
+        )
+        .table("threads", "Threads", rows);
     table.add_notes(notes(selection, &usages));
     table
 }
 
-fn thread_row(selection: &Selection<'_>, id: ThreadId, usage: &Usage, total: u128) -> Vec<Value> {
-    let capture = selection.capture();
-    let thread = &capture.threads[id.index()];
-    let process = thread.process.map(|process| &capture.processes[process.index()]);
-    let lifetime = selection.lifetime(id).map(|life| life.end - life.start);
-    let busy = usage.cpu_ns.zip(lifetime).and_then(|(cpu, life)| percent(u128::from(cpu), u128::from(life)));
-    let mut row = vec![
-        thread.name.as_str().into(),
-        thread.tid.into(),
-        selection.process_label_of(thread).into(),
-        process.map(|process| process.pid).into(),
-    ];
-    row.extend(usage_values(selection, usage, total));
-    row.extend([lifetime.into(), busy.into(), (!usage.by_leaf.is_empty()).into()]);
-    row
-}
-
 /// The table `threads_by_name`: threads of one name together, by weight, then CPU time, then name.
 pub fn by_name(selection: &Selection<'_>) -> Table {
+    #[derive(Default)]
+    struct Row<'n> {
+        name: &'n str,
+        threads: u64,
+        usage: Usage,
+    }
     let usages = usages(selection);
     let total = usages.iter().map(|usage| usage.sampled.weight).sum();
-    let mut names: FxHashMap<&str, (u64, Usage)> = FxHashMap::default();
+    let mut names: FxHashMap<&str, Row<'_>> = FxHashMap::default();
     for (id, thread) in selection.threads() {
-        let (threads, usage) = names.entry(&thread.name).or_default();
-        *threads += 1;
-        usage.add(&usages[id.index()]);
+        let row = names.entry(&thread.name).or_default();
+        row.name = &thread.name;
+        row.threads += 1;
+        row.usage.add(&usages[id.index()]);
     }
-    let mut names: Vec<(&str, (u64, Usage))> = names.into_iter().collect();
-    names.sort_by_key(|(name, (_, usage))| (Reverse((usage.sampled.weight, usage.cpu_ns)), *name));
-    let mut table_columns = vec![
-        columns::text("thread", "Last name of the threads."),
-        columns::count("threads", "", "Number of threads of this name."),
-    ];
-    table_columns.extend(usage_columns(selection));
-    let mut table = Table::new("threads_by_name", "Threads by name", table_columns);
-    for (name, (threads, usage)) in names {
-        let mut row = vec![name.into(), threads.into()];
-        row.extend(usage_values(selection, &usage, total));
-        table.push(row);
-    }
+    let mut rows: Vec<Row<'_>> = names.into_values().collect();
+    rows.sort_by_key(|row| (Reverse((row.usage.sampled.weight, row.usage.cpu_ns)), row.name));
+    let mut table = Columns::<Row<'_>>::new()
+        .with(columns::text("thread", "Last name of the threads."), |row| row.name.into())
+        .with(columns::count("threads", "", "Number of threads of this name."), |row| row.threads.into())
+        .with_all(usage_columns(selection, total).on(|row: &Row<'_>| &row.usage))
+        .table("threads_by_name", "Threads by name", rows);
     table.add_notes(notes(selection, &usages));
     table
 }
 
 fn notes(selection: &Selection<'_>, usages: &[Usage]) -> Vec<Note> {
-    let mut notes: Vec<Note> = unsampled(selection, usages).into_iter().map(Note::from).collect();
+    let mut notes = unsampled(selection, usages);
     if selection.threads().all(|(id, _)| usages[id.index()].cpu_ns.is_none()) {
-        notes.push("No exact CPU times: context switches were not recorded, so coverage is not known.".into());
+        notes.push(note!(Limit, "Context switches were not recorded, so exact CPU time and coverage are unknown."));
     }
     notes.extend(other_events(selection));
     notes
@@ -210,15 +206,11 @@ impl Unsampled {
         self.cpu_ns += other.cpu_ns;
     }
 
-    /// `317 threads used 57.2 ms of CPU time (19.86 % of all) and have no sample`.
-    fn said(&self, all_ns: u128) -> String {
-        format!(
-            "{} used {} of CPU time ({} of all) and {} no sample",
-            quantity::plural(self.threads, "thread"),
-            quantity::duration(self.cpu_ns),
-            quantity::percent(percent(self.cpu_ns, all_ns).unwrap_or(0.0)),
-            if self.threads == 1 { "has" } else { "have" },
-        )
+    /// `317 threads used 57.2 ms of CPU time (19.86 %)`.
+    fn described(&self, all_ns: u128) -> String {
+        let (threads, cpu) = (NoteValue::plural(self.threads, "thread"), NoteValue::ns(self.cpu_ns));
+        let share = NoteValue::percent(percent(self.cpu_ns, all_ns).unwrap_or(0.0));
+        format!("{threads} used {cpu} of CPU time ({share})")
     }
 }
 
@@ -226,7 +218,7 @@ impl Unsampled {
 ///
 /// A clock that samples the whole machine hits some of many short threads, and each hit stands for its neighbours: the
 /// name's coverage is then near 100 %. A clock of each thread's own hits none of them, and the name's coverage is low.
-fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
+fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<Note> {
     if selection.filters_stacks() {
         return Vec::new();
     }
@@ -252,12 +244,15 @@ fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<String> {
     }
     let mut notes = Vec::new();
     if unknown.threads > 0 {
-        notes.push(format!("{}: their time is exact, what they did is not known.", unknown.said(all_ns)));
+        let threads = unknown.described(all_ns);
+        notes.push(note!(Loss, "{} without any sample: the time is exact, the functions are unknown.", threads));
     }
     if let Some(coverage) = coverage_percent(selection, &standing).filter(|_| stood_for.threads > 0) {
-        notes.push(format!(
-            "{} of their own: the sampled threads of the same name stand for them (together, samples cover {coverage:.1} % of the CPU time).",
-            stood_for.said(all_ns),
+        notes.push(note!(
+            Limit,
+            "{} without any sample: sampled threads of the same name represent them (coverage of these names: {}).",
+            stood_for.described(all_ns),
+            NoteValue::percent(coverage)
         ));
     }
     notes
@@ -352,7 +347,7 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "1 thread used 100 ns of CPU time (10.00 % of all) and has no sample: their time is exact, what they did is not known."
+                "1 thread used 100 ns of CPU time (10.00 %) without any sample: the time is exact, the functions are unknown."
             ]
         );
     }
@@ -374,13 +369,13 @@ mod tests {
         assert_eq!(
             drawn::selected(&capture(302), &[], table).notes,
             [
-                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample of their own: the sampled threads of the same name stand for them (together, samples cover 100.7 % of the CPU time)."
+                "2 threads used 200 ns of CPU time (25.00 %) without any sample: sampled threads of the same name represent them (coverage of these names: 100.67 %)."
             ]
         );
         assert_eq!(
             drawn::selected(&capture(100), &[], by_name).notes,
             [
-                "2 threads used 200 ns of CPU time (25.00 % of all) and have no sample: their time is exact, what they did is not known."
+                "2 threads used 200 ns of CPU time (25.00 %) without any sample: the time is exact, the functions are unknown."
             ]
         );
     }

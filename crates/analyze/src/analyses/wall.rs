@@ -1,37 +1,37 @@
-//! Wall time: what each thread did with its life.
+//! Wall time: how each thread spent its lifetime.
 //!
-//! A thread is at any moment *running* (on a CPU), *runnable* (wants one and has to wait) or *blocked* (waits for
-//! something else, by [class](crate::query::wait_class)). The three add up to its lifetime, so nothing can hide between a profile
-//! of CPU time and one of blocked time:
+//! A thread is at any moment *running* (on a CPU), *runnable* (waiting for a CPU) or *blocked* (waiting for something else,
+//! by [class](crate::query::wait_class)). The three add up to its lifetime:
 //!
 //! > running + runnable + blocked + unaccounted = lifetime
 //!
-//! Running is the exact CPU time from context switches. Runnable is every preempted interval, and of a blocked interval
-//! the end that follows the wake-up. What remains is *unaccounted*: it should be nothing, and is shown so that a loss of
-//! switch records is seen (it is negative if intervals overlap). Where a thread's exact CPU time is not known, running is
-//! what is left of its lifetime.
+//! Running is the exact CPU time from context switches. Runnable is every preempted interval, and the end of a blocked
+//! interval after the wake-up. The rest is *unaccounted*: 0, unless switch records were lost (it is negative if intervals
+//! overlap). If a thread's exact CPU time is unknown, running is the rest of its lifetime.
 //!
-//! Where context switches were not recorded, nothing is known but the lifetime: no data is not zero.
+//! Without context switches only the lifetime is known. Without wake-ups, blocked time includes the time runnable after
+//! the wake-up; a note says so.
 //!
-//! Where wake-ups were not recorded, the end of a blocked interval in which the thread only waited for a CPU cannot be told
-//! from the rest and counts as blocked; the notes say so.
-//!
-//! # Whose wait
-//! The leaf of a blocked stack is a futex or a poll, in somebody else's library, and never meets an owned function
-//! (erratum 11 of the Gazebo study). [`callers`] credits each wait to its nearest owned caller, as cost is; where nothing was
-//! said about ownership, to the first function that is not of a run-time library.
+//! # Callers
+//! The leaf of a blocked stack is a futex or a poll in a library, and never owned (erratum 11 of the Gazebo study).
+//! [`callers`] attributes each wait to its nearest owned caller, as cost is. If no code is marked as owned, it is the
+//! nearest function outside run-time libraries.
+
+mod callers;
 
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Capture, Column, Dimension, Kind, StackId, Table, ThreadId, Value, Wait, WaitState, quantity};
+use stepscope_model::{
+    Capture, Columns, Dimension, Note, NoteValue, StackId, Table, ThreadId, Value, Wait, WaitState, note,
+};
 
+pub use self::callers::callers;
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
-use crate::query::functions::{FunctionId, Functions, NO_STACK};
+use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
-use crate::query::steps::Loops;
 use crate::query::wait_class::{self, WaitClass};
 use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::wake_ups::WakeUps;
@@ -154,102 +154,133 @@ pub fn table(selection: &Selection<'_>, grouping: Grouping) -> Table {
     let lives = lives(selection);
     let capture = selection.capture();
     let name_of = |id: ThreadId| capture.threads[id.index()].name.as_str();
-    let mut rows: Vec<(&str, Option<ThreadId>, Life)> = match grouping {
-        Grouping::Thread => lives.into_iter().map(|(id, life)| (name_of(id), Some(id), life)).collect(),
+    let mut rows: Vec<Row<'_>> = match grouping {
+        Grouping::Thread => {
+            lives.into_iter().map(|(id, life)| Row { name: name_of(id), thread: Some(id), life }).collect()
+        }
         Grouping::ThreadName => {
             let mut by_name: FxHashMap<&str, Life> = FxHashMap::default();
             for (id, life) in &lives {
                 by_name.entry(name_of(*id)).or_default().add(life);
             }
-            by_name.into_iter().map(|(name, life)| (name, None, life)).collect()
+            by_name.into_iter().map(|(name, life)| Row { name, thread: None, life }).collect()
         }
     };
-    rows.sort_by_key(|(name, id, life)| (Reverse((life.running, life.blocked_total())), *name, *id));
-    let mut table = empty_table(grouping);
-    for (name, id, life) in &rows {
-        table.push(row(selection, name, *id, life));
-    }
-    table.add_notes(notes(selection, rows.iter().map(|(.., life)| life)));
+    rows.sort_by_key(|row| (Reverse((row.life.running, row.life.blocked_total())), row.name, row.thread));
+    let (name, title) = match grouping {
+        Grouping::Thread => ("wall", "Wall time by thread"),
+        Grouping::ThreadName => ("wall_by_name", "Wall time by thread name"),
+    };
+    let mut table = table_columns(selection, grouping).table(name, title, &rows);
+    table.add_notes(notes(selection, rows.iter().map(|row| &row.life)));
     table
 }
 
-fn empty_table(grouping: Grouping) -> Table {
-    let mut table_columns = vec![columns::text("thread", "Last name of the thread.")];
-    table_columns.extend(match grouping {
-        Grouping::Thread => vec![
-            columns::number("tid", "", "Thread id.").detail(),
-            columns::text("process", "Name of its process; empty where unknown.").detail(),
-        ],
-        Grouping::ThreadName => vec![columns::count("threads", "", "Number of threads of this name.")],
-    });
-    table_columns.extend([
-        columns::duration("lifetime", "How long it lived within the selected time; of all threads of the row together."),
-        columns::duration("running", "On a CPU.").essential(),
-        columns::duration("runnable", "Ready to run and waiting for a CPU: preempted, or woken, as far as that was recorded."),
-        columns::duration("blocked", "Waiting for something else.").essential(),
-        columns::duration("lock", "Blocked at a lock.").detail(),
-        columns::duration("condition", "Blocked at a condition variable, barrier, semaphore or join.").detail(),
-        columns::duration("sleep", "Asleep by its own will.").detail(),
-        columns::duration("file", "Blocked at a file or block device.").detail(),
-        columns::duration("network", "Blocked at a socket, or at poll, select or epoll of any descriptors.").detail(),
-        columns::duration("page_fault", "Blocked until memory was there.").detail(),
-        columns::duration("other", "Blocked at a stack that shows none of these.").detail(),
-        columns::duration("no_stack", "Blocked, and no stack was recorded.").detail(),
-        columns::duration("unaccounted", "Lifetime less all of these: not 0 where switch records were lost.").detail(),
-        columns::percent("running_share", "Running in percent of the lifetime."),
-        columns::percent("runnable_share", "Runnable in percent of the lifetime."),
-        columns::percent("blocked_share", "Blocked in percent of the lifetime."),
-        columns::text("blocked_at", "The nearest owned caller that most blocked time is attributed to (of the program's code, where nothing is owned).").essential(),
-        columns::percent("blocked_at_share", "That caller's time in percent of the blocked time.").detail(),
-    ]);
-    match grouping {
-        Grouping::Thread => Table::new("wall", "Wall time by thread", table_columns),
-        Grouping::ThreadName => Table::new("wall_by_name", "Wall time by thread name", table_columns),
-    }
+/// A thread, or the threads of one name.
+struct Row<'a> {
+    name: &'a str,
+    thread: Option<ThreadId>,
+    life: Life,
 }
 
-fn row(selection: &Selection<'_>, name: &str, id: Option<ThreadId>, life: &Life) -> Vec<Value> {
+fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Columns<'t, Row<'t>> {
     let capture = selection.capture();
-    // What was not recorded is not nothing.
+    // What was not recorded is missing, not 0.
     let known = |value: Value| if selection.has_switches() { value } else { Value::Missing };
-    let share = |ns: u128| known(percent(ns, life.lifetime).into());
-    let mut row: Vec<Value> = vec![name.into()];
-    row.extend(match id.map(|id| &capture.threads[id.index()]) {
-        Some(thread) => {
-            let process = selection.process_label_of(thread);
-            vec![thread.tid.into(), process.into()]
-        }
-        None => vec![life.threads.into()],
-    });
-    let blocked = life.blocked_total();
-    row.push(life.lifetime.into());
-    row.extend([life.running, life.runnable, blocked].map(|ns| known(ns.into())));
-    row.extend(life.blocked.map(|ns| known(ns.into())));
-    row.extend([known(life.blocked_without_stack.into()), known(Value::Int(life.unaccounted()))]);
-    row.extend([life.running, life.runnable, blocked].map(share));
-    let (top, ns) = life.top_caller(selection.functions()).unzip();
-    row.extend([top.into(), ns.and_then(|ns| percent(ns, blocked)).into()]);
-    row
+    let share = move |life: &Life, ns: u128| known(percent(ns, life.lifetime).into());
+    let thread = |row: &Row<'_>| row.thread.map(|id| &capture.threads[id.index()]);
+    let process = move |row: &Row<'_>| thread(row).map_or("", |thread| selection.process_label_of(thread));
+    let by_thread = grouping == Grouping::Thread;
+    let caller = "The nearest owned caller to which most blocked time is attributed (of the program's code, if no code is marked as owned).";
+    let mut all = Columns::<Row<'_>>::new()
+        .with(columns::text("thread", "Last name of the thread."), |row| row.name.into())
+        .with_if(by_thread, columns::number("tid", "", "Thread id.").detail(), move |row| {
+            thread(row).map(|thread| thread.tid).into()
+        })
+        .with_if(
+            by_thread,
+            columns::text("process", "Name of its process; empty where unknown.").detail(),
+            move |row| process(row).into(),
+        )
+        .with_if(!by_thread, columns::count("threads", "", "Number of threads of this name."), |row| {
+            row.life.threads.into()
+        })
+        .with(columns::duration("lifetime", "Lifetime within the selected time, of all threads of the row."), |row| {
+            row.life.lifetime.into()
+        })
+        .with(columns::duration("running", "On a CPU.").essential(), move |row| known(row.life.running.into()))
+        .with(
+            columns::duration("runnable", "Runnable and waiting for a CPU, preempted or woken, as far as recorded."),
+            move |row| known(row.life.runnable.into()),
+        )
+        .with(columns::duration("blocked", "Waiting for something else.").essential(), move |row| {
+            known(row.life.blocked_total().into())
+        });
+    for class in WaitClass::ALL {
+        let column = columns::duration(class.name(), class_doc(class));
+        let column = if is_frequent(class) { column } else { column.detail() };
+        all = all.with(column, move |row| known(row.life.blocked[class.index()].into()));
+    }
+    all.with(columns::duration("no_stack", "Blocked without a recorded stack.").detail(), move |row| {
+        known(row.life.blocked_without_stack.into())
+    })
+    .with(
+        columns::duration("unaccounted", "Lifetime less all of these: not 0 if switch records were lost.").detail(),
+        move |row| known(Value::Int(row.life.unaccounted())),
+    )
+    .with(columns::percent("running_share", "Running in percent of the lifetime.").detail(), move |row| {
+        share(&row.life, row.life.running)
+    })
+    .with(columns::percent("runnable_share", "Runnable in percent of the lifetime.").detail(), move |row| {
+        share(&row.life, row.life.runnable)
+    })
+    .with(columns::percent("blocked_share", "Blocked in percent of the lifetime.").detail(), move |row| {
+        share(&row.life, row.life.blocked_total())
+    })
+    .with(columns::text("blocked_at", caller).essential(), move |row| {
+        row.life.top_caller(selection.functions()).map(|(name, _)| name).into()
+    })
+    .with(
+        columns::percent("blocked_at_share", "That caller's part of the blocked time, in percent.").detail(),
+        move |row| {
+            let top = row.life.top_caller(selection.functions());
+            top.and_then(|(_, ns)| percent(ns, row.life.blocked_total())).into()
+        },
+    )
 }
 
-fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + Clone) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !selection.has_switches() {
-        notes.push(
-            "Context switches were not recorded: how much of its lifetime a thread was on a CPU, waited for one or was blocked is not known."
-                .to_owned(),
-        );
-        return notes;
+/// Whether a class of waits is shown on narrow terminals.
+fn is_frequent(class: WaitClass) -> bool {
+    matches!(class.name(), "lock" | "condition" | "sleep")
+}
+
+fn class_doc(class: WaitClass) -> &'static str {
+    match class.name() {
+        "lock" => "Blocked at a lock.",
+        "condition" => "Blocked at a condition variable, barrier, semaphore or join.",
+        "sleep" => "Asleep voluntarily.",
+        "file" => "Blocked at a file or block device.",
+        "network" => "Blocked at a socket, or at poll, select or epoll of any descriptors.",
+        "page_fault" => "Blocked until memory was available.",
+        _ => "Blocked at a stack of no known class.",
     }
+}
+
+fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + Clone) -> Vec<Note> {
+    if !selection.has_switches() {
+        return vec![note!(
+            Limit,
+            "Context switches were not recorded, so running, runnable and blocked time are unknown."
+        )];
+    }
+    let mut notes = Vec::new();
     let capture = selection.capture();
     let unknown = capture.threads.iter().filter(|thread| thread.start_ns.is_none() || thread.end_ns.is_none()).count();
     if unknown > 0 {
-        notes.push(format!("No lifetime is known of {}, so no row.", quantity::plural(unknown, "thread")));
+        notes.push(note!(Loss, "No row: {} of unknown lifetime.", NoteValue::plural(unknown, "thread")));
     }
     if selection.filters_stacks() {
-        notes.push(
-            "Filters on functions, modules and ownership do not apply: a part of a life does not add up.".to_owned(),
-        );
+        notes.push(note!(Limit, "Filters on functions, modules and ownership do not apply to lifetimes."));
     }
     notes.extend(missing_wake_ups(selection));
     let blocked: u128 = lives.clone().map(Life::blocked_total).sum();
@@ -258,49 +289,54 @@ fn notes<'a>(selection: &Selection<'_>, lives: impl Iterator<Item = &'a Life> + 
     let far_off = |life: &&Life| life.unaccounted().unsigned_abs() * 100 > life.lifetime;
     let far_off = lives.filter(far_off).count();
     if far_off > 0 {
-        notes.push(format!(
-            "In {} more than 1 % of the lifetime is unaccounted for: switch records were lost.",
-            quantity::plural(far_off, "row"),
+        let rows = NoteValue::plural(far_off, "row");
+        notes.push(note!(
+            Loss,
+            "More than 1 % of the lifetime is unaccounted for in {}: switch records were lost.",
+            rows
         ));
     }
     notes
 }
 
-fn missing_wake_ups(selection: &Selection<'_>) -> Option<String> {
-    const INCLUDED: &str = "blocked includes the time from the wake-up until a CPU was free";
+fn missing_wake_ups(selection: &Selection<'_>) -> Option<Note> {
     match WakeUps::of(selection) {
         WakeUps::Recorded { missing: 0, .. } => None,
-        WakeUps::Recorded { missing, of } => Some(format!(
-            "{} of {} blocked waits lack their wake-up: there, {INCLUDED}.",
-            quantity::grouped(missing as i128),
-            quantity::grouped(of as i128),
-        )),
-        WakeUps::Unrecorded => Some(format!("Wake-ups were not recorded: {INCLUDED}.")),
+        WakeUps::Recorded { missing, of } => {
+            let (missing, of) = (NoteValue::number(missing), NoteValue::plural(of, "blocked wait"));
+            Some(note!(Loss, "{} of {} have no wake-up; their blocked time includes the time runnable.", missing, of))
+        }
+        WakeUps::Unrecorded => {
+            Some(note!(Limit, "Wake-ups were not recorded: blocked time includes the time runnable after the wake-up."))
+        }
     }
 }
 
-/// How much of the blocked time has no stack to credit it by, and why, as far as that is known.
-fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Option<String> {
+/// How much of the blocked time has no stack, and why, as far as that is known.
+fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Option<Note> {
     if without == 0 {
         return None;
     }
-    let share = quantity::percent(percent(without, blocked).unwrap_or(0.0));
-    let (asleep, threads) = asleep_before(selection);
+    let (asleep_ns, threads) = asleep_before(selection);
     let asleep = match threads {
         0 => String::new(),
-        _ => format!(
-            " {} of it are of {} that slept since before the recording began: a stack is taken when a thread goes to sleep.",
-            quantity::duration(asleep),
-            quantity::plural(threads, "thread"),
-        ),
+        _ => format!("; {} of that began before the recording", NoteValue::ns(asleep_ns)),
     };
-    let thinned = match selection.capture().info.losses.offcpu_stack_period {
-        Some(period) if period > 1 => format!(" At this rate of switches only one in {period} stacks was recorded."),
+    let period = match selection.capture().info.losses.offcpu_stack_period {
+        Some(period) if period > 1 => {
+            format!(" Threads switched so often that only 1 in {period} stacks was kept.")
+        }
         _ => String::new(),
     };
-    Some(format!(
-        "{} ({share}) of the blocked time have no stack, so neither class nor caller.{asleep}{thinned}",
-        quantity::duration(without),
+    let share = NoteValue::percent(percent(without, blocked).unwrap_or(0.0));
+    let without = NoteValue::ns(without);
+    Some(note!(
+        Loss,
+        "{} of blocked time ({}) has no stack, so its cause and caller are unknown{}.{}",
+        share,
+        without,
+        asleep,
+        period
     ))
 }
 
@@ -321,128 +357,6 @@ fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
         }
     }
     (asleep, threads.len())
-}
-
-/// Blocked time attributed to one caller.
-#[derive(Debug, Clone, Default)]
-struct Credit {
-    blocked: u128,
-    waits: u64,
-    longest: u64,
-    threads: FxHashSet<ThreadId>,
-    classes: [u128; WaitClass::ALL.len()],
-}
-
-/// Blocked time that is attributed to a caller: of waits at stacks without one, and of waits without a stack, apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Caller {
-    Function(FunctionId),
-    NotOwned,
-    NoStack,
-}
-
-/// The table `blocked`: blocked time by nearest owned caller, rows by blocked time, then name.
-///
-/// The rows add up to all blocked time of the selection: what has no owned caller, and what has no stack, have rows of
-/// their own.
-pub fn callers(selection: &Selection<'_>) -> Table {
-    let functions = selection.functions();
-    let mut stacks = Stacks::of(selection);
-    let mut credits: FxHashMap<Caller, Credit> = FxHashMap::default();
-    for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
-        let found = wait.stack.map(|stack| stacks.get(stack));
-        let caller = match found {
-            None => Caller::NoStack,
-            Some((_, None)) => Caller::NotOwned,
-            Some((_, Some(function))) => Caller::Function(function),
-        };
-        let blocked = blocked_ns(&wait);
-        let credit = credits.entry(caller).or_default();
-        credit.blocked += u128::from(blocked);
-        credit.waits += 1;
-        credit.longest = credit.longest.max(blocked);
-        credit.threads.insert(wait.thread);
-        if let Some((class, _)) = found {
-            credit.classes[class.index()] += u128::from(blocked);
-        }
-    }
-    let none = if functions.ownership_known() { "(no owned caller)" } else { "(only run-time libraries)" };
-    let name = |caller: &Caller| match caller {
-        Caller::Function(id) => &*functions.get(*id).name,
-        Caller::NotOwned => none,
-        Caller::NoStack => NO_STACK,
-    };
-    let mut rows: Vec<(Caller, Credit)> = credits.into_iter().collect();
-    rows.sort_by_key(|(caller, credit)| (Reverse(credit.blocked), name(caller), module(functions, *caller)));
-    let total: u128 = rows.iter().map(|(_, credit)| credit.blocked).sum();
-    let per_step = blocked_per_step(selection);
-    let mut table = callers_table();
-    if per_step.is_some() {
-        let doc = "Of the time within simulation steps, per step.";
-        table.columns.insert(PER_STEP, Column::new("per_step", Kind::Duration, "ns/step", doc));
-    }
-    for (caller, credit) in &rows {
-        let mut row = match caller {
-            Caller::Function(id) => columns::function_values(functions.get(*id), functions.ownership_known()).to_vec(),
-            _ => columns::no_function_values(name(caller)).to_vec(),
-        };
-        row.extend([
-            credit.blocked.into(),
-            percent(credit.blocked, total).into(),
-            credit.waits.into(),
-            credit.longest.into(),
-            credit.threads.len().into(),
-        ]);
-        row.extend(credit.classes.map(Value::from));
-        if let Some(per_step) = &per_step {
-            row.insert(PER_STEP, per_step.get(caller).copied().unwrap_or(0.0).into());
-        }
-        table.push(row);
-    }
-    if !selection.has_switches() {
-        table.note("Context switches were not recorded, so nothing is known of the time off the CPU.".to_owned());
-    }
-    let without = rows.iter().find(|(caller, _)| *caller == Caller::NoStack).map_or(0, |(_, credit)| credit.blocked);
-    table.add_notes(missing_stacks(selection, total, without));
-    table
-}
-
-/// Place of the column after `share`.
-const PER_STEP: usize = 6;
-
-/// Blocked time within steps, per step, by caller; `None` where no steps are known.
-fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>> {
-    let loops = Loops::of(selection)?;
-    let weights = loops.blocked_weights(selection);
-    let steps = loops.main().count() as f64;
-    let mut sums: FxHashMap<Caller, f64> = FxHashMap::default();
-    for (node, amount) in weights.occupied() {
-        let caller = selection.functions().attributed(node).map_or(Caller::NotOwned, Caller::Function);
-        *sums.entry(caller).or_default() += amount.weight as f64 / steps;
-    }
-    *sums.entry(Caller::NoStack).or_default() += weights.no_stack.weight as f64 / steps;
-    Some(sums)
-}
-
-fn module(functions: &Functions, caller: Caller) -> &str {
-    match caller {
-        Caller::Function(id) => &functions.get(id).module,
-        Caller::NotOwned | Caller::NoStack => "",
-    }
-}
-
-fn callers_table() -> Table {
-    let mut table_columns = columns::function().to_vec();
-    table_columns.extend([
-        columns::duration("blocked", "Blocked time of waits whose nearest owned caller is the function.").essential(),
-        columns::percent("share", "In percent of all selected blocked time.").essential(),
-        columns::count("waits", "", "Number of waits."),
-        columns::duration("longest", "The longest of them."),
-        columns::count("threads", "", "Number of threads that waited there.").detail(),
-    ]);
-    let classes = WaitClass::ALL.map(|class| columns::duration(class.name(), "The part of it that was of this class."));
-    table_columns.extend(classes);
-    Table::new("blocked", "Blocked time by nearest owned caller", table_columns)
 }
 
 /// How threads spent their lifetime.
@@ -588,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_owned_the_programs_own_code_is_attributed() {
+    fn without_ownership_the_programs_own_code_has_the_blocked_time() {
         let table = drawn::selected(&two_threads(), &[], callers);
         assert_eq!(cells(&table, &["function", "owned"])[..2], ["gz::Barrier::Wait | -", "gz::Queue::Push | -"]);
     }
@@ -599,8 +513,8 @@ mod tests {
         assert_eq!(
             table.notes,
             [
-                "1 of 2 blocked waits lack their wake-up: there, blocked includes the time from the wake-up until a CPU was free.",
-                "100 ns (10.53 %) of the blocked time have no stack, so neither class nor caller.",
+                "1 of 2 blocked waits have no wake-up; their blocked time includes the time runnable.",
+                "10.53 % of blocked time (100 ns) has no stack, so its cause and caller are unknown.",
             ]
         );
     }
@@ -610,7 +524,14 @@ mod tests {
         let capture = Drawing::new().lived("main", 0..1_000, 500).blocked("main", 0..300, LOCK).capture;
         let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, Grouping::Thread));
         assert_eq!(cells(&table, &["running", "blocked", "unaccounted"]), ["500 | 300 | 200"]);
-        assert!(table.notes.iter().any(|note| note.starts_with("In 1 row more than 1 %")), "{:?}", table.notes);
+        assert!(
+            table
+                .notes
+                .iter()
+                .any(|note| note.starts_with("More than 1 % of the lifetime is unaccounted for in 1 row")),
+            "{:?}",
+            table.notes
+        );
     }
 
     #[test]
@@ -653,15 +574,15 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_asleep_since_before_the_recording_is_why_there_is_no_stack() {
+    fn blocking_that_began_before_the_recording_has_no_stack() {
         let capture = Drawing::new()
             .window(100..5_000_000_100)
             .lived("waiter", 100..5_000_000_100, 0)
             .blocked("waiter", 100..4_000_000_100, "")
             .blocked("waiter", 4_000_000_100..5_000_000_100, "")
             .capture;
-        let expected = "5.00 s (100.00 %) of the blocked time have no stack, so neither class nor caller. \
-             4.00 s of it are of 1 thread that slept since before the recording began: a stack is taken when a thread goes to sleep.";
+        let expected = "100.00 % of blocked time (5.00 s) has no stack, so its cause and caller are unknown; \
+             4.00 s of that began before the recording.";
         assert_eq!(drawn::selected(&capture, &[], callers).notes, [expected]);
     }
 }

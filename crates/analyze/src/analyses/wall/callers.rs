@@ -1,0 +1,143 @@
+//! Blocked time by nearest owned caller.
+
+use std::cmp::Reverse;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, note};
+
+use super::{Stacks, missing_stacks};
+use crate::columns;
+use crate::query::functions::{FunctionId, Functions, NO_STACK};
+use crate::query::select::Selection;
+use crate::query::steps::Loops;
+use crate::query::wait_class::WaitClass;
+use crate::query::waits::blocked_ns;
+use crate::query::weights::percent;
+
+/// Blocked time attributed to one caller.
+#[derive(Debug, Clone, Default)]
+struct Attributed {
+    blocked: u128,
+    waits: u64,
+    longest: u64,
+    threads: FxHashSet<ThreadId>,
+    classes: [u128; WaitClass::ALL.len()],
+}
+
+/// Blocked time that is attributed to a caller: of waits at stacks without one, and of waits without a stack, apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Caller {
+    Function(FunctionId),
+    NotOwned,
+    NoStack,
+}
+
+/// The table `blocked`: blocked time by nearest owned caller, rows by blocked time, then name.
+///
+/// The rows add up to all blocked time of the selection: what has no owned caller, and what has no stack, have rows of
+/// their own.
+pub fn callers(selection: &Selection<'_>) -> Table {
+    let functions = selection.functions();
+    let mut stacks = Stacks::of(selection);
+    let mut sums: FxHashMap<Caller, Attributed> = FxHashMap::default();
+    for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
+        let found = wait.stack.map(|stack| stacks.get(stack));
+        let caller = match found {
+            None => Caller::NoStack,
+            Some((_, None)) => Caller::NotOwned,
+            Some((_, Some(function))) => Caller::Function(function),
+        };
+        let blocked = blocked_ns(&wait);
+        let sum = sums.entry(caller).or_default();
+        sum.blocked += u128::from(blocked);
+        sum.waits += 1;
+        sum.longest = sum.longest.max(blocked);
+        sum.threads.insert(wait.thread);
+        if let Some((class, _)) = found {
+            sum.classes[class.index()] += u128::from(blocked);
+        }
+    }
+    let none = if functions.ownership_known() { "(no owned caller)" } else { "(only run-time libraries)" };
+    let name = |caller: Caller| match caller {
+        Caller::Function(id) => &*functions.get(id).name,
+        Caller::NotOwned => none,
+        Caller::NoStack => NO_STACK,
+    };
+    let mut rows: Vec<(Caller, Attributed)> = sums.into_iter().collect();
+    rows.sort_by_key(|(caller, sum)| (Reverse(sum.blocked), name(*caller), module(functions, *caller)));
+    let total: u128 = rows.iter().map(|(_, sum)| sum.blocked).sum();
+    let per_step = blocked_per_step(selection);
+    let mut table = table_columns(functions, name, total, per_step.as_ref()).table(
+        "blocked",
+        "Blocked time by nearest owned caller",
+        &rows,
+    );
+    if !selection.has_switches() {
+        table.note(note!(Limit, "Context switches were not recorded, so blocked time is unknown."));
+    }
+    let without = rows.iter().find(|(caller, _)| *caller == Caller::NoStack).map_or(0, |(_, sum)| sum.blocked);
+    table.add_notes(missing_stacks(selection, total, without));
+    table
+}
+
+fn table_columns<'t>(
+    functions: &'t Functions,
+    name: impl Fn(Caller) -> &'t str + 't,
+    total: u128,
+    per_step: Option<&'t FxHashMap<Caller, f64>>,
+) -> Columns<'t, (Caller, Attributed)> {
+    let [function, module_column, owned, category] = columns::function();
+    let get = |caller: Caller| match caller {
+        Caller::Function(id) => Some(functions.get(id)),
+        Caller::NotOwned | Caller::NoStack => None,
+    };
+    let known = functions.ownership_known();
+    let step = Column::new("per_step", Kind::Duration, "ns/step", "Of the time within simulation steps, per step.");
+    let mut all = Columns::<(Caller, Attributed)>::new()
+        .with(function, move |row| name(row.0).into())
+        .with(module_column, move |row| module(functions, row.0).into())
+        .with(owned, move |row| get(row.0).filter(|_| known).map(|function| function.owned).into())
+        .with(category, move |row| get(row.0).map_or("unknown", |function| function.kind.name()).into())
+        .with(
+            columns::duration("blocked", "Blocked time of waits whose nearest owned caller is the function.")
+                .essential(),
+            |row| row.1.blocked.into(),
+        )
+        .with(columns::percent("share", "In percent of all selected blocked time.").essential(), move |row| {
+            percent(row.1.blocked, total).into()
+        })
+        .with_if(per_step.is_some(), step, move |row| {
+            per_step.and_then(|per_step| per_step.get(&row.0)).copied().unwrap_or(0.0).into()
+        })
+        .with(columns::count("waits", "", "Number of waits."), |row| row.1.waits.into())
+        .with(columns::duration("longest", "The longest wait."), |row| row.1.longest.into())
+        .with(columns::count("threads", "", "Number of threads that waited.").detail(), |row| {
+            row.1.threads.len().into()
+        });
+    for class in WaitClass::ALL {
+        let column = columns::duration(class.name(), "The part of it of this class.");
+        all = all.with(column, move |row| Value::from(row.1.classes[class.index()]));
+    }
+    all
+}
+
+/// Blocked time within steps, per step, by caller; `None` where no steps are known.
+fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>> {
+    let loops = Loops::of(selection)?;
+    let weights = loops.blocked_weights(selection);
+    let steps = loops.main().count() as f64;
+    let mut sums: FxHashMap<Caller, f64> = FxHashMap::default();
+    for (node, amount) in weights.occupied() {
+        let caller = selection.functions().attributed(node).map_or(Caller::NotOwned, Caller::Function);
+        *sums.entry(caller).or_default() += amount.weight as f64 / steps;
+    }
+    *sums.entry(Caller::NoStack).or_default() += weights.no_stack.weight as f64 / steps;
+    Some(sums)
+}
+
+fn module(functions: &Functions, caller: Caller) -> &str {
+    match caller {
+        Caller::Function(id) => &functions.get(id).module,
+        Caller::NotOwned | Caller::NoStack => "",
+    }
+}
