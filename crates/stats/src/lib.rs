@@ -36,7 +36,7 @@
 //! | [`change_points`] | lasting changes in a series of runs |
 //! | [`bootstrap`] | the difference of two sets of steps, by resampling blocks of consecutive steps |
 //! | [`bca`] | confidence intervals from resampled values, corrected for bias and skew |
-//! | [`median`] | median and its standard error |
+//! | [`median`](mod@median) | median and its standard error |
 //! | [`trend`] | slope of a series, robust against outliers |
 //! | [`interval`] | an estimate with a confidence interval |
 //! | [`student`] | Student's t distribution; the normal one is its limit |

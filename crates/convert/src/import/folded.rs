@@ -7,7 +7,7 @@
 //!   with a space, may be empty, and are never trimmed (erratum 7 of the Gazebo study).
 //! - Names are separated by `;`. The first is the thread's name. It may be the only one: a sample without a stack.
 //! - The unit of counts is unknown. Often they are sums of periods, so that the number of samples is unknown
-//!   ([`Counts::Unknown`], erratum 1), unless the caller gives the unit ([`FoldedUnit`]).
+//!   ([`Counts::Unknown`](stepscope_model::Counts::Unknown), erratum 1), unless the caller gives the unit ([`FoldedUnit`]).
 //! - Suffixes from collapse scripts (`_[k]` kernel, `_[i]` inlined) describe the frame and stay in the name.
 //!   `[libfoo.so]`, an unnamed function of a library, also sets the frame's module.
 //! - Blank lines and lines that begin with `# ` are skipped. Lines may end in `\\r\

@@ -1,7 +1,7 @@
 //! `perf.data`, written by `perf record` to a file or a pipe, compressed or not.
 //!
 //! Its records are the kernel's, so the [`Assembler`] and the [`Builder`] of live recordings process them. Specific to
-//! the file are its layout ([`file`]), its machine ([`features`]), and the order of its records ([`order`]).
+//! the file are its layout (`file`), its machine (`features`), and the order of its records (`order`).
 
 mod content;
 mod cursor;
