@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Scope, Table, ThreadId, Value, quantity};
+use stepscope_model::{Note, NoteValue, Scope, Table, ThreadId, Value, note};
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use crate::analysis::{Analysis, ReportSection, View};
@@ -93,7 +93,7 @@ impl<'a> Adding<'a> {
             let key = (&*scope.name, thread_name);
             let range = scope.start_ns..scope.end_ns;
             let spent = self.off_cpu.as_ref().and_then(|off_cpu| off_cpu.spent(thread, range));
-            self.charge_parent(thread, scope);
+            self.subtract_from_parent(thread, scope);
             self.crossed |= self.open.last().is_some_and(|around| around.scope.end_ns < scope.end_ns);
             let open = self.open_by_name.entry(&scope.name).or_default();
             *open += 1;
@@ -117,8 +117,8 @@ impl<'a> Adding<'a> {
         self.crossed &= !self.open.is_empty();
     }
 
-    /// What lies within the scope around is not its own. A scope that outlasts the one around is so only as far as that.
-    fn charge_parent(&mut self, thread: ThreadId, scope: &Scope) {
+    /// Subtracts an inner scope from the outer scope's own time, up to the end of the outer scope.
+    fn subtract_from_parent(&mut self, thread: ThreadId, scope: &Scope) {
         let Some(parent) = self.open.last_mut() else { return };
         let inside: Range<u64> = scope.start_ns..scope.end_ns.min(parent.scope.end_ns);
         parent.within = parent.within.saturating_add(inside.end - inside.start);
@@ -187,32 +187,27 @@ fn empty_table() -> Table {
         "Scopes",
         vec![
             columns::text("scope", "Name of the scope.").essential(),
-            columns::text("thread", "Last name of the threads that it is on; a row for each.").essential(),
-            columns::count("threads", "threads", "Number of threads of that name that it is on.").detail(),
-            columns::count("calls", "", "Number of scopes.").essential(),
-            columns::duration("total", "Time in them; a scope within one of its own name counts once.").essential(),
-            columns::duration("self", "Time in them and in no scope within them."),
+            columns::text("thread", "Last name of the threads with this scope; one row per name.").essential(),
+            columns::count("threads", "threads", "Number of threads of that name.").detail(),
+            columns::count("calls", "", "Number of calls.").essential(),
+            columns::duration("total", "Time in the scope. A scope within one of the same name counts once.")
+                .essential(),
+            columns::duration("self", "Time in the scope and in no inner scope."),
             columns::duration("per_step", "Total per simulation step.").essential(),
             columns::number("calls_per_step", "", "Calls per simulation step.").detail(),
-            columns::duration("mean", "Mean of a call."),
-            columns::duration("median", "Median of a call."),
+            columns::duration("mean", "Mean of the calls."),
+            columns::duration("median", "Median of the calls."),
             columns::duration("p95", "95th percentile."),
             columns::duration("p99", "99th percentile.").detail(),
-            columns::duration("max", "The longest call."),
-            columns::duration(
-                "running",
-                "Of the total, time in which the thread was on a CPU: exact, from context switches.",
-            ),
-            columns::duration("runnable", "Of the total, time in which it waited for a CPU.").detail(),
-            columns::duration("blocked", "Of the total, time in which it waited for something else."),
-            columns::percent("blocked_share", "Blocked in percent of the total."),
-            columns::duration("self_running", "Of self, time on a CPU.").detail(),
-            columns::percent(
-                "change",
-                "How much longer the last calls take than the first ones, in percent of the median.",
-            ),
-            columns::percent("change_low", "Lower end of its 95 % interval.").detail(),
-            columns::percent("change_high", "Upper end.").detail(),
+            columns::duration("max", "Longest call."),
+            columns::duration("running", "Part of `total`: on a CPU. Exact, from context switches."),
+            columns::duration("runnable", "Part of `total`: waiting for a CPU.").detail(),
+            columns::duration("blocked", "Part of `total`: blocked."),
+            columns::percent("blocked_share", "Share of `total`: blocked."),
+            columns::duration("self_running", "Part of `self`: on a CPU.").detail(),
+            columns::percent("change", "Change from the first to the last call, in percent of the median (Theil-Sen)."),
+            columns::percent("change_low", "Lower bound of its 95 % confidence interval.").detail(),
+            columns::percent("change_high", "Upper bound.").detail(),
         ],
     )
 }
@@ -257,27 +252,25 @@ fn change(calls: &[(u64, u64)], lengths: &Distribution) -> Option<Estimate> {
     Some(trend::theil_sen(&points, CONFIDENCE)?.times((last - first) as f64 * 100.0 / median as f64))
 }
 
-fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<String> {
-    let mut notes = Vec::new();
+fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<Note> {
     if selection.capture().scopes.is_empty() {
-        notes.push("The capture has no scopes: a program has to mark them.".to_owned());
-        return notes;
+        return vec![note!(Loss, "The capture has no scopes: the program marks none.")];
     }
+    let mut notes = Vec::new();
     if !selection.has_switches() {
-        notes.push("Context switches were not recorded: whether scopes run or wait is not known.".to_owned());
+        notes.push(note!(Loss, "Context switches were not recorded, so running and blocked time are unknown."));
     }
     match loops {
-        None => notes.push("No steps are known, so nothing can be told per step.".to_owned()),
-        Some(loops) if loops.count() > 1 => {
-            notes.push(format!(
-                "{} loops: per step is per step of each thread's own.",
-                quantity::grouped(loops.count() as i128)
-            ));
-        }
+        None => notes.push(note!(Limit, "No steps were recorded, so there are no costs per step.")),
+        Some(loops) if loops.count() > 1 => notes.push(note!(
+            Fact,
+            "{}: costs per step are per step of each thread's own loop.",
+            NoteValue::plural(loops.count(), "loop")
+        )),
         Some(_) => {}
     }
     if selection.filters_stacks() {
-        notes.push("Filters on functions, modules and ownership do not apply: scopes have no stacks.".to_owned());
+        notes.push(note!(Limit, "Filters by function, module and ownership do not apply: scopes have no stacks."));
     }
     notes
 }
@@ -369,7 +362,7 @@ Step 200..290
     }
 
     #[test]
-    fn a_scope_that_waits_is_told_from_one_that_computes() {
+    fn waiting_and_computing_scopes_differ() {
         let table = drawn::selected(&two_steps(), &[], table);
         assert_eq!(
             cells(&table, &["scope", "running", "runnable", "blocked", "blocked_share", "self_running"]),
@@ -413,7 +406,7 @@ Step 200..290
     }
 
     #[test]
-    fn a_scope_that_grows_is_said_to() {
+    fn the_trend_of_a_growing_scope_is_shown() {
         let mut outline = String::new();
         for call in 0..40_u64 {
             outline.push_str(&format!("Grow {}..{}\n", call * 1_000, call * 1_000 + 100 + call));
@@ -427,6 +420,6 @@ Step 200..290
     #[test]
     fn without_scopes_the_table_says_so() {
         let table = drawn::selected(&drawn::folded("main;a 1"), &[], table);
-        assert_eq!(table.notes, ["The capture has no scopes: a program has to mark them."]);
+        assert_eq!(table.notes, ["The capture has no scopes: the program marks none."]);
     }
 }

@@ -213,7 +213,7 @@ impl Flamegraph {
                 true => calltree::off_cpu_per_step(selection, &options),
                 false => calltree::of_samples_per_step(selection, &options),
             };
-            return tree.ok_or_else(|| Failure::Failed(step_times::no_steps(selection)));
+            return tree.ok_or_else(|| Failure::Failed(step_times::no_steps(selection).to_string()));
         }
         Ok(match (self.off_cpu, self.faults) {
             (true, _) => calltree::off_cpu(selection, &options),

@@ -1,49 +1,53 @@
-//! The view `steps`: how long steps take, what they are made of, whether they grow, and which stand out.
+//! The view `steps`: how long steps take, what they consist of, whether they grow, and which stand out.
 //!
-//! Four tables of the selection: [`loops`], [`quantities`], [`histogram`] and [`longest`]. What belongs to a step is said
-//! in [`steps`](crate::query::steps).
+//! Four tables of the selection: [`loops`], [`quantities`], [`histogram`] and [`longest`]. [`steps`](crate::query::steps)
+//! defines what belongs to a step.
 //!
 //! # Pacing
-//! A simulator that keeps to a real-time factor sleeps until the next step is due. That time is no cost, and hides what
-//! the steps cost, so it is told apart: *pacing* is the time in which the loop's thread was blocked and
+//! A simulator that keeps a real-time factor sleeps until the next step is due. That time is no cost and hides the cost
+//! of the steps, so it is separate: *pacing* is the time in which the loop's thread is blocked and
 //!
-//! - asleep by its own will (class [sleep](WaitClass::Sleep)), or
-//! - at a condition variable that no thread signalled, so that its timer ended the wait (only where wake-ups were
-//!   recorded).
+//! - sleeps voluntarily (class [sleep](WaitClass::Sleep)), or
+//! - waits at a condition variable that no thread signals, so that a timer ends the wait (only with wake-ups).
 //!
-//! At high rates of switches not every wait has a stack. One without is pacing if no thread ended it and, of the waits of the
-//! loop's thread that no thread ended and that have one, nine tenths of the time are pacing.
+//! At high switch rates, not every wait has a stack. A wait without one is pacing if no thread ended it and at least nine
+//! tenths of the time of similar waits with a stack are pacing: waits of the loop's thread that no thread ended.
 //!
-//! The time from the timer until a CPU was free is not pacing but scheduler delay. A loop that sleeps for another
-//! reason sleeps all the same and is not told apart from one that paces itself.
+//! The time from the timer until a CPU is free is scheduler delay, not pacing. A loop that sleeps for another reason
+//! looks the same as one that paces itself.
 //!
 //! # Stalls
-//! A stall is a step that took more than [`STALL`] times the median of the [`NEIGHBOURS`] steps on either side of it
-//! (fewer at the ends). Neighbours, because steps of a growing world are all long in the end, and none of them is a
-//! stall. Where pacing is known it is taken out on both sides.
+//! A stall is a step of more than [`STALL`] times the median of the [`NEIGHBOURS`] steps on either side (fewer at the ends).
+//! Neighbours, because all steps of a growing world become long, and none of them is a stall. Known pacing is excluded on
+//! both sides.
 //!
 //! # Trend
-//! Do steps take longer and longer? The [Theil-Sen](stepscope_stats::trend) slope of the steps' times without pacing over
-//! time, with a 95 % interval, as the change from the first to the last step in percent of the median. The first step
-//! loads what the others use; it is left out here, as of all sums but the count.
+//! The [Theil-Sen](stepscope_stats::trend) slope of the step times without pacing, with a 95 % confidence interval, as the
+//! change from the first to the last step in percent of the median. The first step loads what the others use. It is left out
+//! here and in all sums except the count.
+
+mod parts;
 
 use std::ops::Range;
 
-use stepscope_model::{Dimension, Mark, StackId, Step, Table, ThreadId, Value, Wait, WaitState, quantity};
+use stepscope_model::{Dimension, Mark, Note, NoteValue, StackId, Step, Table, ThreadId, Value, note};
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use crate::analyses::steps_over_time;
 use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns;
 use crate::query::functions::FunctionId;
-use crate::query::off_cpu::{OffCpu, Spent};
+use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps, simulated};
-use crate::query::wait_class::{Classes, WaitClass};
+#[cfg(doc)]
+use crate::query::wait_class::WaitClass;
 use crate::query::waits::blocked_ns;
 use crate::query::weights::percent;
 
-/// A stall takes more than so many times the median of its neighbours.
+pub use parts::{Pacing, StepParts};
+
+/// A stall takes more than this many times the median of its neighbours.
 pub const STALL: f64 = 2.0;
 
 /// Neighbours on either side.
@@ -54,148 +58,12 @@ pub const LONGEST: usize = 30;
 
 const CONFIDENCE: f64 = 0.95;
 
-/// Judges waits of a loop's thread: which are [pacing](self#pacing), so that their blocked part keeps the loop from running
-/// too fast.
-#[derive(Debug, Clone)]
-pub struct Pacing<'a> {
-    classes: Classes<'a>,
-    without_stack: bool,
-}
-
-impl<'a> Pacing<'a> {
-    /// Learns from the waits with a stack what those without one are.
-    pub fn of(selection: &Selection<'a>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
-        const FEWEST: u32 = 10;
-        let classes = Classes::new(selection.capture(), selection.functions());
-        let mut judge = Self { classes, without_stack: false };
-        let (mut waits, mut ended, mut pacing) = (0_u32, 0_u128, 0_u128);
-        for (position, step) in steps.rows().iter().enumerate() {
-            let of_step = off_cpu.within(step.thread, steps.range(position));
-            for wait in of_step.filter(|wait| wait.stack.is_some() && no_thread_ended(wait)) {
-                let ns = u128::from(blocked_ns(&wait));
-                waits = waits.saturating_add(1);
-                ended += ns;
-                pacing += if judge.is_pacing(&wait) { ns } else { 0 };
-            }
-        }
-        judge.without_stack = waits >= FEWEST && pacing * 10 >= ended * 9;
-        judge
-    }
-
-    /// Whether a wait is pacing.
-    pub fn is_pacing(&mut self, wait: &Wait) -> bool {
-        if wait.state != WaitState::Blocked {
-            return false;
-        }
-        match wait.stack.map(|stack| self.classes.of(stack)) {
-            Some(WaitClass::Sleep) => true,
-            Some(WaitClass::Condition) => no_thread_ended(wait),
-            Some(_) => false,
-            None => self.without_stack && no_thread_ended(wait),
-        }
-    }
-
-    /// What a thread that blocked at this stack waited for.
-    pub fn class(&mut self, stack: StackId) -> WaitClass {
-        self.classes.of(stack)
-    }
-}
-
-/// Whether a timer or a device ended a blocked wait, and that is known.
-fn no_thread_ended(wait: &Wait) -> bool {
-    wait.state == WaitState::Blocked && wait.runnable_ns.is_some() && wait.waker.is_none()
-}
-
-/// What the steps of one loop were made of: a value a step, in ns.
-#[derive(Debug, Clone, Default)]
-pub struct StepParts {
-    /// How long each took.
-    pub durations: Vec<u64>,
-    /// Pacing of the loop's thread. All zero where context switches were not recorded.
-    pub pacing: Vec<u64>,
-    /// What the loop's thread did; `blocked` holds pacing too. Absent where that was not recorded.
-    pub spent: Option<Vec<Spent>>,
-    /// On-CPU time of all selected threads that belong to the loop: exact where context switches were recorded, else
-    /// sampled; absent where neither is known.
-    pub cpu: Option<Vec<u64>>,
-    /// Whether `cpu` is exact.
-    pub cpu_is_exact: bool,
-    /// Blocked time of the loop's thread without a stack, which may be pacing, over all steps.
-    pub unknown_ns: u64,
-}
-
-impl StepParts {
-    /// Of the steps of a loop, which must be one of `loops`.
-    pub fn of(selection: &Selection<'_>, loops: &Loops, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
-        let rows = steps.rows();
-        let mut made = Self {
-            durations: rows.iter().map(|step| step.end_ns - step.start_ns).collect(),
-            pacing: vec![0; rows.len()],
-            ..Self::default()
-        };
-        if selection.has_switches() {
-            made.split_loop_thread(steps, off_cpu, &mut Pacing::of(selection, steps, off_cpu));
-            made.cpu = exact_cpu(selection, loops, steps, off_cpu);
-            made.cpu_is_exact = made.cpu.is_some();
-        }
-        made.cpu = made.cpu.or_else(|| sampled_cpu(selection, loops, steps));
-        made
-    }
-
-    fn split_loop_thread(&mut self, steps: &Steps, off_cpu: &OffCpu<'_>, pacing: &mut Pacing<'_>) {
-        let rows = steps.rows();
-        self.spent = rows.iter().map(|step| off_cpu.spent(step.thread, step.start_ns..step.end_ns)).collect();
-        for (position, step) in rows.iter().enumerate() {
-            for wait in off_cpu.within(step.thread, steps.range(position)) {
-                if pacing.is_pacing(&wait) {
-                    self.pacing[position] = self.pacing[position].saturating_add(blocked_ns(&wait));
-                } else if wait.stack.is_none() {
-                    self.unknown_ns = self.unknown_ns.saturating_add(blocked_ns(&wait));
-                }
-            }
-        }
-    }
-
-    /// How long each step took without pacing.
-    pub fn unpaced(&self) -> Vec<u64> {
-        self.durations.iter().zip(&self.pacing).map(|(duration, pacing)| duration.saturating_sub(*pacing)).collect()
-    }
-
-    /// Whether there is any pacing.
-    pub fn is_paced(&self) -> bool {
-        self.pacing.iter().any(|ns| *ns > 0)
-    }
-}
-
-/// On-CPU time of the loop's threads in each step: their lifetimes less what they were off the CPU.
-fn exact_cpu(selection: &Selection<'_>, loops: &Loops, steps: &Steps, off_cpu: &OffCpu<'_>) -> Option<Vec<u64>> {
-    let of_loop = |thread: ThreadId| std::ptr::eq(loops.of_thread(thread), steps) && selection.has_thread(thread);
-    let threads: Vec<ThreadId> = selection.threads().map(|(id, _)| id).filter(|id| of_loop(*id)).collect();
-    let lives: Option<Vec<Range<u64>>> = threads.iter().map(|id| selection.lifetime(*id)).collect();
-    let alive = steps.time_in_each(lives?);
-    let waits = threads.iter().flat_map(|id| off_cpu.waits(*id)).map(|wait| wait.start_ns..wait.end_ns);
-    let off = steps.time_in_each(waits);
-    Some(alive.into_iter().zip(off).map(|(alive, off)| alive.saturating_sub(off)).collect())
-}
-
-fn sampled_cpu(selection: &Selection<'_>, loops: &Loops, steps: &Steps) -> Option<Vec<u64>> {
-    selection.event().filter(|event| event.unit == "ns")?;
-    let mut cpu = vec![0_u64; steps.count()];
-    for sample in selection.samples() {
-        let Some((of, position)) = loops.step_of(sample) else { continue };
-        if std::ptr::eq(of, steps) {
-            cpu[position] = cpu[position].saturating_add(sample.weight);
-        }
-    }
-    Some(cpu)
-}
-
-/// Which steps are [stalls](self#stalls), from the time that each took.
+/// Which steps are [stalls](self#stalls), by their times.
 pub fn stalls(times: &[u64]) -> Vec<bool> {
     (0..times.len()).map(|position| times_the_neighbours(times, position).is_some_and(|ratio| ratio > STALL)).collect()
 }
 
-/// How many times the median of its neighbours a step took; `None` where there are none or their median is 0.
+/// A step's time divided by the median of its neighbours; `None` if there are none or their median is 0.
 fn times_the_neighbours(times: &[u64], position: usize) -> Option<f64> {
     let (before, after) = (position.saturating_sub(NEIGHBOURS), (position + NEIGHBOURS + 1).min(times.len()));
     let mut around = [0_u64; 2 * NEIGHBOURS];
@@ -207,7 +75,7 @@ fn times_the_neighbours(times: &[u64], position: usize) -> Option<f64> {
     (*median > 0).then(|| times[position] as f64 / *median as f64)
 }
 
-/// The change of a step's quantity from the first step to the last in percent of the median, first step left out.
+/// The change of a quantity from the first to the last step in percent of the median, without the first step.
 fn change(steps: &Steps, values: &[u64]) -> Option<Estimate> {
     let kept = steps.after_first();
     let median = values[kept.clone()].iter().copied().collect::<Distribution>().median().filter(|ns| *ns > 0)?;
@@ -226,23 +94,25 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
         return vec![table];
     };
     let off_cpu = OffCpu::of(selection.capture());
-    let made = StepParts::of(selection, &loops_found, loops_found.main(), &off_cpu);
+    let parts = StepParts::of(selection, &loops_found, loops_found.main(), &off_cpu);
     vec![
         loops(selection, &loops_found, &off_cpu),
-        quantities(selection, &loops_found, &made),
-        histogram(loops_found.main(), &made),
-        longest(selection, &loops_found, &made, &off_cpu),
+        quantities(selection, &loops_found, &parts),
+        histogram(loops_found.main(), &parts),
+        longest(selection, &loops_found, &parts, &off_cpu),
     ]
 }
 
-/// Why nothing can be said per step, and what to do.
-pub fn no_steps(selection: &Selection<'_>) -> String {
+/// Why there are no costs per step, and what to do.
+pub fn no_steps(selection: &Selection<'_>) -> Note {
     if selection.capture().steps.is_empty() {
-        return "No steps were recorded: name the function that does one with `stepscope record --step-function NAME`, \
-                or mark steps in the program."
-            .to_owned();
+        return note!(
+            Loss,
+            "No steps were recorded. Name the step function with `stepscope record --step-function NAME`, or mark steps in \
+             the program."
+        );
     }
-    "No step lies whole within the selected time.".to_owned()
+    note!(Limit, "No whole step lies within the selected time.")
 }
 
 fn loops_table() -> Table {
@@ -250,69 +120,63 @@ fn loops_table() -> Table {
         "loops",
         "Simulation loops",
         vec![
-            columns::text("loop", "Process that runs the loop; empty where unknown.").essential(),
-            columns::text("thread", "Last name of the thread that began most of its steps."),
+            columns::text("loop", "Process that runs the loop; empty if unknown.").essential(),
+            columns::text("thread", "Last name of the thread that started most of its steps."),
             columns::number("tid", "", "That thread's id.").detail(),
             columns::number("pid", "", "Id of the process.").detail(),
-            columns::count("steps", "steps", "Number of steps that lie whole within the selected time.").essential(),
-            columns::number("rate", "steps/s", "Steps per second, the first one left out."),
-            columns::number("rtf", "", "Real-time factor: simulated time over wall time.").essential(),
-            columns::number(
-                "rtf_unpaced",
-                "",
-                "The same with the time taken out in which the loop only waited for the next step to be due: how fast it could be.",
-            ),
-            columns::duration(
-                "first_step",
-                "The loop's first step, if it is among them: it loads what the others use.",
-            ),
+            columns::count("steps", "steps", "Number of whole steps within the selected time.").essential(),
+            columns::number("rate", "steps/s", "Steps per second, without the first."),
+            columns::number("rtf", "", "Real-time factor: simulated time divided by wall time.").essential(),
+            columns::number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run."),
+            columns::duration("first_step", "The loop's first step, if selected. It loads what the others use."),
             columns::duration("median", "Median time of the other steps."),
             columns::count(
                 "stalls",
                 "steps",
-                "Steps that took more than twice the median of the 15 steps on either side, without pacing.",
+                "Steps of more than twice the median of the 15 steps on either side, without pacing.",
             ),
-            columns::duration("stall_time", "What they took beyond that median, together.").detail(),
+            columns::duration("stall_time", "Total time of the stalls beyond that median.").detail(),
             columns::percent(
                 "change",
-                "Change of the steps' time without pacing from the first to the last one, in percent of the median: positive where steps become slower.",
+                "Change of the step time without pacing from the first to the last step, in percent of the median; positive if steps become slower.",
             ),
-            columns::percent("change_low", "Lower end of its 95 % interval.").detail(),
-            columns::percent("change_high", "Upper end.").detail(),
+            columns::percent("change_low", "Lower bound of its 95 % confidence interval.").detail(),
+            columns::percent("change_high", "Upper bound.").detail(),
         ],
     )
 }
 
-/// The table `loops`: a row a loop, the main one first.
+/// The table `loops`: one row per loop, the main loop first.
 fn loops(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) -> Table {
     let mut table = loops_table();
     for steps in loops.all() {
-        let made = StepParts::of(selection, loops, steps, off_cpu);
-        let change = change(steps, &made.unpaced());
-        table.push(loop_row(selection, steps, &made, change));
+        let parts = StepParts::of(selection, loops, steps, off_cpu);
+        let change = change(steps, &parts.unpaced());
+        table.push(loop_row(selection, steps, &parts, change));
         if table.rows.len() == 1 {
-            table.add_notes(loop_notes(steps, &made, change));
+            table.add_notes(loop_notes(steps, &parts, change));
         }
     }
     if table.rows.len() > 1 {
-        table.note(
-            "The other tables are about the first loop; choose another with --process or --thread. Costs per step are per step of each thread's own loop."
-                .to_owned(),
-        );
+        table.note(note!(
+            Hint,
+            "The other tables are about the first loop. Choose another one with --process or --thread. Costs per step are per \
+             step of each thread's own loop."
+        ));
     }
     table
 }
 
-fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &StepParts, change: Option<Estimate>) -> Vec<Value> {
+fn loop_row(selection: &Selection<'_>, steps: &Steps, parts: &StepParts, change: Option<Estimate>) -> Vec<Value> {
     let capture = selection.capture();
     let thread = &capture.threads[most_frequent_thread(steps.rows()).index()];
     let process = thread.process.map(|process| &capture.processes[process.index()]);
     let kept = steps.after_first();
-    let unpaced = made.unpaced();
-    let time: u64 = made.durations[kept.clone()].iter().sum();
+    let unpaced = parts.unpaced();
+    let time: u64 = parts.durations[kept.clone()].iter().sum();
     let rate = (time > 0).then(|| kept.len() as f64 * 1e9 / time as f64);
     let (stalls, beyond) = stalled(&unpaced, kept.clone());
-    let others: Distribution = made.durations[kept].iter().copied().collect();
+    let others: Distribution = parts.durations[kept].iter().copied().collect();
     vec![
         selection.process_label_of(thread).into(),
         thread.name.as_str().into(),
@@ -321,7 +185,7 @@ fn loop_row(selection: &Selection<'_>, steps: &Steps, made: &StepParts, change: 
         steps.count().into(),
         rate.into(),
         steps.real_time_factor.into(),
-        unpaced_factor(steps, made).into(),
+        unpaced_factor(steps, parts).into(),
         steps.first().map(|step| step.end_ns - step.start_ns).into(),
         others.median().into(),
         stalls.into(),
@@ -341,10 +205,10 @@ fn most_frequent_thread(rows: &[Step]) -> ThreadId {
         }
     }
     let most = counts.into_iter().reduce(|most, one| if one.0 > most.0 { one } else { most });
-    most.expect("a loop that is shown has steps").1
+    most.expect("a loop has steps").1
 }
 
-/// Number of stalls in `kept`, and what they took beyond the median of their neighbours.
+/// Number of stalls in `kept`, and their time beyond the median of their neighbours.
 fn stalled(times: &[u64], kept: Range<usize>) -> (usize, u64) {
     let times = &times[kept];
     let ratios =
@@ -355,95 +219,96 @@ fn stalled(times: &[u64], kept: Range<usize>) -> (usize, u64) {
 }
 
 /// Simulated over wall time, without the pacing in that wall time.
-fn unpaced_factor(steps: &Steps, made: &StepParts) -> Option<f64> {
-    made.spent.as_ref()?;
+fn unpaced_factor(steps: &Steps, parts: &StepParts) -> Option<f64> {
+    parts.spent.as_ref()?;
     let (wall, simulated) = simulated(steps.rows())?;
     let first = steps.rows().iter().position(|step| step.sim_time_ns.is_some())?;
     let last = steps.rows().iter().rposition(|step| step.sim_time_ns.is_some())?;
-    let pacing = made.pacing[first + 1..=last].iter().copied().fold(0, u64::saturating_add);
+    let pacing = parts.pacing[first + 1..=last].iter().copied().fold(0, u64::saturating_add);
     let worked = wall.checked_sub(pacing).filter(|ns| *ns > 0)?;
     Some(simulated as f64 / worked as f64)
 }
 
-fn loop_notes(steps: &Steps, made: &StepParts, change: Option<Estimate>) -> Vec<String> {
+fn loop_notes(steps: &Steps, parts: &StepParts, change: Option<Estimate>) -> Vec<Note> {
     let mut notes = Vec::new();
-    let time: u64 = made.durations.iter().sum();
-    if made.is_paced() {
-        let pacing = made.pacing.iter().copied().fold(0, u64::saturating_add);
-        let share = quantity::percent(percent(pacing.into(), time.into()).unwrap_or(0.0));
-        notes.push(format!(
-            "The loop's thread slept for {} ({share}) of the steps' time, which is taken for pacing.",
-            quantity::duration(pacing)
+    let time: u64 = parts.durations.iter().sum();
+    if parts.is_paced() {
+        let pacing = parts.pacing.iter().copied().fold(0, u64::saturating_add);
+        notes.push(note!(
+            Fact,
+            "Pacing is {} of the steps' time ({}): the loop's thread slept.",
+            NoteValue::percent(percent(pacing.into(), time.into()).unwrap_or(0.0)),
+            NoteValue::ns(pacing)
         ));
     }
-    if made.unknown_ns > 0 {
-        notes.push(format!(
-            "{} of the loop's blocked time has no stack: whether it is pacing is not known, and it is not counted so.",
-            quantity::duration(made.unknown_ns)
+    if parts.unknown_ns > 0 {
+        notes.push(note!(
+            Loss,
+            "{} of blocking has no stack, so it may be pacing; it is not counted as pacing.",
+            NoteValue::ns(parts.unknown_ns)
         ));
     }
-    if made.spent.is_none() {
-        notes.push("Context switches were not recorded, so pacing is not known.".to_owned());
+    if parts.spent.is_none() {
+        notes.push(note!(Loss, "Context switches were not recorded, so pacing is unknown."));
     }
-    let count = quantity::plural(steps.count(), "step");
     notes.push(match change {
-        None => format!("{count} are too few to tell a trend."),
+        None => note!(Limit, "{} are too few for a trend.", NoteValue::plural(steps.count(), "step")),
         Some(change) => {
             let interval = format!("{:+.1} % ({:+.1} to {:+.1} %)", change.value, change.low, change.high);
             match change {
-                _ if change.low > 0.0 => format!("Steps become slower: {interval} from the first to the last one."),
-                _ if change.high < 0.0 => format!("Steps become faster: {interval} from the first to the last one."),
-                _ => format!("No trend can be told: {interval} from the first step to the last one."),
+                _ if change.low > 0.0 => note!(Fact, "Steps become slower: {} from the first to the last.", interval),
+                _ if change.high < 0.0 => note!(Fact, "Steps become faster: {} from the first to the last.", interval),
+                _ => note!(Fact, "No significant trend: {} from the first to the last step.", interval),
             }
         }
     });
     if steps.real_time_factor.is_none() {
-        notes.push("The steps say no simulated time, so there is no real-time factor.".to_owned());
+        notes.push(note!(Limit, "The steps have no simulated time, so there is no real-time factor."));
     }
     notes
 }
 
-/// The table `steps`: what steps are made of, a row a quantity, the first step left out.
-fn quantities(selection: &Selection<'_>, loops: &Loops, made: &StepParts) -> Table {
+/// The table `steps`: one row per part of a step, without the first step.
+fn quantities(selection: &Selection<'_>, loops: &Loops, parts: &StepParts) -> Table {
     let steps = loops.main();
     let mut table = Table::new(
         "steps",
-        "Steps, by what they are made of",
+        "Steps, by part",
         vec![
-            columns::text("quantity", "What is told of each step.").essential(),
-            columns::duration("total", "Over all steps but the first one."),
-            columns::percent("share", "Of the steps' time; CPU of all threads can exceed it."),
+            columns::text("quantity", "Part of a step.").essential(),
+            columns::duration("total", "Sum over all steps but the first."),
+            columns::percent("share", "Share of the steps' time. CPU time of all threads can exceed 100 %."),
             columns::duration("mean", "Mean of the steps.").essential(),
-            columns::duration("min", "Least."),
+            columns::duration("min", "Smallest."),
             columns::duration("median", "Median.").essential(),
-            columns::duration("p95", "95th percentile: a step that occurred."),
+            columns::duration("p95", "95th percentile: a value that occurred."),
             columns::duration("p99", "99th percentile."),
             columns::duration("max", "Largest."),
-            columns::duration("first_step", "Of the loop's first step, which the others leave out."),
+            columns::duration("first_step", "Value of the loop's first step, which the other columns leave out."),
             columns::percent("change", "Change from the first to the last step in percent of the median (Theil-Sen).")
                 .detail(),
-            columns::percent("change_low", "Lower end of its 95 % interval.").detail(),
-            columns::percent("change_high", "Upper end.").detail(),
+            columns::percent("change_low", "Lower bound of its 95 % confidence interval.").detail(),
+            columns::percent("change_high", "Upper bound.").detail(),
         ],
     );
-    let time: u64 = made.durations[steps.after_first()].iter().sum();
+    let time: u64 = parts.durations[steps.after_first()].iter().sum();
     let mut add = |name: &str, values: &[u64]| table.push(quantity_row(name, steps, values, time));
-    add("step", &made.durations);
-    if made.spent.is_some() {
-        add("step without pacing", &made.unpaced());
-        add("pacing", &made.pacing);
+    add("step", &parts.durations);
+    if parts.spent.is_some() {
+        add("step without pacing", &parts.unpaced());
+        add("pacing", &parts.pacing);
     }
-    if let Some(spent) = &made.spent {
+    if let Some(spent) = &parts.spent {
         add("loop thread running", &spent.iter().map(|spent| spent.running).collect::<Vec<_>>());
         add("loop thread runnable", &spent.iter().map(|spent| spent.runnable).collect::<Vec<_>>());
-        let waiting = spent.iter().zip(&made.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
+        let waiting = spent.iter().zip(&parts.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
         add("loop thread blocked, not pacing", &waiting.collect::<Vec<_>>());
     }
-    if let Some(cpu) = &made.cpu {
-        add(if made.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" }, cpu);
+    if let Some(cpu) = &parts.cpu {
+        add(if parts.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" }, cpu);
     }
     if selection.filters_threads() {
-        table.note("CPU is that of the selected threads.".to_owned());
+        table.note(note!(Limit, "CPU time is that of the selected threads."));
     }
     table
 }
@@ -468,28 +333,28 @@ fn quantity_row(name: &str, steps: &Steps, values: &[u64], time: u64) -> Vec<Val
     ]
 }
 
-/// Most rows of a histogram.
+/// The largest number of bins.
 const BINS: usize = 30;
 
-/// The table `step_histogram`: how often steps took how long, in bins of equal ratio.
+/// The table `step_histogram`: step times in bins of equal ratio.
 ///
-/// Times of steps spread over decades and bunch within a few percent, so bins are equal on a logarithmic scale; their
-/// width there is that of Freedman and Diaconis (1981), 2 IQR / n^(1/3), but at most 30 bins cover the range.
-fn histogram(steps: &Steps, made: &StepParts) -> Table {
+/// Step times spread over decades and cluster within a few percent, so bins are equal on a logarithmic scale. Their width
+/// there is that of Freedman and Diaconis (1981), 2 IQR / n^(1/3), with at most 30 bins.
+fn histogram(steps: &Steps, parts: &StepParts) -> Table {
     let mut table = Table::new(
         "step_histogram",
-        "How long steps took",
+        "Distribution of step times",
         vec![
             columns::duration("from", "Shortest time of the bin.").essential(),
-            columns::duration("to", "First time that is no longer in it.").essential(),
-            columns::count("steps", "steps", "Number of steps in it, the loop's first one left out.").essential(),
-            columns::percent("share", "In percent of the steps."),
-            columns::percent("cumulative", "Steps in this bin and the ones above, in percent."),
-            columns::percent("time_share", "Time of these steps in percent of all steps' time."),
+            columns::duration("to", "First time beyond the bin.").essential(),
+            columns::count("steps", "steps", "Number of steps, without the loop's first.").essential(),
+            columns::percent("share", "Share of the steps."),
+            columns::percent("cumulative", "Share of the steps in this bin and all bins of shorter times."),
+            columns::percent("time_share", "Share of all steps' time."),
             columns::text("bar", "The share as a bar; the fullest bin fills it."),
         ],
     );
-    let times: Distribution = made.durations[steps.after_first()].iter().copied().filter(|ns| *ns > 0).collect();
+    let times: Distribution = parts.durations[steps.after_first()].iter().copied().filter(|ns| *ns > 0).collect();
     let bins = bins(&times);
     let fullest = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
     let mut up_to = 0;
@@ -543,56 +408,63 @@ fn bins(times: &Distribution) -> Vec<Bin> {
     edges.windows(2).map(bin).collect()
 }
 
-/// The table `longest_steps`: the steps that took longest without pacing, and what they were made of.
-fn longest(selection: &Selection<'_>, loops: &Loops, made: &StepParts, off_cpu: &OffCpu<'_>) -> Table {
+/// The table `longest_steps`: the longest steps without pacing, and their parts.
+fn longest(selection: &Selection<'_>, loops: &Loops, parts: &StepParts, off_cpu: &OffCpu<'_>) -> Table {
     let steps = loops.main();
     let mut table = Table::new(
         "longest_steps",
         "The longest steps",
         vec![
             columns::number("step", "", "Number of the step.").essential(),
-            columns::duration("start", "When it began, after the start of the recording."),
-            columns::duration("duration", "How long it took.").essential(),
-            columns::duration("pacing", "Of that, pacing of the loop's thread.").detail(),
-            columns::number("times_neighbours", "", "Its time without pacing over the median of its neighbours'."),
-            columns::flag("stall", "Whether that makes it a stall.").detail(),
-            columns::duration("running", "The loop's thread on a CPU."),
-            columns::duration("runnable", "The loop's thread ready, and waiting for a CPU."),
-            columns::duration("blocked", "The loop's thread blocked, pacing left out."),
-            columns::duration("cpu", "On-CPU time of all threads."),
+            columns::duration("start", "Start of the step, since the start of the recording."),
+            columns::duration("duration", "Duration of the step.").essential(),
+            columns::duration("pacing", "Part of `duration`: pacing of the loop's thread.").detail(),
+            columns::number(
+                "times_neighbours",
+                "",
+                "Its time without pacing, divided by the median of its neighbours.",
+            ),
+            columns::flag("stall", "Whether it is a stall.").detail(),
+            columns::duration("running", "Time of the loop's thread on a CPU."),
+            columns::duration("runnable", "Time of the loop's thread waiting for a CPU."),
+            columns::duration("blocked", "Time of the loop's thread blocked, without pacing."),
+            columns::duration("cpu", "CPU time of all threads."),
             columns::text(
                 "function",
-                "What most sampled time of all threads is credited to: the nearest owned function (of the program, where nothing is owned).",
+                "Function with the most attributed samples of all threads (nearest owned function; of the program, if nothing is owned).",
             ),
             columns::duration("function_cpu", "That function's time."),
-            columns::text("waits_at", "What most blocked time of the loop's thread is credited to, pacing left out."),
+            columns::text(
+                "waits_at",
+                "Function with the most attributed blocked time of the loop's thread, without pacing.",
+            ),
             columns::duration("waits", "That function's time.").detail(),
         ],
     );
-    let unpaced = made.unpaced();
+    let unpaced = parts.unpaced();
     let mut order: Vec<usize> = (0..steps.count()).collect();
     order.sort_by_key(|position| std::cmp::Reverse(unpaced[*position]));
     order.truncate(LONGEST);
-    let places = credited_in(selection, loops, &order);
+    let places = attributed_in(selection, loops, &order);
     let mut pacing = Pacing::of(selection, steps, off_cpu);
     let start = selection.capture().info.start_ns.unwrap_or(steps.span.start);
     for (place, &position) in order.iter().enumerate() {
         let step = &steps.rows()[position];
         let name = |id: FunctionId| &*selection.functions().get(id).name;
         let waited = waited_at(selection, off_cpu, step, &mut pacing);
-        let spent = made.spent.as_ref().map(|spent| spent[position]);
+        let spent = parts.spent.as_ref().map(|spent| spent[position]);
         let ratio = times_the_neighbours(&unpaced, position);
         table.push(vec![
             step.index.into(),
             step.start_ns.saturating_sub(start).into(),
-            made.durations[position].into(),
-            spent.map(|_| made.pacing[position]).into(),
+            parts.durations[position].into(),
+            spent.map(|_| parts.pacing[position]).into(),
             ratio.into(),
             ratio.map(|ratio| ratio > STALL).into(),
             spent.map(|spent| spent.running).into(),
             spent.map(|spent| spent.runnable).into(),
-            spent.map(|spent| spent.blocked.saturating_sub(made.pacing[position])).into(),
-            made.cpu.as_ref().map(|cpu| cpu[position]).into(),
+            spent.map(|spent| spent.blocked.saturating_sub(parts.pacing[position])).into(),
+            parts.cpu.as_ref().map(|cpu| cpu[position]).into(),
             places[place].map(|(id, _)| name(id)).into(),
             places[place].map(|(_, weight)| weight).into(),
             waited.map(|(id, _)| name(id)).into(),
@@ -602,8 +474,8 @@ fn longest(selection: &Selection<'_>, loops: &Loops, made: &StepParts, off_cpu: 
     table
 }
 
-/// Of each of these steps the function that most sampled weight is credited to.
-fn credited_in(selection: &Selection<'_>, loops: &Loops, positions: &[usize]) -> Vec<Option<(FunctionId, u64)>> {
+/// For each of these steps, the function with the most attributed samples.
+fn attributed_in(selection: &Selection<'_>, loops: &Loops, positions: &[usize]) -> Vec<Option<(FunctionId, u64)>> {
     let mut place_of = vec![None; loops.main().count()];
     positions.iter().enumerate().for_each(|(place, position)| place_of[*position] = Some(place));
     let mut sums: Vec<Vec<(FunctionId, u64)>> = vec![Vec::new(); positions.len()];
@@ -652,7 +524,7 @@ impl Analysis for StepTimes {
     fn views(&self) -> &'static [View] {
         &[View {
             name: "steps",
-            question: "How long do steps take, what are they made of, do they grow, and which stall?",
+            question: "How long do steps take, what are they parts of, do they grow, and which stall?",
             tables: |selection, _| tables(selection),
         }]
     }
@@ -723,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_is_told_with_and_without_its_pacing() {
+    fn the_loop_is_shown_with_and_without_pacing() {
         let tables = all(&paced());
         assert_eq!(
             cells(&tables[0], &["loop", "thread", "steps", "rtf", "rtf_unpaced", "first_step", "median", "stalls"]),
@@ -731,12 +603,12 @@ mod tests {
         );
         assert_eq!(
             tables[0].notes[0],
-            "The loop's thread slept for 200 ns (20.00 %) of the steps' time, which is taken for pacing."
+            "Pacing is 20.00 % of the steps' time (200 ns): the loop's thread slept."
         );
     }
 
     #[test]
-    fn a_step_is_made_of_what_its_threads_did_in_it() {
+    fn a_step_is_parts_of_what_its_threads_did_in_it() {
         let tables = all(&paced());
         assert_eq!(
             cells(&tables[1], &["quantity", "total", "share", "mean", "p99", "first_step"]),

@@ -1,52 +1,55 @@
-//! Slow steps: what happens in the slowest steps that does not happen in typical ones.
+//! Slow steps: what happens in the slowest steps and not in typical steps.
 //!
-//! A profile of a whole run is a profile of its typical steps: what costs 20 ms in every 50th one is lost in it. Here the
-//! steps are split by their time, and each function's cost per step in the slow ones is set against that in typical ones.
+//! A profile of a whole run is a profile of its typical steps: a cost of 20 ms in every 50th step is lost in it. This
+//! analysis splits the steps by their time, and compares each function's cost per slow step with its cost per typical
+//! step.
 //!
 //! # Which steps
-//! Steps are told apart by one of two times, both without [pacing](crate::analyses::step_times), so that a loop that keeps to a rate, whose steps all
-//! take equally long on the clock, is seen as well:
+//! Steps are split by one of two times. Both exclude [pacing](crate::analyses::step_times), so that it works for a loop with
+//! a fixed rate, whose steps all take equally long on the clock:
 //!
-//! - by their *work*: the time less that in which the step waited for a CPU. Where wake-ups were recorded that is the delay on
-//!   its [critical path](crate::analyses::critical_path), also of the threads that it waited for; else that of the loop's thread;
-//! - by the *clock*.
+//! - *work*: the time without waits for a CPU. With wake-ups, these are the CPU waits on the
+//!   [critical path](crate::analyses::critical_path), including those of other threads; else those of the loop's thread;
+//! - *clock*: the whole time.
 //!
-//! The loop's first step, which loads, is left out. *Typical* steps are those from the 40th to the 60th percentile. *Slow* ones are,
-//! unless a percentile is asked for:
+//! The loop's first step loads what the others use, and is left out. *Typical* steps are those from the 40th to the 60th
+//! percentile. Unless the user gives a percentile, *slow* steps are
 //!
-//! 1. those beyond a *natural gap* in the work, if there is a clear one: a group of steps that do more than all others
-//!    ([`natural_gap`]);
-//! 2. else those beyond a gap in the time on the clock;
-//! 3. else those of the 95th percentile and above, on the clock.
+//! 1. those beyond a *natural gap* in the work: a separate group of steps that do more than all others ([`natural_gap`]);
+//! 2. if there is none, those beyond a gap in the time on the clock;
+//! 3. if there is none, those from the 95th percentile on, on the clock.
 //!
-//! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % are those and another 3 % that do nothing
-//! special, and every cost in the slow set is diluted to two fifths of what it is. With the gap the cost is that of a slow step.
-//! Where there is no gap, `in_slow` tells in how many of the slow steps a function was seen at all. Why work first: a busy machine
-//! makes any step slow, now and then, and no function is to blame for it; the table of parts shows the delay.
+//! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % are these and another 3 % that do nothing
+//! special, and each cost in the slow set is diluted to two fifths. With the gap, the cost is that of a slow step. Without
+//! a gap, `in_slow` is the share of slow steps that have the function at all. Why work first: a busy machine makes any step
+//! slow now and then, through no fault of a function; the table of parts shows that delay.
 //!
 //! # What is compared
-//! For each function the mean per slow step less the mean per typical step, of
+//! For each function, the mean per slow step minus the mean per typical step, of
 //!
-//! - its on-CPU time on all threads: attributed, self and inclusive, as [`hotspots`](crate::analyses::hotspots) defines them (attributed
-//!   falls back to the nearest function of the program where nothing was said about ownership);
-//! - the blocked time of the *loop's thread* that is attributed to it, [pacing](crate::analyses::step_times) left out. Of other threads it would
-//!   tell that idle ones are idle for longer in longer steps.
+//! - its on-CPU time on all threads: attributed, self and inclusive, as [`hotspots`](crate::analyses::hotspots) defines them
+//!   (attributed to the nearest function of the program if nothing is owned);
+//! - the blocked time of the *loop's thread* attributed to it, without [pacing](crate::analyses::step_times). For other
+//!   threads it would only show that idle threads are idle for longer in longer steps.
 //!
 //! Samples and waits belong to the step in whose interval they fall ([`steps`](crate::query::steps)).
 //!
-//! The interval is BCa at 95 % from [resampling blocks of consecutive steps](stepscope_stats::bootstrap), whose membership in the two sets
-//! stays as it is. It holds for one row; of a hundred rows of noise, five exclude zero.
+//! The 95 % interval is BCa, from [resampling blocks of consecutive steps](stepscope_stats::bootstrap); a step stays in its
+//! set. The interval is valid for one row: of a hundred rows of noise, five exclude zero.
 //!
 //! # Order
-//! What happens in the slow steps comes first: rows are in the order of their difference in attributed on-CPU time, plus
-//! that of their blocked time, but without waits for other threads (locks, conditions, whatever a thread ended): these are
-//! what another thread did, which has rows of its own.
+//! Rows are sorted by the difference in attributed on-CPU time plus that of blocked time. Waits for other threads (locks,
+//! conditions, any wait that a thread ended) do not count here: the work of the other thread has rows of its own.
+
+mod sets;
 
 use std::cmp::Reverse;
 
-use stepscope_model::{CallTree, Dimension, Note, StackId, Table, TreeDifference, Value, Wait, quantity};
-use stepscope_stats::bootstrap::{self, BlockBootstrap, Set};
-use stepscope_stats::{Distribution, Estimate};
+use stepscope_model::{
+    CallTree, Dimension, Note, NoteValue, StackId, Table, TreeDifference, Value, Wait, note, quantity,
+};
+use stepscope_stats::Estimate;
+use stepscope_stats::bootstrap::{self, BlockBootstrap};
 
 use crate::analyses::calltree::{self, Evidence};
 use crate::analyses::critical_path::Paths;
@@ -62,7 +65,10 @@ use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights, percent};
 use crate::{columns, notes};
 
-/// How to tell slow steps.
+use sets::{FEWEST_SLOW, Side};
+pub use sets::{Measure, Sets, Slow, natural_gap};
+
+/// How slow steps are found and compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// Which steps are slow.
@@ -77,29 +83,7 @@ impl Default for Options {
     }
 }
 
-/// Which steps are slow.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum Slow {
-    /// Those beyond a natural gap in their work or their time, else those of the 95th percentile and above.
-    #[default]
-    Natural,
-    /// Those whose time on the clock is of this percentile and above, 60 to 100.
-    Percentile(f64),
-}
-
-/// Where slow steps begin when nothing else tells.
-const PERCENTILE: f64 = 95.0;
-
-/// Percentiles between which steps are typical.
-const TYPICAL: (f64, f64) = (40.0, 60.0);
-
-/// Fewer steps than this are not told apart.
-const FEWEST_STEPS: usize = 20;
-
-/// Fewer slow steps than this are no group of their own, and have no interval.
-const FEWEST_SLOW: usize = 5;
-
-/// With fewer slow steps than this, intervals that say 95 % hold the truth in 75 to 90 % of simulated recordings.
+/// With fewer slow steps than this, 95 % intervals cover the true value in only 75 to 90 % of simulated recordings.
 const FEW_SLOW: usize = 10;
 
 /// Rows at the top, and at the bottom, that get an interval.
@@ -110,150 +94,17 @@ const CONFIDENCE: f64 = 0.95;
 /// Fixed, so that equal captures have equal intervals.
 const SEED: u64 = 0x5ca1_ab1e;
 
-/// The time from which on steps are a group apart from the others, if there is one.
-///
-/// The k-th *normalised spacing* of a distribution's upper end is k times the logarithm of the ratio of its k-th largest value
-/// to the next smaller one. Of a tail that falls off evenly, however heavy (Pareto), these are independent and
-/// exponentially distributed, all with the same mean (Rényi, *On the Theory of Order Statistics*, 1953). So a spacing that is many times
-/// the mean of the others is no part of a tail but a gap. With `m` spacings the largest is beyond `ln m + 5` means in less than one
-/// of a hundred tails; half as much again is asked for, since real tails are not that even.
-///
-/// Looked for among the slowest tenth of the steps, then the slowest two fifths; a group has 5 steps at least, and its first one
-/// takes 5 % longer than any that is not in it.
-pub fn natural_gap(times: &Distribution) -> Option<u64> {
-    let of = |part: f64| gap_among((times.len() as f64 * part) as usize, times.values());
-    of(0.1).or_else(|| of(0.4))
-}
-
-fn gap_among(slowest: usize, sorted: &[u64]) -> Option<u64> {
-    const LEAST_RATIO: f64 = 1.05;
-    const MARGIN: f64 = 1.5;
-    let n = sorted.len();
-    if slowest < FEWEST_SLOW || n <= slowest || sorted[n - slowest - 1] == 0 {
-        return None;
-    }
-    let log_ratio = |k: usize| (sorted[n - k] as f64 / sorted[n - k - 1] as f64).ln();
-    let spacing = |k: usize| k as f64 * log_ratio(k);
-    let sum: f64 = (1..=slowest).map(spacing).sum();
-    let wide = (FEWEST_SLOW..=slowest).filter(|k| log_ratio(*k) >= LEAST_RATIO.ln());
-    let largest = wide.max_by(|a, b| spacing(*a).total_cmp(&spacing(*b)))?;
-    let mean_of_others = (sum - spacing(largest)) / (slowest - 1) as f64;
-    let is_gap = spacing(largest) > MARGIN * ((slowest as f64).ln() + 5.0) * mean_of_others;
-    is_gap.then_some(sorted[n - largest])
-}
-
-/// What steps are told apart by, pacing left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Their time less that in which they waited for a CPU.
-    Work,
-    /// Their time.
-    Clock,
-}
-
-/// Slow and typical steps of the main loop.
-#[derive(Debug, Clone)]
-pub struct Sets {
-    /// Positions of the slow steps, in order of time.
-    pub slow: Vec<usize>,
-    /// Positions of the typical ones.
-    pub typical: Vec<usize>,
-    /// What they were told apart by.
-    pub measure: Measure,
-    /// Slow steps took at least so long.
-    pub threshold_ns: u64,
-    /// Whether that is a natural gap.
-    pub natural: bool,
-    /// The percentile that it is otherwise.
-    pub percentile: f64,
-    /// First and last time of a typical step.
-    pub typical_ns: (u64, u64),
-    /// How many more steps are in the slowest twentieth by the clock.
-    pub others_above_p95: usize,
-    /// The set of each step by position, and so of the first one, which is in none.
-    of_step: Vec<Set>,
-}
-
-impl Sets {
-    /// Tells the steps apart by their times; `Err` says why that cannot be done.
-    fn of(kept: std::ops::Range<usize>, clock: &[u64], work: Option<&[u64]>, slow: Slow) -> Result<Self, String> {
-        if kept.len() < FEWEST_STEPS {
-            let steps = quantity::plural(kept.len(), "step");
-            return Err(format!("{steps} after the first one are too few to tell slow ones from typical ones."));
-        }
-        let distribution = |times: &[u64]| times[kept.clone()].iter().copied().collect::<Distribution>();
-        let on_clock = distribution(clock);
-        let gap = |times: &Distribution| if slow == Slow::Natural { natural_gap(times) } else { None };
-        let by_work = work.and_then(|work| {
-            let times = distribution(work);
-            Some((Measure::Work, work, gap(&times)?, times))
-        });
-        let by_clock = || Some((Measure::Clock, clock, gap(&on_clock)?, on_clock.clone()));
-        let found = by_work.or_else(by_clock);
-        let natural = found.is_some();
-        let percentile = match slow {
-            Slow::Natural => PERCENTILE,
-            Slow::Percentile(percentile) => percentile.clamp(TYPICAL.1, 100.0),
-        };
-        let at = |times: &Distribution, percent: f64| times.percentile(percent).expect("there are steps");
-        let (measure, times, threshold_ns, sorted) =
-            found.unwrap_or_else(|| (Measure::Clock, clock, at(&on_clock, percentile), on_clock.clone()));
-        let typical_ns = (at(&sorted, TYPICAL.0), at(&sorted, TYPICAL.1));
-        if threshold_ns <= typical_ns.1 {
-            return Err(format!(
-                "The slowest steps take as long as typical ones ({}): there is nothing to compare.",
-                quantity::duration(threshold_ns)
-            ));
-        }
-        let set = |position: usize| match times[position] {
-            _ if !kept.contains(&position) => Set::Neither,
-            time if time >= threshold_ns => Set::This,
-            time if (typical_ns.0..=typical_ns.1).contains(&time) => Set::Other,
-            _ => Set::Neither,
-        };
-        let of_step: Vec<Set> = (0..times.len()).map(set).collect();
-        let positions = |wanted: Set| (0..of_step.len()).filter(|position| of_step[*position] == wanted).collect();
-        let p95 = at(&on_clock, PERCENTILE);
-        let is_other = |position: &usize| clock[*position] >= p95 && of_step[*position] != Set::This;
-        Ok(Self {
-            slow: positions(Set::This),
-            typical: positions(Set::Other),
-            measure,
-            threshold_ns,
-            natural,
-            percentile,
-            typical_ns,
-            others_above_p95: kept.clone().filter(is_other).count(),
-            of_step,
-        })
-    }
-
-    fn of_position(&self, position: usize) -> Option<Side> {
-        match self.of_step[position] {
-            Set::This => Some(Side::Slow),
-            Set::Other => Some(Side::Typical),
-            Set::Neither => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Slow,
-    Typical,
-}
-
-/// How long each step waited for a CPU.
+/// How long each step waits for a CPU.
 struct Delays {
     ns: Vec<u64>,
-    /// Whether that is the delay on the critical path, or that of the loop's thread alone.
+    /// Whether these are the CPU waits on the critical path, or those of the loop's thread alone.
     on_path: bool,
 }
 
 impl Delays {
-    /// `None` where that was not recorded.
-    fn of(selection: &Selection<'_>, loops: &Loops, made: &StepParts, off_cpu: &OffCpu<'_>) -> Option<Self> {
-        let spent = made.spent.as_ref()?;
+    /// `None` if it was not recorded.
+    fn of(selection: &Selection<'_>, loops: &Loops, parts: &StepParts, off_cpu: &OffCpu<'_>) -> Option<Self> {
+        let spent = parts.spent.as_ref()?;
         if WakeUps::of(selection) == WakeUps::Unrecorded {
             return Some(Self { ns: spent.iter().map(|spent| spent.runnable).collect(), on_path: false });
         }
@@ -266,26 +117,26 @@ impl Delays {
     }
 }
 
-/// Everything that the tables are made from.
+/// The inputs of all tables.
 struct Comparison<'a> {
     selection: &'a Selection<'a>,
     loops: Loops,
-    made: StepParts,
+    parts: StepParts,
     delays: Option<Delays>,
     sets: Sets,
     off_cpu: OffCpu<'a>,
 }
 
 impl<'a> Comparison<'a> {
-    fn of(selection: &'a Selection<'a>, options: &Options) -> Result<Self, String> {
+    fn of(selection: &'a Selection<'a>, options: &Options) -> Result<Self, Note> {
         let loops = Loops::of(selection).ok_or_else(|| no_steps(selection))?;
         let off_cpu = OffCpu::of(selection.capture());
-        let made = StepParts::of(selection, &loops, loops.main(), &off_cpu);
-        let clock = made.unpaced();
-        let delays = Delays::of(selection, &loops, &made, &off_cpu);
+        let parts = StepParts::of(selection, &loops, loops.main(), &off_cpu);
+        let clock = parts.unpaced();
+        let delays = Delays::of(selection, &loops, &parts, &off_cpu);
         let work = delays.as_ref().map(|delays| delays.taken_from(&clock));
         let sets = Sets::of(loops.main().after_first(), &clock, work.as_deref(), options.slow)?;
-        Ok(Self { selection, loops, made, delays, sets, off_cpu })
+        Ok(Self { selection, loops, parts, delays, sets, off_cpu })
     }
 
     /// The samples in slow and typical steps: position of the step, stack, weight, number of samples.
@@ -334,7 +185,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Sums over slow and over typical steps, by function; the last one is that of what has no stack.
+/// Sums over slow and over typical steps, by function; the last one is for samples without a stack.
 struct Sums {
     own: [Vec<Amount>; 2],
     inclusive: [Vec<Amount>; 2],
@@ -349,7 +200,7 @@ impl Sums {
         let (capture, functions) = (comparison.selection.capture(), comparison.selection.functions());
         let none = || [StackWeights::none(capture), StackWeights::none(capture)];
         let (mut cpu, mut blocked, mut alone) = (none(), none(), none());
-        let side = |position: usize| comparison.sets.of_position(position).expect("a step of either set") as usize;
+        let side = |position: usize| comparison.sets.of_position(position).expect("a step of one of the sets") as usize;
         for (position, stack, amount) in comparison.samples() {
             *cpu[side(position)].at(stack) += amount;
         }
@@ -416,17 +267,21 @@ pub fn tables(selection: &Selection<'_>, options: &Options) -> Vec<Table> {
 fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> Table {
     let mut table = Table::new(
         "slow_steps_parts",
-        "Slow and typical steps, by what they are made of",
+        "Slow and typical steps, by part",
         vec![
-            columns::text("quantity", "What is told of each step. Running, runnable, blocked and pacing of the loop's thread add up to the step.").essential(),
+            columns::text(
+                "quantity",
+                "Part of a step. Running, runnable, blocked and pacing of the loop's thread add up to the step.",
+            )
+            .essential(),
             columns::duration("slow", "Mean of the slow steps.").essential(),
-            columns::duration("typical", "Mean of the typical ones.").essential(),
-            columns::duration("difference", "Slow less typical.").essential(),
-            columns::duration("low", "Lower end of the difference's 95 % interval."),
-            columns::duration("high", "Upper end."),
+            columns::duration("typical", "Mean of the typical steps.").essential(),
+            columns::duration("difference", "Slow minus typical.").essential(),
+            columns::duration("low", "Lower bound of the difference's 95 % confidence interval."),
+            columns::duration("high", "Upper bound."),
         ],
     );
-    let made = &comparison.made;
+    let parts = &comparison.parts;
     let mut add = |name: &str, values: &[u64]| {
         let mean = |positions: &[usize]| {
             positions.iter().map(|position| values[*position] as f64).sum::<f64>() / positions.len() as f64
@@ -438,20 +293,20 @@ fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> Table {
         let [low, high] = ends(estimate);
         table.push(vec![name.into(), slow.into(), typical.into(), (slow - typical).into(), low, high]);
     };
-    add("step", &made.durations);
-    if let Some(spent) = &made.spent {
+    add("step", &parts.durations);
+    if let Some(spent) = &parts.spent {
         let of = |part: fn(&crate::query::off_cpu::Spent) -> u64| spent.iter().map(part).collect::<Vec<u64>>();
         add("loop thread running", &of(|spent| spent.running));
         add("loop thread runnable", &of(|spent| spent.runnable));
-        let waiting = spent.iter().zip(&made.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
+        let waiting = spent.iter().zip(&parts.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
         add("loop thread blocked, not pacing", &waiting.collect::<Vec<_>>());
-        add("pacing", &made.pacing);
+        add("pacing", &parts.pacing);
     }
     if let Some(delays) = comparison.delays.as_ref().filter(|delays| delays.on_path) {
         add("waiting for a CPU on the critical path", &delays.ns);
     }
-    if let Some(cpu) = &made.cpu {
-        add(if made.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" }, cpu);
+    if let Some(cpu) = &parts.cpu {
+        add(if parts.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" }, cpu);
     }
     table.add_notes(set_notes(comparison));
     table
@@ -465,76 +320,96 @@ fn ends(estimate: Option<Estimate>) -> [Value; 2] {
     [estimate.map(|estimate| estimate.low).into(), estimate.map(|estimate| estimate.high).into()]
 }
 
-fn set_notes(comparison: &Comparison<'_>) -> Vec<String> {
+fn set_notes(comparison: &Comparison<'_>) -> Vec<Note> {
     let sets = &comparison.sets;
     let of = comparison.loops.main().after_first().len();
-    let share = |count: usize| quantity::percent(percent(count as u128, of as u128).unwrap_or(0.0));
-    let without = match (sets.measure, comparison.made.is_paced()) {
-        (Measure::Work, true) => " without pacing and waiting for a CPU",
-        (Measure::Work, false) => " without waiting for a CPU",
+    let without = match (sets.measure, comparison.parts.is_paced()) {
+        (Measure::Work, true) => " without pacing and CPU waits",
+        (Measure::Work, false) => " without CPU waits",
         (Measure::Clock, true) => " without pacing",
         (Measure::Clock, false) => "",
     };
-    let threshold = quantity::duration(sets.threshold_ns);
-    let slow = quantity::plural(sets.slow.len(), "slow step");
-    let why = match sets.natural {
-        true => format!("a gap between the times of steps tells them apart{}", p95_contrast(sets)),
-        false => format!("from the {}th percentile on; the times show no gap", sets.percentile),
-    };
+    let slow = NoteValue::plural(sets.slow.len(), "step");
+    let share = NoteValue::percent(percent(sets.slow.len() as u128, of as u128).unwrap_or(0.0));
+    let threshold = NoteValue::ns(sets.threshold_ns);
     let mut notes = vec![
-        format!("{slow} ({}) took {threshold} or more{without}: {why}.", share(sets.slow.len())),
-        format!(
-            "{} (p40 to p60) took {} to {}{without}. The loop's first step is in neither set.",
-            quantity::plural(sets.typical.len(), "typical step"),
-            quantity::duration(sets.typical_ns.0),
-            quantity::duration(sets.typical_ns.1),
+        match sets.natural {
+            true => note!(
+                Fact,
+                "Slow: {} ({}) of {} or more{}, beyond a gap in the step times.",
+                slow,
+                share,
+                threshold,
+                without
+            ),
+            false => note!(
+                Fact,
+                "Slow: the slowest {} % ({}, {} or more{}). No natural cut-off was found.",
+                (100.0 - sets.percentile).to_string(),
+                slow,
+                threshold,
+                without
+            ),
+        },
+        note!(
+            Fact,
+            "Typical: {} of {} to {}{} (p40 to p60). The loop's first step is in neither set.",
+            NoteValue::plural(sets.typical.len(), "step"),
+            NoteValue::ns(sets.typical_ns.0),
+            NoteValue::ns(sets.typical_ns.1),
+            without
         ),
     ];
+    if sets.natural && sets.others_above_p95 > 0 {
+        notes.push(note!(
+            Fact,
+            "A cut-off at p95 would add {} without extra {}.",
+            NoteValue::plural(sets.others_above_p95, "step"),
+            if sets.measure == Measure::Work { "work" } else { "time" }
+        ));
+    }
     match sets.slow.len() {
-        0..FEWEST_SLOW => {
-            notes.push(format!("Fewer than {FEWEST_SLOW} slow steps: no interval can be told. Record for longer."));
-        }
-        FEWEST_SLOW..FEW_SLOW => notes.push(format!(
-            "With fewer than {FEW_SLOW} slow steps intervals are too narrow: of what varies from one to the next too little was seen. Record for longer."
+        0..FEWEST_SLOW => notes.push(note!(
+            Limit,
+            "Fewer than {} slow steps: no intervals. Record for longer.",
+            NoteValue::number(FEWEST_SLOW)
+        )),
+        FEWEST_SLOW..FEW_SLOW => notes.push(note!(
+            Limit,
+            "Fewer than {} slow steps: intervals are too narrow, because few slow steps show little of how they vary. Record \
+             for longer.",
+            NoteValue::number(FEW_SLOW)
         )),
         _ => {}
     }
     notes
 }
 
-/// What the 95th percentile would have mixed.
-fn p95_contrast(sets: &Sets) -> String {
-    match (sets.others_above_p95, sets.measure) {
-        (0, _) => String::new(),
-        (others, Measure::Clock) => format!("; p95 and above would add {others} that are not slow"),
-        (others, Measure::Work) => format!("; p95 and above would add {others} that do not do more"),
-    }
-}
-
 fn functions_table() -> Table {
-    let mut columns = columns::function().to_vec();
+    let [function, module, owned, category] = columns::function();
+    let mut columns = vec![function, module.detail(), owned, category];
     columns.extend([
-        columns::duration("difference", "Attributed on-CPU time per slow step less that per typical step: of samples whose nearest owned function it is (of the program, where nothing is owned).").essential(),
-        columns::duration("low", "Lower end of its 95 % interval; missing far from both ends of the table, and with fewer than 5 slow steps."),
-        columns::duration("high", "Upper end."),
-        columns::duration("slow", "Attributed on-CPU time per slow step."),
-        columns::duration("typical", "Attributed on-CPU time per typical step."),
-        columns::duration("blocked_difference", "Blocked time of the loop's thread attributed to it, per slow step less per typical step; pacing is left out.").essential(),
-        columns::duration("blocked_low", "Lower end of its 95 % interval.").detail(),
-        columns::duration("blocked_high", "Upper end.").detail(),
+        columns::duration("difference", "Attributed CPU time per slow step minus that per typical step (of the nearest owned function; of the program, if nothing is owned).").essential(),
+        columns::duration("low", "Lower bound of its 95 % confidence interval; missing in the middle of a long table and with fewer than 5 slow steps."),
+        columns::duration("high", "Upper bound."),
+        columns::duration("slow", "Attributed CPU time per slow step.").essential(),
+        columns::duration("typical", "Attributed CPU time per typical step.").essential(),
+        columns::duration("blocked_difference", "Blocked time of the loop's thread attributed to it, per slow step minus per typical step, without pacing."),
+        columns::duration("blocked_low", "Lower bound of its 95 % confidence interval.").detail(),
+        columns::duration("blocked_high", "Upper bound.").detail(),
         columns::duration("blocked_slow", "That blocked time per slow step.").detail(),
         columns::duration("blocked_typical", "That blocked time per typical step.").detail(),
-        columns::duration("self_difference", "Self on-CPU time per slow step less that per typical step."),
-        columns::duration("self_low", "Lower end of its 95 % interval.").detail(),
-        columns::duration("self_high", "Upper end.").detail(),
-        columns::duration("inclusive_difference", "Inclusive on-CPU time per slow step less that per typical step."),
-        columns::duration("inclusive_low", "Lower end of its 95 % interval.").detail(),
-        columns::duration("inclusive_high", "Upper end.").detail(),
-        columns::percent("in_slow", "Slow steps in which it was seen: in a sample, or waiting on the loop's thread."),
-        columns::percent("in_typical", "Typical steps in which it was seen.").detail(),
-        columns::text("verdict", "more or less in slow steps, where an interval of attributed on-CPU or blocked time excludes 0; else inconclusive."),
+        columns::duration("self_difference", "Self CPU time per slow step minus that per typical step."),
+        columns::duration("self_low", "Lower bound of its 95 % confidence interval.").detail(),
+        columns::duration("self_high", "Upper bound.").detail(),
+        columns::duration("inclusive_difference", "Inclusive CPU time per slow step minus that per typical step."),
+        columns::duration("inclusive_low", "Lower bound of its 95 % confidence interval.").detail(),
+        columns::duration("inclusive_high", "Upper bound.").detail(),
+        columns::percent("in_slow", "Share of slow steps with a sample of it, or a wait on the loop's thread."),
+        columns::percent("in_typical", "The same share of typical steps.").detail(),
+        columns::text("verdict", "`more` or `less` in slow steps, if the interval of attributed CPU or blocked time excludes 0; else `inconclusive`.").essential(),
     ]);
-    Table::new("slow_steps", "Slow steps against typical ones, per step", columns)
+    Table::new("slow_steps", "Slow steps against typical steps, per step", columns)
 }
 
 /// The table `slow_steps`.
@@ -594,8 +469,8 @@ fn by_step(comparison: &Comparison<'_>, waits: &[(usize, Wait, bool)], chosen: &
             continue;
         };
         add(functions.of_node(capture, stack).index(), |values| &mut values.own, step, weight);
-        if let Some(credited) = functions.attributed(stack) {
-            add(credited.index(), |values| &mut values.attributed, step, weight);
+        if let Some(function) = functions.attributed(stack) {
+            add(function.index(), |values| &mut values.attributed, step, weight);
         }
         for node in capture.nodes_of(Some(stack)).filter(|node| functions.is_outermost(*node)) {
             add(functions.of_node(capture, node).index(), |values| &mut values.inclusive, step, weight);
@@ -664,7 +539,7 @@ fn verdict(cpu: Estimate, blocked: Estimate) -> &'static str {
     }
 }
 
-/// Steps of a set in which the function was seen, in percent.
+/// Share of a set's steps that have the function, in percent.
 fn seen_in(comparison: &Comparison<'_>, values: &ByStep, side: Side) -> Option<f64> {
     let steps = values.inclusive.iter().chain(&values.blocked).map(|(step, _)| *step);
     let mut steps: Vec<u32> = steps.filter(|step| comparison.sets.of_position(*step as usize) == Some(side)).collect();
@@ -678,32 +553,32 @@ fn function_notes(comparison: &Comparison<'_>) -> Vec<Note> {
     let slow = |position: usize| comparison.sets.of_position(position) == Some(Side::Slow);
     let in_slow: Amount = comparison.samples().filter(|(step, ..)| slow(*step)).map(|(.., amount)| amount).sum();
     if in_slow.count > 0 {
-        // Ten samples are known to a third of their number.
+        // Ten samples have an error of a third.
         let least = in_slow.weight * 10 / u128::from(in_slow.count) / comparison.count(Side::Slow) as u128;
         let unit = comparison.selection.event().map_or("", |event| &event.unit);
-        notes.push(
-            format!(
-                "{} are in slow steps: a cost below {} per slow step rests on fewer than 10 of them.",
-                quantity::plural(in_slow.count as usize, "sample"),
-                quantity::weight(least, unit)
-            )
-            .into(),
-        );
+        notes.push(note!(
+            Limit,
+            "Slow steps have {}: a cost below {} per slow step has fewer than 10 of them.",
+            NoteValue::plural(in_slow.count as usize, "sample"),
+            NoteValue::of(least, unit)
+        ));
     }
     notes.extend(notes::ownership_note(std::slice::from_ref(comparison.selection)));
     if !comparison.selection.has_switches() {
-        notes.push("Context switches were not recorded: nothing is known of blocked time and pacing.".into());
+        notes.push(note!(Loss, "Context switches were not recorded, so blocked time and pacing are unknown."));
     }
     if comparison.loops.count() > 1 {
-        notes.push(
-            "Only threads of the loop with most steps are compared; choose another with --process or --thread.".into(),
-        );
+        notes.push(note!(
+            Hint,
+            "Only threads of the loop with the most steps are compared. Choose another one with --process or --thread."
+        ));
     }
     notes
 }
 
-/// Call trees of slow and of typical steps, weights in ns (or the event's unit) per step of the set, for a differential
-/// flame graph. The difference of a node's totals is what the table gives as inclusive, if the function is at one node.
+/// Call trees of slow and of typical steps for a differential flame graph, in ns (or the event's unit) per step.
+///
+/// The difference of a node's totals is the table's inclusive difference, if the function is at one node only.
 ///
 /// # Errors
 /// Why there is nothing to compare, in a sentence.
@@ -713,7 +588,7 @@ pub fn trees(
     tree: &calltree::Options,
     evidence: Evidence,
 ) -> Result<(CallTree, CallTree), String> {
-    let comparison = Comparison::of(selection, options)?;
+    let comparison = Comparison::of(selection, options).map_err(|why| why.to_string())?;
     let waits = if evidence == Evidence::Blocked { comparison.waits() } else { Vec::new() };
     let unit = selection.event().map_or("", |event| event.unit.as_str());
     let of = |side: Side, name: &str| {
@@ -887,9 +762,9 @@ mod tests {
         assert!(number(table, 0, "low") > 19e6 && number(table, 0, "high") < 21e6, "{:?}", table.rows[0]);
         assert_eq!(
             tables[0].notes[0],
-            "20 slow steps (2.00 %) took 29.0 ms or more without waiting for a CPU: a gap between the times of steps tells \
-             them apart; p95 and above would add 31 that do not do more."
+            "Slow: 20 steps (2.00 %) of 29.0 ms or more without CPU waits, beyond a gap in the step times."
         );
+        assert_eq!(tables[0].notes[2], "A cut-off at p95 would add 31 steps without extra work.");
         let loads = (0..table.rows.len()).any(|row| table.get(row, "function") == Some(&"gz::Load".into()));
         assert!(!loads, "the first step is in neither set");
     }
@@ -991,10 +866,7 @@ mod tests {
         let text = "@3600 main;gz::Extra 1000\n@3700 main;gz::Step 500";
         let capture = drawing.folded(Event::sampled("cpu-clock", "ns"), text).capture;
         let tables = slow(&capture, Slow::Natural);
-        assert_eq!(
-            tables[0].notes[0],
-            "5 slow steps (5.05 %) took 1.50 µs or more: a gap between the times of steps tells them apart."
-        );
+        assert_eq!(tables[0].notes[0], "Slow: 5 steps (5.05 %) of 1.50 µs or more, beyond a gap in the step times.");
         assert_eq!(cells(&tables[0], &["quantity", "slow"])[..2], ["step | 1500", "CPU of all threads, sampled | 300"]);
         assert_eq!(cells(&tables[1], &["function", "difference", "in_slow"])[0], "gz::Extra | 200 | 20");
     }
@@ -1003,12 +875,12 @@ mod tests {
     fn equal_steps_and_few_steps_are_not_compared() {
         let equal = Drawing::new().window(0..1_000).steps("main", 0, 10, 50, 1).capture;
         let notes = |capture: &Capture| slow(capture, Slow::Natural)[0].notes.clone();
-        assert_eq!(
-            notes(&equal),
-            ["The slowest steps take as long as typical ones (10 ns): there is nothing to compare."]
-        );
+        assert_eq!(notes(&equal), ["The slowest steps take as long as typical steps (10 ns): nothing to compare."]);
         let few = Drawing::new().window(0..1_000).steps("main", 0, 10, 5, 1).capture;
-        assert_eq!(notes(&few), ["4 steps after the first one are too few to tell slow ones from typical ones."]);
+        assert_eq!(
+            notes(&few),
+            ["4 steps after the first are too few for slow and typical steps: at least 20 are needed."]
+        );
         assert!(notes(&drawn::folded("main;a 1"))[0].contains("--step-function"));
     }
 }
