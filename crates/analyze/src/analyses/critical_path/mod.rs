@@ -61,7 +61,7 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     let loops = match Loops::of(selection) {
         Some(loops) if !matches!(WakeUps::of(selection), WakeUps::Unrecorded) && selection.has_switches() => loops,
         found => {
-            let mut table = tables::no_functions();
+            let mut table = tables::no_functions(selection);
             match found {
                 None => table.note(no_steps(selection)),
                 Some(_) => table.note(no_wake_ups(selection)),

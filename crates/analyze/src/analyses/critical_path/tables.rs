@@ -9,7 +9,7 @@ use stepscope_stats::Distribution;
 use super::barriers::Barrier;
 use super::path::{Interval, Paths, State};
 use crate::analyses::step_times::StepParts;
-use crate::query::functions::{Function, FunctionId, NO_STACK};
+use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
@@ -248,20 +248,21 @@ fn cpu_times(capture: &Capture, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<u64>
 }
 
 /// A row of the table by function: its place in [`FunctionSums`], and the function if there is a stack.
-struct FunctionRow<'a> {
+struct FunctionRow {
     index: usize,
-    function: Option<&'a Function>,
+    function: Option<FunctionId>,
 }
 
 /// The columns of the table by function. Times are per step of `steps` steps, which take `time` together.
-fn function_columns(sums: &FunctionSums, steps: usize, time: u128, known: bool) -> Columns<'_, FunctionRow<'_>> {
+fn function_columns<'a>(
+    functions: &'a Functions,
+    sums: &'a FunctionSums,
+    steps: usize,
+    time: u128,
+) -> Columns<'a, FunctionRow> {
     let per_step = move |weight: u128| Value::from(weight as f64 / steps.max(1) as f64);
-    let [function, module, owned, category] = columns::function();
-    Columns::new()
-        .with(function, |row: &FunctionRow<'_>| row.function.map_or(NO_STACK, |function| &*function.name).into())
-        .with(module.detail(), |row| row.function.map_or("", |function| &*function.module).into())
-        .with(owned, move |row| row.function.filter(|_| known).map(|function| function.owned).into())
-        .with(category, |row| row.function.map_or("unknown", |function| function.kind.name()).into())
+    columns::of_function(functions)
+        .on(|row: &FunctionRow| &row.function)
         .with(
             columns::duration(
                 "path",
@@ -317,9 +318,9 @@ fn function_columns(sums: &FunctionSums, steps: usize, time: u128, known: bool) 
 const FUNCTIONS: (&str, &str) = ("critical_path", "Critical path of the steps, by function");
 
 /// The table by function without rows.
-pub(super) fn no_functions() -> Table {
+pub(super) fn no_functions(selection: &Selection<'_>) -> Table {
     let sums = FunctionSums::default();
-    function_columns(&sums, 0, 0, false).table(FUNCTIONS.0, FUNCTIONS.1, Vec::<FunctionRow<'_>>::new())
+    function_columns(selection.functions(), &sums, 0, 0).table(FUNCTIONS.0, FUNCTIONS.1, Vec::<FunctionRow>::new())
 }
 
 /// The table `critical_path`: functions by time on the path, then by cost off it.
@@ -327,14 +328,15 @@ pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths,
     let sums = FunctionSums::of(selection, steps, paths, holdings);
     let functions = selection.functions();
     let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
-    let row = |index: usize| FunctionRow { index, function: ids.get(index).map(|id| functions.get(*id)) };
-    let mut rows: Vec<FunctionRow<'_>> = (0..=ids.len()).filter(|index| sums.any(*index)).map(row).collect();
+    let row = |index: usize| FunctionRow { index, function: ids.get(index).copied() };
+    let mut rows: Vec<FunctionRow> = (0..=ids.len()).filter(|index| sums.any(*index)).map(row).collect();
     rows.sort_by_key(|row| {
-        let (index, name) = (row.index, row.function.map_or(NO_STACK, |function| &*function.name));
+        let (index, name) = (row.index, row.function.map_or(NO_STACK, |id| &*functions.get(id).name));
         (Reverse(sums.path(index)), Reverse((sums.cpu[index], sums.cpu_inclusive[index])), name)
     });
-    let (count, known) = (steps.after_first().len(), functions.ownership_known());
-    let mut table = function_columns(&sums, count, time_of_steps(steps), known).table(FUNCTIONS.0, FUNCTIONS.1, rows);
+    let count = steps.after_first().len();
+    let mut table =
+        function_columns(functions, &sums, count, time_of_steps(steps)).table(FUNCTIONS.0, FUNCTIONS.1, rows);
     table.add_notes(sums.coverage);
     table.add_notes(notes::ownership_note(std::slice::from_ref(selection)));
     table

@@ -601,10 +601,7 @@ mod tests {
             cells(&tables[0], &["loop", "thread", "steps", "rtf", "rtf_unpaced", "first_step", "median", "stalls"]),
             ["sim | main | 10 | 0.5 | 0.625 | 100 | 100 | 0"]
         );
-        assert_eq!(
-            tables[0].notes[0],
-            "Pacing is 20.00 % of the steps' time (200 ns): the loop's thread slept."
-        );
+        assert_eq!(tables[0].notes[0], "Pacing is 20.00 % of the steps' time (200 ns): the loop's thread slept.");
     }
 
     #[test]
