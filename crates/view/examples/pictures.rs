@@ -43,12 +43,12 @@ fn verdicts() -> Forest {
     forest(
         "The three verdicts",
         &[
-            ("half as much, well known", 0.51, 0.48, 0.55, "changed"),
-            ("a little less, well known", 0.97, 0.956, 0.984, "changed"),
-            ("twice as much, badly known", 2.1, 1.25, 3.4, "changed"),
-            ("the same, well known", 1.003, 0.985, 1.022, "equivalent"),
-            ("the same? not known well enough", 1.02, 0.9, 1.16, "inconclusive"),
-            ("less? not known well enough", 0.84, 0.66, 1.08, "inconclusive"),
+            ("half, narrow interval", 0.51, 0.48, 0.55, "changed"),
+            ("3 % less, narrow interval", 0.97, 0.956, 0.984, "changed"),
+            ("twice, wide interval", 2.1, 1.25, 3.4, "changed"),
+            ("no change, narrow interval", 1.003, 0.985, 1.022, "equivalent"),
+            ("no change? wide interval", 1.02, 0.9, 1.16, "inconclusive"),
+            ("16 % less? wide interval", 0.84, 0.66, 1.08, "inconclusive"),
         ],
     )
 }
@@ -66,7 +66,7 @@ fn shares_mislead() -> Forest {
         let ratio = share(before, after);
         rows.push((name, ratio, ratio * 0.97, ratio * 1.03, "changed"));
     }
-    forest("Time per step and shares, of the same change", &rows)
+    forest("The same change in time per step and in shares", &rows)
 }
 
 /// Runs of two sides of the same program: what one run knows of itself, and where the runs are.
@@ -85,12 +85,10 @@ fn noise() -> Chart {
         table.push(vec![run.into(), ns(ms), ns(ms - 0.03), ns(ms + 0.03)]);
     }
     let marks = vec![Mark::Interval("low".into(), "high".into()), Mark::Points("step_time".into())];
-    Chart::new(table, "run", marks)
-        .floor(Floor::Least)
-        .caption("step time of each run: a line for what that run alone knows, its sampling noise")
+    Chart::new(table, "run", marks).floor(Floor::Least).caption("step time of each run; line: its sampling noise")
 }
 
-/// How wide an interval is, by the number of runs a side: Student's t at 95 % times the scatter of runs, 2.2 %.
+/// How wide an interval is, by the number of runs per side: Student's t at 95 % times the scatter of runs, 2.2 %.
 fn more_runs() -> Forest {
     let half_width = |t: f64, runs: f64| 0.022 * t * (2.0 / runs).sqrt();
     let row = |name: &'static str, t: f64, runs: f64, verdict: &'static str| {
@@ -98,12 +96,12 @@ fn more_runs() -> Forest {
         (name, 0.96, 0.96 - half, 0.96 + half, verdict)
     };
     let rows = [
-        row("2 runs a side", 4.303, 2.0, "inconclusive"),
-        row("3 runs a side", 2.776, 3.0, "inconclusive"),
-        row("4 runs a side", 2.447, 4.0, "inconclusive"),
-        row("6 runs a side", 2.228, 6.0, "changed"),
-        row("8 runs a side", 2.145, 8.0, "changed"),
-        row("16 runs a side", 2.042, 16.0, "changed"),
+        row("2 runs per side", 4.303, 2.0, "inconclusive"),
+        row("3 runs per side", 2.776, 3.0, "inconclusive"),
+        row("4 runs per side", 2.447, 4.0, "inconclusive"),
+        row("6 runs per side", 2.228, 6.0, "changed"),
+        row("8 runs per side", 2.145, 8.0, "changed"),
+        row("16 runs per side", 2.042, 16.0, "changed"),
     ];
     forest("The same 4 % less, by number of runs", &rows)
 }
@@ -136,10 +134,10 @@ fn history() -> Chart {
 /// A limit of +5 %: rows that pass, fail, and are inconclusive.
 fn gate() -> Forest {
     let rows = [
-        ("pass: all of it below 1.05", 0.99, 0.96, 1.02, "pass"),
-        ("pass, though it changed", 1.03, 1.015, 1.045, "pass"),
-        ("regression: all of it beyond 1.05", 1.12, 1.07, 1.17, "regression"),
-        ("inconclusive: 1.05 is inside", 1.04, 0.98, 1.1, "inconclusive"),
+        ("pass: interval below 1.05", 0.99, 0.96, 1.02, "pass"),
+        ("pass: changed, but below 1.05", 1.03, 1.015, 1.045, "pass"),
+        ("regression: interval above 1.05", 1.12, 1.07, 1.17, "regression"),
+        ("inconclusive: 1.05 in the interval", 1.04, 0.98, 1.1, "inconclusive"),
     ];
     forest("A limit of +5 %", &rows)
 }

@@ -1,6 +1,6 @@
 //! [`Forest`]: ratios and their intervals on one logarithmic axis, one row each: the forest plot of meta-analyses.
 //!
-//! The band is the tolerance. An interval inside it is *equivalent*, one that excludes 1 *changed*, any other
+//! The band is the tolerance. An interval that excludes 1 is *changed*, one inside the band *equivalent*, any other
 //! *inconclusive*. Verdicts differ in shape as well as colour.
 
 use stepscope_model::{Row, Table, Value};
@@ -208,7 +208,7 @@ impl Drawing {
         let one = self.axis.place(1.0);
         append!(*svg, "<path class=\"reference\" d=\"M{one:.1} {TOP}V{:.1}\"/>", bottom + 4.0);
         let band = match self.band {
-            Some((low, high)) => format!("; the band, {} to {}, does not matter", ratio_of(low), ratio_of(high)),
+            Some((low, high)) => format!("; shaded: {} to {}, treated as no change", ratio_of(low), ratio_of(high)),
             None => String::new(),
         };
         let left_out = match self.left_out {
@@ -218,7 +218,7 @@ impl Drawing {
         };
         append!(
             *svg,
-            "<text class=\"of\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">ratio, after to before (logarithmic){band}{left_out}</text></g>\n",
+            "<text class=\"of\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">after / before, log scale{band}{left_out}</text></g>\n",
             WIDTH - 14.0,
             bottom + BOTTOM - 6.0
         );
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(svg.matches("class=\"shape\" d=").count(), 1, "one diamond");
         assert_eq!(svg.matches("<circle class=\"shape\"").count(), 1, "one disc");
         assert_eq!(svg.matches("<circle class=\"shape ring\"").count(), 1);
-        assert!(svg.contains("the band, 0.952 to 1.05, does not matter"));
+        assert!(svg.contains("shaded: 0.952 to 1.05, treated as no change"));
     }
 
     #[test]
