@@ -1,10 +1,10 @@
-//! What else goes on on the machine: readings of the whole of it, and what changed between two.
+//! Background load and other conditions of the machine during a recording.
 //!
-//! Other work slows a program without being in it: it takes processors, caches and memory, and lowers clock rates. So a
-//! capture tells how much processor time others had in its window. That is the busy time of all processors
+//! Other work slows a program down: it takes CPUs, caches and memory, and lowers clock rates. So a capture has the CPU time
+//! that other processes used in its window. That is the busy time of all CPUs
 //! (`/proc/stat`, the line `cpu`: user, nice, system, irq and softirq; time of guests is in user and nice already, see
 //! `proc(5)`) less what the recorded threads had, which context switches tell exactly, and less the recorder's own.
-//! `/proc/stat` counts in ticks of 10 ms, so an error of some ticks a processor is in it.
+//! `/proc/stat` counts in ticks of 10 ms, so the error is a few ticks per CPU.
 //!
 //! Reading needs no rights. What a machine does not tell (temperatures in most virtual ones) is absent.
 
@@ -28,13 +28,13 @@ pub fn read_machine() -> MachineReading {
     }
 }
 
-/// The frequency governor of the first processor, where it has one.
+/// The frequency governor of the first CPU, if it has one.
 pub(crate) fn governor() -> Option<String> {
     let text = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").ok()?;
     Some(text.trim().to_owned())
 }
 
-/// What the processors did since boot, all of them together.
+/// Time of all CPUs together since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CpuTimes {
     busy_ns: u64,
@@ -56,7 +56,7 @@ impl CpuTimes {
     }
 }
 
-/// The hottest sensor of a processor below `class` (`/sys/class`): those of the drivers that read processors, else the
+/// The hottest sensor of a CPU below `class` (`/sys/class`): those of the drivers that read processors, else the
 /// thermal zones that are called after one.
 fn hottest(class: &Path) -> Option<i64> {
     let entries = |folder: &str| fs::read_dir(class.join(folder)).into_iter().flatten().flatten().map(|e| e.path());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hottest_sensor_of_a_processor_counts_and_no_other() {
+    fn only_the_hottest_sensor_of_a_cpu_counts() {
         let class = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = class.path().join(path);

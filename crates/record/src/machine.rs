@@ -1,4 +1,4 @@
-//! The machine that a recording is made on.
+//! A description of this machine.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use stepscope_model::Machine;
 
 use crate::conditions;
 
-/// Describes this machine as it is now. What cannot be found out is empty.
+/// Describes this machine. Unknown properties are empty.
 pub fn describe() -> Machine {
     let text = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn describe() -> Machine {
 }
 
 fn has_pmu() -> bool {
-    // On hybrid processors each core type has one of its own.
+    // On hybrid CPUs, each core type has its own PMU.
     ["cpu", "cpu_core", "armv8_pmuv3", "armv8_pmuv3_0"]
         .iter()
         .any(|name| fs::exists(format!("/sys/bus/event_source/devices/{name}")).unwrap_or(false))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_is_named_by_its_model_or_by_its_numbers() {
+    fn the_cpu_is_named_by_its_model_or_its_numbers() {
         assert_eq!(cpu_model("processor\t: 0\nmodel name\t: Fast: 9000\n").as_deref(), Some("Fast: 9000"));
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(cpu_model(arm).as_deref(), Some("implementer 0x41 part 0xd0c"));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hypervisor_is_seen_by_its_vendor_or_by_the_processor_flag() {
+    fn a_hypervisor_shows_by_its_vendor_or_the_cpu_flag() {
         assert_eq!(virtualization("flags : fpu hypervisor sse", None).as_deref(), Some("hypervisor"));
         assert_eq!(virtualization("flags : fpu", Some("QEMU")).as_deref(), Some("QEMU"));
         assert_eq!(virtualization("flags : fpu", Some("Dell Inc.")), None);

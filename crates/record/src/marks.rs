@@ -1,12 +1,11 @@
-//! Marks: the steps, scopes, counters and frames that programs tell of themselves, from shared memory into the log.
+//! Marks: steps, scopes, counters and frames that a program reports itself, read from shared memory into the log.
 //!
 //! A program that is compiled with marks (the folder `marks/`) leaves them in a segment of shared memory; the format is
-//! `docs/marks-format.md`. Here the segments of the recorded processes are found, told that somebody records, and
-//! drained every round. A process that is killed loses nothing that it had finished: the file stays, and what is in it
-//! is read when the process is gone.
+//! `docs/marks-format.md`. This module finds the segments of the recorded processes, announces the recorder in them, and
+//! drains them every round. A killed process loses no finished mark: its file stays and is read after its end.
 //!
-//! Marks name their thread by its id, which the kernel uses again, and they arrive before or after what the kernel
-//! tells of that thread. So the log holds both as they came, and [`finish`](crate::finish()) finds the thread.
+//! Marks name their thread by its id, which the kernel reuses, and they may arrive before or after the kernel's records
+//! of that thread. So the log has both in order of arrival, and [`finish`](crate::finish()) finds the thread.
 
 mod bytes;
 mod folder;
@@ -32,23 +31,23 @@ use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
 use ticks::Ticks;
 
-/// The variable by which a launched program knows its recorder, and marks from its first instruction.
+/// The variable that announces the recorder to a launched program, so that it makes marks from its first instruction.
 pub(crate) const RECORDER_VARIABLE: &str = "STEPSCOPE_RECORDER";
-/// How often segments are told that we live, looked at for the end of their process, and tried again.
+/// Interval of the recorder's sign of life in segments, of checks for ended processes, and of retries.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A program writes so for a step without simulated time.
+/// The simulated time of a step that has none.
 const UNTIMED: i64 = i64::MIN;
-/// A file that cannot be taken is tried so many times; a program is done with making its segment much sooner.
+/// Retries for a file that cannot be recorded. A program creates its segment much faster.
 const MOST_TRIES: u32 = 20;
 
-/// What the steps of the simulation are.
+/// The source of the simulation's steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepMarks {
-    /// What `STEPSCOPE_STEP` says.
+    /// Marks made by `STEPSCOPE_STEP`.
     Marked,
     /// The begins of the scope of this name.
     Scope(String),
-    /// Not marks: a function was asked for.
+    /// Not marks: the steps are calls of a function.
     Elsewhere,
 }
 
@@ -60,12 +59,12 @@ pub(crate) struct Marks {
     step_marks: StepMarks,
     ticks: Ticks,
     segments: Vec<Open>,
-    /// Files that are not ours, or not yet.
+    /// Files that are not recorded, or not yet.
     waiting: BTreeMap<PathBuf, Waiting>,
     log: Log,
     looked: Instant,
     lost: u64,
-    /// What was lost in the logs before this one.
+    /// Marks lost in earlier logs.
     lost_before: u64,
     names_lost: u64,
     damaged: u64,
@@ -75,11 +74,11 @@ pub(crate) struct Marks {
     others: u64,
 }
 
-/// A segment that we do not record.
+/// A segment that is not recorded.
 #[derive(Debug, Default)]
 struct Waiting {
     pid: u32,
-    /// Whether its program was told of us; not known before the segment is complete.
+    /// Whether its program started with our greeting; unknown until the segment is complete.
     greets: Option<bool>,
     tries: u32,
 }
@@ -87,15 +86,15 @@ struct Waiting {
 #[derive(Debug)]
 struct Open {
     segment: Segment,
-    /// Numbers in the log, as far as they are known: of names, and of the threads of rings.
+    /// Known numbers in the log: of names, and of the threads of rings.
     names: Vec<Option<MarkNameRef>>,
     threads: HashMap<usize, MarkThreadRef>,
-    /// When the thread of a ring was first seen, to tell it from others with its id.
+    /// When the thread of a ring was first seen, to distinguish it from others with its id.
     since_ns: HashMap<usize, u64>,
     in_log: u32,
 }
 
-/// The numbers that the present log gives.
+/// Numbers assigned in the current log.
 #[derive(Debug, Default)]
 struct Log {
     number: u32,
@@ -104,7 +103,7 @@ struct Log {
 }
 
 impl Marks {
-    /// Gets ready to record marks; nothing is looked at yet.
+    /// Prepares to record marks. Reads no segment yet.
     pub fn new(step_marks: StepMarks) -> Self {
         let folder = Folder::shared_memory();
         folder.sweep();
@@ -128,13 +127,13 @@ impl Marks {
         }
     }
 
-    /// What a launched program finds in its environment, under [`RECORDER_VARIABLE`].
+    /// The value of [`RECORDER_VARIABLE`] for a launched program.
     pub fn greeting(&self) -> String {
         let Identity { pid, start_ticks, token } = self.us;
         format!("{pid}:{start_ticks}:{token:x}")
     }
 
-    /// Takes everything that programs have marked so far. `follows` tells which processes are recorded.
+    /// Reads all new marks. `follows` selects the recorded processes.
     pub fn round(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
         let due = self.looked.elapsed() >= LOOK_EVERY;
         self.find(follows, due);
@@ -145,7 +144,7 @@ impl Marks {
         }
     }
 
-    /// Whether there are programs that leave marks.
+    /// Whether any recorded program makes marks.
     pub fn are_made(&self) -> bool {
         !self.segments.is_empty()
     }
@@ -155,13 +154,13 @@ impl Marks {
         self.steps > 0
     }
 
-    /// Marks that were made and not kept, since the present log began.
+    /// Marks lost since the current log started.
     pub fn lost(&self) -> u64 {
         let open: u64 = self.segments.iter().map(|open| open.segment.lost()).sum();
         (self.lost + open).saturating_sub(self.lost_before)
     }
 
-    /// The present log ends, and another begins, which numbers anew.
+    /// Ends the current log and starts another with new numbers.
     pub fn cut(&mut self) {
         self.lost_before += self.lost();
         self.log = Log { number: self.log.number + 1, ..Log::default() };
@@ -173,45 +172,43 @@ impl Marks {
         match &self.step_marks {
             StepMarks::Marked if self.steps > 0 => {
                 notes.push(
-                    "Steps are marks of the program: each lasts from one STEPSCOPE_STEP to the next on its thread."
+                    "Steps come from the program's STEPSCOPE_STEP marks; each runs from one mark to the next on the same thread."
                         .into(),
                 );
             }
             StepMarks::Scope(name) if self.steps > 0 => {
                 notes.push(format!(
-                    "Steps are the scope `{name}`: each lasts from one begin to the next on its thread."
+                    "Steps come from the marked scope `{name}`; each runs from one start to the next on the same thread."
                 ));
             }
             _ => {}
         }
         if self.steps + self.others > 0 {
-            notes.push(format!("Times of marks are right to {} ns.", self.ticks.error_ns()));
+            notes.push(format!("Step and scope timestamps are accurate to ±{} ns.", self.ticks.error_ns()));
         }
         let names_lost = self.names_lost + self.segments.iter().map(|open| open.segment.names_lost()).sum::<u64>();
         if names_lost > 0 {
-            notes.push(format!(
-                "{names_lost} marks have no name, because there are more names than a program may have."
-            ));
+            notes.push(format!("{names_lost} marks have no name: the program used more names than fit."));
         }
         let damaged = self.damaged + self.segments.iter().map(|open| open.segment.damaged()).sum::<u64>();
         if damaged > 0 {
-            notes.push(format!("{damaged} times a program's marks were damaged and passed over."));
+            notes.push(format!("Damaged marks were skipped {damaged} times."));
         }
         notes
     }
 
-    /// Says more exactly why there are no steps, where more is known.
+    /// Replaces the reason for missing steps by a more exact one, if there is one.
     pub fn explain_no_steps(&self, reason: &mut String) {
         match &self.step_marks {
             StepMarks::Scope(name) if self.others > 0 => {
-                *reason = format!("No scope that the program marked is called `{name}`.");
+                *reason = format!("The program marked no scope named `{name}`.");
             }
-            StepMarks::Scope(name) => *reason = format!("The program marked no scopes, so none is called `{name}`."),
+            StepMarks::Scope(name) => *reason = format!("The program marked no scopes, so there is no scope `{name}`."),
             _ => {}
         }
     }
 
-    /// Takes what is left, and says that nobody records any more.
+    /// Reads the remaining marks and announces the end of the recording.
     pub fn stop(&mut self, follows: impl Fn(u32) -> bool, sink: &mut impl Sink) {
         self.find(follows, true);
         self.segments.iter().for_each(|open| open.segment.dismiss());
@@ -222,7 +219,7 @@ impl Marks {
         self.folder.sweep();
     }
 
-    /// Takes the segments that have come; and `again`, those that could not be taken so far.
+    /// Opens new segments, and with `again` those that could not be opened so far.
     fn find(&mut self, follows: impl Fn(u32) -> bool, again: bool) {
         if let Some(found) = self.folder.look() {
             self.waiting.retain(|path, _| found.iter().any(|(_, there)| there == path));
@@ -234,7 +231,7 @@ impl Marks {
         }
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|path, waiting| {
-            // A program that was launched by us says so itself, and may have ended before its start was told of.
+            // A launched program carries our greeting; it may have ended before the kernel's record of its start is read.
             waiting.greets = waiting.greets.or_else(|| segment::greets(path, self.us));
             let is_ours = waiting.greets == Some(true) || follows(waiting.pid);
             if !is_ours || waiting.tries >= MOST_TRIES && !again {
@@ -270,7 +267,7 @@ impl Marks {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut new: Vec<&mut Open> =
             segments.iter_mut().filter_map(|open| open.segment.look().then_some(open)).collect();
-        // Whatever was there when it was looked lies before this moment, and so between two pairs.
+        // All marks found lie before this moment, and so between two pairs.
         if !new.is_empty() {
             self.ticks.take_pair();
         }
@@ -314,7 +311,7 @@ impl Marks {
         });
     }
 
-    /// Keeps segments told of us, and lets go of those whose process has ended.
+    /// Renews the sign of life in segments, and releases those whose process has ended.
     fn look_after(&mut self, sink: &mut impl Sink) {
         let mut ended = Vec::new();
         for (index, open) in self.segments.iter().enumerate() {
@@ -326,7 +323,7 @@ impl Marks {
         for index in ended.into_iter().rev() {
             let mut open = self.segments.swap_remove(index);
             let mut scratch = std::mem::take(&mut self.scratch);
-            // What came between the last look and its end.
+            // Marks between the last look and its end.
             if open.segment.look() {
                 self.ticks.take_pair();
                 self.drain_one(&mut open, &mut scratch, sink);
@@ -346,7 +343,7 @@ impl Marks {
     }
 }
 
-/// The entry for a record, and one more of a step where the record is the scope that is one.
+/// The entry for a record, and another for the step if the record is a step's scope.
 fn entries(
     step_marks: &StepMarks,
     segment: &mut Segment,
@@ -357,7 +354,7 @@ fn entries(
 ) -> impl Iterator<Item = Entry> {
     let mut step = None;
     let entry = match record.kind {
-        // Of times that are not in order one is wrong, and it is not known which.
+        // One of the two times is wrong, and it is unknown which.
         Kind::Scope if start_ns > end_ns => None,
         Kind::Scope => {
             if let StepMarks::Scope(wanted) = step_marks
@@ -412,7 +409,7 @@ impl Log {
     }
 }
 
-/// Us, with a token that no other recording of this process has.
+/// The identity of this recording, with a token that is unique in this process.
 fn identity() -> Identity {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let pid = std::process::id();

@@ -1,4 +1,4 @@
-//! What `/proc` says about processes: who belongs to a program's tree, what is mapped, what each process has used.
+//! Processes, read from `/proc`: the tree of a program, mappings, and used resources.
 //!
 //! The texts are parsed by functions over bytes ([`Stat::parse`], [`Status::parse`], [`Mapping::parse_all`], ...) that
 //! do no I/O; the functions of this module read the files and hand them over. A process may die at any moment, also

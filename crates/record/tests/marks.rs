@@ -188,7 +188,7 @@ fn a_step_scope_that_never_occurs_is_named_in_the_capture() {
     let DimensionStatus::Missing { reason, .. } = &recorded.capture.info.dimensions[&Dimension::Steps] else {
         panic!("{:?}", recorded.capture.info.dimensions);
     };
-    assert_eq!(reason, "No scope that the program marked is called `Stepp`.");
+    assert_eq!(reason, "The program marked no scope named `Stepp`.");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn names_beyond_the_table_are_marks_without_a_name_and_long_ones_are_cut() {
     assert_eq!(recorded.count(&"y".repeat(511)), 1);
     let Some(recorded) = record(test, &["names", "16390"]) else { return };
     assert_eq!(recorded.count("(no name)"), 7);
-    let note = "7 marks have no name, because there are more names than a program may have.";
+    let note = "7 marks have no name: the program used more names than fit.";
     assert!(recorded.capture.info.notes.iter().any(|known| known == note), "{:?}", recorded.capture.info.notes);
 }
 

@@ -1,16 +1,16 @@
-//! From ticks of the processor's counter to the recording's clock.
+//! Converts ticks of the CPU's counter to the recording's clock.
 
 use crate::clock;
 
-/// Pairs of readings of both clocks, taken through the recording; between two of them time is linear.
+/// Pairs of readings of both clocks, taken during the recording; time is linear between two pairs.
 ///
-/// A pair is never replaced, so that one tick is one time whenever it is asked for: a scope and what it encloses are
-/// converted in different rounds, and must not change places by a rounding. What comes before the first pair (a scope
-/// that was open when the recording began) continues the line of the first two.
+/// A pair is never replaced, so a tick always converts to the same time: a scope and its inner scopes are converted in
+/// different rounds, and rounding must not reorder them. Ticks before the first pair (a scope that was open when the
+/// recording started) continue the line of the first two.
 #[derive(Debug)]
 pub struct Ticks {
     pairs: Vec<Pair>,
-    /// Half the time that the slowest reading of a pair took.
+    /// Half the duration of the slowest reading of a pair.
     error_ns: u64,
 }
 
@@ -20,10 +20,10 @@ struct Pair {
     ns: u64,
 }
 
-/// The processor's counter, as marks read it; the recording's clock where there is none.
+/// The CPU's counter, as marks read it; the recording's clock if there is none.
 fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: reads a register that every processor of this architecture has.
+    // SAFETY: reads a register that every CPU of this architecture has.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(target_arch = "aarch64")]
     {
@@ -37,14 +37,14 @@ fn counter() -> u64 {
 }
 
 impl Ticks {
-    /// Begins with a pair of now.
+    /// Starts with a pair of the current time.
     pub fn new() -> Self {
         let mut ticks = Self { pairs: Vec::new(), error_ns: 0 };
         ticks.take_pair();
         ticks
     }
 
-    /// Takes a pair: the best of three, so that an interruption between the two readings does not count.
+    /// Takes a pair: the best of three, so that a preemption between the two readings does not count.
     pub fn take_pair(&mut self) {
         let read = |_| {
             let before = clock::now_ns();
@@ -58,14 +58,14 @@ impl Ticks {
     }
 
     fn add(&mut self, pair: Pair, error_ns: u64) {
-        // Of two pairs so close that their order is not sure, the second says nothing.
+        // Two pairs may be too close to order them; the second is then useless.
         if self.pairs.last().is_none_or(|last| pair.ticks > last.ticks && pair.ns > last.ns) {
             self.pairs.push(pair);
             self.error_ns = self.error_ns.max(error_ns);
         }
     }
 
-    /// By how much a time may be wrong.
+    /// The largest error of a time.
     pub fn error_ns(&self) -> u64 {
         self.error_ns
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_pairs_time_is_linear_and_outside_it_goes_on() {
+    fn time_is_linear_between_two_pairs_and_continues_outside() {
         let ticks = drawn(&[(1_000, 50_000), (3_000, 51_000), (5_000, 51_500)]);
         let times = [(1_000, 50_000), (2_000, 50_500), (3_000, 51_000), (4_000, 51_250), (5_000, 51_500)];
         times.iter().for_each(|&(at, ns)| assert_eq!(ticks.ns(at), ns));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_does_not_advance_both_clocks_is_not_taken() {
+    fn a_pair_that_does_not_advance_both_clocks_is_dropped() {
         let ticks = drawn(&[(1_000, 50_000), (900, 50_500), (2_000, 50_000), (2_000, 50_500)]);
         assert_eq!(ticks.pairs, [Pair { ticks: 1_000, ns: 50_000 }, Pair { ticks: 2_000, ns: 50_500 }]);
     }

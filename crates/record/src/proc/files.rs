@@ -26,15 +26,15 @@ impl Files {
     }
 
     /// The process id that was given out last in our namespace, to whatever process or thread: the last field of
-    /// `/proc/loadavg`. While it stays the same, no process and no thread has begun anywhere, and nobody needs to look
-    /// for new ones. (It could only come round to the same number if every other id were used in between.)
+    /// `/proc/loadavg`. While it stays the same, no process or thread has started anywhere, and there are no new ones
+    /// to find. (It could only come round to the same number if every other id were used in between.)
     pub(super) fn newest_pid(&mut self) -> Option<u32> {
         self.path.clear();
         self.path.extend_from_slice(b"/proc/loadavg");
         super::stat::numbers(self.read().ok()?).last()
     }
 
-    /// One `read` after another until the end: the kernel writes these texts anew for each `open`.
+    /// One `read` after another until the end: the kernel generates these texts at each `open`.
     fn read(&mut self) -> io::Result<&[u8]> {
         self.path.push(0);
         let path = CStr::from_bytes_with_nul(&self.path).map_err(|_| io::ErrorKind::InvalidInput)?;

@@ -46,7 +46,7 @@ pub enum Backing {
         /// Its path when it was mapped, as seen from its mount namespace.
         path: PathBuf,
         /// Whether that path no longer leads to it: it was removed or replaced (as by a rebuild), or never had one
-        /// (`memfd`). A file whose name really ends in ` (deleted)` cannot be told from that, and is taken for one.
+        /// (`memfd`). A file whose name really ends in ` (deleted)` looks the same.
         deleted: bool,
     },
     /// What the kernel names itself: `[vdso]`, `[heap]`, `[stack]`, `[anon:...]`, `anon_inode:...`.

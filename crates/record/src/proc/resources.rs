@@ -1,4 +1,4 @@
-//! What each process of a program uses, read from `/proc` a few times a second.
+//! Resources that each process of a program uses, read from `/proc` a few times per second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use super::files::Files;
 use super::{Io, ProcessTree, SchedStat, Stat, Status, page_bytes, ticks_per_second};
 
-/// Something that is read of a process or a thread. Its [`name`](Self::name) carries the unit.
+/// A quantity of a process or a thread. Its [`name`](Self::name) carries the unit.
 ///
 /// Quantities of which the documentation says *total* count from the beginning of the process, not of the recording,
 /// and never fall; the others are momentary.
@@ -22,10 +22,10 @@ pub enum Quantity {
     PeakRss,
     /// Threads.
     Threads,
-    /// Total of times that threads gave up a processor. The kernel counts by thread and forgets a thread's count when
-    /// it ends, so of a thread that ended only what was read before is in here.
+    /// Total of voluntary context switches. The kernel counts per thread and drops the count when the thread ends, so an
+    /// ended thread contributes its last reading.
     VoluntarySwitches,
-    /// Total of times that a processor was taken from a thread, likewise.
+    /// Total of involuntary context switches, likewise.
     InvoluntarySwitches,
     /// Total of bytes fetched from storage.
     IoRead,
@@ -44,7 +44,7 @@ pub enum Quantity {
     MajorFaults,
     /// Of a thread: total, exact CPU time.
     ThreadCpu,
-    /// Of a thread: total time runnable but waiting for a processor.
+    /// Of a thread: total time runnable, waiting for a CPU.
     RunQueueDelay,
 }
 
@@ -112,9 +112,9 @@ pub struct Reading {
 
 /// Reads what the processes of a tree use.
 ///
-/// A reading is given when it differs from the one before, and the first time; so an idle process costs no rows, and
-/// whoever draws a line holds each value until the next. Reads about five small files a process, and one a thread
-/// (a second one only for threads that ran since).
+/// The first reading is reported, and later ones only if they differ from the one before. So an idle process costs no rows,
+/// and a chart holds each value until the next. Reads about five small files per process and one per thread, and a second
+/// one for threads that ran since.
 #[derive(Debug)]
 pub struct ResourceSampler {
     tree: ProcessTree,
@@ -164,13 +164,13 @@ impl ResourceSampler {
         &mut self.tree
     }
 
-    /// What could not be read of some process for want of rights, one sentence each.
+    /// Quantities that could not be read for lack of rights.
     pub fn lacks(&self) -> Vec<String> {
         let lack = |what| format!("{what} of processes of other users, or that forbid to be looked at");
         self.denied.iter().map(lack).collect()
     }
 
-    /// Reads everything once, and appends to `readings` what has changed.
+    /// Reads everything once and appends the changes to `readings`.
     pub fn sample(&mut self, readings: &mut Vec<Reading>) {
         let found_new = self.tree.refresh();
         let stats: Vec<Stat> = self.tree.members().map(|member| member.stat.clone()).collect();
@@ -235,8 +235,7 @@ impl ResourceSampler {
         now.give(Quantity::InvoluntarySwitches, signed(switches.1));
     }
 
-    /// A thread that was not put on a processor since has switched no more. Kernels without these statistics say 0
-    /// for all.
+    /// A thread that has not run since has not switched either. Kernels without these statistics report 0 for all.
     fn switches_since(&mut self, before: ThreadUsed, sched: SchedStat, pid: u32, tid: u32) -> ThreadUsed {
         if sched.timeslices == before.timeslices && sched.timeslices != 0 {
             return before;

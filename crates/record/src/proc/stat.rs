@@ -1,9 +1,9 @@
 //! The small texts: `stat`, `status`, `io`, `schedstat`, and lists of strings and numbers.
 
-/// What a task is doing (`proc(5)`, field 3 of `stat`).
+/// The state of a task (`proc(5)`, field 3 of `stat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// `R`: on a processor or waiting for one.
+    /// `R`: on a CPU or waiting for one.
     Running,
     /// `S`: waits, and a signal ends the waiting.
     Sleeping,
@@ -118,9 +118,9 @@ pub struct Status {
     pub effective_capabilities: u64,
     /// Whether a seccomp filter is in force.
     pub seccomp_filter: bool,
-    /// Times this thread gave up the processor by itself.
+    /// Voluntary context switches of this thread.
     pub voluntary_switches: u64,
-    /// Times the processor was taken from it.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
@@ -186,11 +186,11 @@ impl Io {
 /// `/proc/PID/task/TID/schedstat` (`Documentation/scheduler/sched-stats.rst`): totals since the thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedStat {
-    /// Time on a processor.
+    /// Time on a CPU.
     pub cpu_ns: u64,
-    /// Time runnable, waiting for a processor: the run-queue delay. A wait that has not ended is not in it yet.
+    /// Time runnable, waiting for a CPU: the run-queue delay. The current wait is not included.
     pub run_queue_delay_ns: u64,
-    /// Times it was put on a processor. 0 for all if the kernel keeps no such statistics.
+    /// Times it was scheduled. All three are 0 if the kernel keeps no such statistics.
     pub timeslices: u64,
 }
 

@@ -16,7 +16,7 @@ use super::{Stat, State};
 ///
 /// - a program that was launched by [`launch`](crate::launch) has a keeper above it that is a subreaper, so that
 ///   orphans stay below the keeper however often they fork ([`below`](Self::below));
-/// - a process that was once seen in the tree stays in it, whoever its parent is later;
+/// - a process that was once seen in the tree stays in it, whatever its parent is later;
 /// - a recorder that sees fork records says so ([`add`](Self::add)).
 ///
 /// Only a process attached to, whose child forks twice between two refreshes without fork records being read, can

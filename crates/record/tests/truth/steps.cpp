@@ -1,4 +1,4 @@
-// A simulation of a known number of steps, each of which is told the simulated time, and which starts threads.
+// A simulation with a known number of steps. Each step gets the simulated time as an argument; the program starts threads.
 //
 // usage: steps COUNT
 #include <cstdio>
