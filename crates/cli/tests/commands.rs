@@ -171,6 +171,41 @@ fn the_doctor_names_every_dimension_and_looks_at_binaries() {
     assert!(!script.status.success() && text(&script.stderr).contains("/bin/sh"), "{}", text(&script.stderr));
 }
 
+#[cfg(feature = "record")]
+#[test]
+fn the_doctor_shows_every_remedy_in_full_on_narrow_terminals() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let test = "the_doctor_shows_every_remedy_in_full_on_narrow_terminals";
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("stepscope");
+    fs::copy(env!("CARGO_BIN_EXE_stepscope"), &program).unwrap();
+    // Without rights there are remedies to show.
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(arguments);
+        command.stdin(std::process::Stdio::null()).output().map(|output| text(&output.stdout)).unwrap_or_default()
+    };
+    let path = program.to_str().unwrap();
+    let Ok(tables) = serde_json::from_str::<Value>(&run(&[path, "doctor", "--format", "json"])) else {
+        return println!("skipped: {test}: rights cannot be given up here (setpriv)");
+    };
+    let rows = tables["rows"].as_array().or_else(|| tables["tables"][0]["rows"].as_array()).unwrap();
+    let texts = rows.iter().flat_map(|row| [row["detail"].as_str(), row["remedy"].as_str()]).flatten();
+    let words: Vec<&str> = texts.flat_map(str::split_whitespace).collect();
+    assert!(!words.is_empty());
+    for columns in [100, 80] {
+        let printed = run(&["script", "-qec", &format!("stty cols {columns}; exec {path} doctor"), "/dev/null"]);
+        if !printed.contains("dimension") {
+            return println!("skipped: {test}: no pseudo-terminal (script): {printed}");
+        }
+        // Cells wrap at spaces only, so each word stands whole on some line.
+        let shown: std::collections::BTreeSet<&str> = printed.split_whitespace().collect();
+        let cut: Vec<&&str> = words.iter().filter(|word| !shown.contains(**word)).collect();
+        assert!(cut.is_empty(), "{cut:?} at {columns} columns: {printed}");
+    }
+}
+
 #[test]
 fn help_of_every_subcommand_can_be_shown() {
     let folder = tempfile::tempdir().unwrap();
