@@ -28,6 +28,8 @@ use commands::Command;
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    display: output::DisplayArguments,
 }
 
 const EXIT_CODES: &str = "\
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Ok(line) => line,
         Err(error) => return print_help_or_error(&error),
     };
+    output::set_display(line.display);
     match line.command.run() {
         Ok(code) => code,
         Err(failure) => failure.report(),
@@ -48,6 +51,10 @@ fn main() -> ExitCode {
 
 /// Prints the requested help or the usage error. `gate` has its own exit code for usage errors.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
+    #[cfg(not(feature = "record"))]
+    if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
+        eprintln!("stepscope: this build is a viewer: record, run, ab, demo, doctor and prove are not in it");
+    }
     // A closed standard output is no error here.
     let _ = error.print();
     let is_gate = std::env::args_os().nth(1).is_some_and(|command| command == "gate");

@@ -1,14 +1,39 @@
 //! Tables on standard output, and files that are written whole or not at all.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use clap::Args;
 use stepscope_model::Table;
-use stepscope_view::{ColumnChoice, Filter, Format, Sort, Style, TableQuery, render_all};
+use stepscope_view::{ColourChoice, ColumnChoice, Filter, Format, Sort, Style, TableQuery, render_all};
 
 use crate::failure::Failure;
+
+/// How output looks on a terminal.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Display")]
+pub struct DisplayArguments {
+    /// When to use colours: auto (on a terminal), always or never.
+    #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
+    color: ColourChoice,
+    /// Do not show tables that are longer than the terminal in a pager ($PAGER, else less -FRX).
+    #[arg(long, global = true)]
+    no_pager: bool,
+}
+
+static DISPLAY: OnceLock<DisplayArguments> = OnceLock::new();
+
+/// Sets how all output looks. The first call counts.
+pub fn set_display(display: DisplayArguments) {
+    let _ = DISPLAY.set(display);
+}
+
+fn display() -> DisplayArguments {
+    DISPLAY.get().copied().unwrap_or_default()
+}
 
 /// How tables are shown.
 #[derive(Debug, Default, Args)]
@@ -51,10 +76,14 @@ impl TableArguments {
     pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
         self.query(rows_for_people).apply(&mut tables).map_err(|error| Failure::Usage(error.to_string()))?;
         let stdout = io::stdout();
-        let style = Style::of_stdout(&stdout);
-        let mut out = BufWriter::new(stdout.lock());
-        render_all(&tables, self.format, &style, &mut out).map_err(Failure::writing("standard output"))?;
-        out.flush().map_err(Failure::writing("standard output"))
+        let style = Style::chosen(&stdout, display().color);
+        let mut text = Vec::new();
+        render_all(&tables, self.format, &style, &mut text).map_err(Failure::writing("standard output"))?;
+        if stdout.is_terminal() && !display().no_pager && !self.for_programs() && page(&text) {
+            return Ok(());
+        }
+        let mut out = stdout.lock();
+        out.write_all(&text).and_then(|()| out.flush()).map_err(Failure::writing("standard output"))
     }
 
     fn query(&self, rows_for_people: usize) -> TableQuery {
@@ -66,6 +95,23 @@ impl TableArguments {
         };
         TableQuery { filters: self.filters.clone(), sort: self.sort.clone(), limit, columns: self.columns.clone() }
     }
+}
+
+/// Shows text that is longer than the terminal in the pager. False if it is short, or there is no pager.
+fn page(text: &[u8]) -> bool {
+    let height = terminal_size::terminal_size().map_or(usize::MAX, |(_, height)| usize::from(height.0));
+    if text.iter().filter(|byte| **byte == b'\n').count() < height {
+        return false;
+    }
+    let pager = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
+    let pager = pager.unwrap_or_else(|| "less -FRX".to_owned());
+    let Ok(mut child) = Command::new("sh").arg("-c").arg(&pager).stdin(Stdio::piped()).spawn() else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        // The reader may leave the pager before the end.
+        let _ = input.write_all(text);
+    }
+    // The shell reports 127 if there is no such pager.
+    child.wait().is_ok_and(|status| status.code() != Some(127))
 }
 
 /// Where a subcommand writes output that is not a table.

@@ -220,3 +220,26 @@ fn help_of_every_subcommand_can_be_shown() {
         assert!(stepscope(folder.path(), &[&command, "--help"]).status.success() || command == "help", "{command}");
     }
 }
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stepscope(folder.path(), &["completions", shell]);
+        assert!(script.status.success() && text(&script.stdout).contains("slow-steps"), "{shell}");
+    }
+    assert!(text(&stepscope(folder.path(), &["man"]).stdout).contains("stepscope"));
+    assert!(stepscope(folder.path(), &["man", "-o", "man1"]).status.success());
+    for page in ["stepscope.1", "stepscope-show.1", "stepscope-gate.1"] {
+        assert!(folder.path().join("man1").join(page).is_file(), "{page}");
+    }
+}
+
+#[test]
+fn colours_are_chosen_on_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let coloured =
+        |when: &str| with_input(folder.path(), &["show", "-", "--color", when], FOLDED).stdout.contains(&0x1b);
+    assert!(coloured("always"));
+    assert!(!coloured("never") && !coloured("auto"));
+}

@@ -31,6 +31,7 @@ use crate::exit::how_it_ended;
 use crate::lab_file::{StepSource, StopSettings, Trial};
 use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
+use crate::own_metrics::PhaseExtents;
 use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
 use crate::recorder::{Order, Recorder, Recording};
 
@@ -77,7 +78,16 @@ pub struct Executed {
 /// Runs a trial and writes its captures and output into `folder`, which must be empty or absent.
 pub fn execute(trial: &Trial, folder: &Path, context: &mut Context<'_>) -> Executed {
     let during = DuringSum::default();
-    let mut execution = Execution { trial, folder, context, ready: None, begun: Vec::new(), notes: Vec::new(), during };
+    let mut execution = Execution {
+        trial,
+        folder,
+        context,
+        ready: None,
+        begun: Vec::new(),
+        extents: PhaseExtents::default(),
+        notes: Vec::new(),
+        during,
+    };
     let outcome = execution.run();
     let (outcome, captured) = execution.finish(outcome);
     let during = execution.during.percent();
@@ -91,6 +101,7 @@ struct Execution<'a, 'b> {
     ready: Option<(Duration, String)>,
     /// Phases whose recording has begun.
     begun: Vec<Phase>,
+    extents: PhaseExtents,
     notes: Vec<String>,
     during: DuringSum,
 }
@@ -162,7 +173,7 @@ impl Execution<'_, '_> {
         let (launched, recording) = launched.map_err(|error| error.to_string())?;
         self.context.listener.notify(&Event::Launched { pid: launched.pid() });
         match first {
-            Some(phase) => self.begun.push(phase),
+            Some(phase) => self.phase_starts(phase),
             None => recording.pause().map_err(|error| error.to_string())?,
         }
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
@@ -204,6 +215,11 @@ impl Execution<'_, '_> {
         at_once.then_some(Phase::Steady)
     }
 
+    fn phase_starts(&mut self, phase: Phase) {
+        self.begun.push(phase);
+        self.extents.start(phase, &self.trial.scenario.metrics, &self.folder.join(OUTPUT_FILE));
+    }
+
     fn label(&self, phase: Option<Phase>) -> Label {
         let Trial { scenario, variant, .. } = self.trial;
         Label { scenario: Some(scenario.name.clone()), variant: variant.clone(), phase }
@@ -217,6 +233,7 @@ impl Execution<'_, '_> {
         let record = &self.trial.scenario.record;
         if let Some(watch) = live.watch.take() {
             self.load(live, watch)?;
+            self.extents.end(Phase::Loading);
         }
         if !record.records(Phase::Steady) {
             return Ok(());
@@ -230,9 +247,11 @@ impl Execution<'_, '_> {
             let (folder, label) = (self.folder_of(Phase::Steady), self.label(Some(Phase::Steady)));
             let begun = live.recording.begin_next(&folder, label);
             begun.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
-            self.begun.push(Phase::Steady);
+            self.phase_starts(Phase::Steady);
         }
-        self.keep_steady(live)
+        let kept = self.keep_steady(live);
+        self.extents.end(Phase::Steady);
+        kept
     }
 
     fn load(&mut self, live: &mut Live, mut watch: Watch) -> Result<(), Abort> {
@@ -286,8 +305,24 @@ impl Execution<'_, '_> {
     fn keep_steady(&mut self, live: &mut Live) -> Result<(), Abort> {
         let duration = self.trial.scenario.record.duration;
         let begun = Instant::now();
-        match self.stay(live, Stage::Steady, duration, |_| None::<()>)? {
-            StageEnd::Done(()) | StageEnd::TimeUp => Ok(()),
+        let wanted = self.trial.scenario.record.steps;
+        let started = |live: &Live| live.recording.progress().steps.unwrap_or(0);
+        let first = started(live);
+        // A step has ended when the next one starts.
+        let ended = |live: &Live| started(live).saturating_sub(first + 1);
+        let enough = |live: &mut Live| wanted.filter(|wanted| ended(live) >= *wanted).map(|_| ());
+        match self.stay(live, Stage::Steady, duration, enough)? {
+            StageEnd::Done(()) => Ok(()),
+            StageEnd::TimeUp => {
+                if let Some(wanted) = wanted {
+                    self.notes.push(format!(
+                        "The steady phase ended after {} s with {} of {wanted} steps; `duration_s` limits it.",
+                        duration.as_secs_f64(),
+                        ended(live)
+                    ));
+                }
+                Ok(())
+            }
             StageEnd::Ended(exit) if exit.status() == 0 => {
                 self.notes.push(format!(
                     "The program ended by itself, with status 0, after {:.1} s of the {} s of its steady phase.",
@@ -426,6 +461,8 @@ impl Execution<'_, '_> {
         capture.info.environment.extend(self.trial.scenario.env.clone());
         capture.info.notes.extend(self.notes.iter().cloned());
         capture.info.repetition = self.trial.repetition;
+        let output = self.folder.join(OUTPUT_FILE);
+        self.extents.collect(phase, &self.trial.scenario.metrics, &output, &mut capture);
         if let Some(checkout) = &self.trial.checkout {
             checkout.label(&mut capture);
         }

@@ -126,7 +126,7 @@ impl ScenarioVerdict {
 
 fn limit(limit: &lab_file::Limit) -> Result<Limit, PatternError> {
     let of = match &limit.of {
-        lab_file::Limited::Metric(name) => Limited::Metric(name.clone()),
+        lab_file::Limited::Metric(name) | lab_file::Limited::Own { name, .. } => Limited::Metric(name.clone()),
         lab_file::Limited::Function(pattern) => Limited::Function(pattern.parse()?),
         lab_file::Limited::Thread(pattern) => Limited::Thread(pattern.parse()?),
     };

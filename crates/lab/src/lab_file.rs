@@ -19,6 +19,7 @@
 
 mod decode;
 mod limits;
+mod metric;
 mod problem;
 mod settings;
 mod trial;
@@ -37,6 +38,7 @@ use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
 
 pub use limits::{Allowed, Inconclusive, Limit, Limited, Limits, Unit};
+pub use metric::{MetricSettings, MetricSource};
 pub use problem::{LabFileError, Problem};
 pub use trial::{Pair, Pairs, Trial, TrialFilter, TrialFilterError};
 
@@ -99,6 +101,8 @@ pub struct Scenario {
     pub owned: Ownership,
     /// What may change by how much.
     pub limits: Limits,
+    /// `[metric]`: values that the program reports itself.
+    pub metrics: Vec<MetricSettings>,
 }
 
 /// The event that ends the loading phase.
@@ -167,8 +171,10 @@ pub struct RecordSettings {
     pub loading_timeout: Duration,
     /// Time between ready (and the start of the drivers) and the steady recording.
     pub warmup: Duration,
-    /// Length of the steady recording.
+    /// Longest time of the steady recording.
     pub duration: Duration,
+    /// The steady recording ends after this many steps, so that variants simulate the same interval.
+    pub steps: Option<u64>,
 }
 
 impl RecordSettings {
@@ -193,6 +199,7 @@ impl Default for RecordSettings {
             loading_timeout: Duration::from_secs(120),
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(30),
+            steps: None,
         }
     }
 }
@@ -227,6 +234,8 @@ pub struct Variant {
     pub program: Option<String>,
     /// Folders that others stand in for, in every path that the scenario names.
     pub folders: FolderMap,
+    /// Replaces what marks a step.
+    pub step: Option<StepSource>,
     /// The revision whose files it takes, built first.
     pub source: Option<Source>,
     /// The scenarios it applies to; all unless given.
@@ -280,8 +289,8 @@ impl Default for CompareSettings {
 impl Variant {
     /// Whether it changes nothing, and so only gives a name to the scenarios as they are written.
     pub fn changes_nothing(&self) -> bool {
-        let Self { name: _, env, command, cwd, program, folders, source, scenarios: _ } = self;
-        let unsaid = command.is_none() && cwd.is_none() && program.is_none() && source.is_none();
+        let Self { name: _, env, command, cwd, program, folders, step, source, scenarios: _ } = self;
+        let unsaid = command.is_none() && cwd.is_none() && program.is_none() && step.is_none() && source.is_none();
         unsaid && env.is_empty() && folders.is_empty()
     }
 }

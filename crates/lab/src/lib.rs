@@ -86,6 +86,8 @@ pub mod outcome;
 #[cfg(feature = "record")]
 pub mod output;
 #[cfg(feature = "record")]
+mod own_metrics;
+#[cfg(feature = "record")]
 pub mod proving;
 #[cfg(feature = "record")]
 pub mod ready;

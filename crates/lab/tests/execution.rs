@@ -47,6 +47,30 @@ fn notes(bed: &Bed, phase: &str) -> Vec<String> {
 }
 
 #[test]
+fn values_that_the_program_prints_in_a_phase_are_metrics_of_its_capture() {
+    let bed = Bed::new();
+    let trial = bed.trial(&format!(
+        r#"{SHORT}
+        [scenario.shapes]
+        command = ["sh", "-c", "echo 'latency: 7 ms'; echo ready; while :; do echo 'latency: 2.5 ms'; sleep 0.01; done"]
+        ready = {{ log = "ready" }}
+        [metric.latency]
+        log = "latency: {{value}} ms"
+        [metric.absent]
+        csv = "absent.csv"
+        column = "value"
+        "#
+    ));
+    run_told(&bed, &trial, &mut |_: &Event<'_>| {});
+    let capture = |phase: &str| disk::read(&bed.folder.path().join("out").join(phase)).unwrap().info;
+    let (loading, steady) = (capture("loading"), capture("steady"));
+    assert_eq!((loading.own_metrics[0].values[0], loading.own_metrics[0].unit.as_str()), (7e6, "ns"));
+    assert!(!steady.own_metrics[0].values.is_empty());
+    assert!(steady.own_metrics[0].values.iter().all(|value| *value == 2.5e6), "{:?}", steady.own_metrics);
+    assert!(steady.notes.iter().any(|note| note.contains("no value of the metric absent")), "{:?}", steady.notes);
+}
+
+#[test]
 fn both_phases_are_recorded_from_launch_to_ready_and_after_the_warm_up() {
     let bed = Bed::new();
     let trial = bed.trial(&format!(

@@ -101,6 +101,7 @@ fn a_scenario_overrides_single_keys_of_what_holds_for_all() {
         loading_timeout: Duration::from_secs(60),
         warmup: Duration::from_millis(2500),
         duration: Duration::from_secs(20),
+        steps: None,
     };
     assert_eq!(lab.scenarios[0].record, expected);
     assert_eq!(lab.scenarios[1].record.duration, Duration::from_secs(10));
@@ -342,6 +343,26 @@ fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the
 }
 
 #[test]
+fn own_metrics_steps_of_the_steady_phase_and_steps_of_a_variant_are_read() {
+    let lab = parse(
+        r#"
+        scenario.a = { command = ["a"], step = "marks", record = { steady = { steps = 100 } } }
+        variant.old = { step = { scope = "Update" } }
+        metric.latency = { log = "latency: {value} ms" }
+        metric.rate = { csv = "out.csv", column = "fps", unit = "1/s", better = "higher" }
+        gate = { metric.latency.p99 = "+2ms", "metric.rate.mean" = "-5%" }
+        "#,
+    );
+    let [latency, rate] = lab.scenarios[0].metrics.as_slice() else { panic!("{:?}", lab.scenarios[0].metrics) };
+    assert_eq!((latency.unit.as_str(), latency.scale, rate.unit.as_str()), ("ns", 1e6, "1/s"));
+    let limits: Vec<String> = lab.limits.limits.iter().map(|limit| format!("{} {}", limit.of, limit.text())).collect();
+    assert_eq!(limits, ["metric.latency.p99 +2ms", "metric.rate.mean -5%"]);
+    assert_eq!(lab.scenarios[0].record.steps, Some(100));
+    let trials = lab.trials(&TrialFilter::default()).unwrap();
+    assert_eq!(trials[1].scenario.step, Some(StepSource::Scope("Update".into())));
+}
+
+#[test]
 fn every_key_and_dimension_is_documented() {
     let keys = EVERY_KEY.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
     let inner =
@@ -360,6 +381,11 @@ fn every_key_and_dimension_is_documented() {
         "tolerance",
         "inconclusive",
         "thread",
+        "log",
+        "csv",
+        "counter",
+        "unit",
+        "better",
     ];
     let dimensions = Dimension::ALL.map(Dimension::name);
     let metrics = stepscope_analyze::metrics::NAMES;

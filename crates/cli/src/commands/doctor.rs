@@ -10,13 +10,13 @@ use stepscope_record::abilities::binary::Binary;
 use crate::failure::Failure;
 use crate::output::TableArguments;
 
-/// Tell what this machine and user can measure, and what programs can tell about their stacks and names.
+/// Show what this machine and user can measure, and what stacks and names programs allow.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Programs and libraries to look at: symbols, debug information, unwind tables, frame pointers.
     #[arg(value_name = "BINARY")]
     binaries: Vec<PathBuf>,
-    /// Also show what the judgement rests on.
+    /// Also show the settings behind the result.
     #[arg(short, long)]
     facts: bool,
     #[command(flatten)]
@@ -38,6 +38,11 @@ impl Doctor {
             }
         }
         self.output.print(tables)?;
+        if !self.output.for_programs() {
+            eprintln!(
+                "completions: stepscope completions bash|zsh|fish; manual pages: stepscope man -o ~/.local/share/man/man1"
+            );
+        }
         if let Some(error) = unreadable {
             return Err(error.into());
         }

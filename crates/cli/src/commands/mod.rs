@@ -3,6 +3,7 @@
 #[cfg(feature = "record")]
 mod ab;
 mod compare;
+mod completions;
 #[cfg(feature = "record")]
 mod demo;
 #[cfg(feature = "record")]
@@ -60,6 +61,8 @@ pub enum Command {
     Import(import::Import),
     Export(export::Export),
     Recover(recover::Recover),
+    Completions(completions::Completions),
+    Man(completions::Man),
     #[cfg(feature = "record")]
     Prove(prove::Prove),
 }
@@ -88,6 +91,8 @@ impl Command {
             Command::Import(command) => command.run(),
             Command::Export(command) => command.run(),
             Command::Recover(command) => command.run(),
+            Command::Completions(command) => command.run(),
+            Command::Man(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Prove(command) => command.run(),
         }

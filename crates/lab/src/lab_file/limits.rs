@@ -6,6 +6,7 @@ use stepscope_analyze::metrics::{self, Better};
 use stepscope_analyze::{Pattern, PatternError};
 
 use super::decode::{Field, Fields, Problems};
+use super::metric::MetricSettings;
 use super::problem::did_you_mean;
 
 const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
@@ -33,6 +34,15 @@ pub struct Limit {
 pub enum Limited {
     /// A metric of the whole recording, one of [`metrics::NAMES`].
     Metric(String),
+    /// A statistic of one of the user's own metrics.
+    Own {
+        /// Its name: `metric.NAME.STATISTIC`.
+        name: String,
+        /// Which way it should go.
+        better: Better,
+        /// Unit of amounts.
+        unit: Unit,
+    },
     /// The attributed cost per step (or second) of each function that this name, glob or `/regex/` fits.
     Function(String),
     /// The CPU time per step (or second) of the threads that this name, glob or `/regex/` fits.
@@ -81,13 +91,18 @@ impl Limited {
     pub fn better(&self) -> Better {
         match self {
             Limited::Metric(name) => metrics::better(name),
+            Limited::Own { better, .. } => *better,
             Limited::Function(_) | Limited::Thread(_) => Better::Lower,
         }
     }
 
     /// The unit in which an amount of it is given.
     pub fn unit(&self) -> Unit {
-        let Limited::Metric(name) = self else { return Unit::Nanoseconds };
+        let name = match self {
+            Limited::Metric(name) => name,
+            Limited::Own { unit, .. } => return *unit,
+            Limited::Function(_) | Limited::Thread(_) => return Unit::Nanoseconds,
+        };
         match name.as_str() {
             "rss.peak" | "io.read" | "io.written" => Unit::Bytes,
             "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
@@ -99,7 +114,7 @@ impl Limited {
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Limited::Metric(name) => f.write_str(name),
+            Limited::Metric(name) | Limited::Own { name, .. } => f.write_str(name),
             Limited::Function(name) => write!(f, "function {name}"),
             Limited::Thread(name) => write!(f, "thread {name}"),
         }
@@ -140,7 +155,7 @@ pub(super) struct PartialLimits {
 
 impl PartialLimits {
     /// Reads a table of limits.
-    pub(super) fn read(mut fields: Fields, problems: &mut Problems) -> Self {
+    pub(super) fn read(mut fields: Fields, own: &[MetricSettings], problems: &mut Problems) -> Self {
         // The key's name in earlier versions.
         let earlier = fields.take("cannot_tell");
         let field = fields.take("inconclusive").or(earlier);
@@ -153,19 +168,22 @@ impl PartialLimits {
             partial.read_named(&field, "thread", Limited::Thread, problems);
         }
         for (name, field) in fields.take_all() {
-            partial.read_metric(name, &field, problems);
+            partial.read_metric(name, &field, own, problems);
         }
         partial
     }
 
     /// A metric, whose name has a dot or is spread over tables: `"step.p99" = ...` and `step.p99 = ...`.
-    fn read_metric(&mut self, name: &str, field: &Field, problems: &mut Problems) {
+    fn read_metric(&mut self, name: &str, field: &Field, own: &[MetricSettings], problems: &mut Problems) {
         if field.is_table() {
             let Some(mut inner) = field.table(problems, format!("`{name}`"), LIMIT) else { return };
             for (rest, field) in inner.take_all() {
-                self.read_metric(&format!("{name}.{rest}"), &field, problems);
+                self.read_metric(&format!("{name}.{rest}"), &field, own, problems);
             }
             return;
+        }
+        if let Some(metric) = own_metric(name, own) {
+            return self.read_limit(metric, field, problems);
         }
         let Some(known) = metrics::NAMES.into_iter().find(|known| *known == name) else {
             let others = ["inconclusive", "function", "thread"];
@@ -223,6 +241,19 @@ impl PartialLimits {
         }
         merged
     }
+}
+
+/// The limited statistic of `metric.NAME.STATISTIC`.
+fn own_metric(name: &str, own: &[MetricSettings]) -> Option<Limited> {
+    let (metric, statistic) = name.strip_prefix(metrics::OWN_PREFIX)?.rsplit_once('.')?;
+    let metric = own.iter().find(|known| known.name == metric)?;
+    let unit = match metric.unit.as_str() {
+        "ns" => Unit::Nanoseconds,
+        "bytes" => Unit::Bytes,
+        _ => Unit::Plain,
+    };
+    let known = metrics::OWN_STATISTICS.contains(&statistic);
+    known.then(|| Limited::Own { name: name.to_owned(), better: metric.better, unit })
 }
 
 fn inconclusive(field: &Field, problems: &mut Problems) -> Option<Inconclusive> {

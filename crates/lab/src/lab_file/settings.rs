@@ -8,15 +8,15 @@ use std::time::Duration;
 use regex::Regex;
 use stepscope_analyze::Ownership;
 use stepscope_assemble::StepTime;
-use stepscope_model::{Dimension, Phase};
+use stepscope_model::{Better, Dimension, Phase};
 use toml::de::DeTable;
 
 use super::decode::{Field, Fields, Problems};
 use super::limits::{self, Limits, PartialLimits};
 use super::problem::{Problem, did_you_mean};
 use super::{
-    AbSettings, BASE, CompareSettings, Driver, LabFile, Ready, RecordSettings, Scenario, Source, StepSource,
-    StopSettings, Variant,
+    AbSettings, BASE, CompareSettings, Driver, LabFile, MetricSettings, MetricSource, Ready, RecordSettings, Scenario,
+    Source, StepSource, StopSettings, Variant,
 };
 use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
@@ -66,11 +66,19 @@ impl Reader {
             owned = self.owned(project.take("owned"), problems).unwrap_or_default();
             project.finish(problems);
         }
+        let metrics = self.metrics(top.take("metric"), problems);
         let gate = self.section(top.take("gate"), "gate", problems);
-        let limits =
-            gate.map(|fields| PartialLimits::read(fields, problems)).unwrap_or_default().over(&Limits::default());
-        let mut defaults =
-            ScenarioDefaults { record: PartialRecord::default(), stop: StopSettings::default(), owned, limits };
+        let limits = gate
+            .map(|fields| PartialLimits::read(fields, &metrics, problems))
+            .unwrap_or_default()
+            .over(&Limits::default());
+        let mut defaults = ScenarioDefaults {
+            record: PartialRecord::default(),
+            stop: StopSettings::default(),
+            owned,
+            limits,
+            metrics,
+        };
         if let Some(record) = self.section(top.take("record"), "record", problems) {
             defaults.record = self.record(record, problems);
         }
@@ -191,13 +199,18 @@ impl Reader {
                 format!("{place} records its loading phase, but does not say when it ends: add `ready`, {READY}");
             problems.add(field.key_span.clone(), message);
         }
+        let counts_steps = record.steps.or(defaults.record.steps).is_some();
+        if counts_steps && step.is_none() {
+            let message = format!("{place} is steady for a number of steps, but has no `step`: {STEP}");
+            problems.add(field.key_span.clone(), message);
+        }
         let record = record.over(&defaults.record).settled(step.is_some(), ready.is_some());
         let stop = fields.take("stop");
         let stop = stop.map_or(defaults.stop, |field| self.stop(&field, defaults.stop, problems));
         let owned = self.owned(fields.take("owned"), problems).unwrap_or_else(|| defaults.owned.clone());
         let gate = self.section(fields.take("gate"), &format!("scenario.{name}.gate"), problems);
-        let limits =
-            gate.map(|fields| PartialLimits::read(fields, problems)).unwrap_or_default().over(&defaults.limits);
+        let limits = gate.map(|fields| PartialLimits::read(fields, &defaults.metrics, problems)).unwrap_or_default();
+        let limits = limits.over(&defaults.limits);
         fields.finish(problems);
         Some(Scenario {
             name: name.to_owned(),
@@ -212,6 +225,7 @@ impl Reader {
             stop,
             owned,
             limits,
+            metrics: defaults.metrics.clone(),
         })
     }
 
@@ -254,6 +268,7 @@ impl Reader {
             Some(if program.contains('/') { self.resolve(&program) } else { program })
         });
         let folders = self.folders(fields.take("folders"), problems);
+        let step = fields.take("step").and_then(|field| self.step(&field, problems));
         let source = self.source(fields.take("revision"), fields.take("build"), problems);
         let applies_to = fields.take("scenarios").and_then(|field| {
             let items = field.items(problems, "an array of names of scenarios")?;
@@ -261,7 +276,7 @@ impl Reader {
         });
         fields.finish(problems);
         let name = name.to_owned();
-        let variant = Variant { name, env, command, cwd, program, folders, source, scenarios: applies_to };
+        let variant = Variant { name, env, command, cwd, program, folders, step, source, scenarios: applies_to };
         if variant.name == BASE && !variant.changes_nothing() {
             let message = "`base` is the name of the scenarios as they are written: \
                            give this variant another name, or leave it empty";
@@ -348,6 +363,7 @@ impl Reader {
         let expected = "a table, e.g. { warmup_s = 5, duration_s = 30 }";
         if let Some(mut steady) = steady.and_then(|field| field.table(problems, "`steady`".to_owned(), expected)) {
             partial.warmup = steady.take("warmup_s").and_then(|field| field.seconds(problems));
+            partial.steps = steady.take("steps").and_then(|field| field.integer(problems, 1..=u64::MAX));
             partial.duration = steady.take("duration_s").and_then(|field| {
                 let duration = field.seconds(problems)?;
                 if duration.is_zero() {
@@ -591,6 +607,61 @@ impl Reader {
         }
     }
 
+    fn metrics(&self, field: Option<Field>, problems: &mut Problems) -> Vec<MetricSettings> {
+        let Some(mut all) = self.section(field, "metric", problems) else { return Vec::new() };
+        let named = all.take_all();
+        named.into_iter().filter_map(|(name, field)| self.metric(name, &field, problems)).collect()
+    }
+
+    fn metric(&self, name: &str, field: &Field, problems: &mut Problems) -> Option<MetricSettings> {
+        const SOURCE: &str = r#"log = "latency: {value} ms", csv = "FILE" with column = "NAME", or counter = "NAME""#;
+        check_name("metric", name, field.key_span.clone(), problems);
+        let mut fields = field.table(problems, format!("[metric.{name}]"), &format!("a table with {SOURCE}"))?;
+        let mut sources = Vec::new();
+        if let Some(log) = fields.take("log")
+            && let Some(pattern) = log.string(problems, r#"a text with {value}, e.g. "latency: {value} ms""#)
+        {
+            match pattern.split_once("{value}") {
+                Some((before, after)) if !(before.is_empty() && after.is_empty()) => {
+                    sources.push(MetricSource::Log { before: before.to_owned(), after: after.to_owned() });
+                }
+                _ => {
+                    problems.add(log.span(), "`log` must hold {value} and text beside it, e.g. \"latency: {value} ms\"")
+                }
+            }
+        }
+        let column = fields.take("column").and_then(|field| field.string(problems, "the header of a column"));
+        if let Some(csv) = fields.take("csv")
+            && let Some(file) = csv.string(problems, "the path of a CSV file")
+        {
+            match column {
+                Some(column) => sources.push(MetricSource::Csv { file: self.folder.join(file), column }),
+                None => problems.add(csv.span(), "`csv` needs a `column`: the header of the column with the values"),
+            }
+        }
+        if let Some(counter) = fields.take("counter").and_then(|field| field.string(problems, "the name of a counter"))
+        {
+            sources.push(MetricSource::Counter(counter));
+        }
+        let unit = fields.take("unit").and_then(|field| field.string(problems, r#"a unit, e.g. "ms""#));
+        let better = fields.take("better").and_then(|field| {
+            let text = field.string(problems, r#""lower" or "higher""#)?;
+            match text.as_str() {
+                "lower" => Some(Better::Lower),
+                "higher" => Some(Better::Higher),
+                _ => {
+                    problems.add(field.span(), r#"`better` must be "lower" or "higher""#);
+                    None
+                }
+            }
+        });
+        fields.finish(problems);
+        if sources.len() != 1 {
+            problems.add(field.key_span.clone(), format!("[metric.{name}] needs one source: {SOURCE}"));
+        }
+        Some(MetricSettings::new(name, sources.pop()?, unit, better.unwrap_or_default()))
+    }
+
     fn directory(&self, field: Option<Field>, problems: &mut Problems) -> Option<PathBuf> {
         Some(self.folder.join(field?.string(problems, "the path of a directory")?))
     }
@@ -642,6 +713,7 @@ struct ScenarioDefaults {
     stop: StopSettings,
     owned: Ownership,
     limits: Limits,
+    metrics: Vec<MetricSettings>,
 }
 
 /// The keys of a `[record]` that are given.
@@ -653,6 +725,7 @@ struct PartialRecord {
     loading_timeout: Option<Duration>,
     warmup: Option<Duration>,
     duration: Option<Duration>,
+    steps: Option<u64>,
 }
 
 impl PartialRecord {
@@ -673,6 +746,7 @@ impl PartialRecord {
             loading_timeout: self.loading_timeout.or(general.loading_timeout),
             warmup: self.warmup.or(general.warmup),
             duration: self.duration.or(general.duration),
+            steps: self.steps.or(general.steps),
         }
     }
 
@@ -695,6 +769,7 @@ impl PartialRecord {
             loading_timeout: self.loading_timeout.unwrap_or(default.loading_timeout),
             warmup: self.warmup.unwrap_or(default.warmup),
             duration: self.duration.unwrap_or(default.duration),
+            steps: self.steps,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use globset::{Glob, GlobMatcher};
+use stepscope_model::Dimension;
 
 use super::problem::did_you_mean;
 use super::{BASE, LabFile, Scenario, Source, Variant};
@@ -258,6 +259,12 @@ impl Variant {
         }
         if let Some(cwd) = &self.cwd {
             scenario.cwd.clone_from(cwd);
+        }
+        if let Some(step) = &self.step {
+            scenario.step = Some(step.clone());
+            if !scenario.record.dimensions.contains(&Dimension::Steps) {
+                scenario.record.dimensions.push(Dimension::Steps);
+            }
         }
         self.folders.scenario(&mut scenario);
         Trial { source: self.source.clone(), ..Trial::of(scenario, Some(self.name.clone())) }
