@@ -1,7 +1,10 @@
 //! Recordings: started, watched, cut into captures, stopped.
 
 mod options;
+mod plan;
 mod recorder;
+mod running;
+mod thinning;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,7 @@
 //! The thread that records: rings in, log out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CString;
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -12,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use linux_perf_event_reader::RawEventRecord;
 use stepscope_assemble::raw_log::Writer;
-use stepscope_assemble::{
-    Assembler, Entry, EventRef, EventRole, Follow, InitialMapping, InitialProcess, InitialState, InitialThread,
-    MachineReading, RecordingEnd, Sink, StepTimeSource, Switches,
-};
-use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, Machine, Origin, RecordingCost};
+use stepscope_assemble::{Assembler, Entry, EventRef, EventRole, Follow, MachineReading, RecordingEnd, Sink};
+use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Losses, Machine, Origin, RecordingCost};
 
-use super::{Label, Options, Progress, RecordError, StepPoint, StepTime, TimeArgument};
+use super::plan::{Plan, open_side_band};
+use super::running::{present, program_of};
+use super::thinning::{Slice, Thinning};
+use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::conditions::read_machine;
 use crate::finish::create_log;
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::Marks;
-use crate::perf::{Events, Kernel, Kind, RecordTaker, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
-use crate::proc::{self, Backing, ProcessTree, ResourceSampler, State};
+use crate::perf::{Events, Kind, RecordTaker, Scope};
+use crate::proc::{self, ProcessTree, ResourceSampler};
 /// How long records wait at most, where only rings are read: they wake us when they fill.
 const ROUND: Duration = Duration::from_millis(50);
 /// The same where stacks are read beyond their copy from live memory, which must not have changed much, or programs
@@ -113,19 +110,6 @@ struct Resources {
     readings: Vec<proc::Reading>,
     /// The last of each, for a capture that begins later.
     last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
-}
-
-/// Keeps the cost of stacks at context switches bounded, by taking them in one slice of time out of several.
-///
-/// The period of an event that threads inherited cannot be changed, but the event can be stopped in all of them.
-struct Thinning {
-    max_hz: u64,
-    /// One slice out of so many has stacks.
-    slices: u64,
-    slice: u64,
-    since: Instant,
-    /// Stacks in the slice with stacks.
-    stacks: u64,
 }
 
 /// How long rounds are.
@@ -562,275 +546,6 @@ impl Recorder {
     }
 }
 
-/// What the coming slice of time is to have.
-#[derive(Debug, PartialEq, Eq)]
-enum Slice {
-    /// What the last one had.
-    Same,
-    WithStacks,
-    Without,
-}
-
-impl Thinning {
-    const SLICE: Duration = Duration::from_millis(50);
-
-    fn next(&mut self) -> Slice {
-        let elapsed = self.since.elapsed();
-        if elapsed < Self::SLICE {
-            return Slice::Same;
-        }
-        self.since = Instant::now();
-        if self.slice == 0 {
-            let stacks_hz = self.stacks as f64 / elapsed.as_secs_f64();
-            self.slices = (stacks_hz / self.max_hz as f64).ceil().clamp(1.0, 1000.0) as u64;
-        }
-        self.stacks = 0;
-        let had_stacks = self.slice == 0;
-        self.slice = (self.slice + 1) % self.slices;
-        match (had_stacks, self.slice == 0) {
-            (true, false) => Slice::Without,
-            (false, true) => Slice::WithStacks,
-            _ => Slice::Same,
-        }
-    }
-}
-
-/// The events of a recording, being opened one after the other; each that fails is a lack and not an end.
-struct Plan<'a> {
-    events: &'a mut Events,
-    options: &'a Options,
-    dimensions: BTreeMap<Dimension, DimensionStatus>,
-    meanings: BTreeMap<Kind, EventRole>,
-    /// What is sampled, and what a sample that tells no period stands for.
-    named: Vec<(Kind, Event, u64)>,
-    switches: Switches,
-}
-
-impl<'a> Plan<'a> {
-    fn new(events: &'a mut Events, options: &'a Options) -> Self {
-        Self {
-            events,
-            options,
-            dimensions: BTreeMap::new(),
-            meanings: BTreeMap::new(),
-            named: Vec::new(),
-            switches: Switches::Unrecorded,
-        }
-    }
-
-    fn wants(&self, dimension: Dimension) -> bool {
-        self.options.dimensions.contains(&dimension)
-    }
-
-    fn note(&mut self, dimension: Dimension, lacks: Vec<String>) {
-        if self.wants(dimension) {
-            let status = match lacks.is_empty() {
-                true => DimensionStatus::Recorded,
-                false => DimensionStatus::Partial { lacks },
-            };
-            self.dimensions.insert(dimension, status);
-        }
-    }
-
-    fn kernel_lacks(&self) -> Vec<String> {
-        match (self.events.kernel(), self.options.kernel) {
-            (Kernel::Excluded, Kernel::Included) => vec![
-                "The kernel's part of stacks and of CPU time is missing: this user may record user space only \
-                 (kernel.perf_event_paranoid)."
-                    .to_owned(),
-            ],
-            _ => Vec::new(),
-        }
-    }
-
-    fn add_cpu(&mut self) -> Result<(), RecordError> {
-        if !self.wants(Dimension::Cpu) {
-            return Ok(());
-        }
-        let cycles = self.events.cycles();
-        let (event, weight) = match self.events.add(Kind::Cpu, cycles) {
-            Ok(()) => (Event::sampled("cycles", "cycles"), 1),
-            // Without a PMU there is no such event; in some virtual machines it can be opened and never counts.
-            Err(_) => {
-                let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
-                self.events.cpu_clocks().try_for_each(|clock| self.events.add(Kind::Cpu, clock)).map_err(refused)?;
-                (Event::sampled("cpu-clock", "ns"), self.events.clock_sample_ns())
-            }
-        };
-        self.named.push((Kind::Cpu, event, weight));
-        let lacks = self.kernel_lacks();
-        self.note(Dimension::Cpu, lacks);
-        Ok(())
-    }
-
-    fn add_switches(&mut self) {
-        if !wants_switches(self.options) {
-            return;
-        }
-        self.switches = Switches::Recorded;
-        let mut lacks = Vec::new();
-        if self.wants(Dimension::Offcpu) {
-            match self.events.add_switch_stacks() {
-                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack)),
-                Err(error) => lacks.push(format!(
-                    "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
-                     kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
-                )),
-            }
-        }
-        self.note(Dimension::Offcpu, lacks);
-        let lacks = self.add_waking().err().into_iter().collect();
-        self.note(Dimension::Sched, lacks);
-    }
-
-    fn add_waking(&mut self) -> Result<(), String> {
-        let lack = |why: String| {
-            format!("Who woke a thread, and for how long it then waited for a processor, is missing: {why}.")
-        };
-        if *self.events.scope() != Scope::Machine {
-            return Err(lack("wake-ups can be seen for the whole machine only, which needs CAP_PERFMON".into()));
-        }
-        let tracepoint = Tracepoint::find("sched", "sched_waking")
-            .map_err(|error| lack(format!("the tracepoint sched:sched_waking cannot be found in tracefs ({error})")))?;
-        let pid_at = tracepoint.offset_of("pid").unwrap_or(24);
-        let attr = self.events.waking(&tracepoint);
-        self.events
-            .add(Kind::Waking, attr)
-            .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
-        self.meanings.insert(Kind::Waking, EventRole::Waking { pid_at });
-        self.switches = Switches::WithWakeUps;
-        let told = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
-            format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
-        })?;
-        let meaning = match told {
-            WakerStacks::Written => EventRole::WakerStack { pid_at: WOKEN_AT },
-            WakerStacks::OfThreads => EventRole::Waking { pid_at },
-        };
-        self.meanings.insert(Kind::WakerStack, meaning);
-        Ok(())
-    }
-
-    fn add_faults(&mut self) {
-        if !self.wants(Dimension::Faults) {
-            return;
-        }
-        let mut lacks = self.kernel_lacks();
-        let kinds = [
-            (Kind::MinorFaults, self.events.minor_faults(), "minor-faults"),
-            (Kind::MajorFaults, self.events.major_faults(), "major-faults"),
-        ];
-        for (kind, attr, name) in kinds {
-            match self.events.add(kind, attr) {
-                Ok(()) => self.named.push((kind, Event::sampled(name, "faults"), 1)),
-                Err(error) => lacks.push(format!("The event {name} is refused ({error}).")),
-            }
-        }
-        self.note(Dimension::Faults, lacks);
-    }
-
-    fn add_steps(&mut self) {
-        let Some(step) = &self.options.step else { return self.expect_step_marks() };
-        let status = match self.add_step(step) {
-            Ok(()) => DimensionStatus::Recorded,
-            Err(reason) => DimensionStatus::Missing { reason, remedy: None },
-        };
-        self.dimensions.insert(Dimension::Steps, status);
-    }
-
-    /// Whether the program marks steps shows while it runs.
-    fn expect_step_marks(&mut self) {
-        if self.wants(Dimension::Steps) || self.options.step_scope.is_some() {
-            let reason = "The program marked no steps.".to_owned();
-            let remedy = "include marks/ in it, or name the function of a step with --step-function".to_owned();
-            self.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy: Some(remedy) });
-        }
-    }
-
-    fn add_step(&mut self, step: &StepPoint) -> Result<(), String> {
-        let function = &step.function;
-        if *self.events.scope() != Scope::Machine {
-            return Err(format!(
-                "Calls of {function} can be seen for the whole machine only, which needs root, or CAP_SYS_ADMIN. Steps and \
-                 scopes that the program marks itself need no rights (docs/marks.md)."
-            ));
-        }
-        let refused = |error: io::Error| {
-            format!(
-                "The kernel refuses to report calls of {function} ({error}): it must have uprobes, which need root, \
-                 or CAP_SYS_ADMIN."
-            )
-        };
-        // The path outlives the opening of the event, which is when the kernel reads it.
-        let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
-        let time = match &step.time {
-            Some(StepTime::Argument(argument)) => return self.add_telling_step(step, argument),
-            Some(StepTime::Every { step_ns }) => StepTimeSource::Every { step_ns: *step_ns },
-            None => StepTimeSource::Unknown,
-        };
-        let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
-        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
-        self.meanings.insert(Kind::Step, EventRole::Step { time });
-        Ok(())
-    }
-
-    /// Steps whose calls tell the simulated time.
-    fn add_telling_step(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
-        let (function, fetched) = (&step.function, argument.kernel_argument());
-        let refused = |error: io::Error| {
-            format!(
-                "The kernel refuses to report calls of {function} with {fetched} ({error}): it must have uprobes and \
-                 know the argument, and tracefs must be writable, which needs root."
-            )
-        };
-        let probe = StepProbe::new(&step.module, step.offset, &fetched).map_err(refused)?;
-        let attr = self.events.told_by(&probe);
-        let time = StepTimeSource::Value(argument.value_at(probe.argument_at));
-        self.events.keep(probe);
-        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
-        self.meanings.insert(Kind::Step, EventRole::Step { time });
-        Ok(())
-    }
-
-    fn add_others(&mut self) {
-        for &dimension in &self.options.dimensions {
-            let status = match dimension {
-                Dimension::Resources => DimensionStatus::Recorded,
-                _ => DimensionStatus::Missing {
-                    reason: format!("The dimension `{dimension}` cannot be recorded by this version."),
-                    remedy: None,
-                },
-            };
-            self.dimensions.entry(dimension).or_insert(status);
-        }
-    }
-}
-
-fn wants_switches(options: &Options) -> bool {
-    [Dimension::Offcpu, Dimension::Sched].iter().any(|dimension| options.dimensions.contains(dimension))
-}
-
-/// Opens the side band of the widest scope that is allowed: the whole machine (which samples short threads fairly and
-/// sees every wake-up), else the threads; with the kernel, else without.
-fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordError> {
-    let sampling = |kernel| Sampling {
-        frequency_hz: options.frequency_hz.max(1),
-        stack_bytes: 0,
-        kernel,
-        switches: wants_switches(options),
-    };
-    let attempts =
-        [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads.clone(), Kernel::Excluded)];
-    let mut refusal = None;
-    for (scope, kernel) in attempts {
-        match Events::open(scope, threads.clone(), sampling(kernel), options.ring_bytes) {
-            Ok(events) => return Ok(events),
-            Err(error) => refusal = Some(error),
-        }
-    }
-    let source = refusal.unwrap_or_else(|| io::Error::from(io::ErrorKind::PermissionDenied));
-    Err(RecordError::Refused { what: "this program".into(), source })
-}
-
 fn counter(
     assembler: &Assembler<LiveTarget>,
     time_ns: u64,
@@ -845,44 +560,6 @@ fn counter(
         None => None,
     };
     Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
-}
-
-/// A running process, as `/proc` tells it.
-fn present(pid: u32) -> Option<InitialProcess> {
-    let threads = proc::threads(pid).ok()?.into_iter().filter_map(|tid| {
-        let stat = proc::thread_stat(pid, tid).ok().filter(|stat| !stat.state.has_ended())?;
-        let state = if stat.state == State::Running { InitialState::Runnable } else { InitialState::Blocked };
-        Some(InitialThread { tid, name: stat.name, state })
-    });
-    let threads: Vec<_> = threads.collect();
-    let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
-    let mappings = mappings.map(|mapping| InitialMapping {
-        range: mapping.start..mapping.end,
-        offset: mapping.offset,
-        path: match mapping.backing {
-            Backing::Anonymous => String::new(),
-            Backing::File { path, deleted } => {
-                let path = path.to_string_lossy().into_owned();
-                if deleted { path + " (deleted)" } else { path }
-            }
-            Backing::Special(name) => name,
-        },
-    });
-    let parent_pid = proc::stat(pid).ok().map(|stat| stat.parent);
-    (!threads.is_empty()).then(|| InitialProcess { pid, parent_pid, threads, mappings: mappings.collect() })
-}
-
-/// Command, directory, and the environment that matters.
-fn program_of(pid: u32) -> (Vec<String>, Option<String>, BTreeMap<String, String>) {
-    const MATTER: [&str; 12] =
-        ["LD_", "OMP_", "GZ_", "IGN_", "ROS_", "RMW_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", "PYTHON", "RUST_"];
-    let environment = proc::environment(pid).unwrap_or_default();
-    let matters = |name: &str| MATTER.iter().any(|prefix| name.starts_with(prefix));
-    (
-        proc::command_line(pid).unwrap_or_default(),
-        proc::working_directory(pid).ok().map(|path| path.to_string_lossy().into_owned()),
-        environment.into_iter().filter(|(name, _)| matters(name)).collect(),
-    )
 }
 
 /// One descriptor a processor, thread and event adds up; the soft limit is often 1024.

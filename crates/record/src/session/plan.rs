@@ -1,0 +1,248 @@
+//! Which events a recording opens, and what each dimension then lacks.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+
+use stepscope_assemble::{EventRole, StepTimeSource, Switches};
+use stepscope_model::{Dimension, DimensionStatus, Event};
+
+use super::{Options, RecordError, StepPoint, StepTime, TimeArgument};
+use crate::perf::{Events, Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
+
+/// The events of a recording, being opened one after the other; each that fails is a lack and not an end.
+pub(super) struct Plan<'a> {
+    pub events: &'a mut Events,
+    pub options: &'a Options,
+    pub dimensions: BTreeMap<Dimension, DimensionStatus>,
+    pub meanings: BTreeMap<Kind, EventRole>,
+    /// What is sampled, and what a sample that tells no period stands for.
+    pub named: Vec<(Kind, Event, u64)>,
+    pub switches: Switches,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(events: &'a mut Events, options: &'a Options) -> Self {
+        Self {
+            events,
+            options,
+            dimensions: BTreeMap::new(),
+            meanings: BTreeMap::new(),
+            named: Vec::new(),
+            switches: Switches::Unrecorded,
+        }
+    }
+
+    fn wants(&self, dimension: Dimension) -> bool {
+        self.options.dimensions.contains(&dimension)
+    }
+
+    fn note(&mut self, dimension: Dimension, lacks: Vec<String>) {
+        if self.wants(dimension) {
+            let status = match lacks.is_empty() {
+                true => DimensionStatus::Recorded,
+                false => DimensionStatus::Partial { lacks },
+            };
+            self.dimensions.insert(dimension, status);
+        }
+    }
+
+    fn kernel_lacks(&self) -> Vec<String> {
+        match (self.events.kernel(), self.options.kernel) {
+            (Kernel::Excluded, Kernel::Included) => vec![
+                "The kernel's part of stacks and of CPU time is missing: this user may record user space only \
+                 (kernel.perf_event_paranoid)."
+                    .to_owned(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn add_cpu(&mut self) -> Result<(), RecordError> {
+        if !self.wants(Dimension::Cpu) {
+            return Ok(());
+        }
+        let cycles = self.events.cycles();
+        let (event, weight) = match self.events.add(Kind::Cpu, cycles) {
+            Ok(()) => (Event::sampled("cycles", "cycles"), 1),
+            // Without a PMU there is no such event; in some virtual machines it can be opened and never counts.
+            Err(_) => {
+                let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
+                self.events.cpu_clocks().try_for_each(|clock| self.events.add(Kind::Cpu, clock)).map_err(refused)?;
+                (Event::sampled("cpu-clock", "ns"), self.events.clock_sample_ns())
+            }
+        };
+        self.named.push((Kind::Cpu, event, weight));
+        let lacks = self.kernel_lacks();
+        self.note(Dimension::Cpu, lacks);
+        Ok(())
+    }
+
+    pub fn add_switches(&mut self) {
+        if !wants_switches(self.options) {
+            return;
+        }
+        self.switches = Switches::Recorded;
+        let mut lacks = Vec::new();
+        if self.wants(Dimension::Offcpu) {
+            match self.events.add_switch_stacks() {
+                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack)),
+                Err(error) => lacks.push(format!(
+                    "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
+                     kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
+                )),
+            }
+        }
+        self.note(Dimension::Offcpu, lacks);
+        let lacks = self.add_waking().err().into_iter().collect();
+        self.note(Dimension::Sched, lacks);
+    }
+
+    fn add_waking(&mut self) -> Result<(), String> {
+        let lack = |why: String| {
+            format!("Who woke a thread, and for how long it then waited for a processor, is missing: {why}.")
+        };
+        if *self.events.scope() != Scope::Machine {
+            return Err(lack("wake-ups can be seen for the whole machine only, which needs CAP_PERFMON".into()));
+        }
+        let tracepoint = Tracepoint::find("sched", "sched_waking")
+            .map_err(|error| lack(format!("the tracepoint sched:sched_waking cannot be found in tracefs ({error})")))?;
+        let pid_at = tracepoint.offset_of("pid").unwrap_or(24);
+        let attr = self.events.waking(&tracepoint);
+        self.events
+            .add(Kind::Waking, attr)
+            .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
+        self.meanings.insert(Kind::Waking, EventRole::Waking { pid_at });
+        self.switches = Switches::WithWakeUps;
+        let told = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
+            format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
+        })?;
+        let meaning = match told {
+            WakerStacks::Written => EventRole::WakerStack { pid_at: WOKEN_AT },
+            WakerStacks::OfThreads => EventRole::Waking { pid_at },
+        };
+        self.meanings.insert(Kind::WakerStack, meaning);
+        Ok(())
+    }
+
+    pub fn add_faults(&mut self) {
+        if !self.wants(Dimension::Faults) {
+            return;
+        }
+        let mut lacks = self.kernel_lacks();
+        let kinds = [
+            (Kind::MinorFaults, self.events.minor_faults(), "minor-faults"),
+            (Kind::MajorFaults, self.events.major_faults(), "major-faults"),
+        ];
+        for (kind, attr, name) in kinds {
+            match self.events.add(kind, attr) {
+                Ok(()) => self.named.push((kind, Event::sampled(name, "faults"), 1)),
+                Err(error) => lacks.push(format!("The event {name} is refused ({error}).")),
+            }
+        }
+        self.note(Dimension::Faults, lacks);
+    }
+
+    pub fn add_steps(&mut self) {
+        let Some(step) = &self.options.step else { return self.expect_step_marks() };
+        let status = match self.add_step(step) {
+            Ok(()) => DimensionStatus::Recorded,
+            Err(reason) => DimensionStatus::Missing { reason, remedy: None },
+        };
+        self.dimensions.insert(Dimension::Steps, status);
+    }
+
+    /// Whether the program marks steps shows while it runs.
+    fn expect_step_marks(&mut self) {
+        if self.wants(Dimension::Steps) || self.options.step_scope.is_some() {
+            let reason = "The program marked no steps.".to_owned();
+            let remedy = "include marks/ in it, or name the function of a step with --step-function".to_owned();
+            self.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy: Some(remedy) });
+        }
+    }
+
+    fn add_step(&mut self, step: &StepPoint) -> Result<(), String> {
+        let function = &step.function;
+        if *self.events.scope() != Scope::Machine {
+            return Err(format!(
+                "Calls of {function} can be seen for the whole machine only, which needs root, or CAP_SYS_ADMIN. Steps and \
+                 scopes that the program marks itself need no rights (docs/marks.md)."
+            ));
+        }
+        let refused = |error: io::Error| {
+            format!(
+                "The kernel refuses to report calls of {function} ({error}): it must have uprobes, which need root, \
+                 or CAP_SYS_ADMIN."
+            )
+        };
+        // The path outlives the opening of the event, which is when the kernel reads it.
+        let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
+        let time = match &step.time {
+            Some(StepTime::Argument(argument)) => return self.add_telling_step(step, argument),
+            Some(StepTime::Every { step_ns }) => StepTimeSource::Every { step_ns: *step_ns },
+            None => StepTimeSource::Unknown,
+        };
+        let attr = self.events.entry_of(&path, step.offset).map_err(refused)?;
+        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
+        self.meanings.insert(Kind::Step, EventRole::Step { time });
+        Ok(())
+    }
+
+    /// Steps whose calls tell the simulated time.
+    fn add_telling_step(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
+        let (function, fetched) = (&step.function, argument.kernel_argument());
+        let refused = |error: io::Error| {
+            format!(
+                "The kernel refuses to report calls of {function} with {fetched} ({error}): it must have uprobes and \
+                 know the argument, and tracefs must be writable, which needs root."
+            )
+        };
+        let probe = StepProbe::new(&step.module, step.offset, &fetched).map_err(refused)?;
+        let attr = self.events.told_by(&probe);
+        let time = StepTimeSource::Value(argument.value_at(probe.argument_at));
+        self.events.keep(probe);
+        self.events.add_apart(Kind::Step, attr).map_err(refused)?;
+        self.meanings.insert(Kind::Step, EventRole::Step { time });
+        Ok(())
+    }
+
+    pub fn add_others(&mut self) {
+        for &dimension in &self.options.dimensions {
+            let status = match dimension {
+                Dimension::Resources => DimensionStatus::Recorded,
+                _ => DimensionStatus::Missing {
+                    reason: format!("The dimension `{dimension}` cannot be recorded by this version."),
+                    remedy: None,
+                },
+            };
+            self.dimensions.entry(dimension).or_insert(status);
+        }
+    }
+}
+
+fn wants_switches(options: &Options) -> bool {
+    [Dimension::Offcpu, Dimension::Sched].iter().any(|dimension| options.dimensions.contains(dimension))
+}
+
+/// Opens the side band of the widest scope that is allowed: the whole machine (which samples short threads fairly and
+/// sees every wake-up), else the threads; with the kernel, else without.
+pub(super) fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordError> {
+    let sampling = |kernel| Sampling {
+        frequency_hz: options.frequency_hz.max(1),
+        stack_bytes: 0,
+        kernel,
+        switches: wants_switches(options),
+    };
+    let attempts =
+        [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads.clone(), Kernel::Excluded)];
+    let mut refusal = None;
+    for (scope, kernel) in attempts {
+        match Events::open(scope, threads.clone(), sampling(kernel), options.ring_bytes) {
+            Ok(events) => return Ok(events),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    let source = refusal.unwrap_or_else(|| io::Error::from(io::ErrorKind::PermissionDenied));
+    Err(RecordError::Refused { what: "this program".into(), source })
+}

@@ -1,0 +1,45 @@
+//! Processes that already run, as `/proc` shows them.
+
+use std::collections::BTreeMap;
+
+use stepscope_assemble::{InitialMapping, InitialProcess, InitialState, InitialThread};
+
+use crate::proc::{self, Backing, State};
+
+/// A running process, as `/proc` tells it.
+pub(super) fn present(pid: u32) -> Option<InitialProcess> {
+    let threads = proc::threads(pid).ok()?.into_iter().filter_map(|tid| {
+        let stat = proc::thread_stat(pid, tid).ok().filter(|stat| !stat.state.has_ended())?;
+        let state = if stat.state == State::Running { InitialState::Runnable } else { InitialState::Blocked };
+        Some(InitialThread { tid, name: stat.name, state })
+    });
+    let threads: Vec<_> = threads.collect();
+    let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
+    let mappings = mappings.map(|mapping| InitialMapping {
+        range: mapping.start..mapping.end,
+        offset: mapping.offset,
+        path: match mapping.backing {
+            Backing::Anonymous => String::new(),
+            Backing::File { path, deleted } => {
+                let path = path.to_string_lossy().into_owned();
+                if deleted { path + " (deleted)" } else { path }
+            }
+            Backing::Special(name) => name,
+        },
+    });
+    let parent_pid = proc::stat(pid).ok().map(|stat| stat.parent);
+    (!threads.is_empty()).then(|| InitialProcess { pid, parent_pid, threads, mappings: mappings.collect() })
+}
+
+/// Command, directory, and the environment that matters.
+pub(super) fn program_of(pid: u32) -> (Vec<String>, Option<String>, BTreeMap<String, String>) {
+    const MATTER: [&str; 12] =
+        ["LD_", "OMP_", "GZ_", "IGN_", "ROS_", "RMW_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", "PYTHON", "RUST_"];
+    let environment = proc::environment(pid).unwrap_or_default();
+    let matters = |name: &str| MATTER.iter().any(|prefix| name.starts_with(prefix));
+    (
+        proc::command_line(pid).unwrap_or_default(),
+        proc::working_directory(pid).ok().map(|path| path.to_string_lossy().into_owned()),
+        environment.into_iter().filter(|(name, _)| matters(name)).collect(),
+    )
+}

@@ -1,0 +1,49 @@
+//! Bounds the cost of stacks at context switches.
+
+use std::time::{Duration, Instant};
+
+/// Keeps the cost of stacks at context switches bounded, by taking them in one slice of time out of several.
+///
+/// The period of an event that threads inherited cannot be changed, but the event can be stopped in all of them.
+pub(super) struct Thinning {
+    pub max_hz: u64,
+    /// One slice out of so many has stacks.
+    pub slices: u64,
+    pub slice: u64,
+    pub since: Instant,
+    /// Stacks in the slice with stacks.
+    pub stacks: u64,
+}
+
+/// What the coming slice of time is to have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Slice {
+    /// What the last one had.
+    Same,
+    WithStacks,
+    Without,
+}
+
+impl Thinning {
+    const SLICE: Duration = Duration::from_millis(50);
+
+    pub fn next(&mut self) -> Slice {
+        let elapsed = self.since.elapsed();
+        if elapsed < Self::SLICE {
+            return Slice::Same;
+        }
+        self.since = Instant::now();
+        if self.slice == 0 {
+            let stacks_hz = self.stacks as f64 / elapsed.as_secs_f64();
+            self.slices = (stacks_hz / self.max_hz as f64).ceil().clamp(1.0, 1000.0) as u64;
+        }
+        self.stacks = 0;
+        let had_stacks = self.slice == 0;
+        self.slice = (self.slice + 1) % self.slices;
+        match (had_stacks, self.slice == 0) {
+            (true, false) => Slice::Without,
+            (false, true) => Slice::WithStacks,
+            _ => Slice::Same,
+        }
+    }
+}
