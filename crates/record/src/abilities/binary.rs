@@ -97,7 +97,7 @@ pub enum UnwindTables {
 /// built with `-fno-omit-frame-pointer` does not have all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FramePointers {
-    /// Inspected functions: those with a symbol and of some size, at most [`MAX_INSPECTED`].
+    /// Inspected functions: those with a symbol and of some size, at most 4000.
     pub inspected: usize,
     /// Those with a frame pointer.
     pub with: usize,
