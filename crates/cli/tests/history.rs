@@ -150,7 +150,7 @@ fn figures_outlive_their_runs_and_the_index_says_which_are_gone() {
         fs::remove_dir_all(project.path().join(format!("stepscope-runs/day-{day:02}"))).unwrap();
     }
     let values = &tables(project.path(), &["--metric", "rtf", "--view", "values"])[0];
-    assert!(notes(values).contains("Of 3 recordings the folder is gone; the figures are kept."));
+    assert!(notes(values).contains("3 recordings without a folder; their metrics are kept."));
     let folders: Vec<&str> =
         values["rows"].as_array().unwrap().iter().map(|row| row["folder"].as_str().unwrap()).collect();
     assert_eq!(folders[..6], ["there", "there", "gone", "gone", "gone", "there"]);

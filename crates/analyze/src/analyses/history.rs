@@ -19,7 +19,6 @@
 //! version of the recorder, machine and build where these are joined. A change that comes with one of these may be its doing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::thread;
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{Column, Kind, Machine, Phase, Table, Value, quantity};
@@ -29,8 +28,8 @@ use stepscope_stats::hierarchical::{HierarchicalBootstrap, REPLICATES, Run};
 
 use crate::analyses::comparable;
 use crate::analyses::metrics::{self, Better, Metric};
-use crate::columns;
 use crate::query::pattern::Pattern;
+use crate::{columns, parallel};
 
 /// With fewer runs than this a series has no change that chance alone would not make in 1 of 100 series.
 pub const FEWEST: usize = 10;
@@ -336,27 +335,11 @@ fn ratio(before: &[f64], after: &[f64], seed: u64) -> Option<Estimate> {
     bootstrap.change(&runs(before), &runs(after), 0.95)?.ratio
 }
 
-/// Makes the series, on as many threads as there are processors, each with every so-manieth: searching for changes is
-/// what takes time.
+/// Makes the series on all CPUs, because the search for changes takes long.
 fn in_parallel(groups: Vec<(Key, Vec<&Recording>)>, search: &ChangeSearch) -> Vec<Series> {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let work = |first: usize| {
-        let mine = groups.iter().skip(first).step_by(threads);
-        mine.map(|(key, recordings)| Series::of(key.clone(), recordings, search)).collect::<Vec<Series>>()
-    };
-    let mut made: Vec<Series> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
-            .map(|first| {
-                scope.spawn({
-                    let work = &work;
-                    move || work(first)
-                })
-            })
-            .collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("a search does not panic")).collect()
-    });
-    made.sort_by(|a, b| a.key.cmp(&b.key));
-    made
+    let mut series = parallel::map(&groups, |(key, recordings)| Series::of(key.clone(), recordings, search));
+    series.sort_by(|a, b| a.key.cmp(&b.key));
+    series
 }
 
 /// All series of a store.
@@ -724,7 +707,7 @@ fn notes(recordings: &[&Recording], options: &Options) -> Vec<String> {
         let names = all.into_iter().collect::<Vec<_>>();
         notes.push(match joined {
             Joined::Yes => format!(
-                "Different {what} are joined ({flag}): {}. What differs between them is in these figures.",
+                "Different {what} are joined ({flag}): {}. Their differences are in these figures.",
                 names.join("; ")
             ),
             Joined::No => format!("Different {what} are kept apart: {}. `{flag}` joins them.", names.join("; ")),
@@ -732,7 +715,7 @@ fn notes(recordings: &[&Recording], options: &Options) -> Vec<String> {
     }
     let gone = recordings.iter().filter(|recording| recording.kept == Kept::Gone).count();
     if gone > 0 {
-        notes.push(format!("Of {} the folder is gone; the figures are kept.", quantity::plural(gone, "recording")));
+        notes.push(format!("{} without a folder; their metrics are kept.", quantity::plural(gone, "recording")));
     }
     notes
 }
@@ -880,7 +863,7 @@ mod tests {
         recordings[3].kept = Kept::Gone;
         let history = history(&recordings);
         assert_eq!(history.series[0].points.len(), 14);
-        assert_eq!(history.notes(), ["Of 1 recording the folder is gone; the figures are kept."]);
+        assert_eq!(history.notes(), ["1 recording without a folder; their metrics are kept."]);
         assert_eq!(history.runs().get(10, "gone"), Some(&1_usize.into()));
         assert_eq!(text(&history.values(), 3, "folder"), "gone");
     }

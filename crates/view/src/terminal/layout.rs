@@ -80,8 +80,8 @@ impl TextColumn {
         let values = || table.rows.iter().map(|row| &row[field.column]);
         let tones: Vec<Option<Tone>> = values().map(|value| Tone::of(column, value)).collect();
         let header = match unit_beside_name(column) {
-            "" => column.name.clone(),
-            unit => format!("{}[{unit}]", column.name),
+            "" => visible(column.header()).into_owned(),
+            unit => format!("{}[{unit}]", visible(column.header())),
         };
         let texts = match column.kind {
             Kind::Text | Kind::Prose => cells.iter().map(|cell| visible(&cell.quantity.number).into_owned()).collect(),

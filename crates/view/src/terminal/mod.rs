@@ -104,7 +104,7 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
 fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let (reading, row) = (Reading::of(table), &table.rows[0]);
     let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
-    let names: Vec<String> = columns().map(|column| visible(&column.name).into_owned()).collect();
+    let names: Vec<String> = columns().map(|column| visible(column.header()).into_owned()).collect();
     let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
     for ((name, column), &field) in names.iter().zip(columns()).zip(&reading.fields) {
