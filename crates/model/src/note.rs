@@ -194,14 +194,16 @@ impl fmt::Display for Note {
 
 impl PartialEq for Note {
     fn eq(&self, other: &Note) -> bool {
-        self.kind == other.kind && self.to_string() == other.to_string()
+        let (shown, of_other) = (self.to_string(), other.to_string());
+        self.kind == other.kind && shown == of_other
     }
 }
 
 /// Compares the sentence that the note shows.
 impl<T: AsRef<str> + ?Sized> PartialEq<T> for Note {
     fn eq(&self, text: &T) -> bool {
-        self.to_string() == text.as_ref()
+        let shown = self.to_string();
+        shown == text.as_ref()
     }
 }
 
