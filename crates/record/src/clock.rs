@@ -1,6 +1,6 @@
 //! The clocks of a recording.
 
-/// `CLOCK_MONOTONIC`, which perf is told to use for every record.
+/// `CLOCK_MONOTONIC`, the clock that perf events are opened with.
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }

@@ -56,8 +56,8 @@ impl CpuTimes {
     }
 }
 
-/// The hottest sensor of a CPU below `class` (`/sys/class`): those of the drivers that read processors, else the
-/// thermal zones that are called after one.
+/// The temperature of the hottest CPU sensor below `class` (`/sys/class`): from the drivers of CPU sensors, else from
+/// the thermal zones named after a CPU.
 fn hottest(class: &Path) -> Option<i64> {
     let entries = |folder: &str| fs::read_dir(class.join(folder)).into_iter().flatten().flatten().map(|e| e.path());
     let named = |path: &Path, file: &str| {

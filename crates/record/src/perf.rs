@@ -62,13 +62,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether the event is for what is to be recorded alone, also where all else observes the whole machine.
+    /// Whether the event observes only the recorded processes, even if other events observe the whole machine.
     fn is_of_the_tree(self) -> bool {
         matches!(self, Kind::SwitchStack | Kind::WakerStack)
     }
 }
 
-/// Whom events observe.
+/// The processes and threads that events observe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Every process of the machine; others are dropped when records are read. Needs rights.
@@ -117,16 +117,16 @@ pub(crate) enum WakerStacks {
     OfThreads,
 }
 
-/// An open event of one processor and, perhaps, one thread.
+/// An open event of one CPU and optionally of one thread.
 struct Open {
     kind: Kind,
     fd: File,
 }
 
-/// Open events and the rings that they write to, one a processor.
+/// Open events and the rings that they write to, one ring per CPU.
 pub(crate) struct Events {
     scope: Scope,
-    /// What is to be recorded; the same as `scope` without the rights to observe the whole machine.
+    /// The recorded processes; the same as `scope` without the rights to observe the whole machine.
     tree: Scope,
     sampling: Sampling,
     cpus: Vec<u32>,
@@ -151,8 +151,8 @@ const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
 const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
 
 impl Events {
-    /// Opens the side-band event on every processor, and maps the rings: as large as asked for, or as large as the
-    /// limits on locked memory allow.
+    /// Opens the side-band event on every CPU and maps the rings. They are as large as asked for, or as the limits on
+    /// locked memory allow.
     pub fn open(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
         let page = crate::proc::page_bytes() as usize;
         let mut events = Self {
@@ -233,8 +233,8 @@ impl Events {
         Ok(())
     }
 
-    /// The same, with rings of its own: what is told seldom and must be counted exactly is not lost when the others are
-    /// full.
+    /// Adds an event with rings of its own. Rare records that must be counted exactly are then not lost when the other
+    /// rings are full.
     pub fn add_apart(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
         for cpu in self.cpus.clone() {
             for target in self.scope_of(kind).targets() {
@@ -338,7 +338,7 @@ impl Events {
         if kind.is_of_the_tree() && !self.filtered.contains(&kind) { &self.tree } else { &self.scope }
     }
 
-    /// Whom the events observe.
+    /// The processes and threads that the events observe.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -613,7 +613,7 @@ fn open_event(attr: &mut perf_event_attr, target: i32, cpu: i32) -> io::Result<F
 }
 
 fn set_output(event: &File, leader: RawFd) -> io::Result<()> {
-    // SAFETY: both are open events of one processor.
+    // SAFETY: both are open events of one CPU.
     if unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), leader) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -628,7 +628,7 @@ fn layout(attr: &perf_event_attr) -> io::Result<RecordParseInfo> {
     Ok(RecordParseInfo::new(&attr, Endianness::NATIVE))
 }
 
-/// The processors that are online.
+/// The CPUs that are online.
 fn online_cpus() -> io::Result<Vec<u32>> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
     parse_cpus(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))

@@ -40,7 +40,7 @@ pub enum RecordError {
         "the kernel refuses to record {what}: {source}; `stepscope doctor` says what this user may record and how to change it"
     )]
     Refused {
-        /// What was to be recorded.
+        /// What the kernel refuses to record.
         what: String,
         /// The cause.
         source: io::Error,
@@ -57,7 +57,9 @@ pub enum RecordError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The recorder itself broke.
-    #[error("the recorder stopped unexpectedly ({0}); what it had written can be had with `stepscope recover`")]
+    #[error(
+        "the recorder stopped unexpectedly ({0}); rebuild the capture from what it had written with `stepscope recover`"
+    )]
     Broken(String),
 }
 
@@ -169,7 +171,7 @@ impl Recording {
     /// Waits likewise, and tells the progress several times a second.
     pub fn wait_watched(&self, until: &Until<'_>, mut watch: impl FnMut(&Progress)) -> Reason {
         const LOOK_EVERY: Duration = Duration::from_millis(50);
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let progress = self.progress();
             watch(&progress);
@@ -185,7 +187,7 @@ impl Recording {
             if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
                 return Reason::Failed("the recorder stopped unexpectedly".to_owned());
             }
-            let left = until.duration.map_or(LOOK_EVERY, |limit| limit.saturating_sub(begun.elapsed()));
+            let left = until.duration.map_or(LOOK_EVERY, |limit| limit.saturating_sub(start.elapsed()));
             if left.is_zero() {
                 return Reason::Elapsed;
             }

@@ -339,7 +339,7 @@ fn records_without_rights_in(folder: &Path, victim: Option<u32>) {
     };
     assert!(lacks(Dimension::Cpu).contains("user space only"), "{}", lacks(Dimension::Cpu));
     assert!(lacks(Dimension::Offcpu).contains("Where threads block is missing"), "{}", lacks(Dimension::Offcpu));
-    assert!(lacks(Dimension::Sched).contains("Who woke a thread"), "{}", lacks(Dimension::Sched));
+    assert!(lacks(Dimension::Sched).contains("Wakers, and the time"), "{}", lacks(Dimension::Sched));
     let losses = &capture.info.losses;
     let (exact, sampled) = (losses.cpu_time_ns.unwrap(), losses.sampled_ns.unwrap());
     let unsampled = losses.unsampled_thread_ns.unwrap();

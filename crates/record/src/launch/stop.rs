@@ -87,8 +87,8 @@ impl fmt::Display for StopReport {
 /// The processes that a signal goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// The program's process group, as with Ctrl-C in a terminal. Processes that left the group (daemons) are ended by
-    /// whoever started them, in reaction to the signal.
+    /// The program's process group, as with Ctrl-C in a terminal. A process that left the group (a daemon) must be
+    /// ended by the process that started it, in reaction to the signal.
     Group(u32),
     /// The whole tree.
     All,

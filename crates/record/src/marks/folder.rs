@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::layout::{HEADER_BYTES, Layout, Recorder};
 use super::owner::{has_ended, pid_namespace, pid_of};
 
-/// A folder's time tells of changes in ticks of the kernel; within so long of a change there may be another.
+/// A folder's modification time advances in kernel ticks. A second change within this time of the first may not show.
 const UNSURE: Duration = Duration::from_millis(50);
 
 /// The folder with the segments of all processes, looked at only when something in it has changed.

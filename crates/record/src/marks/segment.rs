@@ -20,7 +20,7 @@ use crate::clock;
 
 /// No name is longer in version 1; what is longer is damage.
 const NAME_BYTES_MAX: usize = 511;
-/// Records read at a time: what a processor's cache holds.
+/// Records read at a time; this many fit into a CPU's cache.
 const SLICE_RECORDS: u64 = 4096;
 
 /// Who we are, for those who read the recorder's line.
@@ -116,8 +116,8 @@ struct Ring {
 impl Segment {
     /// Opens a segment and says in it that we record.
     ///
-    /// What its rings hold is kept if the program was told of us when it began, and else passed over: it is left from
-    /// a recording before.
+    /// Records already in its rings are kept if the program knew of this recorder when it started. Otherwise they are
+    /// left from an earlier recording, and are skipped.
     ///
     /// # Errors
     /// [`Refusal`]
@@ -434,8 +434,8 @@ fn check_owner(file: &File, path: &Path, layout: &Layout) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Whether the program of a segment was told, when it began, that we would record it. `None` as long as it is not
-/// complete.
+/// Whether the program of a segment knew at its start that this recorder would record it. `None` while the segment's
+/// header is incomplete.
 pub fn greets(path: &Path, us: Identity) -> Option<bool> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return Some(false) };

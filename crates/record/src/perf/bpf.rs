@@ -107,7 +107,7 @@ pub(super) enum Program {
 /// What a map keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Map {
-    /// Perf events, by processor.
+    /// Perf events, by CPU.
     PerfEvents = 4,
     /// Values by key; when it is full, what was not used for long makes place.
     RecentlyUsed = 9,
@@ -162,7 +162,7 @@ struct TracepointAttributes {
 
 /// Runs a command. The attributes' addresses must be those of what lives through the call.
 fn bpf<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_long> {
-    // SAFETY: the kernel reads as many bytes as it is told, and what it writes it writes to descriptors.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes of the attributes, and these commands write to kernel objects only.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

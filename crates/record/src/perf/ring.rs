@@ -1,4 +1,4 @@
-//! The memory that the kernel writes a processor's records into, and their order over all processors.
+//! The rings that the kernel writes each CPU's records into, and the order of records across CPUs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::{PERF_RECORD_SAMPLE, perf_event_mmap_page};
 
-/// A ring of one processor, mapped through the event that leads it.
+/// A ring of one CPU, mapped through the event that leads it.
 ///
 /// The kernel appends at `data_head` and stops where `data_tail` says that we still read; what lies between belongs to
 /// us alone, which is why records can be borrowed from it. Records are handed out where they lie and their space is

@@ -1,8 +1,8 @@
-//! A tracepoint of our own at the function that begins a step, which tells an argument of it.
+//! A tracepoint of our own at the function that starts a step. It records an argument of the call.
 //!
-//! The uprobes of `perf_event_open` tell that the function is called; those of tracefs also fetch arguments. They are
-//! seen by the whole machine, have names, and stay until they are removed: by whoever made them, or, if that one was
-//! killed, by the next recorder.
+//! The uprobes of `perf_event_open` record only the call; those of tracefs also fetch arguments. Tracefs uprobes have
+//! names, are visible to the whole machine, and stay until they are removed. The recorder that made one removes it; if
+//! that recorder was killed, the next one does.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

@@ -11,23 +11,23 @@ pub use crate::perf::Kernel;
 /// What to record, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Kinds of evidence wanted. Those that cannot be had are named in the capture with the reason.
+    /// Kinds of evidence wanted. The capture names those that are not available, with the reason.
     pub dimensions: BTreeSet<Dimension>,
-    /// Samples of CPU use per second and processor.
+    /// Samples of CPU use per second and CPU.
     pub frequency_hz: u64,
     /// Bytes of user stack copied into each sample, up to 65,000; `None` for 32 KiB, or less where memory for rings is
     /// limited. Deeper stacks are continued by other means.
     pub stack_bytes: Option<u32>,
-    /// Bytes of each processor's ring, rounded to a power of two, or less where memory is limited.
+    /// Bytes of each CPU's ring, rounded to a power of two, or less where memory is limited.
     pub ring_bytes: usize,
     /// Whether the kernel's part of stacks is recorded.
     pub kernel: Kernel,
     /// Above this many stacks a second at context switches and wake-ups, they are taken in one of n slices of time.
     pub max_switch_stacks_hz: u64,
-    /// Where each step of the simulation begins, if steps are to be recorded.
+    /// Where each step of the simulation starts; `None` if no function is observed for steps.
     pub step: Option<StepPoint>,
-    /// The scope, by its name among the program's own marks, of which each begin is that of a step. A step point comes
-    /// first; without either, steps are what the program marks as steps.
+    /// Name of the marked scope whose start begins a new step. Ignored if `step` is set; without either, steps come
+    /// from the program's step marks.
     pub step_scope: Option<String>,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,

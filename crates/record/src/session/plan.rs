@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
 
     fn add_waking(&mut self) -> Result<(), String> {
         let lack = |why: String| {
-            format!("Who woke a thread, and for how long it then waited for a processor, is missing: {why}.")
+            format!("Wakers, and the time from a wake-up until the thread runs, are not recorded: {why}.")
         };
         if *self.events.scope() != Scope::Machine {
             return Err(lack("wake-ups can be seen for the whole machine only, which needs CAP_PERFMON".into()));

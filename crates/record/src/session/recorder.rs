@@ -26,13 +26,13 @@ use crate::perf::{Events, Kind, RecordTaker, Scope};
 use crate::proc::{self, ProcessTree, ResourceSampler};
 /// How long records wait at most, where only rings are read: they wake us when they fill.
 const ROUND: Duration = Duration::from_millis(50);
-/// The same where stacks are read beyond their copy from live memory, which must not have changed much, or programs
-/// leave marks, for which they have room for so long.
+/// The longest round if stacks are continued from live memory, or if programs leave marks. That memory must have changed
+/// little since the copy, and a program's rings have room for marks for about this time.
 const SHORT_ROUND: Duration = Duration::from_millis(20);
-/// Rounds stay short for so long after the last reason.
+/// Rounds stay short for this long after the last reason.
 const SHORT_FOR: Duration = Duration::from_secs(1);
-/// A record appears in its ring at most so long after the time it bears, unless the processor itself was taken away
-/// meanwhile (by a hypervisor); then it comes out of order, by a little.
+/// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
+/// may appear later, and then slightly out of order.
 const SETTLED_NS: u64 = 2_000_000;
 /// Readings of processes that the rings do not know yet, at most. Those are of one round; this is for what never comes.
 const MOST_WAITING_READINGS: usize = 10_000;
@@ -132,14 +132,14 @@ impl Pace {
     }
 }
 
-/// What gives records to the assembler.
-struct Taker<'a> {
+/// Passes records from the rings to the assembler.
+struct AssemblerFeed<'a> {
     assembler: &'a mut Assembler<LiveTarget>,
     meanings: &'a BTreeMap<Kind, EventRole>,
     sink: &'a mut Counted,
 }
 
-impl RecordTaker for Taker<'_> {
+impl RecordTaker for AssemblerFeed<'_> {
     fn wants(&self, pid: u32) -> bool {
         self.assembler.follows(pid)
     }
@@ -336,8 +336,8 @@ impl Recorder {
 
     fn drain(&mut self, until: u64) {
         let Self { assembler, meanings, sink, .. } = self;
-        let mut taker = Taker { assembler, meanings, sink };
-        self.thinning.stacks += self.events.drain(until, &mut taker);
+        let mut feed = AssemblerFeed { assembler, meanings, sink };
+        self.thinning.stacks += self.events.drain(until, &mut feed);
     }
 
     fn read_marks(&mut self) {
@@ -562,7 +562,7 @@ fn counter(
     Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
 }
 
-/// One descriptor a processor, thread and event adds up; the soft limit is often 1024.
+/// Raises the limit on open files: each event needs a descriptor per CPU and thread, and the soft limit is often 1024.
 fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure outlives both calls; raising the soft limit to the hard one needs no rights.
@@ -574,9 +574,10 @@ fn raise_descriptor_limit() {
     }
 }
 
-/// The recorder must keep up with programs that use every processor: as an ordinary thread, even a preferred one, it
-/// waited up to 20 ms for its turn on a busy machine, in which rings overflow. It needs little time, and then waits.
-/// Without rights it stays as it is.
+/// Gives the recorder real-time priority, so that it keeps up with programs that use every CPU.
+///
+/// With ordinary priority, even a raised one, it waited up to 20 ms for a CPU on a busy machine, and rings overflowed.
+/// It needs little CPU time. Without the rights for it, the priority stays as it is.
 fn raise_priority() {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter outlives the call; 0 means this thread. What it starts is ordinary again.

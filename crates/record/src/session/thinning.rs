@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The period of an event that threads inherited cannot be changed, but the event can be stopped in all of them.
 pub(super) struct Thinning {
     pub max_hz: u64,
-    /// One slice out of so many has stacks.
+    /// One of this many slices has stacks.
     pub slices: u64,
     pub slice: u64,
     pub since: Instant,
@@ -15,10 +15,10 @@ pub(super) struct Thinning {
     pub stacks: u64,
 }
 
-/// What the coming slice of time is to have.
+/// Whether the next slice of time has stacks.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Slice {
-    /// What the last one had.
+    /// As in the last slice.
     Same,
     WithStacks,
     Without,

@@ -59,7 +59,7 @@ pub(super) unsafe fn run(plan: &Plan, mask: &libc::sigset_t) -> ! {
             libc::_exit(1);
         }
         libc::setpgid(0, 0);
-        // The keeper must not hold open what others wait to see closed: pipes, terminals, locked files.
+        // Other processes may wait for pipes, terminals and locked files to close; the keeper must not hold them open.
         close_all(|fd| fd != plan.ends.control && fd != plan.ends.report);
         keep(plan, program)
     }
