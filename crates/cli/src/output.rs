@@ -45,7 +45,7 @@ pub struct TableArguments {
     /// Order the rows by this column, largest first; `COLUMN:asc` for smallest first.
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// At most so many rows; 0 for all. Tables for people show 30 unless told, other formats all.
+    /// Print at most this many rows; 0 for all [default: 30 in tables for people, all in other formats].
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
@@ -72,7 +72,7 @@ impl TableArguments {
         self.print_at_most(ROWS_FOR_PEOPLE, tables)
     }
 
-    /// The same, with so many rows of each table for people, unless told.
+    /// Prints the tables, with at most `rows_for_people` rows each in tables for people, unless `--limit` is given.
     pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
         self.query(rows_for_people).apply(&mut tables).map_err(|error| Failure::Usage(error.to_string()))?;
         let stdout = io::stdout();
@@ -87,11 +87,11 @@ impl TableArguments {
     }
 
     fn query(&self, rows_for_people: usize) -> TableQuery {
-        let unless_told = (!self.for_programs()).then_some(rows_for_people);
+        let default_limit = (!self.for_programs()).then_some(rows_for_people);
         let limit = match self.limit {
             Some(0) => None,
             Some(rows) => Some(rows),
-            None => unless_told,
+            None => default_limit,
         };
         TableQuery { filters: self.filters.clone(), sort: self.sort.clone(), limit, columns: self.columns.clone() }
     }

@@ -19,7 +19,7 @@ command = [\"true\"]
 \"step.mean\" = \"+5%\"
 ";
 
-/// Runs of 50 steps; each takes so many microseconds in the runs' order.
+/// Writes a run of 50 steps for each of `step_us`, the duration of its steps in microseconds.
 fn write_side(folder: &Path, scenario: &str, step_us: &[u64]) {
     for (run, us) in step_us.iter().enumerate() {
         let ns = us * 1_000;

@@ -69,7 +69,7 @@ fn can_record_steps(test: &str) -> bool {
     let can =
         table["rows"].as_array().unwrap().iter().any(|row| row["dimension"] == "steps" && row["status"] == "available");
     if !can {
-        println!("skipped: {test}: calls of functions cannot be recorded on this machine (stepscope doctor tells why)");
+        println!("skipped: {test}: calls of functions cannot be recorded on this machine (see stepscope doctor)");
     }
     can
 }

@@ -48,7 +48,7 @@ fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} in {row}"))
 }
 
-/// The share of the processors that other programs had meanwhile.
+/// The background load: the share of the CPU that other processes used meanwhile.
 fn others(at: &Path) -> f64 {
     let info = disk::read_info(&at.join("c")).unwrap();
     let others_ns = info.conditions.as_ref().and_then(|conditions| conditions.others_cpu_ns).unwrap();
@@ -56,7 +56,7 @@ fn others(at: &Path) -> f64 {
     others_ns as f64 / capacity_ns as f64
 }
 
-/// Whether wake-ups were recorded; without them nothing is known of who waited for whom.
+/// Whether wake-ups were recorded; without them, wakers are unknown.
 fn has_wake_ups(at: &Path, test: &str) -> bool {
     let dimensions = table(at, "dimensions", "dimensions");
     let sched = row(&dimensions, "dimension", "sched");
@@ -120,10 +120,10 @@ fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_
     let functions = table(at, "critical-path", "critical_path");
     let scan = row(&functions, "function", "ground::systems::lidar::Lidars::scan");
     let gain = number(scan, "gain_bound") / number(scan, "cpu_inclusive");
-    // Where the machine is busy, the path goes through others that wait for a processor meanwhile.
+    // On a busy machine, the path goes through other threads that wait for a CPU meanwhile.
     let others = others(at);
     let least = 0.6 * (1.0 - others);
-    assert!((least..=1.05).contains(&gain), "most of its time is waited for, others had {others}: {scan}");
+    assert!((least..=1.05).contains(&gain), "steps wait for most of its time, background load {others}: {scan}");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most() {
     let write = row(&functions, "function", "ground::systems::state_log::write_changes");
     let cpu = number(write, "cpu_inclusive");
     assert!(cpu > 20_000.0, "the writer is busy: {write}");
-    // The step is not done in it, but may wait for the processor that the writer has.
+    // No step runs in it, but a step may wait for the CPU that the writer holds.
     assert!(number(write, "path") < 0.02 * cpu, "{write}");
     let (gain, held_up) = (number(write, "gain_bound"), number(write, "held_up"));
     assert!(held_up <= cpu && gain - held_up < 0.02 * cpu, "{write}");

@@ -109,10 +109,10 @@ fn rounds_that_warm_up_are_run_and_not_kept() {
 #[test]
 fn an_interrupt_keeps_the_rounds_that_are_whole() {
     let bed = Bed::new();
-    let mut begun = 0;
+    let mut started = 0;
     let run = compare(&bed, LAB, &Options { runs: 3, ..OPTIONS }, &mut |event| match event {
-        Event::TrialStarted { .. } => begun += 1,
-        Event::Progress { stage: Stage::Steady, .. } if begun == 4 => bed.interrupt.store(true, Ordering::Relaxed),
+        Event::TrialStarted { .. } => started += 1,
+        Event::Progress { stage: Stage::Steady, .. } if started == 4 => bed.interrupt.store(true, Ordering::Relaxed),
         _ => {}
     });
     let one = |variant: &str| vec![format!("first/{variant}/01/steady")];
@@ -164,7 +164,7 @@ fn one_scenario() -> String {
         + "[variant.after]\nenv = { WHICH = \"B\" }\n"
 }
 
-/// The shares that others have in the captures of four rounds, in the order they are run.
+/// A bed whose captures have these background loads, in percent, in the order of the runs.
 fn shares(shares: &[u64]) -> Bed {
     let bed = Bed::new();
     *bed.recorder.others_percent.lock().unwrap() = shares.iter().copied().collect();

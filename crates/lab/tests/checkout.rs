@@ -170,7 +170,7 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
     let text = LAB.replace("[\"sh\", \"build.sh\"]", "['sh', '-c', 'sleep 4321 & sleep 4322']");
     let mut trial = trial_of(&root, &text, "old");
     let interrupt = &bed.interrupt;
-    let begun = Instant::now();
+    let start = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(300));
@@ -181,7 +181,7 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
         Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut context).unwrap_err()
     });
     assert_eq!(error.outcome(), Outcome::Interrupted);
-    assert!(begun.elapsed() < Duration::from_secs(60), "it did not wait for the build");
+    assert!(start.elapsed() < Duration::from_secs(60), "it did not wait for the build");
     assert_eq!(worktrees(&root), 0);
     let sleeps = Command::new("pgrep").args(["-f", "^sleep 432[12]$"]).output();
     assert!(sleeps.is_err() || sleeps.unwrap().stdout.is_empty(), "the build's own processes are ended");

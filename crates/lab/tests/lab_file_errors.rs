@@ -1,4 +1,4 @@
-//! Golden messages for lab files that are wrong. `BLESS=1` writes them anew.
+//! Golden messages for lab files that are wrong. `BLESS=1` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -45,30 +45,31 @@ pub struct Flamegraph {
     /// thread waited for in them.
     #[arg(long, conflicts_with_all = ["event", "faults", "format", "per_step"])]
     slow_steps: bool,
-    /// What changed between two captures or sets of captures, before and after, as a differential flame graph: blue costs
-    /// less, orange costs more, grey cannot be told.
+    /// Differential flame graph of two captures or sets of captures, before and after: blue costs less, orange costs
+    /// more, grey is inconclusive.
     #[arg(long, conflicts_with_all = ["faults", "format", "per_step", "slow_steps", "by_scope"])]
     diff: bool,
-    /// With --diff: parts of each side's whole in place of costs; not tested, since when one shrinks all others grow.
+    /// With --diff: compare shares of each side's total instead of costs. They are not tested: when one share shrinks, all
+    /// others grow.
     #[arg(long, requires = "diff")]
     normalised: bool,
     /// Which steps are slow: this percentile of their times and above, 60 to 100 [default: beyond a natural gap in the
     /// times if there is a clear one, else 95].
     #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = percentile)]
     slow_percentile: Option<f64>,
-    /// A subtree a thread.
+    /// Group by thread.
     #[arg(long, conflicts_with = "by_thread_name")]
     by_thread: bool,
-    /// A subtree a thread name.
+    /// Group by thread name.
     #[arg(long)]
     by_thread_name: bool,
-    /// A subtree a scope that the program marks, within that of the scope around it.
+    /// Group by marked scope; scopes nest.
     #[arg(long, conflicts_with_all = ["by_thread", "by_thread_name"])]
     by_scope: bool,
     /// From the leaves: what cost most by itself, and who called it.
     #[arg(long)]
     inverted: bool,
-    /// What colours tell first; the page can change it.
+    /// What colours show first; the page can change it.
     #[arg(long, value_enum, default_value_t)]
     colours: Colouring,
     #[command(flatten)]

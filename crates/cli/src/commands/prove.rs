@@ -104,7 +104,7 @@ impl Prove {
             let tables = proof::tables(&kept.proof);
             let held = holds(score(&tables));
             self.table.print(tables)?;
-            return Ok(told(&kept, held));
+            return Ok(report(&kept, held));
         }
         let program = match &self.program {
             Some(program) => program.clone(),
@@ -123,7 +123,7 @@ impl Prove {
         }
         let held = holds(score);
         self.table.print(tables)?;
-        let code = told(&conducted, held);
+        let code = report(&conducted, held);
         tell_next(&conducted, &page, &scores);
         Ok(code)
     }
@@ -145,9 +145,7 @@ impl Prove {
         let interrupted = interrupt::flag();
         let now = Calm::new(Duration::ZERO).before(&interrupted, |_, _| {}).others_percent;
         if let Some(share) = now.filter(|share| *share > CALM_PERCENT) {
-            eprintln!(
-                "note: others have {share:.0} % of the processors now; what is measured beside them is less right"
-            );
+            eprintln!("note: other processes use {share:.0} % of the CPU now; the measurements will be less accurate");
         }
         let mut progress = RunProgress::new();
         let recorder = PerfRecorder::default();
@@ -160,12 +158,12 @@ fn score(tables: &[Table]) -> &Table {
     tables.iter().find(|table| table.name == "prove").expect("the score is one of the tables")
 }
 
-/// Tells what the tables do not: what is missing, and who else was there.
-fn told(conducted: &ProofRun, held: bool) -> ExitCode {
+/// Prints what the tables do not contain: missing measurements and the background load.
+fn report(conducted: &ProofRun, held: bool) -> ExitCode {
     conducted.missing.iter().for_each(|missing| eprintln!("not measured: {missing}"));
     let trials = conducted.run.info().into_iter().flat_map(|info| &info.trials);
     if let Some(share) = busy_percent(trials.map(|trial| &trial.during)) {
-        eprintln!("note: others had {share:.0} % of the processors meanwhile; a calmer machine may score better");
+        eprintln!("note: other processes used {share:.0} % of the CPU meanwhile; a quieter machine may score better");
     }
     match (conducted.interrupted, held && conducted.missing.is_empty()) {
         (true, _) => ExitCode::from(interrupt::EXIT_CODE),

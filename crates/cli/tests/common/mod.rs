@@ -52,7 +52,7 @@ pub fn simulator(test: &str) -> Option<PathBuf> {
         return None;
     }
     if !stepscope(Path::new("/"), &["doctor"]).status.success() {
-        println!("skipped: {test}: nothing can be recorded on this machine (stepscope doctor tells why)");
+        println!("skipped: {test}: nothing can be recorded on this machine (see stepscope doctor)");
         return None;
     }
     Some(path)

@@ -15,13 +15,13 @@ use stepscope_record::launch::{Launch, Launched};
 
 use stepscope_record::{Label, LogError, Progress, RecordError};
 
-/// Launches for real, records nothing, and writes down what it is told. Its captures hold one sample and their label.
+/// A recorder that launches programs, records nothing, and logs its calls. Its captures hold one sample and their label.
 #[derive(Default)]
 pub struct FakeRecorder {
     pub told: Arc<Mutex<Vec<String>>>,
-    /// When set, a recording says so many looks after its beginning that it failed.
+    /// If set, a recording reports a failure after this many calls of `progress`.
     pub fails_after: Option<usize>,
-    /// What others had of the machine in each capture, in percent, in the order they are made; 0 after these.
+    /// Background load of each capture, in percent, in the order of the captures; 0 for further ones.
     pub others_percent: Mutex<VecDeque<u64>>,
 }
 
@@ -46,7 +46,7 @@ impl Recorder for FakeRecorder {
     }
 
     fn finish(&self, folder: &Path) -> Result<Capture, LogError> {
-        let text = fs::read_to_string(folder.join(disk::RAW_LOG_FILE)).expect("a recording was begun here");
+        let text = fs::read_to_string(folder.join(disk::RAW_LOG_FILE)).expect("a recording started here");
         let mut words = text.split(' ').map(|word| (word != "-").then(|| word.to_owned()));
         let mut word = || words.next().unwrap();
         let (scenario, variant) = (word(), word());
@@ -119,7 +119,7 @@ impl Recording for FakeRecording {
     }
 }
 
-/// Runs one scenario of a lab file text and tells what became of it.
+/// A folder, a fake recorder and an interrupt flag to run lab files with.
 pub struct Bed {
     pub folder: tempfile::TempDir,
     pub recorder: FakeRecorder,
