@@ -52,7 +52,7 @@ fn no_such_steps(known: Option<&(u64, u64)>) -> String {
 }
 
 fn outside(from_ns: u64, to_ns: u64, length_ns: u64) -> String {
-    let [from, to, length] = [from_ns, to_ns, length_ns].map(|ns| quantity::duration(ns));
+    let [from, to, length] = [from_ns, to_ns, length_ns].map(quantity::duration);
     if from_ns >= length_ns {
         return format!("nothing was recorded {from} after the start or later: the recording lasted {length}");
     }

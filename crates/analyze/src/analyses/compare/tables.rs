@@ -156,7 +156,7 @@ fn family_table(comparison: &Comparison, family: Family) -> Table {
         .with_all(verdict_columns().on(|row: &Row| &row.assessment))
         .with(count("before_count", "before"), |row| row.assessment.counts.map(|(before, _)| before).into())
         .with(count("after_count", "after"), |row| row.assessment.counts.map(|(_, after)| after).into())
-        .with_if(of_functions, matched.detail(), |row| matched_value(row))
+        .with_if(of_functions, matched.detail(), matched_value)
         .table(name, title(comparison, subject), comparison.rows(family));
     table.add_notes(family_notes(comparison, family));
     table
