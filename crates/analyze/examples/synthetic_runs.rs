@@ -39,12 +39,12 @@ struct Simulator {
     depth: usize,
     steps: usize,
     period_ns: f64,
-    /// Runs differ by so many times the usual.
+    /// Scale of the run-to-run variation; 1 is the default.
     luck: f64,
 }
 
 impl Simulator {
-    /// So many functions, by a power law.
+    /// A program with this number of functions; their weights follow a power law.
     fn new(functions: usize) -> Self {
         let weights: Vec<f64> = (1..=functions).map(|rank| 1.0 / rank as f64).collect();
         let whole: f64 = weights.iter().sum();
@@ -290,7 +290,7 @@ fn in_parallel<R: Send>(count: u64, of: impl Fn(u64) -> R + Sync) -> Vec<R> {
     })
 }
 
-/// Captures with so many samples over a thousand functions.
+/// Writes captures with `samples` samples over a thousand functions.
 fn write(folder: &Path, runs: u64, samples: u64, change: f64) -> Result<(), Box<dyn std::error::Error>> {
     let mut simulator = Simulator::new(1_000).changed(3, change);
     simulator.depth = 25;

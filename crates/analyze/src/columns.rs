@@ -70,8 +70,7 @@ pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
 /// The columns that name a function: `function, module, owned, category`.
 pub(crate) fn function() -> [Column; 4] {
     [
-        text("function", "Full name of the function, or `(no stack)` for samples of which only the thread is known.")
-            .essential(),
+        text("function", "Full name of the function, or `(no stack)` for samples without a stack.").essential(),
         text("module", "File name of its module; empty where unknown."),
         flag("owned", "Whether it is code that the user's team can change; missing if no code is marked as owned.")
             .detail(),

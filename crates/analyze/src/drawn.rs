@@ -109,7 +109,7 @@ impl Drawing {
         self.wait(thread, when, WaitState::Blocked, None, stack)
     }
 
-    /// A blocked interval whose last `runnable_ns` were spent waiting for a processor.
+    /// A blocked interval whose last `runnable_ns` were spent waiting for a CPU.
     pub(crate) fn blocked_then_runnable(self, thread: &str, when: Range<u64>, runnable_ns: u64, stack: &str) -> Self {
         self.wait(thread, when, WaitState::Blocked, Some(runnable_ns), stack)
     }
@@ -133,7 +133,7 @@ impl Drawing {
         self
     }
 
-    /// The processor that the last thread that was drawn waiting comes to then.
+    /// Sets the CPU on which the last drawn wait ends.
     pub(crate) fn on(mut self, cpu: u32) -> Self {
         self.capture.waits.last_mut().expect("a wait is drawn").cpu = Some(cpu);
         self

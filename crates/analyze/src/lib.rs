@@ -28,7 +28,7 @@
 //! |---|---|
 //! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
 //! | [`history`] | how figures went from run to run, where they changed for good, and what else changed there |
-//! | [`threads`] | who used the processors |
+//! | [`threads`] | which threads used the CPUs |
 //! | [`proof`] | how right the tool is, of a program whose costs are known |
 //! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
 //! | [`scopes`] | what named scopes take, and whether they run or wait in it |

@@ -164,7 +164,7 @@ fn attributed_weights_are_exact() {
 fn edges_from_owned_callers_to_leaves_are_exact() {
     on_each_sample("edges_from_owned_callers_to_leaves_are_exact", |selection, truth| {
         let table = hotspots::edges(selection);
-        // The truth lists what others were called for, not what a function spent itself.
+        // The ground truth lists the cost of callees, without the function's self cost.
         let calls = |row: &&Vec<Value>| row[0] != row[2];
         let table = Table { rows: table.rows.iter().filter(calls).cloned().collect(), ..table };
         for (rank, truth) in truth["edges_top"]["anchored"].as_array().unwrap().iter().enumerate() {

@@ -36,7 +36,7 @@ fn samples() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
     prop::collection::vec((0..END, 0..THREADS, 1..50_u64), 0..60)
 }
 
-/// Threads 0 to 2 are of process 0, the others of process 1. Steps of a process go from each begin to the next one.
+/// Threads 0 to 2 are of process 0, the others of process 1. Each step of a process lasts from its start to the next step's start.
 fn capture(steps: &DrawnSteps, lives: &[DrawnLife], samples: &[(u64, u32, u64)]) -> Capture {
     let mut capture = Capture::default();
     (capture.info.start_ns, capture.info.end_ns) = (Some(0), Some(END));
@@ -79,7 +79,7 @@ fn capture(steps: &DrawnSteps, lives: &[DrawnLife], samples: &[(u64, u32, u64)])
                 state: if blocked { WaitState::Blocked } else { WaitState::Preempted },
                 runnable_ns: Some(if blocked { runnable.min(length) } else { length }),
                 waker: waker.filter(|_| blocked).map(ThreadId),
-                // Sometimes two threads on one processor, as in damaged evidence.
+                // Sometimes two threads on one CPU, as in damaged captures.
                 cpu: Some(end_ns as u32 % 3).filter(|_| end_ns % 7 > 0),
                 waker_stack: None,
             });

@@ -340,13 +340,13 @@ pub struct Machine {
     pub host: String,
     /// CPU model.
     pub cpu: String,
-    /// Online logical processors.
+    /// Number of online logical CPUs.
     pub cores: u32,
     /// Installed memory.
     pub memory_bytes: u64,
     /// Kernel release.
     pub kernel: String,
-    /// Processor architecture, e.g. `x86_64`.
+    /// CPU architecture, e.g. `x86_64`.
     pub architecture: String,
     /// Frequency governor, where there is one.
     #[serde(default)]
@@ -384,7 +384,7 @@ pub struct Conditions {
     /// CPU time that the hypervisor gave to other guests while this one wanted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stolen_ns: Option<u64>,
-    /// The hottest processor sensor at the start, in thousandths of a degree Celsius.
+    /// The hottest CPU sensor at the start, in thousandths of a degree Celsius.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_temperature_mc: Option<i64>,
     /// The same at the end.
@@ -417,7 +417,7 @@ pub struct Losses {
     /// Weight of the on-CPU samples where their unit is ns. `sampled_ns / cpu_time_ns` is the coverage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_ns: Option<u64>,
-    /// On-CPU time of threads of which no sample exists, because they lived shorter than the sampling period.
+    /// On-CPU time of threads without samples, because they lived shorter than the sampling period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled_thread_ns: Option<u64>,
     /// Lines or records of an imported file that could not be read.

@@ -2,8 +2,8 @@
 //!
 //! A node of the tree is a function called from the parent node's; places of one function (lines, addresses) are merged.
 //! Recursion is not: each call is a node below its caller, as on the stack. Every node's total is its own weight and its
-//! children's totals, and node 0 is the whole of the selection, so nothing is lost: samples of which only the thread is
-//! known are a node `(no stack)`.
+//! children's totals, and node 0 is the whole of the selection, so nothing is lost: samples
+//! without a stack are a node `(no stack)`.
 //!
 //! Inverted trees start at the leaves, and callers grow from them: the total of a node right below the whole is the
 //! self weight of its function. A sample ends, in this order, at the root of its stack.
@@ -38,7 +38,7 @@ pub struct Options {
 /// What a tree weighs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Evidence {
-    /// Time on a processor.
+    /// Time on a CPU.
     #[default]
     OnCpu,
     /// Blocked time.
@@ -61,9 +61,9 @@ pub enum Grouping {
     /// The stacks' own roots.
     #[default]
     None,
-    /// A group a thread.
+    /// One group per thread.
     Thread,
-    /// A group a thread name.
+    /// One group per thread name.
     ThreadName,
     /// A group a scope, within the group of the scope around it: the program's own names above its functions. What is in
     /// no scope stands beside them.
@@ -276,7 +276,7 @@ struct Growing<'a> {
     groups: Vec<Arc<str>>,
     nodes: Vec<Node>,
     children: FxHashMap<(u32, Key), u32>,
-    /// By the capture's nodes, what is known of each while a group is added.
+    /// State of each stack of the capture while a group is added, by stack id.
     on_stack: Vec<Option<OnStack>>,
 }
 
@@ -370,7 +370,7 @@ impl<'a> Growing<'a> {
                 above.total = above.total.saturating_add(below);
             }
         }
-        // So many at most: places of one function become one node.
+        // An upper bound: places of one function become one node.
         self.nodes.reserve(nodes.len());
         self.children.reserve(nodes.len());
         for &stack in &nodes {
@@ -384,7 +384,7 @@ impl<'a> Growing<'a> {
             self.merge(child, node.frame, total);
             self.own(child, own);
         }
-        // The next group begins anew, and may be small.
+        // Reset only the entries in use: the next group may be small.
         nodes.iter().for_each(|stack| on_stack[stack.index()] = None);
         self.on_stack = on_stack;
     }

@@ -78,7 +78,7 @@ impl Faults {
     }
 }
 
-/// The table `faults`: a row a function, by self, then attributed faults, then name and module.
+/// The table `faults`: one row per function, by self, then attributed faults, then name and module.
 pub fn table(selection: &Selection<'_>) -> Table {
     let minor = Faults::of(selection, &[Role::MinorFaults]);
     let major = Faults::of(selection, &[Role::MajorFaults]);

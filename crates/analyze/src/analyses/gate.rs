@@ -95,7 +95,7 @@ pub struct Judgement {
     pub numbers: Option<Numbers>,
     /// What came of it.
     pub outcome: Outcome,
-    /// Why it cannot be told, in a sentence without its full stop.
+    /// Why the check is inconclusive: a sentence without its full stop.
     pub reason: Option<String>,
     /// Where the limit lies inside the interval: how many more runs a side would tell, in four of five cases.
     pub more_runs: Option<u64>,
@@ -299,7 +299,7 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
             "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
         )
         .essential(),
-        columns::text("reason", "Why it cannot be told."),
+        columns::text("reason", "Why the check is inconclusive."),
         columns::count("more_runs", "runs", "How many more runs a side would tell, in four of five cases."),
     ];
     let mut table = Table::new("gate", "Gate", columns);

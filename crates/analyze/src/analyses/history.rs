@@ -15,7 +15,7 @@
 //! too narrow.
 //!
 //! # Environment
-//! What differs between a point and the one before it in the same series, besides the code: kernel, governor, processor,
+//! What differs between a point and the one before it in the same series, besides the code: kernel, governor, CPU model,
 //! version of the recorder, machine and build where these are joined. A change that comes with one of these may be its doing.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@
 //! | `wall` | length of the recording: of a loading phase, the time until ready |
 //! | `cpu` | exact CPU time of all threads, else the sampled one; per step |
 //! | `cores` | CPU time over wall time |
-//! | `blocked`, `runnable` | time that the loop's thread waited, for something and for a processor; per step (without steps, of all threads) |
+//! | `blocked`, `runnable` | blocked and runnable time of the loop's thread; per step (without steps, of all threads) |
 //! | `rss.peak` | largest resident memory of all processes together |
 //! | `faults.minor`, `faults.major` | page faults; per step |
 //! | `switches` | context switches; per step |

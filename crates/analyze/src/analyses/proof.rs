@@ -9,20 +9,20 @@
 //! - `all-but`: all slow but this one.
 //!
 //! and in three ways: *recorded*; *timed*, by the program itself around coarse calls, in runs apart, since clocks cost time; and
-//! *bare*, with nothing but a clock at its begin and its end.
+//! *bare*, with nothing but a clock at its start and its end.
 //!
 //! # Scores
 //! - **Share**: a function's inclusive share of CPU time, recorded against timed. Functions are scored whose calls take
 //!   [`COARSE_NS`] and more, of [`LEAST_SHARE_PERCENT`] and more. The error may be 1.5 points, or three standard errors if
-//!   these are more: those of both means, from the scatter of their runs, and of the recorded one at least that of drawing so
-//!   many samples.
+//!   these are more: those of both means, from the scatter of their runs, and of the recorded one at least the error of drawing
+//!   its number of samples.
 //! - **Rank**: the place of the first guilty function in the tool's own [ranking](crate::analyses::rank) by cost; of several runs, the
 //!   worst place.
 //! - **Gain**: what the profile says that the fix saves, against what it saves. The profile's: what the *seam*, the
 //!   functions that both ways pass through, costs more a step than with the fix, of all that a step costs: alone against fast,
-//!   and all against all but one. The truth: bare runs of the same (ablation). The program's own clocks say of timed runs
-//!   what the seam saves, so that what is saved elsewhere is told apart from an error. Where the fix saves wall time and no CPU time, the same along the
-//!   [critical path](crate::analyses::critical_path).
+//!   and all against all but one. The truth: bare runs of the same (ablation). The program's own clocks
+//!   measure the seam's saving in timed runs. This separates savings elsewhere from errors. Where the fix saves wall time
+//!   and no CPU time, the same along the [critical path](crate::analyses::critical_path).
 //! - **Silence**: in fast settings and in controls, no slow way of any switch may have
 //!   [`SILENT_PERCENT`] of the CPU time.
 //! - **Counts**: steps, scopes and context switches, recorded against counted by the program and the kernel.
@@ -46,10 +46,10 @@ pub const COARSE_NS: f64 = 50_000.0;
 /// Functions with less of the CPU time are not scored.
 pub const LEAST_SHARE_PERCENT: f64 = 1.0;
 
-/// A share may be wrong by so many points, whatever its standard error.
+/// Error allowed in a share, in percentage points, whatever its standard error.
 pub const SHARE_TOLERANCE: f64 = 1.5;
 
-/// A gain may be wrong by so many points.
+/// Error allowed in a gain, in percentage points.
 pub const GAIN_TOLERANCE: f64 = 5.0;
 
 /// From this share on, a slow way is found where there is none.
@@ -67,7 +67,7 @@ pub enum Saves {
     Wall,
 }
 
-/// What is known of a switch. Functions are named as the program's sources name them.
+/// Ground truth of a switch. Functions are named as the program's sources name them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// The switch.
@@ -131,7 +131,7 @@ pub struct Runs {
     pub bare: Vec<Truth>,
 }
 
-/// The names that functions have in a build: those of the sources, unless it is said otherwise.
+/// The names that functions have in a build: those of the sources, unless `shown` overrides them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Build {
     /// What the build is called.

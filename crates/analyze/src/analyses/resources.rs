@@ -7,8 +7,8 @@
 //! A reading holds until the next one: a recorder may leave out those that changed nothing. Rates are changes per second of
 //! the time in which the process was observed.
 //!
-//! [`table`] has a row a process and one for all together; [`counters`] a row for each process and quantity, whatever it is
-//! called. The largest level of all together is the largest *sum at one moment*, not the sum of the largest: processes
+//! [`table`] has one row per process and one for all together; [`counters`] has one row per process and quantity, under
+//! any name. The largest level of all together is the largest *sum at one moment*, not the sum of the largest: processes
 //! that follow one another do not add up. Memory that processes share counts once for each.
 //!
 //! Levels are seen at readings only. The exception is resident memory, of which the kernel keeps the peak; it is used

@@ -75,7 +75,7 @@ impl<'s, 'a> Row<'s, 'a> {
     }
 }
 
-/// The table `summary`: a row a capture, in the order given.
+/// The table `summary`: one row per capture, in the order given.
 pub fn table(selections: &[Selection<'_>]) -> Table {
     let mut table = table_columns().table("summary", "Summary", selections.iter().map(Row::of));
     for selection in selections {

@@ -112,7 +112,7 @@ fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, U
         })
 }
 
-/// The table `threads`: a row a thread, by weight, then CPU time, then name and id.
+/// The table `threads`: one row per thread, by weight, then CPU time, then name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
     struct Row<'u> {
         id: ThreadId,

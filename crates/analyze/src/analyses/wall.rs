@@ -40,10 +40,10 @@ use crate::query::weights::percent;
 /// What the rows of [`table`] are about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// A row a thread.
+    /// One row per thread.
     #[default]
     Thread,
-    /// A row a thread name: lifetimes of threads of one name added up.
+    /// One row per thread name: lifetimes of threads of one name added up.
     ThreadName,
 }
 

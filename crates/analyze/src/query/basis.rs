@@ -34,9 +34,9 @@ impl Basis {
         if selection.wall_ns().is_some_and(|wall| wall > 0) { Basis::PerSecond } else { Basis::Share }
     }
 
-    /// The one that all of these allow: what is not known of one cannot be compared with the others.
+    /// The best basis that all of these support.
     pub fn common<'s, 'a: 's>(selections: impl IntoIterator<Item = &'s Selection<'a>>) -> Self {
-        // Steps of some and seconds of others have seconds in common.
+        // Selections with steps and selections with seconds only have seconds in common.
         selections.into_iter().map(Self::of).max().unwrap_or(Basis::Share)
     }
 

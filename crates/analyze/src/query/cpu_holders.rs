@@ -1,9 +1,9 @@
-//! [`CpuHolders`]: who had which processor when.
+//! [`CpuHolders`]: which thread held which CPU, and when.
 //!
-//! A thread that comes to a processor at the end of a wait has it until its next wait begins: it cannot change the processor
-//! while it runs. So who had the processor that another thread waited for is read off the waits of all threads. What
-//! the processor was idle, or had a thread that was not recorded (of another program, where only one is recorded), is
-//! nobody's here; so is the time of a thread before its first wait, as waits alone tell where it is.
+//! A thread that gets a CPU at the end of a wait holds it until its next wait starts: a running thread does not change its
+//! CPU. So the waits of all threads show which thread held a CPU while another waited for it. A CPU has no holder here while
+//! it is idle, or runs a thread that was not recorded (for example, of another program). A thread holds no CPU before its
+//! first wait either, since only waits name a thread's CPU.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use stepscope_model::{Capture, ThreadId};
 
 use crate::query::off_cpu::OffCpu;
 
-/// The threads that each processor had, in order.
+/// The threads that held each CPU, in order.
 #[derive(Debug, Clone, Default)]
 pub struct CpuHolders {
     by_cpu: FxHashMap<u32, Vec<(Range<u64>, ThreadId)>>,
@@ -39,11 +39,11 @@ impl CpuHolders {
         Self { by_cpu }
     }
 
-    /// The threads that a processor had in a range of time, and when, from the last to the first.
+    /// The threads that held a CPU in a range of time, and when, from the last to the first.
     pub fn within(&self, cpu: u32, range: &Range<u64>) -> impl Iterator<Item = (ThreadId, Range<u64>)> + '_ {
         let held = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
         let before = held.partition_point(|(when, _)| when.start < range.end);
-        // In damaged evidence two threads may have one processor at a time: the later one has it then.
+        // In damaged captures two threads may hold one CPU at a time: the later one counts.
         let (from, mut until) = (range.start, range.end);
         held[..before].iter().rev().take_while(move |(when, _)| when.end > from).filter_map(move |(when, thread)| {
             let part = when.start.max(from)..when.end.min(until);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::drawn::Drawing;
 
-    /// Who had processor 1, by name.
+    /// The threads that held CPU 1, by name.
     fn holders(drawing: &Drawing, range: Range<u64>) -> Vec<String> {
         let capture = &drawing.capture;
         let name = |thread: ThreadId| &capture.threads[thread.index()].name;

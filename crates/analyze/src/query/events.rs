@@ -1,6 +1,6 @@
 //! What an event is evidence of, by its name and unit.
 //!
-//! Samples of different events are never added up: a capture of a hybrid processor has `cpu_core/cycles/` and
+//! Samples of different events are never added up: a capture of a hybrid CPU has `cpu_core/cycles/` and
 //! `cpu_atom/cycles/`, and their cycles are not the same cycles.
 
 use stepscope_model::{Capture, Event, EventId};
@@ -8,7 +8,7 @@ use stepscope_model::{Capture, Event, EventId};
 /// What samples of an event are evidence of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Time or cycles on a processor.
+    /// Time or cycles on a CPU.
     Cpu,
     /// Minor page faults: the page was in memory.
     MinorFaults,
@@ -38,7 +38,7 @@ pub fn role(event: &Event) -> Role {
     }
 }
 
-/// The name without its unit on a hybrid processor and without modifiers: `cycles` for `cpu_core/cycles/P` and `cycles:u`.
+/// The name without its unit on a hybrid CPU and without modifiers: `cycles` for `cpu_core/cycles/P` and `cycles:u`.
 fn plain_name(name: &str) -> &str {
     let name = match name.split('/').collect::<Vec<_>>()[..] {
         [_unit, event, _modifiers] => event,
@@ -47,8 +47,8 @@ fn plain_name(name: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
-/// The event that stands for on-CPU cost: the one with the most samples among those of processor time, else among those
-/// that do not say what they are, else of any other. Ties go to the first one.
+/// The event that stands for on-CPU cost: the event of CPU time with the most samples. Without one, an event of unknown
+/// role; else any other. Ties go to the first one.
 pub fn primary(capture: &Capture) -> Option<EventId> {
     let mut samples = vec![0_u64; capture.info.events.len()];
     for sample in &capture.samples {

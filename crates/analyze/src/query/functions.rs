@@ -2,7 +2,8 @@
 //!
 //! Frames are places: one function has many, at different lines and addresses. Analyses speak of functions, and take two
 //! frames for the same function if name and module's file name are equal, exactly (erratum 5 of the Gazebo study: a join
-//! on a part of a name credits the wrong function). Where an imported stack names no module, the name alone decides.
+//! on a part of a name attributes cost to the wrong function). Where an imported stack names no module, the name alone
+//! decides.
 //!
 //! A function is owned if any of its frames is: a function is declared once, but debug information may name a
 //! header for some of its lines.
@@ -16,7 +17,7 @@ use crate::query::category;
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
 
-/// What tables show for samples of which only the thread is known.
+/// What tables show for samples without a stack.
 pub const NO_STACK: &str = "(no stack)";
 
 /// A row of [`Functions`]. Means nothing for another capture: join captures by [`Function::identity`].
@@ -126,7 +127,7 @@ impl Functions {
         self.of_frame(capture.stacks[node.index()].frame)
     }
 
-    /// Whether anything was said about ownership at all.
+    /// Whether ownership is configured.
     pub fn ownership_known(&self) -> bool {
         self.any_owned
     }
@@ -159,8 +160,8 @@ impl Functions {
         self.nearest_owned[stack.index()]
     }
 
-    /// The function that a stack's cost is attributed to: the nearest owned one; where nothing was said about ownership, the
-    /// nearest one that is of the program, and not of the kernel, a run-time library or an allocator.
+    /// The function that a stack's cost is attributed to: the nearest owned one. Without configured ownership, the nearest
+    /// one of the program, skipping the kernel, run-time libraries and allocators.
     pub fn attributed(&self, stack: StackId) -> Option<FunctionId> {
         let nearest = if self.any_owned { &self.nearest_owned } else { &self.nearest_program };
         nearest[stack.index()]

@@ -62,7 +62,7 @@ impl Steps {
         self.rows.len()
     }
 
-    /// The loop's first step, if it is among these: it loads what later ones use, and is told apart.
+    /// The loop's first step, if it is among these. It loads what later steps use, so analyses treat it separately.
     pub fn first(&self) -> Option<&Step> {
         self.rows.first().filter(|row| Some(**row) == self.first)
     }
@@ -125,8 +125,8 @@ impl Steps {
 
     /// How much time before a moment lies in steps.
     fn time_before(&self, time_ns: u64) -> u64 {
-        let begun = self.rows.partition_point(|step| step.start_ns < time_ns);
-        let Some(last) = begun.checked_sub(1) else { return 0 };
+        let started = self.rows.partition_point(|step| step.start_ns < time_ns);
+        let Some(last) = started.checked_sub(1) else { return 0 };
         self.before[last] + time_ns.min(self.rows[last].end_ns) - self.rows[last].start_ns
     }
 

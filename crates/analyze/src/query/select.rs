@@ -11,10 +11,10 @@
 //!   rest of the stack stays in view (`focus` in pprof, the search box of the Firefox Profiler). Of several filters of
 //!   one kind any may match; of different kinds all must.
 //! - *time*: samples at times within it; waits and lifetimes are cut to it.
-//! - *steps*: the time from the begin of the first of them to the end of the last, of the loop with most steps among the chosen
+//! - *steps*: the time from the start of the first of them to the end of the last, of the loop with most steps among the chosen
 //!   threads; a range of time cuts it further.
-//! - *event*: which samples. Weights of two events are never added up, so there is always exactly one; unless told
-//!   otherwise [the one of processor time](crate::query::events::primary).
+//! - *event*: which samples. Weights of two events are never added up, so there is always exactly one; by default
+//!   [the event of CPU time](crate::query::events::primary).
 //!
 //! A filter that matches nothing in the capture is an error that says what there is to match.
 
@@ -462,7 +462,7 @@ fn find_event(capture: &Capture, name: &str) -> Result<EventId, SelectError> {
     })
 }
 
-/// From the begin of the first of these steps to the end of the last, of the main loop within what is selected already.
+/// From the start of the first of these steps to the end of the last, of the main loop within what is selected already.
 fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
     let loops = Loops::find(selection.capture, selection.window().as_ref(), selection.thread_flags())
         .ok_or(SelectError::NoSuchSteps { known: None })?;

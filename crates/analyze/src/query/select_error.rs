@@ -37,9 +37,9 @@ pub enum SelectError {
         /// Numbers of the first and the last step there are.
         known: Option<(u64, u64)>,
     },
-    /// Owned code was asked for, and nobody said what that is.
+    /// Owned code was requested, but ownership is not configured.
     #[error(
-        "no code is said to be owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
+        "no code is marked as owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"
     )]
     NothingOwned,
 }

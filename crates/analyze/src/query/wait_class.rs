@@ -1,8 +1,8 @@
 //! What a blocked thread waited for, from the stack it blocked at.
 //!
 //! The kernel's frames know best: which system call or fault it was, and in `read` whether of a pipe, a socket or a file. They
-//! cannot tell a lock from a condition variable, since both are the same `futex`; there the run-time library's frames
-//! above decide. Without rights for kernel stacks the library's frames decide alone.
+//! do not distinguish a lock from a condition variable, since both are the same `futex`; there the run-time library's
+//! frames above decide. Without rights for kernel stacks the library's frames decide alone.
 //!
 //! Frames are looked at from the leaf, and the first one that is known decides. User frames are followed only as far as
 //! the first function of the program itself, which may well be called `sleep` and do something else. Names are compared

@@ -1,8 +1,8 @@
-//! [`WakeUps`]: how much a capture knows of when blocked threads were woken.
+//! [`WakeUps`]: whether a capture has the wake-ups of blocked threads.
 //!
-//! The wake-up splits a blocked interval: before it the thread waited for something, after it for a processor. A
+//! The wake-up splits a blocked interval: before it the thread waited for something, after it for a CPU. A
 //! recorder that was denied wake-ups has none at all; one that had them still misses a few, at the edges of its window
-//! and where records were lost. The two must not be told alike: a few missing ones make no sum wrong that matters.
+//! and where records were lost. Notes distinguish the two: a few missing wake-ups hardly change a sum.
 //!
 //! An interval that is *cut*, by the start or the end of the thread's life within the recording, has no wake-up to miss:
 //! its end is that of the evidence, or the thread was killed.
@@ -11,7 +11,7 @@ use stepscope_model::{Wait, WaitState};
 
 use crate::query::select::Selection;
 
-/// How much is known of wake-ups.
+/// Coverage of wake-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeUps {
     /// They were recorded: of `of` blocked intervals that were not cut, `missing` have none.
@@ -26,7 +26,7 @@ pub enum WakeUps {
 }
 
 impl WakeUps {
-    /// What is known of those of the selected threads' waits.
+    /// Coverage in the waits of the selected threads.
     pub fn of(selection: &Selection<'_>) -> Self {
         let (mut missing, mut of) = (0, 0);
         for wait in selection.thread_waits().filter(|wait| wait.state == WaitState::Blocked) {

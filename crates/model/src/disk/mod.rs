@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::capture::Capture;
 use crate::info::{CaptureInfo, SCHEMA};
 
-/// Name of the file that makes a folder a capture.
+/// Name of the information file: a folder with this file is a capture.
 pub const INFO_FILE: &str = "capture.json";
 
 /// Name of the log that a recorder writes while it runs, for `stepscope recover`.

@@ -14,7 +14,7 @@
 //!
 //! In a file or a pipe all columns are shown and all names are whole. On a terminal only [prose](Kind::Prose) is wrapped,
 //! within its column; [`layout`] chooses the columns that fit, and the last line counts the others. A single row that does
-//! not fit is shown as a list, a column a line.
+//! not fit is shown as a list, one line per column.
 
 mod layout;
 
@@ -100,7 +100,7 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
     Ok(())
 }
 
-/// The first row, a column a line.
+/// The first row, one line per column.
 fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let (reading, row) = (Reading::of(table), &table.rows[0]);
     let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);

@@ -20,10 +20,10 @@ use crate::query::steps::{Loops, Steps};
 use crate::query::waits::blocked_ns;
 use crate::query::weights::{Amount, StackWeights};
 
-/// A recording is cut into at most so many blocks.
+/// Largest number of blocks that a recording is cut into.
 pub const MOST_BLOCKS: usize = 32;
 
-/// Steps in a block are at least so many.
+/// Smallest number of steps in a block.
 const LEAST_STEPS: usize = 4;
 
 /// A block of time is at least so long.
@@ -32,7 +32,7 @@ const LEAST_BLOCK_NS: u64 = 250_000_000;
 /// What the rows of a comparison are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// Functions, by what is credited to them: cost whose nearest owned function they are.
+    /// Functions, by attributed cost: the cost whose nearest owned function they are.
     Attributed,
     /// Functions, by what ends in them.
     Own,
@@ -42,7 +42,7 @@ pub enum Family {
     Threads,
     /// Kinds of code, by what ends in them.
     Categories,
-    /// Functions, by the blocked time that is credited to them.
+    /// Functions, by the blocked time attributed to them.
     Waits,
 }
 
@@ -67,7 +67,7 @@ pub type Rows = FxHashMap<Identity, Course>;
 /// What a table says about a function besides its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nature {
-    /// Whether it is owned; `None` where nothing was said about ownership.
+    /// Whether it is owned; `None` if ownership is not configured.
     pub owned: Option<bool>,
     /// What kind of code it is.
     pub kind: FrameKind,
@@ -160,7 +160,7 @@ impl Blocks {
             }
             (Basis::PerStep | Basis::PerSecond, _, Some(window)) => {
                 let length = window.end - window.start;
-                // Without times nothing can be said about when.
+                // Samples without times cannot be assigned to blocks.
                 let timed = selection.samples().all(|sample| sample.time_ns.is_some());
                 let blocks = if timed { (length / LEAST_BLOCK_NS).clamp(1, MOST_BLOCKS as u64) } else { 1 };
                 let exposure = vec![length as f64 / 1e9 / blocks as f64; blocks as usize];
@@ -239,7 +239,7 @@ fn begins(steps: &Steps, blocks: usize) -> Vec<(usize, u64)> {
 struct Gathered {
     blocks: usize,
     total: f64,
-    /// By function: credited, own, inclusive.
+    /// By function: attributed, own, inclusive.
     functions: [Vec<Course>; 3],
     no_stack: Course,
     threads: FxHashMap<String, Course>,
@@ -326,7 +326,7 @@ impl Gathered {
         let functions = selection.functions();
         let identity = |id: FunctionId| functions.get(id).identity();
         let named = |name: &str| Identity { name: name.into(), module: "".into() };
-        let [credited, mut own, inclusive] = self.functions.map(|courses| -> Rows {
+        let [attributed, mut own, inclusive] = self.functions.map(|courses| -> Rows {
             let met = functions.all().zip(courses).filter(|(_, course)| !course.blocks.is_empty());
             met.map(|((id, _), course)| (identity(id), course)).collect()
         });
@@ -336,7 +336,7 @@ impl Gathered {
         let met = |course: &Course| !course.blocks.is_empty();
         let waits = self.waits.into_iter().filter(|(_, course)| met(course));
         [
-            credited,
+            attributed,
             own,
             inclusive,
             self.threads.into_iter().map(|(name, course)| (named(&name), course)).collect(),

@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::query::functions::Identity;
 use crate::query::qualified_name::own_name;
 
-/// A rename that the user tells of: `OLD => NEW`, exact names, or each with one `*` that stands for the same text.
+/// A rename that the user gives: `OLD => NEW`, exact names, or each with one `*` that stands for the same text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
     old: String,

@@ -97,7 +97,7 @@ fn exposure(run: &Selection<'_>, tree: &CallTree, basis: Basis) -> f64 {
     }
 }
 
-/// Shares are parts of so many.
+/// Number of parts that make a whole in shares.
 const SHARES: f64 = 1e6;
 
 /// The factor that makes whole numbers fine enough, and the unit with it.

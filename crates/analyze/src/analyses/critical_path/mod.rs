@@ -302,7 +302,7 @@ mod tests {
         let drawing = woken(drawing, "main", 5..90, 2, "light", BARRIER);
         let drawing = woken(drawing, "light", 0..60, 10, "heavy", "");
         let capture = woken(drawing, "heavy", 0..20, 0, "main", "").capture;
-        // Main had blocked at 5 when it is said to have woken heavy at 20: its wait has to be on the path.
+        // The capture lets main wake heavy at 20, although main blocked at 5: its wait has to be on the path.
         assert_eq!(
             path(&capture, 0),
             [

@@ -27,7 +27,7 @@ struct Row<'a> {
     arrivals: Arrivals,
 }
 
-/// The table `barrier_slack`: the threads of each place, which arrived last, and how much time the others had.
+/// The table `barrier_slack`: the threads of each place, which arrived last, and how long the others waited.
 pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
     let mut found: FxHashMap<(Option<FunctionId>, ThreadId), Arrivals> = FxHashMap::default();
     for barrier in barriers {

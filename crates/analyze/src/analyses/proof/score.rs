@@ -59,7 +59,7 @@ fn shares_of(case: &Case, setting: &'static str, runs: &Runs) -> Vec<Share> {
         let names = case.build.names(function);
         let recorded: Vec<f64> = runs.profiles.iter().map(|profile| profile.share_percent(&names)).collect();
         let samples: u64 = runs.profiles.iter().map(|profile| profile.samples).sum();
-        // Of so many samples, were the truth the truth: none at all is no sign of certainty.
+        // Variance expected from the true share and the number of samples: a function without samples is uncertain too.
         let part = (mean(&truths) / 100.0).clamp(0.0, 1.0);
         let drawn = 1e4 * part * (1.0 - part) / samples.max(1) as f64;
         let scatter = variance_of_mean(&recorded).max(drawn) + variance_of_mean(&truths);
@@ -421,7 +421,7 @@ mod tests {
             bare: vec![truth(bare, 10.0, &[])],
             ..Runs::default()
         };
-        // What else is slow makes the fast way dearer.
+        // Other slow code makes the fast way more expensive.
         (case.alone, case.fast) = (runs(500_000.0, 1e6), runs(100_000.0, 0.6e6));
         (case.all, case.all_but) = (runs(600_000.0, 1e6), runs(300_000.0, 0.7e6));
         let gains: Vec<_> =

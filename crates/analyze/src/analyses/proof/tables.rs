@@ -383,7 +383,7 @@ fn gain_requirement(cases: &[&Case], setting: &'static str) -> Requirement {
         .collect();
     let which = if setting == "alone" { "with all else fast" } else { "with all else slow" };
     Requirement {
-        what: format!("gains credited to the seam within 5 points of ablation, {which}"),
+        what: format!("gains attributed to the seam within 5 points of ablation, {which}"),
         held: all.len() - missed.len(),
         of: all.len(),
         needed_percent: 80.0,
@@ -398,7 +398,7 @@ fn timed_requirement(cases: &[&Case]) -> Requirement {
     let missed = all.iter().filter(|(_, error)| error.abs() > GAIN_TOLERANCE);
     let missed: Vec<String> = missed.map(|(name, error)| format!("{name} by {error:+.1}")).collect();
     Requirement {
-        what: "gains credited to the seam within 5 points of the program's own clocks".to_owned(),
+        what: "gains attributed to the seam within 5 points of the program's own clocks".to_owned(),
         held: all.len() - missed.len(),
         of: all.len(),
         needed_percent: 80.0,
@@ -407,7 +407,7 @@ fn timed_requirement(cases: &[&Case]) -> Requirement {
     }
 }
 
-/// Why the seam's gain is not the whole: what is known of the switch, and what the program's clocks and the profiles show.
+/// Why the seam's gain is not the whole: the switch's ground truth, the program's clocks and the profiles.
 fn explanation(case: &Case, gain: &Gain) -> String {
     let right = gain.timed.filter(|timed| (gain.predicted - timed).abs() <= GAIN_TOLERANCE);
     let right = right.map(|timed| format!("{timed:.1} of {:.1} are the seam's by the program's clocks", gain.ablation));
@@ -537,9 +537,9 @@ mod tests {
                 "shares within max(1.5 points, 3 standard errors) | 1 | 1 | true | 1 | ",
                 "the guilty function first, where its share is 20 % or more | 1 | 1 | true | 1 | ",
                 "gains as compared within max(5 points, 3 standard errors) of ablation | 1 | 1 | true | 0 | ",
-                "gains credited to the seam within 5 points of ablation, with all else fast | 1 | 1 | true | 1 | ",
-                "gains credited to the seam within 5 points of ablation, with all else slow | 0 | 0 | - | - | ",
-                "gains credited to the seam within 5 points of the program's own clocks | 0 | 0 | - | - | ",
+                "gains attributed to the seam within 5 points of ablation, with all else fast | 1 | 1 | true | 1 | ",
+                "gains attributed to the seam within 5 points of ablation, with all else slow | 0 | 0 | - | - | ",
+                "gains attributed to the seam within 5 points of the program's own clocks | 0 | 0 | - | - | ",
                 "nothing above 5 % where all is fast, and in controls | 1 | 1 | true | 0 | ",
                 "counts exact | 1 | 2 | false | 1 | steps of shapes: 599 for 600",
             ]

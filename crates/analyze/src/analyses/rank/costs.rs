@@ -166,7 +166,7 @@ impl Costs {
     pub(super) fn evidence(&self, function: &Identity) -> Evidence {
         let part = Part { part: self.attributed(function), whole: self.total };
         let misses = self.misses.as_ref().map(|(whole, by_function)| {
-            // A function of which no miss was sampled has no ratio: nothing was measured.
+            // A function without sampled misses has no ratio: nothing was measured.
             by_function.get(function).map(|part| Part { part: *part, whole: *whole })
         });
         Evidence {

@@ -28,7 +28,7 @@ impl Part {
     }
 }
 
-/// What is known of a function in a scenario; the outer `None` where the dimension was not recorded.
+/// A function's figures in a scenario; the outer `None` where the dimension was not recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// Attributed weight.

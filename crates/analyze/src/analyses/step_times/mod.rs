@@ -495,11 +495,11 @@ fn waited_at(
     pacing: &mut Pacing<'_>,
 ) -> Option<(FunctionId, u64)> {
     let waits = off_cpu.within(step.thread, step.start_ns..step.end_ns);
-    let credited = |stack: StackId| selection.functions().attributed(stack);
+    let attributed = |stack: StackId| selection.functions().attributed(stack);
     largest(
         waits
             .filter(|wait| !pacing.is_pacing(wait))
-            .filter_map(|wait| Some((wait.stack.and_then(credited)?, blocked_ns(&wait))))
+            .filter_map(|wait| Some((wait.stack.and_then(attributed)?, blocked_ns(&wait))))
             .filter(|(_, ns)| *ns > 0)
             .collect(),
     )

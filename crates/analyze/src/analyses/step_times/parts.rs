@@ -10,7 +10,7 @@ use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 
-/// Tells which waits of a loop's thread are [pacing](super#pacing).
+/// Classifies the waits of a loop's thread: [pacing](super#pacing) or not.
 #[derive(Debug, Clone)]
 pub struct Pacing<'a> {
     classes: Classes<'a>,
