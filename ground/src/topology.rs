@@ -17,6 +17,7 @@ macro_rules! lock {
 
 pub mod clock;
 pub mod cyclonedds;
+pub mod events_log;
 pub mod executor;
 pub mod latency;
 pub mod loopback;

@@ -1,4 +1,8 @@
-//! Prints the report of a run as text and as JSON.
+//! Prints the report of a run as text and as JSON, and [writes](files) it in the framework's files.
+
+#[cfg(test)]
+mod example;
+pub mod files;
 
 use std::fmt::Write as _;
 
@@ -8,11 +12,7 @@ use serde_json::{Value, json};
 use super::latency::Latencies;
 use super::resources::Resources;
 use super::system::Outcome;
-use super::tracker::{Total, Tracker};
-
-fn total(outcome: &Outcome) -> Total {
-    Total::of(outcome.subscriptions.iter().chain(&outcome.clients))
-}
+use super::tracker::Tracker;
 
 /// What was run and how.
 #[derive(Debug, Clone, Serialize)]
@@ -51,7 +51,7 @@ pub fn text(conditions: &Conditions, outcome: &Outcome) -> String {
         let _ = write!(text, "{node:<wide$}  {entity:<wider$}  {received:>8} {late:>5} {too_late:>9} {lost:>5}");
         let _ = writeln!(text, "{}", durations_text(latencies));
     }
-    let total = total(outcome);
+    let total = outcome.total();
     let (received, late, too_late, lost) = (total.received(), total.late, total.too_late, total.lost);
     let _ = write!(text, "{:<wide$}  {:<wider$}  {received:>8} {late:>5} {too_late:>9} {lost:>5}", "total", "");
     let _ = writeln!(text, "{}", durations_text(&total.latencies));
@@ -78,7 +78,7 @@ fn durations_text(durations: &Latencies) -> String {
 
 /// The report as JSON. Percentages and durations without data are `null`.
 pub fn json(conditions: &Conditions, outcome: &Outcome) -> Value {
-    let total = total(outcome);
+    let total = outcome.total();
     let resources = &outcome.resources;
     json!({
         "schema": 1,
@@ -111,6 +111,7 @@ pub fn json(conditions: &Conditions, outcome: &Outcome) -> Value {
             "rss_kb": resources.rss_kb,
             "peak_rss_kb": resources.peak_rss_kb,
         },
+        "events": outcome.events.count(),
     })
 }
 
@@ -143,41 +144,7 @@ fn durations_json(durations: &Latencies) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::message::Header;
-    use super::super::system::Published;
     use super::*;
-
-    fn outcome() -> Outcome {
-        let mut tracker = Tracker::new("listener", "/chatter");
-        for (number, us) in [(0, 100), (1, 300), (4, 12_000)] {
-            let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 10_000_000 };
-            tracker.scan(&header, 10, us * 1_000);
-        }
-        let mut durations = Latencies::default();
-        durations.add(7_000);
-        let resources = Resources {
-            elapsed: Duration::from_millis(2_000),
-            cpu_percent: 1.25,
-            user_percent: 2.0,
-            cpu: Duration::from_millis(50),
-            rss_kb: 4,
-            peak_rss_kb: 5,
-        };
-        Outcome {
-            subscriptions: vec![tracker, Tracker::new("a_node_of_a_long_name", "/idle")],
-            clients: Vec::new(),
-            publishers: vec![Published {
-                node: "talker".to_owned(),
-                topic: "/chatter".to_owned(),
-                size_bytes: 10,
-                period: Duration::from_millis(10),
-                durations,
-            }],
-            resources,
-        }
-    }
 
     #[test]
     fn nothing_is_null_and_not_nan() {
@@ -190,11 +157,12 @@ mod tests {
             middleware: "ground",
             slow: "none".to_owned(),
         };
-        let json = json(&conditions, &outcome());
+        let json = json(&conditions, &example::outcome());
         assert_eq!(json["subscriptions"][1]["latency"]["mean_us"], Value::Null);
         assert_eq!(json["total"]["latency"]["mean_us"].as_f64().map(f64::round), Some(4133.0));
+        assert_eq!(json["events"], 1);
         assert_eq!(json["subscriptions"][0]["mean_without_too_late_us"], 200.0);
-        let text = text(&conditions, &outcome());
+        let text = text(&conditions, &example::outcome());
         assert!(text.contains("listener               /chatter         3     0         1     2   4133.3"), "{text}");
         assert!(!text.to_lowercase().contains("nan") && !text.contains("inf"), "{text}");
     }

@@ -30,10 +30,18 @@ pub struct Resources {
     pub user_percent: f64,
     /// CPU time of the process, user and system.
     pub cpu: Duration,
+    /// Memory of the allocator outside of mappings, KiB. 0 where the C library does not count it, like the next two.
+    pub arena_kb: u64,
+    /// The part of it that is in use, KiB.
+    pub in_use_kb: u64,
+    /// Memory of the allocator in mappings, KiB.
+    pub mmap_kb: u64,
     /// Resident memory now, KiB.
     pub rss_kb: u64,
     /// Peak resident memory, KiB. The framework calls this `rss`.
     pub peak_rss_kb: u64,
+    /// Address space, KiB.
+    pub vsz_kb: u64,
 }
 
 /// The moment from which resources are counted.
@@ -57,23 +65,43 @@ impl Start {
         let elapsed = self.at.elapsed();
         let (user, system) = (cpu.user.saturating_sub(self.cpu.user), cpu.system.saturating_sub(self.cpu.system));
         let percent = |part: Duration| 100.0 * part.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        let [arena_kb, in_use_kb, mmap_kb] = allocator_kb();
+        let [vsz_kb, rss_kb] = pages_kb();
         Resources {
             elapsed,
             cpu_percent: percent(user + system) / self.cpus as f64,
             user_percent: percent(user),
             cpu: user + system,
-            rss_kb: rss_kb(),
+            arena_kb,
+            in_use_kb,
+            mmap_kb,
+            rss_kb,
             peak_rss_kb,
+            vsz_kb,
         }
     }
 }
 
-/// Resident memory, the second number of `/proc/self/statm`.
-fn rss_kb() -> u64 {
+#[cfg(target_env = "gnu")]
+fn allocator_kb() -> [u64; 3] {
+    // SAFETY: it only reads the allocator's own counts, under its locks.
+    let info = unsafe { libc::mallinfo() };
+    // The counts are ints that wrap at 4 GiB.
+    [info.arena, info.uordblks, info.hblkhd].map(|bytes| u64::from(bytes as u32) >> 10)
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn allocator_kb() -> [u64; 3] {
+    [0; 3]
+}
+
+/// Address space and resident memory, the first two numbers of `/proc/self/statm`.
+fn pages_kb() -> [u64; 2] {
     // SAFETY: it takes a number and returns one.
     let page_kb = (unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64) >> 10;
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * page_kb
+    let mut pages = text.split_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+    [(); 2].map(|()| pages.next().unwrap_or(0) * page_kb)
 }
 
 #[cfg(test)]

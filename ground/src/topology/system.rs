@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::clock::{Clock, now_ns};
 use super::cyclonedds::Participant;
 use super::cyclonedds::error::DdsError;
+use super::events_log::{Code, Events, EventsLog};
 use super::executor::kind::ExecutorKind;
 use super::executor::{Executor, PerWait, Waker};
 use super::latency::Latencies;
@@ -23,7 +24,7 @@ use super::qos::{PassBy, Qos, Reliability};
 use super::reader::{Reader, Readers};
 use super::resources::{Resources, Start};
 use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
-use super::tracker::Tracker;
+use super::tracker::{Total, Tracker};
 use super::wait_set::WaitSet;
 use super::writer::Writer;
 
@@ -94,6 +95,8 @@ pub enum SystemError {
     DdsByPointer,
 }
 
+/// Time between two samples of resources.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(500);
 /// Longest delay between a signal and the end of a run.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(100);
 
@@ -121,8 +124,19 @@ pub struct Outcome {
     pub clients: Vec<Tracker>,
     /// Messages of publishers.
     pub publishers: Vec<Published>,
+    /// Events: late and lost messages, requests without a server.
+    pub events: Events,
+    /// Resources used so far, at regular times during the run.
+    pub samples: Vec<Resources>,
     /// Resources that the run used.
     pub resources: Resources,
+}
+
+impl Outcome {
+    /// The sum of all subscriptions and clients.
+    pub fn total(&self) -> Total {
+        Total::of(self.subscriptions.iter().chain(&self.clients))
+    }
 }
 
 type Tracked = Arc<Mutex<Tracker>>;
@@ -135,6 +149,7 @@ pub struct System {
     subscriptions: Vec<Tracked>,
     clients: Vec<Tracked>,
     publishers: Vec<Arc<Mutex<Published>>>,
+    log: Arc<EventsLog>,
     loopback: Option<Arc<Loopback>>,
 }
 
@@ -260,6 +275,7 @@ impl System {
                 subscriptions: Vec::new(),
                 clients: Vec::new(),
                 publishers: Vec::new(),
+                log: Arc::new(EventsLog::new()),
                 loopback: domain.loopback(),
             },
             domain,
@@ -292,9 +308,13 @@ impl System {
     /// # Errors
     /// If a thread cannot be created.
     pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> Result<Outcome, SystemError> {
+        // The framework logs both phases of discovery. Here, readers and writers are connected when they are created.
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] PDP completed".to_owned());
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] EDP completed".to_owned());
         let (start, running) = (Start::now(), AtomicBool::new(true));
         let executors = std::mem::take(&mut self.executors);
         let wakers: Vec<Waker> = executors.values().map(|(_, executor)| executor.waker()).collect();
+        let mut samples = Vec::new();
         let resources = std::thread::scope(|threads| {
             let mut started = Ok(());
             for (name, mut executor) in executors.into_values() {
@@ -306,7 +326,7 @@ impl System {
                 started = started.and(spawned.map(drop));
             }
             if started.is_ok() {
-                wait(duration, interrupted);
+                samples = sample(&start, duration, interrupted);
             }
             let resources = start.until_now();
             running.store(false, Ordering::Release);
@@ -316,29 +336,36 @@ impl System {
         if let Some(loopback) = &self.loopback {
             loopback.close();
         }
-        Ok(self.outcome(resources))
+        Ok(self.outcome(samples, resources))
     }
 
-    fn outcome(self, resources: Resources) -> Outcome {
+    fn outcome(self, samples: Vec<Resources>, resources: Resources) -> Outcome {
         let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock!(tracker).clone()).collect();
         Outcome {
             subscriptions: of(self.subscriptions),
             clients: of(self.clients),
             publishers: self.publishers.iter().map(|published| lock!(published).clone()).collect(),
+            events: self.log.take(),
+            samples,
             resources,
         }
     }
 }
 
-/// Waits until the duration has passed or a signal came.
-fn wait(duration: Duration, interrupted: &AtomicBool) {
-    let start = Instant::now();
-    while !interrupted.load(Ordering::Relaxed) {
-        let left = duration.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            return;
+/// Samples resources until the duration has passed or a signal came.
+fn sample(start: &Start, duration: Duration, interrupted: &AtomicBool) -> Vec<Resources> {
+    let begin = Instant::now();
+    let (mut samples, mut next) = (Vec::new(), SAMPLE_PERIOD);
+    loop {
+        let elapsed = begin.elapsed();
+        if elapsed >= duration || interrupted.load(Ordering::Relaxed) {
+            return samples;
         }
-        std::thread::sleep(SIGNAL_PERIOD.min(left));
+        if elapsed >= next {
+            samples.push(start.until_now());
+            next += SAMPLE_PERIOD;
+        }
+        std::thread::sleep(SIGNAL_PERIOD.min(duration - elapsed).min(next.saturating_sub(elapsed)));
     }
 }
 
@@ -386,7 +413,8 @@ impl Building {
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
             let tracker = self.tracker(spec, &one.topic);
             self.system.subscriptions.push(tracker.clone());
-            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, tracking_callback(tracker)));
+            let callback = self.tracking_callback(spec, &one.topic, tracker);
+            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
         }
         for (one, reader) in spec.servers.iter().zip(readers.servers) {
             let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
@@ -400,8 +428,9 @@ impl Building {
         for (one, (client, reader)) in spec.clients.iter().zip(readers.clients) {
             let tracker = self.tracker(spec, &one.service);
             self.system.clients.push(tracker.clone());
-            node.add_endpoint(Endpoint::new(Kind::Client, reader, tracking_callback(tracker.clone())));
-            node.add_timer(self.requesting_timer(one, client, tracker)?);
+            let callback = self.tracking_callback(spec, &one.service, tracker.clone());
+            node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
+            node.add_timer(self.requesting_timer(spec, one, client, tracker)?);
         }
         for one in &spec.publishers {
             node.add_timer(self.publishing_timer(spec, one)?);
@@ -412,6 +441,16 @@ impl Building {
 
     fn tracker(&self, spec: &NodeSpec, entity: &str) -> Tracked {
         Arc::new(Mutex::new(Tracker::new(&spec.name, entity)))
+    }
+
+    /// A callback that counts each message and logs late and lost ones.
+    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked) -> Callback {
+        let (log, caller) = (self.system.log.clone(), caller(entity, spec));
+        Box::new(move |message| {
+            let now = now_ns();
+            let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
+            log.add_arrival(&caller, message.header.number, &arrival);
+        })
     }
 
     fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Result<Arc<Timer>, SystemError> {
@@ -436,11 +475,18 @@ impl Building {
         }))
     }
 
-    fn requesting_timer(&self, client: &ClientSpec, number: u32, tracker: Tracked) -> Result<Arc<Timer>, SystemError> {
+    fn requesting_timer(
+        &self,
+        spec: &NodeSpec,
+        client: &ClientSpec,
+        number: u32,
+        tracker: Tracked,
+    ) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Requests(client.service.clone());
         let is_served = self.domain.channels.contains_key(&channel);
         let writer = self.domain.writer(&channel, client.qos.reliability)?;
-        let message = client.message;
+        let (log, caller) = (self.system.log.clone(), caller(&client.service, spec));
+        let (service, message) = (client.service.clone(), client.message);
         let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
         Ok(Timer::new(&self.clock, sequence.period_ns, move || {
             // The framework waits a second for the service here, which blocks the executor's other callbacks.
@@ -448,17 +494,15 @@ impl Building {
                 writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
             } else {
                 lock!(tracker).unserved += 1;
+                log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
             }
         }))
     }
 }
 
-/// A callback that counts each message.
-fn tracking_callback(tracker: Tracked) -> Callback {
-    Box::new(move |message| {
-        let now = now_ns();
-        lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
-    })
+/// A node and its topic or service, as the framework names them in its events.
+fn caller(entity: &str, spec: &NodeSpec) -> String {
+    format!("{entity}->{}", spec.name)
 }
 
 /// A writer and its next message number.
@@ -525,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_server_are_counted_and_block_nothing() {
+    fn requests_without_a_server_are_counted_and_logged_and_block_nothing() {
         let text = r#"{"nodes": [{"node_name": "asks",
             "clients": [{"service_name": "nothing", "srv_type": "stamped10b", "period_ms": 5}],
             "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}],
@@ -535,5 +579,10 @@ mod tests {
         assert_eq!(outcome.clients[0].received(), 0);
         assert!(outcome.subscriptions[0].received() > 5);
         assert!(outcome.clients[0].unserved > 5);
+        let unavailable: Vec<_> =
+            outcome.events.kept.iter().filter(|event| event.code == Code::ServiceUnavailable).collect();
+        assert_eq!(unavailable.len() as u64, outcome.clients[0].unserved);
+        assert_eq!(unavailable[0].caller, "/nothing->asks");
+        assert_eq!(unavailable[0].description, "[service] '/nothing' unavailable");
     }
 }

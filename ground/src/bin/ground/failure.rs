@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ground::server::LoadError;
+use ground::topology::report::files::WriteError;
 use ground::topology::schema::SchemaError;
 use ground::topology::system::SystemError;
 
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     Schema(#[from] SchemaError),
     #[error("cannot run {path}: {source}")]
     Topology { path: PathBuf, source: SystemError },
+    #[error(transparent)]
+    Report(#[from] WriteError),
     #[error("cannot write {path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("cannot watch for signals: {0}")]

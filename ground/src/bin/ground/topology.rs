@@ -8,7 +8,7 @@ use ground::account::{Account, Moment};
 use ground::switches::Switches;
 use ground::topology::executor::PerWait;
 use ground::topology::executor::kind::ExecutorKind;
-use ground::topology::report::{self, Conditions};
+use ground::topology::report::{self, Conditions, files};
 use ground::topology::schema;
 use ground::topology::system::{Ipc, Middleware, Run, System};
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub(crate) struct TopologyArgs {
     /// Switches to make slow; `wait-set` and `one-per-wait` have an effect here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
+    /// Write the framework's latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Write the time, context switches and exact counts of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
@@ -94,6 +97,9 @@ pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let start = Moment::now();
     let outcome = system.spin(args.seconds, &stop).map_err(failed)?;
     let account = Moment::now().since(&start);
+    if let Some(folder) = &args.out {
+        files::write(folder, &outcome)?;
+    }
     if let Some(path) = &args.account {
         let file = AccountFile { schema: 1, conditions: &conditions, run: &account };
         let text = serde_json::to_string_pretty(&file).expect("numbers and names can be written");
