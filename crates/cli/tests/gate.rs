@@ -201,7 +201,7 @@ fn a_scenario_that_one_side_lacks_does_not_pass() {
     let output = gate(folder.path(), &["--format", "json"]);
     assert_eq!(code(&output), Some(2), "{}", text(&output.stderr));
     let reason = judged(&output, "all")["reason"].clone();
-    assert!(reason.as_str().unwrap().starts_with("marina is not compared"), "{reason}");
+    assert!(reason.as_str().unwrap().starts_with("Not compared: marina."), "{reason}");
 }
 
 #[test]
@@ -219,7 +219,10 @@ fn what_was_not_judged_looks_like_nothing_else() {
     fails(&["gate", "--baseline", "before", "--candidate", "nowhere"], "nowhere");
     fails(&["gate", "before"], "stepscope ab");
     fs::write(folder.path().join("unlimited.toml"), LAB.split("[gate]").next().unwrap()).unwrap();
-    fails(&["gate", "unlimited.toml", "--baseline", "before", "--candidate", "after"], "add a [gate]");
+    fails(
+        &["gate", "unlimited.toml", "--baseline", "before", "--candidate", "after"],
+        "sets no limit on anything compared here. Add one under [gate]",
+    );
     fs::write(folder.path().join("wrong.toml"), LAB.replace("+5%", "-5%")).unwrap();
     fails(&["gate", "wrong.toml", "--baseline", "before", "--candidate", "after"], "step.mean");
     for run in 0..8 {
