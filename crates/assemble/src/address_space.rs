@@ -77,7 +77,7 @@ impl AddressSpace {
         self.remembered.remove(&tid);
     }
 
-    /// Renumbers modules and forgets frames: both are numbered anew in the next log.
+    /// Renumbers modules and forgets frames: the next log numbers both from zero.
     pub fn renumber(&mut self, mut module: impl FnMut(ModuleRef) -> ModuleRef) {
         for mapping in &mut self.mappings {
             mapping.module = module(mapping.module);

@@ -249,7 +249,7 @@ impl<W: Target> Assembler<W> {
 
     /// Ends one log and starts the next, in which the same processes live on.
     ///
-    /// The next log stands for itself, so its numbers start anew. The caller writes its first entry ([`Entry::Start`]) and
+    /// The next log stands alone, so its numbers start from zero. The caller writes its first entry ([`Entry::Start`]) and
     /// the last ones of the log that ends.
     pub fn split(&mut self, time_ns: u64, ending: &mut impl Sink, next: &mut impl Sink) {
         self.end_threads(Some(time_ns), ending);

@@ -364,7 +364,7 @@ fn steps(threads: &[Thread], mut starts: Vec<StepStart>) -> Vec<Step> {
 /// A thread took a name; the one it had becomes one of its earlier names.
 fn rename(thread: &mut Thread, time_ns: u64, name: String) {
     let old = std::mem::replace(&mut thread.name, name.clone());
-    // A source that names what was there before, and a name of our own making, tell of no change.
+    // Neither a name from before the recording nor a synthetic name is a change.
     if time_ns == 0 {
         return;
     }

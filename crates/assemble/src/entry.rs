@@ -83,7 +83,7 @@ pub enum Entry {
         /// When.
         time_ns: u64,
     },
-    /// How a process ended, where we were told.
+    /// How a process ended, if known.
     ExitStatus {
         /// Its id; the last process that had it is meant.
         pid: u32,
@@ -260,7 +260,7 @@ pub struct Sample {
     pub time_ns: Option<u64>,
     /// Which thread.
     pub thread: ThreadRef,
-    /// On which processor.
+    /// The CPU.
     pub cpu: Option<u32>,
     /// Where.
     pub stack: Option<StackRef>,
@@ -285,7 +285,7 @@ pub struct Wait {
     pub state: WaitState,
     /// Woken but not running.
     pub runnable_ns: Option<u64>,
-    /// The processor that it came to.
+    /// The CPU on which it continued.
     pub cpu: Option<u32>,
     /// Who woke it.
     pub waker: Option<ThreadRef>,

@@ -16,10 +16,10 @@ pub struct StepPoint {
     pub time: Option<StepTime>,
 }
 
-/// What is known of the simulated time when a step begins.
+/// The simulated time at the start of a step, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepTime {
-    /// The function is told it.
+    /// The function receives it as an argument.
     Argument(TimeArgument),
     /// Each step takes as long.
     Every {
@@ -42,7 +42,7 @@ pub struct TimeArgument {
 /// Why that is no such argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` does not tell where the simulated time is: {why}; write e.g. `%di:s64 ns`, `%si:u64 us` or `+8(%di):f64 s`"
+    "`{text}` does not locate the simulated time: {why}; write for example `%di:s64 ns`, `%si:u64 us` or `+8(%di):f64 s`"
 )]
 pub struct TimeArgumentError {
     /// What was written.
@@ -93,7 +93,7 @@ impl TimeArgument {
         format!("{}:{}", self.fetched, self.kind.kernel_type())
     }
 
-    /// How the number that was fetched is to be read, from this offset in the raw data.
+    /// How to read the fetched number, at this offset of the raw data.
     pub fn value_at(&self, offset: usize) -> TimeValue {
         TimeValue { offset, kind: self.kind, unit_ns: self.unit_ns }
     }
@@ -111,13 +111,13 @@ impl FromStr for TimeArgument {
             Some("us" | "µs") => 1_000,
             Some("ms") => 1_000_000,
             Some("s") => 1_000_000_000,
-            Some(_) => return Err(wrong("the unit is none of ns, us, ms and s")),
+            Some(_) => return Err(wrong("the unit must be ns, us, ms or s")),
         };
         if words.next().is_some() {
             return Err(wrong("something follows the unit"));
         }
         let (fetched, kind) = argument.rsplit_once(':').unwrap_or((argument, "s64"));
-        let kind = NumberKind::parse(kind).ok_or_else(|| wrong("the type is none of s8 to s64, u8 to u64 and f64"))?;
+        let kind = NumberKind::parse(kind).ok_or_else(|| wrong("the type must be s8 to s64, u8 to u64, or f64"))?;
         // What else the kernel's syntax has is text, symbols of the kernel, or numbers that never change.
         let belongs = |c: char| c.is_ascii_alphanumeric() || "%$+-()".contains(c);
         if !fetched.starts_with(['%', '+', '-', '$']) || !fetched.chars().all(belongs) {
@@ -176,7 +176,7 @@ pub enum StepTimeSource {
 }
 
 impl StepTimeSource {
-    /// The simulated time when a process begins a step, after so many others.
+    /// The simulated time when a process starts a step, after a number of others.
     pub(crate) fn read(self, begun_before: u64, raw: Option<&[u8]>) -> Option<u64> {
         match self {
             Self::Unknown => None,

@@ -376,7 +376,7 @@ mod tests {
                 off += wait.end_ns - wait.start_ns;
             };
             for (after, event) in events {
-                // Rings of two processors can disagree by a little.
+                // The rings of two CPUs can disagree slightly.
                 time = (time + after).saturating_sub(3).max(1000);
                 note(match event {
                     0 | 1 => timeline.switch_in(time, Some(1)),

@@ -10,7 +10,7 @@
 //! `run.json`, and with it the same order is drawn again.
 //!
 //! Scenario by scenario, because only runs of the same scenario are compared: they should be close to each other in time,
-//! what others do should meet both variants, and an interrupt should leave whole scenarios.
+//! background load should affect both variants, and an interrupt should leave whole scenarios.
 //!
 //! # Rounds that do not count
 //!
@@ -72,7 +72,7 @@ pub enum Disturbed {
 pub enum Side {
     /// What is compared with.
     Baseline,
-    /// What is to be judged.
+    /// The candidate.
     Candidate,
 }
 
@@ -116,7 +116,7 @@ impl Order {
         Side::BOTH[self.random.below(2)]
     }
 
-    /// Of so many rounds, which variant comes first in each.
+    /// Which variant comes first in each round.
     fn rounds(&mut self, count: u32) -> Vec<Side> {
         let mut firsts = Vec::new();
         while firsts.len() < count as usize {
@@ -128,7 +128,7 @@ impl Order {
     }
 }
 
-/// What is to be run, in which order.
+/// The runs, in order.
 #[derive(Debug)]
 pub struct Plan {
     pairs: Pairs,

@@ -29,7 +29,7 @@ impl Calm {
     /// Looks at the machine, and waits while others use much of it. Where they do not leave it alone for as long as we
     /// wait, what they use is accepted from then on: waiting before every trial would not make them.
     pub fn before(&mut self, interrupt: &AtomicBool, mut waiting: impl FnMut(f64, Duration)) -> Before {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut waited = Duration::ZERO;
         let mut least = f64::INFINITY;
         let (reading, others_percent) = loop {
@@ -39,7 +39,7 @@ impl Calm {
             if calm || interrupt.load(Ordering::Relaxed) {
                 break (reading, others);
             }
-            waited = begun.elapsed();
+            waited = start.elapsed();
             if waited >= self.patience {
                 if !self.patience.is_zero() {
                     self.accepted_percent = self.accepted_percent.max(1.25 * least);
@@ -59,13 +59,13 @@ impl Calm {
     }
 }
 
-/// The machine now, and what others had of it since shortly before.
+/// The machine now, and the background load since shortly before.
 fn look() -> (MachineReading, Option<f64>) {
-    let (first, begun) = (read_machine(), Instant::now());
+    let (first, start) = (read_machine(), Instant::now());
     std::thread::sleep(LOOK);
     let now = read_machine();
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let capacity_ns = begun.elapsed().as_nanos() as f64 * processors as f64;
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let capacity_ns = start.elapsed().as_nanos() as f64 * cpus as f64;
     let others = now.busy_of_others_since(&first).map(|ns| 100.0 * ns as f64 / capacity_ns);
     (now, others)
 }

@@ -156,13 +156,13 @@ impl Checkout {
 /// The checkouts that a run needs. Dropped, they are removed.
 #[derive(Debug, Default)]
 pub struct Checkouts {
-    made: Vec<Made>,
+    made: Vec<Prepared>,
     /// What could not be made: not tried again for every trial.
     failed: Vec<(Source, Arc<CheckoutError>)>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct Prepared {
     source: Source,
     checkout: Checkout,
     _worktree: Worktree,
@@ -204,7 +204,7 @@ impl Checkouts {
     }
 }
 
-fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -> Result<Made, CheckoutError> {
+fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -> Result<Prepared, CheckoutError> {
     let repository = root_of(&source.folder)?;
     let commit = commit_of(&repository, &source.revision)?;
     let inside = inside(&repository, &source.folder);
@@ -223,7 +223,7 @@ fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -
         });
         build(command, &checkout, &source.folder, &folder, &log, variant, context)?;
     }
-    Ok(Made { source, checkout, _worktree: worktree })
+    Ok(Prepared { source, checkout, _worktree: worktree })
 }
 
 /// The lab file's folder as seen from the root.
@@ -296,7 +296,7 @@ impl Worktree {
         let (pid, start) = us();
         let name = |number: u32| folder.join(format!("{pid}-{start}-{number}-{variant}"));
         let path = (1..).map(name).find(|path| !path.exists()).expect("there are more numbers than worktrees");
-        // Made before git begins: what git leaves when it fails half-way is removed too.
+        // Created before git starts: what git leaves when it fails half-way is removed too.
         let worktree = Self { repository: repository.to_owned(), path };
         let path = worktree.path.to_str().ok_or_else(|| CheckoutError::Git {
             action: "worktree add",

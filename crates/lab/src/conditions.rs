@@ -7,7 +7,7 @@
 //! was measured. So the criterion looks **only at the CPU time of others** ([`stepscope_model::Conditions`]), never at
 //! a time, a step or a sample of the program:
 //!
-//! - The share of others is their CPU time over the capacity of the machine (all processors for the length of the
+//! - The background load is the CPU time of other processes over the capacity of the machine (all CPUs for the length of the
 //!   recording), in percent.
 //! - A trial is disturbed if that share is more than 10 points above the median of the trials of the same scenario and
 //!   variant, or more than three times the median and 2 points above it.
@@ -22,7 +22,7 @@ use stepscope_stats::median;
 
 use crate::run::RunInfo;
 
-/// Others may have so much of the machine, in percent, for it to be calm.
+/// Highest background load of a quiet machine, in percent.
 pub const CALM_PERCENT: f64 = 5.0;
 
 /// Points above the median beyond which a trial is disturbed.
@@ -39,12 +39,12 @@ const TIMES: f64 = 3.0;
 pub struct Before {
     /// Load average over the last minute, in thousandths.
     pub load_milli: u64,
-    /// What others had of all processors at the last look, in percent.
+    /// Background load at the last look, in percent of all CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_percent: Option<f64>,
     /// How long the trial waited for the machine to become calm.
     pub waited_ms: u64,
-    /// The hottest processor sensor, in thousandths of a degree Celsius.
+    /// The hottest CPU sensor, in thousandths of a degree Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_mc: Option<i64>,
     /// The frequency governor.
@@ -52,10 +52,10 @@ pub struct Before {
     pub governor: Option<String>,
 }
 
-/// What others had of the machine while a trial was recorded, in percent of its capacity.
+/// Background load while a trial was recorded, in percent of the capacity of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct During {
-    /// Other processes and the kernel. Absent where it is not known of every phase.
+    /// Other processes and the kernel. Absent unless it is known for every phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_percent: Option<f64>,
     /// Other guests of the hypervisor.
@@ -96,14 +96,14 @@ pub fn remarks(info: &RunInfo) -> Vec<String> {
     remarks
 }
 
-/// What others had of the machine in the median of trials, in percent, where that is more than a calm machine has.
+/// Median background load of the trials, in percent, if it exceeds that of a quiet machine.
 pub fn busy_percent<'t>(trials: impl IntoIterator<Item = &'t During>) -> Option<f64> {
     let shares: Vec<f64> = trials.into_iter().filter_map(|during| during.others_percent).collect();
     median(&shares).filter(|share| *share > CALM_PERCENT)
 }
 
-/// Of trials of the same scenario and variant, given what others had of the machine in each, why each is disturbed, if
-/// it is. Those of which it is not known are not.
+/// Why each of the trials of one scenario and variant is disturbed, given the background load of each, if
+/// it is. Trials without a known background load are not.
 pub fn disturbed(others_percent: &[Option<f64>]) -> Vec<Option<String>> {
     let mut known: Vec<f64> = others_percent.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
@@ -143,12 +143,12 @@ mod tests {
         assert_eq!(marked(&[0.5, 0.6, 11.0, 0.4]), [2]);
         assert_eq!(marked(&[0.1, 0.1, 1.9]), [0_usize; 0], "many times the median, and still nothing");
         assert_eq!(marked(&[1.0, 1.0, 3.5]), [2]);
-        assert_eq!(marked(&[40.0, 41.0, 49.0, 52.0]), [3], "what others always do disturbs no trial");
+        assert_eq!(marked(&[40.0, 41.0, 49.0, 52.0]), [3], "constant background load disturbs no trial");
         assert_eq!(marked(&[1.0, 60.0]), [1]);
         assert_eq!(marked(&[60.0]), [0_usize; 0]);
         assert_eq!(marked(&[]), [0_usize; 0]);
         assert_eq!(disturbed(&[None, Some(1.0), Some(30.0)])[0], None);
         let why = disturbed(&[Some(1.0), Some(30.0)])[1].clone().unwrap();
-        assert_eq!(why, "others had 30.0 % of the processors, where 1.0 % is the median of such trials");
+        assert_eq!(why, "other processes used 30.0 % of the CPU (typical: 1.0 %)");
     }
 }

@@ -1,4 +1,4 @@
-//! Progress of a run, for whoever displays it.
+//! Progress of a run, for display.
 
 use std::path::Path;
 use std::time::Duration;

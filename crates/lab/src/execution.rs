@@ -8,7 +8,7 @@
 //!
 //! One recording follows the processes from the first instruction to the end, and is cut into a capture a phase.
 //! Naming addresses reads a lot of debug information, so it waits until the program is gone: it must not take
-//! processors from what is recorded.
+//! CPUs from what is recorded.
 //!
 //! Whatever happens, the program, its drivers and all that they started are ended: by [`stop`](Execution::stop) in the
 //! normal case, by dropping [`Live`] in a panic, and by their keepers if this process itself is killed.
@@ -38,7 +38,7 @@ use crate::recorder::{Order, Recorder, Recording};
 /// How often a running trial is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a listener is told how it goes.
+/// How often a listener gets progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// How many lines of output a failure shows.
@@ -56,7 +56,7 @@ pub struct Context<'a> {
     pub recorder: &'a dyn Recorder,
     /// Set by someone to end the run early, as on Ctrl-C.
     pub interrupt: &'a AtomicBool,
-    /// Who is told.
+    /// Receives progress.
     pub listener: &'a mut dyn Listener,
 }
 
@@ -71,7 +71,7 @@ pub struct Executed {
     pub captured: Vec<Phase>,
     /// What a reader of the results should know, in sentences.
     pub notes: Vec<String>,
-    /// What others had of the machine meanwhile.
+    /// Background load meanwhile.
     pub during: During,
 }
 
@@ -83,7 +83,7 @@ pub fn execute(trial: &Trial, folder: &Path, context: &mut Context<'_>) -> Execu
         folder,
         context,
         ready: None,
-        begun: Vec::new(),
+        started: Vec::new(),
         extents: PhaseExtents::default(),
         notes: Vec::new(),
         during,
@@ -99,8 +99,8 @@ struct Execution<'a, 'b> {
     folder: &'a Path,
     context: &'a mut Context<'b>,
     ready: Option<(Duration, String)>,
-    /// Phases whose recording has begun.
-    begun: Vec<Phase>,
+    /// Phases whose recording has started.
+    started: Vec<Phase>,
     extents: PhaseExtents,
     notes: Vec<String>,
     during: DuringSum,
@@ -179,7 +179,7 @@ impl Execution<'_, '_> {
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
     }
 
-    /// Where steps begin, if that is asked for by a function. That it cannot be told is an error only where it must be known when the
+    /// The step function, if one was requested. A function that cannot be resolved is an error only if steps decide when the
     /// scenario is ready; otherwise it is remarked on.
     fn find_step(&mut self, launch: &Launch) -> Result<Option<StepPoint>, String> {
         let scenario = &self.trial.scenario;
@@ -216,7 +216,7 @@ impl Execution<'_, '_> {
     }
 
     fn phase_starts(&mut self, phase: Phase) {
-        self.begun.push(phase);
+        self.started.push(phase);
         self.extents.start(phase, &self.trial.scenario.metrics, &self.folder.join(OUTPUT_FILE));
     }
 
@@ -238,15 +238,15 @@ impl Execution<'_, '_> {
         if !record.records(Phase::Steady) {
             return Ok(());
         }
-        if self.begun.contains(&Phase::Loading) {
+        if self.started.contains(&Phase::Loading) {
             live.recording.pause().map_err(|error| self.cut_by_recorder(Stage::Loading, &error))?;
         }
         self.start_drivers(live)?;
-        if !self.begun.contains(&Phase::Steady) {
+        if !self.started.contains(&Phase::Steady) {
             self.warm_up(live)?;
             let (folder, label) = (self.folder_of(Phase::Steady), self.label(Some(Phase::Steady)));
-            let begun = live.recording.begin_next(&folder, label);
-            begun.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
+            let started = live.recording.begin_next(&folder, label);
+            started.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
             self.phase_starts(Phase::Steady);
         }
         let kept = self.keep_steady(live);
@@ -260,7 +260,7 @@ impl Execution<'_, '_> {
         let turn = self.stay(live, Stage::Loading, timeout, |live| {
             let output = live.output.read_new().unwrap_or_default();
             // A step has ended when the next one begins.
-            let steps = live.recording.progress().steps.map(|begun| begun.saturating_sub(1));
+            let steps = live.recording.progress().steps.map(|started| started.saturating_sub(1));
             let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps };
             watch.look(&seen, &mut surroundings)
         })?;
@@ -304,12 +304,12 @@ impl Execution<'_, '_> {
 
     fn keep_steady(&mut self, live: &mut Live) -> Result<(), Abort> {
         let duration = self.trial.scenario.record.duration;
-        let begun = Instant::now();
+        let started = Instant::now();
         let wanted = self.trial.scenario.record.steps;
-        let started = |live: &Live| live.recording.progress().steps.unwrap_or(0);
-        let first = started(live);
+        let steps = |live: &Live| live.recording.progress().steps.unwrap_or(0);
+        let first = steps(live);
         // A step has ended when the next one starts.
-        let ended = |live: &Live| started(live).saturating_sub(first + 1);
+        let ended = |live: &Live| steps(live).saturating_sub(first + 1);
         let enough = |live: &mut Live| wanted.filter(|wanted| ended(live) >= *wanted).map(|_| ());
         match self.stay(live, Stage::Steady, duration, enough)? {
             StageEnd::Done(()) => Ok(()),
@@ -326,7 +326,7 @@ impl Execution<'_, '_> {
             StageEnd::Ended(exit) if exit.status() == 0 => {
                 self.notes.push(format!(
                     "The program ended by itself, with status 0, after {:.1} s of the {} s of its steady phase.",
-                    begun.elapsed().as_secs_f64(),
+                    started.elapsed().as_secs_f64(),
                     duration.as_secs_f64()
                 ));
                 Ok(())
@@ -343,7 +343,7 @@ impl Execution<'_, '_> {
         limit: Duration,
         mut done: impl FnMut(&mut Live) -> Option<T>,
     ) -> Result<StageEnd<T>, Abort> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut tell_at = Duration::ZERO;
         loop {
             // How it ended is asked first: what it printed last is then there to be looked at.
@@ -355,7 +355,7 @@ impl Execution<'_, '_> {
                 return Ok(StageEnd::Ended(exit));
             }
             let progress = live.recording.progress();
-            let elapsed = begun.elapsed();
+            let elapsed = started.elapsed();
             if elapsed >= tell_at {
                 tell_at = elapsed + TELL_EVERY;
                 self.context.listener.notify(&Event::Progress { stage, elapsed, limit, recording: &progress });
@@ -444,7 +444,7 @@ impl Execution<'_, '_> {
     fn finish(&mut self, mut outcome: Outcome) -> (Outcome, Vec<Phase>) {
         let _ = fs::remove_dir_all(self.folder.join(UNWANTED_FOLDER));
         let mut captured = Vec::new();
-        for phase in std::mem::take(&mut self.begun) {
+        for phase in std::mem::take(&mut self.started) {
             self.context.listener.notify(&Event::Finishing { phase });
             match self.finish_phase(phase) {
                 Ok(()) => captured.push(phase),

@@ -81,7 +81,7 @@ impl FolderMap {
         }
     }
 
-    /// A command that ran in `old` and is to run in `new`.
+    /// A command that ran in `old`, changed to run in `new`.
     pub(crate) fn command(&self, command: &mut [String], old: &Path, new: &Path) {
         for word in command {
             let moved = self.text(word, old, new).or_else(|| {

@@ -4,7 +4,7 @@
 //! my-simulator/
 //!   stepscope.toml
 //!   stepscope-runs/...          runs; any of them may be deleted at any time
-//!   .stepscope/history.jsonl    a line a capture: where it lies, what it is of, its metrics
+//!   .stepscope/history.jsonl    one line per capture: its folder, its scenario, its metrics
 //! ```
 //!
 //! The store lies beside the lab file. It is an index that is only ever appended to, a JSON object a line ([`Entry`]), so
@@ -13,7 +13,7 @@
 //! What must hold:
 //!
 //! - A capture is in it once, whichever path it was added by: its [`id`](Entry::id) says when and on which machine it began.
-//! - Writers do not disturb each other, and what cannot be read is told with its line number and passed over ([`Damage`]).
+//! - Writers do not disturb each other, and an unreadable line is skipped and reported with its number ([`Damage`]).
 
 mod adding;
 mod page;
@@ -63,7 +63,7 @@ pub struct Entry {
 pub struct Place<'a> {
     /// Folder of the capture.
     pub capture: &'a Path,
-    /// Folder of the run that it is of; the capture itself where it is of none.
+    /// Folder of its run; the capture itself if it belongs to none.
     pub run: &'a Path,
     /// The working tree that the run was made from, where that is known.
     pub working_tree: Option<&'a WorkingTree>,
@@ -177,7 +177,7 @@ impl Store {
         Ok(new.len())
     }
 
-    /// All that it holds; nothing if it is not there. Tells of each capture whether it is still there.
+    /// All entries, none if the store does not exist. Each says whether its capture still exists.
     ///
     /// # Errors
     /// If the index is there and cannot be read.
@@ -215,7 +215,7 @@ impl Contents {
     }
 }
 
-/// Lines that are told one by one.
+/// Lines that are reported one by one.
 const MOST_TOLD: usize = 5;
 
 fn revision(tree: &WorkingTree) -> String {

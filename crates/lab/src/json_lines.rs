@@ -1,7 +1,7 @@
 //! Files of one JSON object a line, that are only ever appended to.
 //!
 //! Writers do not disturb each other: lines are added in one write, by a writer that holds the file's lock, and a line that a
-//! killed writer left unfinished is ended first. What cannot be read, be it damaged or of a newer program, is told with its
+//! killed writer left unfinished is completed first. Each unreadable line, damaged or of a newer program, is reported with its
 //! line number and passed over.
 
 use std::fs::{self, File};
@@ -40,7 +40,7 @@ impl JsonLines {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        // Where locks are not supported (some network file systems) an unfinished line may be seen, and is told as such.
+        // Where locks are not supported (some network file systems) an unfinished line may be visible, and is reported as such.
         let _ = file.lock_shared();
         Ok(Some(Self { file, schema }))
     }

@@ -136,7 +136,7 @@ impl PartialEq for Ready {
     }
 }
 
-/// A client that must be attached for the workload to be the one that is meant.
+/// A client that must be attached for the intended workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
     /// Program and arguments. Never empty.
@@ -178,7 +178,7 @@ pub struct RecordSettings {
 }
 
 impl RecordSettings {
-    /// Whether this phase is to be recorded.
+    /// Whether to record this phase.
     pub fn records(&self, phase: Phase) -> bool {
         self.phases.contains(&phase)
     }
@@ -259,7 +259,7 @@ pub struct Source {
 pub struct AbSettings {
     /// The variant that is compared with.
     pub baseline: Option<String>,
-    /// The variant that is to be judged.
+    /// The variant under test.
     pub candidate: Option<String>,
     /// Runs of each variant of each scenario, at least 1.
     pub runs: u32,
@@ -276,7 +276,7 @@ impl Default for AbSettings {
 /// `[compare]`: when a difference is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareSettings {
-    /// Ratios whose interval lies within 1 plus or minus so many percent are equivalent.
+    /// Ratios whose interval lies within 1 plus or minus this many percent are equivalent.
     pub tolerance_percent: f64,
 }
 

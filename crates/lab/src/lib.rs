@@ -47,7 +47,7 @@
 //! - [`outcome`]: how a trial can end, and what exit code follows;
 //! - [`history`]: what every run said, kept when the runs are deleted;
 //! - [`proving`]: measuring the tool itself, on a program whose costs are known;
-//! - [`event`]: what a listener is told meanwhile;
+//! - [`event`]: the progress that a listener receives;
 //! - [`output`]: what programs print, followed and quoted;
 //! - [`report`]: what a report of a run holds;
 //! - [`recorder`]: the seam to what records, so that all of the above is tested with real programs and without the

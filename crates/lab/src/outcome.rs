@@ -43,7 +43,7 @@ pub enum Stage {
     Launch,
     /// From launch until ready.
     Loading,
-    /// Drivers started, steady recording not yet begun.
+    /// Drivers started, steady recording not started yet.
     WarmUp,
     /// The steady recording.
     Steady,

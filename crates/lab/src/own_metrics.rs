@@ -65,7 +65,7 @@ impl PhaseExtents {
         let Some(file) = file_of(metric, output) else { return Vec::new() };
         let bytes = fs::read(&file).unwrap_or_default();
         let extent = self.marks.get(&(phase, file)).copied().unwrap_or_default();
-        // A file that is shorter than at the start was written anew.
+        // A file that is shorter than at the start was rewritten.
         let start = usize::try_from(extent.start).ok().filter(|start| *start <= bytes.len()).unwrap_or(0);
         let end = extent.end.and_then(|end| usize::try_from(end).ok()).unwrap_or(bytes.len()).clamp(start, bytes.len());
         let text = String::from_utf8_lossy(&bytes);

@@ -7,7 +7,7 @@
 //! - `PROGRAM ARGUMENTS --slow NAMES` runs a scenario of that, with `all` and `-NAME` among the names;
 //! - `--warm-steps K` steps before it is ready, when it makes the file `--ready-file`; then it runs until it gets SIGTERM,
 //!   or until it did `--steps` in all, or for `--seconds`; with `--linger` it then waits for SIGTERM, and with `--pause S` it is
-//!   idle for so long before its steady phase;
+//!   idle for a while before its steady phase;
 //! - `--account FILE` makes it write an [`Account`](account) when it did its steps, with `--scopes` of the functions too.
 //!
 //! Runs of a case are interleaved in a drawn order, all settings and ways in each round, so that what else happens on the
@@ -84,7 +84,7 @@ pub enum ProvingError {
         /// What came of it.
         outcome: String,
     },
-    /// A run is none of a proving ground.
+    /// The run is not one of a proving ground.
     #[error("{run}: no run of `prove`, or one of an earlier version that kept no catalogue: {source}")]
     NotProved {
         /// The run's folder.

@@ -121,7 +121,7 @@ impl Watch {
                 format!("the file {} never {change}", path.display())
             }
             Condition::Steps(steps) => {
-                format!("fewer than {steps} steps ended, or none is counted: `stepscope doctor` tells what steps need")
+                format!("fewer than {steps} steps ended, or none is counted: `stepscope doctor` says what steps need")
             }
             Condition::After(time) => {
                 format!("`after_s` is {} s, longer than the loading timeout", time.as_secs_f64())

@@ -18,7 +18,7 @@ use stepscope_symbolize::Symbolizer;
 pub struct Order {
     /// Kinds of evidence wanted.
     pub dimensions: BTreeSet<Dimension>,
-    /// Samples of CPU use per second and processor.
+    /// CPU samples per second and CPU.
     pub frequency_hz: u64,
     /// Where each step begins, if steps are wanted.
     pub step: Option<StepPoint>,

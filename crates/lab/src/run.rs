@@ -16,7 +16,7 @@
 //! Every capture lies at the same depth, under `RUN/SCENARIO/VARIANT/PHASE` (the variant of a lab file without variants
 //! is `base`), so that engines that know partitioned folders query many runs in place.
 //!
-//! Where variants are compared, each is run repeatedly, and its runs are told apart by one more level:
+//! Where variants are compared, each is run repeatedly, with one more folder level:
 //!
 //! ```text
 //!     shapes/before/01/output.log
@@ -110,7 +110,7 @@ pub struct RunInfo {
 pub struct AbInfo {
     /// The variant that is compared with.
     pub baseline: String,
-    /// The variant that is to be judged.
+    /// The variant under test.
     pub candidate: String,
     /// Runs of each variant of each scenario that were asked for.
     pub runs: u32,
@@ -119,7 +119,7 @@ pub struct AbInfo {
     pub warm: u32,
     /// What the order of the rounds was drawn with.
     pub seed: u64,
-    /// The order of each scenario's rounds, a letter a run: A is the baseline, B the candidate.
+    /// The order of each scenario's rounds, one letter per run: A is the baseline, B the candidate.
     pub order: BTreeMap<String, String>,
 }
 
@@ -132,7 +132,7 @@ pub struct Sides {
     pub phase: Phase,
     /// Folders of the captures that are compared with.
     pub baseline: Vec<PathBuf>,
-    /// Folders of those that are to be judged.
+    /// Folders of the candidate.
     pub candidate: Vec<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ pub struct TrialInfo {
     /// The machine just before, where that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
-    /// What others had of the machine while it was recorded.
+    /// Background load while it was recorded.
     #[serde(default)]
     pub during: During,
     /// Why it is [disturbed](crate::conditions), if it is.

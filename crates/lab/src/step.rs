@@ -20,7 +20,7 @@ pub struct StepFunction {
     pub time: Option<StepTime>,
 }
 
-/// Why it cannot be told where a step begins.
+/// Why the start of a step is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// The name is no pattern.

@@ -54,7 +54,7 @@ impl RememberedStacks {
     /// A loop calls several functions with large frames in turn.
     const MAX: usize = 8;
 
-    /// Remembers a stack of which `exact` frames rest on the copy alone. It replaces the stack that left the copy in the
+    /// Remembers a stack; its first `exact` frames come from the copy alone. It replaces the stack that left the copy in the
     /// same state, or else the oldest, and uses its allocations.
     pub fn add(&mut self, exact: usize, is_certain: bool, states: &[WalkState], frames: &[FrameRef]) {
         let same = |known: &RememberedStack| known.states[known.exact - 1].continues_as(states[exact - 1]);

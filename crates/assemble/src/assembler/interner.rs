@@ -65,7 +65,7 @@ impl Interner {
         id
     }
 
-    /// Interns a module of an earlier log anew, together with its unwind tables.
+    /// Interns a module of an earlier log again, together with its unwind tables.
     pub fn module_of(&mut self, earlier: &Self, module: ModuleRef, sink: &mut impl Sink) -> ModuleRef {
         let known = &earlier.modules[module.0 as usize];
         let next = self.modules.len();

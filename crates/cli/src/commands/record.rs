@@ -35,10 +35,10 @@ pub struct Record {
     /// Folder of the capture to be made [default: PROGRAM-TIME.capture here].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// Stop after so long (30s, 2m) [default: when the program ends, or on Ctrl-C]. A launched program is ended.
+    /// Stop after this long (30s, 2m) and terminate the launched program [default: stop when it ends, or on Ctrl-C].
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Samples per second and processor.
+    /// Samples per second and CPU.
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u64).range(1..=50_000))]
     frequency: u64,
     /// Start recording so long after the launch.
@@ -67,8 +67,7 @@ pub struct Record {
     /// How much simulated time each step takes, where that never changes (1ms, 500us).
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "step_function", conflicts_with = "step_time")]
     step_dt: Option<Duration>,
-    /// The scope, among those that the program marks, of which each begin is that of a step [default: what the program
-    /// marks as steps].
+    /// Marked scope whose start begins a new step [default: the steps that the program marks].
     #[arg(long, value_name = "NAME", conflicts_with = "step_function")]
     step_scope: Option<String>,
     /// Replace a capture that is there.
@@ -227,7 +226,7 @@ impl Record {
         let unwanted = folder.join(UNWANTED_FOLDER);
         let (mut launched, recording) = Recording::launch(self.launch(Output::Inherit), options, &unwanted)?;
         recording.pause()?;
-        let ended = || recording.progress().steps.map(|begun| begun.saturating_sub(1));
+        let ended = || recording.progress().steps.map(|started| started.saturating_sub(1));
         let ready = await_ready(watch, &mut launched, interrupted, || (Vec::new(), ended()));
         fs::remove_dir_all(&unwanted).map_err(Failure::writing(&unwanted.display().to_string()))?;
         ready?;
@@ -253,12 +252,12 @@ fn await_ready(
     seen: impl Fn() -> (Vec<u8>, Option<u64>),
 ) -> Result<(), Failure> {
     let mut surroundings = TreeSurroundings::of(launched.tree());
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let (output, steps) = seen();
-        let observation = Observation { since_launch: begun.elapsed(), output: &output, steps };
+        let observation = Observation { since_launch: started.elapsed(), output: &output, steps };
         if let Some(by) = watch.look(&observation, &mut surroundings) {
-            eprintln!("stepscope: ready after {:.1} s ({by}); recording", begun.elapsed().as_secs_f64());
+            eprintln!("stepscope: ready after {:.1} s ({by}); recording", started.elapsed().as_secs_f64());
             return Ok(());
         }
         if let Some(exit) = launched.exit()? {

@@ -44,7 +44,7 @@ impl Report {
     /// Writes the report and gives its path, unless it went to standard output.
     fn write(&self, loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
         if loaded.captures.is_empty() {
-            return Err(Failure::Failed("there is no capture to report on; run.json tells what happened".to_owned()));
+            return Err(Failure::Failed("no capture to report on; see run.json for what happened".to_owned()));
         }
         let functions = load::functions(loaded, &self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;

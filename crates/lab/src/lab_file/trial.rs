@@ -56,7 +56,7 @@ impl Trial {
 pub struct Pairs {
     /// The variant that is compared with.
     pub baseline: String,
-    /// The variant that is to be judged.
+    /// The variant under test.
     pub candidate: String,
     /// The scenarios that have both, in the order of the file. Never empty.
     pub pairs: Vec<Pair>,
@@ -69,7 +69,7 @@ pub struct Pairs {
 pub struct Pair {
     /// As it is compared with.
     pub baseline: Trial,
-    /// As it is to be judged.
+    /// The trial under test.
     pub candidate: Trial,
 }
 
@@ -133,7 +133,7 @@ pub enum TrialFilterError {
     NoPair {
         /// The variant that is compared with.
         baseline: String,
-        /// The variant that is to be judged.
+        /// The variant under test.
         candidate: String,
     },
     /// Names match, but no scenario has a variant asked for.
@@ -177,7 +177,7 @@ impl LabFile {
     /// else the baseline is the scenarios as they are written, and the candidate the only other variant.
     ///
     /// # Errors
-    /// If it is not said which variants to compare, or there is none of this name, or no scenario has both.
+    /// If the variants to compare are not named, do not exist, or no scenario has both.
     pub fn pairs(
         &self,
         baseline: Option<&str>,

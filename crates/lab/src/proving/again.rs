@@ -116,7 +116,7 @@ impl Kept<'_> {
         evidence.case
     }
 
-    /// `None` if none of its recordings can be read, which is told.
+    /// `None` if none of its recordings can be read; the reason is printed.
     fn control(&mut self, control: &Control) -> Option<ControlCase> {
         let mut profiles = Vec::new();
         for folder in self.captures(&control.name, CONTROL, Phase::Steady).values() {
@@ -145,7 +145,7 @@ impl Kept<'_> {
         self.readable(disk::read(folder).map_err(ProvingError::from))
     }
 
-    /// What could be read. What could not is told at the end.
+    /// What could be read. The rest is listed at the end.
     fn readable<T>(&mut self, read: Result<T, ProvingError>) -> Option<T> {
         read.map_err(|error| self.missing.push(error.to_string())).ok()
     }

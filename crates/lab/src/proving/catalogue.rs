@@ -122,7 +122,7 @@ impl Catalogue {
 }
 
 impl Switch {
-    /// What is known of it.
+    /// Its description.
     pub fn known(&self) -> Known {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         Known {

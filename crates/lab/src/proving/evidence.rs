@@ -132,7 +132,7 @@ impl Evidence {
     }
 }
 
-/// What is told where that is so.
+/// The note for that case.
 pub(super) fn differs(switch: &Switch) -> String {
     format!("{}: what is simulated is not the same in all settings", switch.name)
 }

@@ -22,7 +22,7 @@ use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Runs of a switch in a round, at least and at most: four settings, recorded, timed and so many times bare.
+/// Fewest and most runs of a switch in a round: four settings, recorded, timed and repeatedly bare.
 pub const RUNS_A_ROUND: [u32; 2] = [4 * (2 + BARE_EACH_ROUND), 4 * (2 + MOST_BARE_A_ROUND)];
 
 /// What to run, and how often.
@@ -59,7 +59,7 @@ const BARE_EACH_ROUND: u32 = 3;
 /// Further bare runs follow, in turns, until what a fix saves is known with this standard error, points...
 const SETTLED_POINTS: f64 = 1.5;
 
-/// ...or a setting had so many in a round on average.
+/// ...or a setting had this many in a round on average.
 const MOST_BARE_A_ROUND: u32 = 10;
 
 /// Wall time of a run that only tells how fast it steps.
@@ -69,7 +69,7 @@ const PILOT: Duration = Duration::from_millis(400);
 const WARM_S: f64 = 0.3;
 const WARM_STEPS: (f64, f64) = (5.0, 200.0);
 
-/// Steps of a run: not fewer, and not more than take so many times the duration that is asked for.
+/// Fewest steps of a run, and the most as a multiple of the requested duration.
 const LEAST_STEPS: f64 = 20.0;
 const MOST_TIMES: f64 = 2.0;
 
@@ -129,7 +129,7 @@ pub fn prove(
     Ok(ProofRun { proof, run, missing, interrupted })
 }
 
-/// The lab file of the run: what whoever opens it later needs to know.
+/// The lab file of the run: for those who open it later.
 fn lab_file(catalogue: &Catalogue, program: &Path, runs: &Path) -> Result<LabFile, ProvingError> {
     // Strings and arrays of strings are written in TOML as they are in JSON.
     let (owned, command) = (serde_json::json!(catalogue.owned), serde_json::json!([program.display().to_string()]));
@@ -310,7 +310,7 @@ impl Proving<'_, '_> {
         Ok(())
     }
 
-    /// What was measured. What could not be is told at the end, and does not keep the rest from being measured.
+    /// What was measured. What could not be measured is listed at the end.
     fn kept<T>(&mut self, name: &str, measured: Result<T, ProvingError>) -> Result<Option<T>, ProvingError> {
         match measured {
             Ok(measured) => Ok(Some(measured)),

@@ -114,7 +114,7 @@ impl Scores {
         JsonLines::open_to_append(&self.path, SCHEMA)?.append(&[entry])
     }
 
-    /// All of them as a table, the oldest first. What cannot be read is told in its notes.
+    /// All of them as a table, the oldest first. Its notes list unreadable lines.
     ///
     /// # Errors
     /// If the file is there and cannot be read.

@@ -74,7 +74,7 @@ pub fn comparison(compared: &Compared) -> Report {
 /// What a reader should know before all else. None where the heading says it.
 fn in_short(compared: &Compared, headlines: &[(String, String)], groups: &[(String, Vec<Table>)]) -> Option<Section> {
     let mut section = Section::new("In short");
-    section = compared.warnings.iter().fold(section, |section, warning| section.note(format!("Mind: {warning}")));
+    section = compared.warnings.iter().fold(section, |section, warning| section.note(format!("Warning: {warning}")));
     if headlines.len() > 1 {
         let told = |(label, headline): &(String, String)| match label.as_str() {
             "" => headline.clone(),
@@ -115,7 +115,7 @@ fn functions_changed(tables: &[Table]) -> Option<String> {
     };
     let [changed, equivalent, unknown] = ["changed", "equivalent", "inconclusive"].map(of);
     Some(format!(
-        "Of {} functions {changed} changed, {equivalent} are equivalent, and of {unknown} it cannot be told.",
+        "Of {} functions, {changed} changed, {equivalent} are equivalent and {unknown} are inconclusive.",
         functions.rows.len()
     ))
 }
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(titles, ["In short", "Whole run", "Functions", "Threads"]);
         assert_eq!(
             report.sections[0].notes,
-            ["Mind: the machines differ.", "Of 2 functions 1 changed, 1 are equivalent, and of 0 it cannot be told."]
+            ["Warning: the machines differ.", "Of 2 functions, 1 changed, 1 are equivalent and 0 are inconclusive."]
         );
         assert!(matches!(report.sections[1].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
         let mut page = Vec::new();
