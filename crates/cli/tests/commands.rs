@@ -101,7 +101,7 @@ fn a_flame_graph_is_one_file_that_holds_every_name_escaped() {
 }
 
 #[test]
-fn wrong_input_is_told_with_what_to_do_and_a_documented_exit_code() {
+fn wrong_input_gets_advice_and_a_documented_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("empty.folded"), "").unwrap();
     for (arguments, code, says) in [
@@ -111,7 +111,7 @@ fn wrong_input_is_told_with_what_to_do_and_a_documented_exit_code() {
         (&["show", "-", "--thread", "nobody"], 1, "there are"),
         (&["show", "-", "--format", "xml"], 2, "not an output format"),
         (&["show", "-", "--time", "5..2"], 2, "ends before it begins"),
-        (&["show", "-", "--sort", "nothing"], 1, "no column"),
+        (&["show", "-", "--sort", "nothing"], 2, "no column"),
         #[cfg(feature = "record")]
         (&["record"], 2, "COMMAND"),
         #[cfg(feature = "record")]
