@@ -168,12 +168,16 @@ impl Execution<'_, '_> {
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
+        // Before the launch, since the program may write at once.
+        if let Some(phase) = first {
+            self.extent_starts(phase);
+        }
         let since = Instant::now();
         let launched = self.context.recorder.launch(launch, &order, &folder);
         let (launched, recording) = launched.map_err(|error| error.to_string())?;
         self.context.listener.notify(&Event::Launched { pid: launched.pid() });
         match first {
-            Some(phase) => self.phase_starts(phase),
+            Some(phase) => self.started.push(phase),
             None => recording.pause().map_err(|error| error.to_string())?,
         }
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
@@ -217,6 +221,10 @@ impl Execution<'_, '_> {
 
     fn phase_starts(&mut self, phase: Phase) {
         self.started.push(phase);
+        self.extent_starts(phase);
+    }
+
+    fn extent_starts(&mut self, phase: Phase) {
         self.extents.start(phase, &self.trial.scenario.metrics, &self.folder.join(OUTPUT_FILE));
     }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use stepscope_model::{Capture, Dimension, DimensionStatus, Origin};
+use stepscope_model::{Capture, Dimension, DimensionStatus, Origin, Sample};
 use stepscope_record::launch::{Grace, Launch, Launched, Output};
 use stepscope_record::session::Reason;
 use stepscope_record::{Options, RecordError, Recording, Until, finish, proc};
@@ -115,13 +115,12 @@ fn a_killed_recorder_loses_at_most_the_last_second() {
     let capture = capture_in(folder.path());
     let info = &capture.info;
     assert_eq!(info.origin, Origin::Recovered);
-    let exact_ns = info.losses.cpu_time_ns.unwrap();
-    let missing_ms = used_ns.saturating_sub(exact_ns) / 1_000_000;
+    // A killed recorder leaves no exact CPU times, so the samples stand for the CPU time that the log holds.
+    let is_cpu = |sample: &&Sample| capture.event(sample.event).unit == "ns";
+    let sampled_ns: u64 = capture.samples.iter().filter(is_cpu).map(|sample| sample.weight).sum();
+    let missing_ms = used_ns.saturating_sub(sampled_ns) / 1_000_000;
     println!("the last {missing_ms} ms of the program's CPU time are missing");
     assert!(missing_ms <= 1000, "the last {missing_ms} ms of the program's CPU time are missing");
-    // The log is complete up to there: the samples cover the CPU time.
-    let sampled_ns = info.losses.sampled_ns.unwrap();
-    assert!(sampled_ns.abs_diff(exact_ns) * 5 <= exact_ns, "{sampled_ns} of {exact_ns} ns sampled");
     assert!(info.notes.iter().any(|note| note.contains("stopped before it could finish")), "{:?}", info.notes);
     assert!(info.command == BUSY, "{:?}", info.command);
     let conditions = info.conditions.as_ref().unwrap();

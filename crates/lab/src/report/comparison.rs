@@ -305,7 +305,11 @@ mod tests {
     fn several_comparisons_have_sections_of_their_own_and_their_own_notes() {
         let mut tables = vec![table("compare_runs", "metric", &RUNS, &[("variants", "A -> B")])];
         tables[0].rows.extend(table("compare_runs", "metric", &RUNS[..1], &[("variants", "A -> C")]).rows);
-        tables[0].notes = vec!["A -> B: few runs.".into(), "A -> C: other machine.".into(), "Of all.".into()];
+        tables[0].notes = vec![
+            Note::from("few runs.").about("A -> B"),
+            Note::from("other machine.").about("A -> C"),
+            Note::from("All are short."),
+        ];
         let report = comparison(&Compared { tables, ..Compared::default() });
         let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(titles, ["In short", "A -> B", "A -> C"]);
@@ -314,11 +318,11 @@ mod tests {
             Some(Block::Table(table)) => table.notes.clone(),
             _ => Vec::new(),
         };
-        assert_eq!(notes(&report.sections[1]), ["few runs.", "Of all."]);
+        assert_eq!(notes(&report.sections[1]), ["few runs.", "All are short."]);
         let Some(Block::Table(first)) = report.sections[1].sections[0].blocks.last() else { panic!("a table") };
         let names: Vec<&str> = first.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names[1..4], ["unit", "before", "after"]);
-        assert_eq!(notes(&report.sections[2]), ["other machine.", "Of all."]);
+        assert_eq!(notes(&report.sections[2]), ["other machine.", "All are short."]);
     }
 
     #[test]
