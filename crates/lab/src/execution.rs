@@ -11,7 +11,7 @@
 //! CPUs from what is recorded.
 //!
 //! Whatever happens, the program, its drivers and all that they started are ended: by [`stop`](Execution::stop) in the
-//! normal case, by dropping [`Live`] in a panic, and by their keepers if this process itself is killed.
+//! normal case, by dropping its handle in a panic, and by their keepers if this process itself is killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

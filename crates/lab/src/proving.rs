@@ -8,7 +8,7 @@
 //! - `--warm-steps K` steps before it is ready, when it makes the file `--ready-file`; then it runs until it gets SIGTERM,
 //!   or until it did `--steps` in all, or for `--seconds`; with `--linger` it then waits for SIGTERM, and with `--pause S` it is
 //!   idle for a while before its steady phase;
-//! - `--account FILE` makes it write an [`Account`](account) when it did its steps, with `--scopes` of the functions too.
+//! - `--account FILE` makes it write an account when it did its steps, with `--scopes` of the functions too.
 //!
 //! Runs of a case are interleaved in a drawn order, all settings and ways in each round, so that what else happens on the
 //! machine meets all of them. All runs of a case have the same steps to warm up, and bare runs that are compared have equally

@@ -9,7 +9,7 @@
 //! - *paths* are the owned functions from the root down to it, as own qualified names: who decided that it runs.
 //! - *leaves* are where the weight that is attributed to it was spent.
 //!
-//! [`find`] says which functions a name means.
+//! `find` says which functions a name means.
 
 mod calls;
 mod find;

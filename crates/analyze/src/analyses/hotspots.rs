@@ -90,7 +90,7 @@ pub struct Cost {
     pub attributed: Amount,
 }
 
-/// What every function of a selection costs: the numbers behind the [table](table).
+/// What every function of a selection costs: the numbers behind the [`table`].
 #[derive(Debug, Clone)]
 pub struct Hotspots {
     /// Functions on selected stacks, and a row without a function where samples have no stack.

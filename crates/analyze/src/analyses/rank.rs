@@ -31,7 +31,7 @@
 //! the recorded dimensions with their points. A function's score is that of the scenario in which it is highest. Missing
 //! data are not zero: without cache misses of the same scenario there is no ratio (erratum 5).
 //!
-//! Delays that other programs cause give no points: see [`sched`](crate::analyses::sched).
+//! Delays that other programs cause give no points: see `sched`.
 //!
 //! # What belongs together
 //! Evidence of several captures is joined only if scenario, variant, phase, command and build are the same (erratum 4: a

@@ -72,7 +72,7 @@ pub enum ThreadPattern {
 pub enum ProcessPattern {
     /// The process of this id.
     Pid(u32),
-    /// Processes whose [program name](crate::query::process_label::process_name) or [label](Selection::process_label)
+    /// Processes whose [program name](crate::query::process_label::process_name) or [label](crate::Selection::process_label)
     /// matches.
     ///
     /// [Selection::process_label]: crate::query::select::Selection::process_label

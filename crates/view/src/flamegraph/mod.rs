@@ -1,7 +1,7 @@
 //! Flame graphs: one SVG file that needs nothing else.
 //!
 //! The file holds three things. A *first picture* of the widest frames as ordinary SVG, which every viewer of images
-//! shows, without scripts too. The *whole tree* as compact [data](data). And the *script* (from `web/`), which takes
+//! shows, without scripts too. The *whole tree* as compact [`data`]. And the *script* (from `web/`), which takes
 //! the picture's place in a browser and draws only what is visible at the current zoom.
 //!
 //! In the browser: click to zoom, breadcrumbs and browser history to go back, search with the share that it matches,
