@@ -75,11 +75,6 @@ impl NoteValue {
         Self::of(percent, "percent")
     }
 
-    /// A size in bytes.
-    pub fn bytes(bytes: impl Into<Value>) -> Self {
-        Self::of(bytes, "bytes")
-    }
-
     /// A quantity in a unit.
     pub fn of(value: impl Into<Value>, unit: &str) -> Self {
         Self::Quantity { value: value.into(), unit: unit.to_owned() }

@@ -121,6 +121,11 @@ fn a_killed_recorder_loses_at_most_the_last_second() {
     let missing_ms = used_ns.saturating_sub(sampled_ns) / 1_000_000;
     println!("the last {missing_ms} ms of the program's CPU time are missing");
     assert!(missing_ms <= 1000, "the last {missing_ms} ms of the program's CPU time are missing");
+    // The log is complete up to there: a program that always runs is sampled from the start.
+    let sampled_at: Vec<u64> = capture.samples.iter().filter_map(|sample| sample.time_ns).collect();
+    assert!(sampled_at.len() > 200, "{} samples", sampled_at.len());
+    let late_ns = sampled_at[0] - info.start_ns.unwrap();
+    assert!(late_ns < 500_000_000, "the first sample is {late_ns} ns late");
     assert!(info.notes.iter().any(|note| note.contains("stopped before it could finish")), "{:?}", info.notes);
     assert!(info.command == BUSY, "{:?}", info.command);
     let conditions = info.conditions.as_ref().unwrap();
