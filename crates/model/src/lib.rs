@@ -18,6 +18,7 @@
 //! ```
 
 pub mod capture;
+pub mod column;
 pub mod disk;
 pub mod ids;
 pub mod info;
@@ -26,11 +27,13 @@ pub mod note;
 pub mod quantity;
 pub mod table;
 pub mod tree;
+pub mod value;
 
 pub use capture::{
     Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
     ThreadName, Wait, WaitState,
 };
+pub use column::{Column, Importance, Kind};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,
@@ -38,5 +41,6 @@ pub use info::{
 };
 pub use mark::Mark;
 pub use note::{Note, NoteKind, NoteValue};
-pub use table::{Column, Columns, Importance, Kind, Row, Table, Value};
+pub use table::{Columns, Row, Table};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};
+pub use value::Value;

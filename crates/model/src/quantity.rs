@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::table::{Column, Kind, Value};
+use crate::column::{Column, Kind};
+use crate::value::Value;
 
 /// Shown where a value is unknown or does not apply.
 pub const MISSING: &str = "–";

@@ -5,7 +5,9 @@ use std::borrow::Borrow;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
+use crate::column::Column;
 use crate::note::Note;
+use crate::value::Value;
 
 /// The result of an analysis: typed columns with units and meaning, rows, and notes.
 ///
@@ -27,84 +29,6 @@ pub struct Table {
 
 /// One row's values, in the order of the table's columns.
 pub type Row = Vec<Value>;
-
-/// A column's name, unit, meaning and form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Column {
-    /// Stable machine-readable name, `snake_case`.
-    pub name: String,
-    /// Unit of its values: `ns`, `percent`, `bytes`, `cycles`, ...; empty for names and flags.
-    pub unit: String,
-    /// What it means, in a sentence.
-    pub doc: String,
-    /// Header for people, where it says more than the name: a variant's name in place of `before`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// How its values are shown to people; the values themselves stay exact.
-    #[serde(skip)]
-    pub kind: Kind,
-    /// How soon it is left out of a narrow output; the machine-readable formats have every column.
-    #[serde(skip)]
-    pub importance: Importance,
-}
-
-/// How soon a column is left out of a narrow output, least important first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Importance {
-    /// Answers a further question: left out first.
-    Detail,
-    /// Shown if it fits.
-    #[default]
-    Normal,
-    /// Answers the table's question: never left out.
-    Essential,
-}
-
-/// How a column's values are shown to people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A name, left-aligned; shortened where a terminal is narrow.
-    Text,
-    /// Sentences and commands: wrapped at spaces, never shortened.
-    Prose,
-    /// A number of things.
-    Count,
-    /// A duration in ns, shown in a readable unit.
-    Duration,
-    /// A size in bytes, shown in a readable unit.
-    Bytes,
-    /// A percentage, 0 to 100, one or two decimals.
-    Percent,
-    /// Any other number.
-    Number,
-    /// A number in the unit that the row's `unit` column names (`ns`, `bytes`, `ns/step`, ...), for tables whose rows are
-    /// different quantities.
-    InRowUnit,
-    /// Yes or no.
-    Flag,
-}
-
-impl Kind {
-    /// Whether the values are text: names or prose.
-    pub fn is_text(self) -> bool {
-        matches!(self, Kind::Text | Kind::Prose)
-    }
-}
-
-/// One cell.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Not known or not applicable. Not zero.
-    Missing,
-    /// An exact integer.
-    Int(i128),
-    /// A real number; never NaN or infinite in a table (use [`Value::Missing`]).
-    Float(f64),
-    /// Text, whole.
-    Text(String),
-    /// Yes or no.
-    Bool(bool),
-}
 
 impl Table {
     /// An empty table.
@@ -150,43 +74,6 @@ impl Table {
     /// The value at a row and a named column. `None` if there is no such row or column.
     pub fn get(&self, row: usize, column: &str) -> Option<&Value> {
         self.rows.get(row)?.get(self.column(column)?)
-    }
-}
-
-impl Column {
-    /// A column.
-    pub fn new(name: &str, kind: Kind, unit: impl Into<String>, doc: impl Into<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            unit: unit.into(),
-            doc: doc.into(),
-            label: None,
-            kind,
-            importance: Importance::Normal,
-        }
-    }
-
-    /// The same column with this header for people.
-    #[must_use]
-    pub fn labelled(self, label: impl Into<String>) -> Self {
-        Self { label: Some(label.into()), ..self }
-    }
-
-    /// The header for people: the label, else the name.
-    pub fn header(&self) -> &str {
-        self.label.as_deref().unwrap_or(&self.name)
-    }
-
-    /// The same column as a [`Importance::Detail`].
-    #[must_use]
-    pub fn detail(self) -> Self {
-        Self { importance: Importance::Detail, ..self }
-    }
-
-    /// The same column as [`Importance::Essential`].
-    #[must_use]
-    pub fn essential(self) -> Self {
-        Self { importance: Importance::Essential, ..self }
     }
 }
 
@@ -299,64 +186,10 @@ impl Serialize for Named<'_> {
     }
 }
 
-impl Serialize for Value {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Value::Missing => serializer.serialize_none(),
-            Value::Int(value) => match i64::try_from(*value) {
-                Ok(value) => serializer.serialize_i64(value),
-                Err(_) => match u64::try_from(*value) {
-                    Ok(value) => serializer.serialize_u64(value),
-                    Err(_) => serializer.serialize_i128(*value),
-                },
-            },
-            Value::Float(value) => serializer.serialize_f64(*value),
-            Value::Text(value) => serializer.serialize_str(value),
-            Value::Bool(value) => serializer.serialize_bool(*value),
-        }
-    }
-}
-
-macro_rules! into_value {
-    ($($from:ty => $variant:ident as $into:ty),* $(,)?) => {$(
-        impl From<$from> for Value {
-            fn from(value: $from) -> Self {
-                Value::$variant(value as $into)
-            }
-        }
-    )*};
-}
-
-into_value!(u32 => Int as i128, i32 => Int as i128, u64 => Int as i128, i64 => Int as i128, u128 => Int as i128, usize => Int as i128, bool => Bool as bool);
-
-impl From<f64> for Value {
-    /// Numbers that are not finite become [`Value::Missing`]; zero has no sign, which the sum of nothing has.
-    fn from(value: f64) -> Self {
-        if value.is_finite() { Value::Float(value + 0.0) } else { Value::Missing }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(value: &str) -> Self {
-        Value::Text(value.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(value: String) -> Self {
-        Value::Text(value)
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Value::Missing, Into::into)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::Kind;
 
     #[test]
     fn a_table_serialises_rows_as_objects_with_exact_integers() {
@@ -377,15 +210,6 @@ mod tests {
     }
 
     #[test]
-    fn importance_orders_columns_and_is_not_told_to_programs() {
-        let column = Column::new("self", Kind::Number, "cycles", "Self.");
-        assert!(column.clone().detail().importance < column.importance);
-        assert!(column.importance < column.clone().essential().importance);
-        let written = |column: &Column| serde_json::to_string(column).unwrap();
-        assert_eq!(written(&column.clone().essential()), written(&column));
-    }
-
-    #[test]
     fn shared_columns_fill_themselves_from_a_part_of_a_row() {
         struct Function(&'static str);
         let names = || {
@@ -399,16 +223,5 @@ mod tests {
             .with_if(false, share(), |row| row.1.into())
             .table("hotspots", "", &[(Function("gz::Step"), 12.5)]);
         assert_eq!(table.rows, [[Value::from("gz::Step"), Value::from(12.5)]]);
-    }
-
-    #[test]
-    fn a_ratio_without_a_denominator_is_missing_and_not_a_number() {
-        assert_eq!(Value::from(f64::NAN), Value::Missing);
-    }
-
-    #[test]
-    fn the_sum_of_nothing_is_zero_without_a_sign() {
-        let nothing: f64 = [0.0; 0].iter().sum();
-        assert!(matches!(Value::from(nothing), Value::Float(zero) if zero.is_sign_positive()));
     }
 }

@@ -1,0 +1,117 @@
+//! [`Column`]: a table's column, without its values.
+
+use serde::Serialize;
+
+/// A column's name, unit, meaning and form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Stable machine-readable name, `snake_case`.
+    pub name: String,
+    /// Unit of its values: `ns`, `percent`, `bytes`, `cycles`, ...; empty for names and flags.
+    pub unit: String,
+    /// What it means, in a sentence.
+    pub doc: String,
+    /// Header for people, where it says more than the name: a variant's name in place of `before`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// How its values are shown to people; the values themselves stay exact.
+    #[serde(skip)]
+    pub kind: Kind,
+    /// How soon it is left out of a narrow output; the machine-readable formats have every column.
+    #[serde(skip)]
+    pub importance: Importance,
+}
+
+/// How soon a column is left out of a narrow output, least important first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Importance {
+    /// Answers a further question: left out first.
+    Detail,
+    /// Shown if it fits.
+    #[default]
+    Normal,
+    /// Answers the table's question: never left out.
+    Essential,
+}
+
+/// How a column's values are shown to people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A name, left-aligned; shortened where a terminal is narrow.
+    Text,
+    /// Sentences and commands: wrapped at spaces, never shortened.
+    Prose,
+    /// A number of things.
+    Count,
+    /// A duration in ns, shown in a readable unit.
+    Duration,
+    /// A size in bytes, shown in a readable unit.
+    Bytes,
+    /// A percentage, 0 to 100, one or two decimals.
+    Percent,
+    /// Any other number.
+    Number,
+    /// A number in the unit that the row's `unit` column names (`ns`, `bytes`, `ns/step`, ...), for tables whose rows are
+    /// different quantities.
+    InRowUnit,
+    /// Yes or no.
+    Flag,
+}
+
+impl Kind {
+    /// Whether the values are text: names or prose.
+    pub fn is_text(self) -> bool {
+        matches!(self, Kind::Text | Kind::Prose)
+    }
+}
+
+impl Column {
+    /// A column.
+    pub fn new(name: &str, kind: Kind, unit: impl Into<String>, doc: impl Into<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            unit: unit.into(),
+            doc: doc.into(),
+            label: None,
+            kind,
+            importance: Importance::Normal,
+        }
+    }
+
+    /// The same column with this header for people.
+    #[must_use]
+    pub fn labelled(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
+    }
+
+    /// The header for people: the label, else the name.
+    pub fn header(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The same column as a [`Importance::Detail`].
+    #[must_use]
+    pub fn detail(self) -> Self {
+        Self { importance: Importance::Detail, ..self }
+    }
+
+    /// The same column as [`Importance::Essential`].
+    #[must_use]
+    pub fn essential(self) -> Self {
+        Self { importance: Importance::Essential, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn importance_orders_columns_and_is_not_serialised() {
+        let column = Column::new("self", Kind::Number, "cycles", "Self.");
+        assert!(column.clone().detail().importance < column.importance);
+        assert!(column.importance < column.clone().essential().importance);
+        let written = |column: &Column| serde_json::to_string(column).unwrap();
+        assert_eq!(written(&column.clone().essential()), written(&column));
+    }
+}
