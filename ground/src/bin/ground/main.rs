@@ -3,8 +3,8 @@
 mod arguments;
 mod console;
 mod failure;
-mod run;
-mod topology;
+mod run_topology;
+mod run_world;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Simulate a world, as fast as possible unless its file sets a real-time factor
-    Run(Box<run::RunArgs>),
+    Run(Box<run_world::RunArgs>),
     /// Print a world as SDF (worlds `shapes`, `sensors`, `marina`)
     World(WorldArgs),
     /// List the switches: the defect, its fix, the function that a profile shows, and how much it costs
@@ -42,7 +42,7 @@ enum Command {
         format: ListFormat,
     },
     /// Run a topology of the ROS 2 performance framework in real time and report latency, losses, CPU time and memory
-    Topology(Box<topology::TopologyArgs>),
+    Topology(Box<run_topology::TopologyArgs>),
     /// Connect to a simulator that runs with --port, and print what it publishes
     Echo {
         /// Port of the simulator
@@ -61,7 +61,7 @@ enum ListFormat {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run_world::run(&args),
         Command::World(args) => print_world(&args),
         Command::List { format: ListFormat::Text } => {
             catalogue::list::print_text(&mut io::stdout().lock()).map_err(Failure::Write)
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Command::List { format: ListFormat::Json } => {
             catalogue::list::print_json(&mut io::stdout().lock()).map_err(Failure::Write)
         }
-        Command::Topology(args) => topology::run(&args),
+        Command::Topology(args) => run_topology::run(&args),
         Command::Echo { port } => echo(port),
     };
     match done {

@@ -1,80 +1,24 @@
-//! The segment of this process: a file in `/dev/shm`, see `docs/marks-format.md`.
+//! The segment of this process, from the first mark to the end, through forks.
 
 use std::cell::UnsafeCell;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use crate::names::Names;
-use crate::ring::{self, Rings};
-use crate::{clock, system};
-
-pub const HEADER_BYTES: usize = 4096;
-/// Offsets of mappings are multiples of 64 KiB, the largest page size.
-pub const NAMES_BYTES: usize = (1 << 20) - HEADER_BYTES;
-pub const RINGS_MAX: usize = 8192;
-pub const DIRECTORY_AT: usize = HEADER_BYTES + NAMES_BYTES;
-pub const RINGS_AT: usize = DIRECTORY_AT + RINGS_MAX * size_of::<Entry>();
-/// Memory for names is allocated in pieces of this many bytes.
-pub const NAMES_STEP: usize = 16 << 10;
+use super::layout::*;
+use super::names::Names;
+use super::segment::{Rings, Segment};
+use super::thread::{THREAD, Thread};
+use super::{clock, system};
 
 /// A recorder without a sign of life for this long is dead.
 const BEAT_NS: u64 = 10_000_000_000;
 const FOLDER: &str = "/dev/shm";
 const PREFIX: &str = "stepscope-marks-";
-
-/// The header of a segment. The recorder writes its own line, this program the others.
-#[repr(C)]
-pub struct Header {
-    magic: [u8; 8],
-    version: u32,
-    header_bytes: u32,
-    pid: u32,
-    clock: u32,
-    process_start_ticks: u64,
-    pid_namespace: u64,
-    created_ticks: u64,
-    created_ns: u64,
-    reserved: u64,
-    recording: AtomicU32,
-    recorder_pid: u32,
-    recorder_start_ticks: u64,
-    recorder_token: u64,
-    beat_ns: AtomicU64,
-    reserved_recorder: [u64; 4],
-    ended: AtomicU32,
-    pub ring_count: AtomicU32,
-    pub names_end: AtomicU64,
-    pub names_lost: AtomicU64,
-    pub marks_lost: AtomicU64,
-    reserved_program: [u64; 4],
-    names_at: u64,
-    names_bytes: u64,
-    directory_at: u64,
-    rings_max: u64,
-    rings_at: u64,
-    ring_stride: u64,
-    ring_records: u64,
-}
-
-/// A ring's entry in the directory: one cache line written by this program, one by the recorder.
-#[repr(C)]
-pub struct Entry {
-    pub head: AtomicU64,
-    pub dropped: AtomicU64,
-    pub tid: AtomicU32,
-    pub state: AtomicU32,
-    reserved: [u64; 5],
-    pub tail: AtomicU64,
-    pub tail_again: AtomicU64,
-    reserved_tail: [u64; 6],
-}
-
-const _: () = assert!(size_of::<Header>() == 248 && size_of::<Entry>() == 128);
 
 /// 1 before the first mark, so that the first mark opens the segment.
 static UNOPENED: AtomicU32 = AtomicU32::new(1);
@@ -96,43 +40,6 @@ pub struct State {
     refused: bool,
 }
 
-/// A segment of this process.
-pub struct Segment {
-    memory: *mut u8,
-    path: PathBuf,
-    pub rings: Rings,
-}
-
-// SAFETY: the memory is mapped until it is unmapped in a child, which has one thread. Its content is atomic, or written
-// under the lock.
-unsafe impl Send for Segment {}
-
-impl Segment {
-    /// The header.
-    pub fn header(&self) -> &Header {
-        // SAFETY: the memory is mapped and starts with the header.
-        unsafe { &*self.memory.cast::<Header>() }
-    }
-
-    /// The entry of a ring.
-    pub fn entry(&self, ring: usize) -> *const Entry {
-        debug_assert!(ring < RINGS_MAX);
-        // SAFETY: the directory has this many entries, and is mapped.
-        unsafe { self.memory.add(DIRECTORY_AT).cast::<Entry>().add(ring) }
-    }
-
-    /// The memory of the names.
-    pub fn names(&self) -> *mut u8 {
-        // SAFETY: the names are mapped.
-        unsafe { self.memory.add(HEADER_BYTES) }
-    }
-
-    /// Opens the file. A stored descriptor could be closed and reused by the program.
-    pub fn file(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)
-    }
-}
-
 /// Locks the state.
 pub fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -149,6 +56,17 @@ pub fn is_recording() -> bool {
 #[inline]
 pub fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed) || open()
+}
+
+/// The number of a name, equal for equal names; 0 if there are too many. `None` while not recording.
+#[cold]
+pub fn intern(name: &str) -> Option<u32> {
+    if !is_open() {
+        return None;
+    }
+    let mut state = state();
+    let State { segment, names, .. } = &mut *state;
+    Some(names.as_mut()?.number(name, segment.as_ref()?))
 }
 
 #[cold]
@@ -223,8 +141,8 @@ fn write_header(header: *mut Header, pid: u32) {
         (*header).directory_at = DIRECTORY_AT as u64;
         (*header).rings_max = RINGS_MAX as u64;
         (*header).rings_at = RINGS_AT as u64;
-        (*header).ring_stride = ring::BYTES as u64;
-        (*header).ring_records = ring::RECORDS;
+        (*header).ring_stride = RING_BYTES as u64;
+        (*header).ring_records = RING_RECORDS;
         if let Some((recorder_pid, start_ticks, token)) = greeting {
             (*header).recorder_pid = recorder_pid;
             (*header).recorder_start_ticks = start_ticks;
@@ -283,7 +201,7 @@ extern "C" fn in_child() {
     let Some(mut state) = (unsafe { (*FORKING.0.get()).take() }) else { return };
     let parents = state.segment.take();
     state.inherited = parents.or(state.inherited.take());
-    ring::forget_thread();
+    THREAD.with(Thread::forget);
     OPEN.store(false, Ordering::Relaxed);
     TO_REMOVE.store(std::ptr::null_mut(), Ordering::Relaxed);
     HEADER.store(std::ptr::null_mut(), Ordering::Relaxed);

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use crate::segment::{self, HEADER_BYTES, NAMES_BYTES, NAMES_STEP, Segment, State};
-use crate::system;
+use super::layout::{HEADER_BYTES, NAMES_BYTES, NAMES_STEP};
+use super::segment::Segment;
+use super::system;
 
 /// Maximum number of names in a segment.
 const MAX: usize = 16_384;
@@ -26,28 +27,21 @@ impl Default for Names {
     }
 }
 
-/// The number of a name, equal for equal names; 0 if there are too many. `None` while not recording.
-#[cold]
-pub fn intern(name: &str) -> Option<u32> {
-    if !segment::is_open() {
-        return None;
-    }
-    let mut state = segment::state();
-    let State { segment, names, .. } = &mut *state;
-    let (segment, names) = (segment.as_ref()?, names.as_mut()?);
-    let end = (0..=BYTES_MAX.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
-    let name = &name[..end];
-    if let Some(&known) = names.numbers.get(name) {
-        return Some(known);
-    }
-    let number = names.add(name, segment).unwrap_or(0);
-    if number == 0 {
-        segment.header().names_lost.fetch_add(1, Ordering::Relaxed);
-    }
-    Some(number)
-}
-
 impl Names {
+    /// The number of a name, equal for equal names; 0 if there are too many.
+    pub fn number(&mut self, name: &str, segment: &Segment) -> u32 {
+        let end = (0..=BYTES_MAX.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+        let name = &name[..end];
+        if let Some(&known) = self.numbers.get(name) {
+            return known;
+        }
+        let number = self.add(name, segment).unwrap_or(0);
+        if number == 0 {
+            segment.header().names_lost.fetch_add(1, Ordering::Relaxed);
+        }
+        number
+    }
+
     fn add(&mut self, name: &str, segment: &Segment) -> Option<u32> {
         let end = self.used + 2 + name.len();
         if self.numbers.len() == MAX || end > NAMES_BYTES {
