@@ -1,13 +1,15 @@
 // An interactive flame graph: zoom, search, details, keyboard.
 
 import type { Address, Entry } from "./address.ts";
-import { Painter, type LegendEntry } from "./colour.ts";
+import { Painter } from "./colour.ts";
+import { details } from "./details.ts";
 import { html, svg } from "./elements.ts";
 import { columnsOf, cut, fit, formsOf, type Forms } from "./label.ts";
+import { legendOf } from "./legend.ts";
 import { nodeAt, ROW, rowCount, visit, firstDepth, type Zoom } from "./layout.ts";
 import { exactly, matchedWeight, matches, search, type Hits } from "./search.ts";
-import type { Colours, Frame, Growth, Side, Tree, Widths } from "./tree.ts";
-import { grouped, percent, weight } from "./units.ts";
+import type { Colours, Frame, Growth, Tree, Widths } from "./tree.ts";
+import { percent } from "./units.ts";
 
 /** From this width on a frame is an element of its own; narrower ones of one colour share a path. In pixels. */
 const OWN_ELEMENT = 4;
@@ -24,9 +26,9 @@ const KEYS: [keys: string, effect: string][] = [
   ["/ or Ctrl+F", "search by regular expression"],
   ["Enter, Shift+Enter in the search", "next, previous match"],
   ["Shift+click, s", "search for all calls of the function"],
-  ["f", "flip: root below or above"],
+  ["f", "flip: root at the bottom or at the top"],
   ["c", "colours: kind of code or module"],
-  ["w", "widths: of one tree, the other, or the larger of both, in a difference"],
+  ["w", "in a difference: widths of one tree, of the other, or of the larger"],
 ];
 
 /** Where a flame graph stands: alone, or in a page. */
@@ -58,9 +60,9 @@ export class FlameGraph {
   private readonly details = html("div", { class: "fg-details", "aria-live": "polite" });
   private readonly legend = html("div", { class: "fg-legend" });
   private readonly help = html("div", { class: "fg-help", hidden: true });
-  private readonly flipButton = html("button", { type: "button", title: "Root below or above (f)" }, "Flip");
-  private readonly colourButton = html("button", { type: "button", title: "What colours tell (c)" });
-  private readonly widthButton = html("button", { type: "button", title: "Whose weights give the widths (w)" });
+  private readonly flipButton = html("button", { type: "button", title: "Root at the bottom or at the top (f)" }, "Flip");
+  private readonly colourButton = html("button", { type: "button", title: "What the colours mean (c)" });
+  private readonly widthButton = html("button", { type: "button", title: "Which weights the widths show (w)" });
 
   private growth: Growth;
   private painter: Painter;
@@ -508,19 +510,19 @@ export class FlameGraph {
     this.trail.scrollLeft = this.trail.scrollWidth;
   }
 
-  /** The legend. */
+  /** What the widths show, before the hint to click. */
   private hint(): string {
     const { sides, widths, widthsName, inverted } = this.tree;
-    const growth = inverted ? "Callers grow from what they call. " : "";
+    const growth = inverted ? "Inverted: callers are drawn as children. " : "";
     if (!sides) return growth;
     const [now, base] = sides;
     switch (widths) {
       case 0:
-        return `${growth}Widths are those of ${now.name}: what only ${base.name} has is seen at other widths (w). `;
+        return `${growth}Widths show ${now.name}. Press w to see frames that only ${base.name} has. `;
       case 1:
-        return `${growth}Widths are those of ${base.name}. `;
+        return `${growth}Widths show ${base.name}. `;
       default:
-        return `${growth}Each frame is as wide as the ${widthsName}. `;
+        return `${growth}Widths show the ${widthsName}. `;
     }
   }
 
@@ -539,64 +541,7 @@ export class FlameGraph {
   }
 
   private showDetails(): void {
-    const { tree } = this;
-    if (tree.size === 0) return;
-    const node = this.current ?? this.zoomed;
-    const frame = tree.frameOf(node);
-    const place = [frame.module, frame.source, frame.kind === "native" || frame.kind === "group" ? "" : frame.kind, frame.inlined ? "inlined" : ""];
-    const name = html("div", { class: "fg-name" }, frame.name);
-    const verdict = tree.verdictOf(node);
-    if (verdict) place.unshift(verdict);
-    const only = tree.onlyIn(node);
-    if (only) place.unshift(`only in ${only.name}`);
-    if (frame.owned) name.prepend(html("span", { class: "fg-owned" }, "owned"));
-    this.details.replaceChildren(
-      html("div", { class: "fg-what" }, name, html("div", { class: "fg-place" }, place.filter(Boolean).join(" · "))),
-      this.figures(node),
-    );
-  }
-
-  /** Total and self weight of a node, with their shares. */
-  private figures(node: number): HTMLElement {
-    const { tree, zoomed } = this;
-    if (tree.sides) return this.compared(node, tree.sides);
-    const inZoom = zoomed !== 0 && node >= zoomed && node < tree.end[zoomed];
-    const share = (value: number, root: number) => `${percent((100 * value) / (tree.total[root] || 1))} %`;
-    const row = (header: string, value: number) =>
-      html(
-        "tr",
-        {},
-        html("th", { scope: "row" }, header),
-        html("td", {}, weight(value, tree.unit)),
-        html("td", {}, share(value, 0)),
-        inZoom ? html("td", {}, share(value, zoomed)) : undefined,
-      );
-    const headers = ["", "", "of all", ...(inZoom ? ["of zoomed"] : [])];
-    return html(
-      "table",
-      { class: "fg-figures" },
-      html("thead", {}, html("tr", {}, ...headers.map((header) => html("th", { scope: "col" }, header)))),
-      html("tbody", {}, row("total", tree.total[node]), row("self", tree.own[node])),
-    );
-  }
-
-  /** Total and self weight of a node in both trees. */
-  private compared(node: number, [now, base]: readonly [Side, Side]): HTMLElement {
-    const { unit } = this.tree;
-    const row = (header: string, of: (side: Side) => number) => {
-      const [value, before] = [of(now), of(base)];
-      const sign = value > before ? "+" : value < before ? "\u2212" : "";
-      const ratio = before > 0 ? `×${weight(value / before, "")}` : value > 0 ? "new" : "";
-      const cells = [weight(value, unit), weight(before, unit), sign + weight(Math.abs(value - before), unit), ratio];
-      return html("tr", {}, html("th", { scope: "row" }, header), ...cells.map((cell) => html("td", {}, cell)));
-    };
-    const headers = ["", now.name, base.name, "difference", "ratio"];
-    return html(
-      "table",
-      { class: "fg-figures" },
-      html("thead", {}, html("tr", {}, ...headers.map((header) => html("th", { scope: "col" }, header)))),
-      html("tbody", {}, row("total", ({ total }) => total[node]), row("self", ({ own }) => own[node])),
-    );
+    if (this.tree.size > 0) this.details.replaceChildren(...details(this.tree, this.current ?? this.zoomed, this.zoomed));
   }
 
   private showLegend(): void {
@@ -604,32 +549,10 @@ export class FlameGraph {
     this.colourButton.textContent = `Colours: ${colours}`;
     let legend = this.legends.get(colours);
     if (!legend) {
-      legend = this.makeLegend();
+      legend = legendOf(this.tree, this.painter);
       this.legends.set(colours, legend);
     }
     this.legend.replaceChildren(legend);
-  }
-
-  private makeLegend(): HTMLElement {
-    const whole = this.tree.total[0] || 1;
-    const frames = (count: number) => `${grouped(count)} ${count === 1 ? "frame" : "frames"}`;
-    const described = ({ name, weight: value, count }: LegendEntry) => {
-      if (value !== undefined) return { title: `${name}: ${weight(value, this.tree.unit)} of self weight` };
-      return count === undefined ? {} : { title: `${name}: ${frames(count)}` };
-    };
-    const entries = this.painter.legend().map((entry) => {
-      const { className, name, weight: value, count } = entry;
-      return html(
-        "li",
-        described(entry),
-        svg("svg", { width: 12, height: 12, "aria-hidden": "true" }, svg("rect", { class: className, width: 12, height: 12, rx: 2 })),
-        name,
-        value === undefined ? undefined : html("span", {}, `${percent((100 * value) / whole)} %`),
-        count === undefined ? undefined : html("span", {}, grouped(count)),
-      );
-    });
-    const label = this.painter.colours === "difference" ? "What colours tell" : "Colours, with their shares of self weight";
-    return html("ul", { "aria-label": label }, ...entries);
   }
 }
 

@@ -214,9 +214,9 @@ browserTest("in a difference, heavier frames are orange, equal ones grey, and no
 browserTest("the widths of the base show vanished frames", async (page) => {
   await page.goto(compared());
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
-  assert.match((await page.textContent(".fg-hint"))!, /^Widths are those of slow: what only typical has is seen at other widths \(w\)\./);
+  assert.match((await page.textContent(".fg-hint"))!, /^Widths show slow\. Press w to see frames that only typical has\./);
   await page.locator("button", { hasText: "Widths: slow" }).click();
-  assert.match((await page.textContent(".fg-hint"))!, /^Widths are those of typical\./);
+  assert.match((await page.textContent(".fg-hint"))!, /^Widths show typical\./);
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * (50 / 96));
   assert.equal(await classOf(page, "gz::Idle"), "less3 gone");
   assert.equal(await classOf(page, "malloc"), null);

@@ -69,7 +69,7 @@ pub struct Flamegraph {
     /// From the leaves: what cost most by itself, and who called it.
     #[arg(long)]
     inverted: bool,
-    /// What colours show first; the page can change it.
+    /// The first colouring; the page can switch it.
     #[arg(long, value_enum, default_value_t)]
     colours: Colouring,
     #[command(flatten)]
