@@ -1,6 +1,5 @@
 //! Tables on standard output, and files that are written whole or not at all.
 
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,6 +7,7 @@ use std::sync::OnceLock;
 
 use clap::Args;
 use stepscope_model::Table;
+use stepscope_model::output_file::OutputFile;
 use stepscope_view::{ColourChoice, ColumnChoice, Filter, Format, Sort, Style, TableQuery, render_all};
 
 use crate::failure::Failure;
@@ -118,7 +118,7 @@ fn page(text: &[u8]) -> bool {
 pub enum Target {
     /// Standard output.
     Stdout,
-    /// A file, replaced only when it is complete.
+    /// A file, replaced only when it is complete; or a device or FIFO, written into.
     File(PathBuf),
 }
 
@@ -131,13 +131,15 @@ impl Target {
         }
     }
 
-    /// Lets `write` write there. A file appears under its name only after `write` succeeded.
-    pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Lets `write` write there. A file appears under its name only after `write` succeeded. Gives the path of the file;
+    /// `None` for what is no regular file.
+    pub fn write(&self, write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>) -> Result<Option<&Path>, Failure> {
         let path = match self {
             Target::Stdout => {
                 let mut out = BufWriter::new(io::stdout().lock());
                 write(&mut out)?;
-                return out.flush().map_err(Failure::writing("standard output"));
+                out.flush().map_err(Failure::writing("standard output"))?;
+                return Ok(None);
             }
             Target::File(path) => path,
         };
@@ -145,18 +147,10 @@ impl Target {
         if path.is_dir() {
             return Err(Failure::Usage(format!("{name}: a folder; name a file to write")));
         }
-        let part = path.with_file_name(format!(
-            ".{}.part",
-            path.file_name().ok_or_else(|| Failure::Usage(format!("{name}: not a file name")))?.to_string_lossy()
-        ));
-        let mut out = BufWriter::new(fs::File::create(&part).map_err(Failure::writing(&name))?);
-        let written = write(&mut out).and_then(|()| out.flush().map_err(Failure::writing(&name)));
-        drop(out);
-        if let Err(failure) = written {
-            // The part is of no use to anybody; that it cannot be removed is a lesser trouble than the failure.
-            let _ = fs::remove_file(&part);
-            return Err(failure);
-        }
-        fs::rename(&part, path).map_err(Failure::writing(&name))
+        let mut out = OutputFile::create(path).map_err(Failure::writing(&name))?;
+        write(&mut out)?;
+        let is_regular = out.is_regular();
+        out.finish().map_err(Failure::writing(&name))?;
+        Ok(is_regular.then_some(path))
     }
 }

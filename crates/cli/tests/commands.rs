@@ -3,6 +3,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 use std::process::Command;
 
 use serde_json::Value;
@@ -57,6 +58,83 @@ fn a_second_import_does_not_overwrite_the_first_unless_told() {
     assert_eq!(second.status.code(), Some(2));
     assert!(text(&second.stderr).contains("--force"));
     assert!(stepscope(folder.path(), &["import", "cpu.folded", "--force"]).status.success());
+}
+
+#[test]
+fn force_replaces_a_capture_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("cpu.folded"), FOLDED).unwrap();
+    assert!(stepscope(folder.path(), &["import", "cpu.folded", "-o", "real"]).status.success());
+    fs::write(at("real/notes.txt"), "mine").unwrap();
+    fs::set_permissions(at("real"), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink("real", at("link")).unwrap();
+    fs::write(at("bad"), "nothing that can be read").unwrap();
+    let import = |file: &str, output: &str| stepscope(folder.path(), &["import", file, "-o", output, "--force"]);
+
+    assert_eq!(import("bad", "link").status.code(), Some(1));
+    assert!(at("real/capture.json").exists(), "a file that cannot be read costs no capture");
+    assert!(import("cpu.folded", "link").status.success());
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_eq!(fs::metadata(at("real")).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::read_to_string(at("real/notes.txt")).unwrap(), "mine");
+    fs::remove_file(at("real/capture.json")).unwrap();
+    assert_eq!(import("cpu.folded", "real").status.code(), Some(2));
+    assert_eq!(import("cpu.folded", "cpu.folded").status.code(), Some(2));
+}
+
+/// Subcommands that write a file, up to its name.
+const WRITERS: [&[&str]; 7] = [
+    &["report", "cpu.folded", "-o"],
+    &["flamegraph", "cpu.folded", "-o"],
+    &["flamegraph", "cpu.folded", "--format", "folded", "-o"],
+    &["export", "cpu.folded", "--format", "speedscope", "-o"],
+    &["compare", "cpu.folded", "cpu.folded", "-o"],
+    &["gate", "cpu.folded", "cpu.folded", "--markdown"],
+    &["gate", "cpu.folded", "cpu.folded", "--junit"],
+];
+
+#[test]
+fn no_subcommand_replaces_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    fs::write(folder.path().join("stepscope.toml"), "[gate]\ncost = \"+5%\"\n").unwrap();
+    let device = folder.path().join("device");
+    // A node of ours with the number of /dev/null.
+    let made =
+        Command::new("mknod").arg(&device).args(["c", "1", "3"]).output().is_ok_and(|made| made.status.success());
+    if !made || fs::write(&device, "").is_err() {
+        println!("skipped: no_subcommand_replaces_a_device: needs the right to make and open devices");
+        return;
+    }
+    for writer in WRITERS {
+        let output = stepscope(folder.path(), &[writer, &["device"]].concat());
+        assert!(output.status.code().is_some_and(|code| code <= 3), "{writer:?}: {}", text(&output.stderr));
+        assert!(!text(&output.stderr).starts_with("stepscope:"), "{writer:?}: {}", text(&output.stderr));
+        assert!(fs::metadata(&device).unwrap().file_type().is_char_device(), "{writer:?}");
+    }
+    for writer in [&["import", "cpu.folded", "--force", "-o"][..], &["man", "-o"]] {
+        assert_ne!(stepscope(folder.path(), &[writer, &["device"]].concat()).status.code(), Some(0), "{writer:?}");
+        assert!(fs::metadata(&device).unwrap().file_type().is_char_device(), "{writer:?}");
+    }
+}
+
+#[test]
+fn output_to_dev_stdout_is_the_output_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
+    let folded = ["flamegraph", "cpu.folded", "--format", "folded", "-o"];
+    let plain = stepscope(folder.path(), &folded[..4]).stdout;
+    assert_eq!(stepscope(folder.path(), &[&folded[..], &["/dev/stdout"]].concat()).stdout, plain);
+    // A regular file: what was in it before, and what comes after, stay.
+    let script = "{ echo before; $0 \"$@\"; echo after; } > both";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_stepscope")]).args(folded).arg("/dev/stdout");
+    assert!(shell.current_dir(folder.path()).status().unwrap().success());
+    let both = fs::read_to_string(folder.path().join("both")).unwrap();
+    assert_eq!(both, format!("before\n{}after\n", text(&plain)));
+    let page = stepscope(folder.path(), &["report", "cpu.folded", "-o", "/dev/stdout"]).stdout;
+    assert!(text(&page).trim_end().ends_with("</html>"), "no path after the page");
 }
 
 #[test]

@@ -37,10 +37,11 @@ mod results;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use stepscope_model::output_file::write_durably;
 use stepscope_model::{Machine, Phase, disk};
 
 use crate::conditions::{Before, During};
@@ -420,16 +421,7 @@ fn read_info(path: &Path) -> Result<Option<RunInfo>, RunError> {
 /// Renders a file of a run and writes it whole.
 pub(crate) fn write_file(path: &Path, render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), RunError> {
     let mut bytes = Vec::new();
-    render(&mut bytes).and_then(|()| write_whole(path, &bytes)).map_err(io_error(path))
-}
-
-/// Writes a file so that readers find the old one or the new one, never a part.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let part = path.with_extension("part");
-    let mut file = fs::File::create(&part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&part, path)
+    render(&mut bytes).and_then(|()| write_durably(path, &bytes)).map_err(io_error(path))
 }
 
 /// Adds the folders at or below `folder` that are `wanted`. Links are not followed: they may lead anywhere, and `latest`

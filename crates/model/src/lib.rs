@@ -24,6 +24,7 @@ pub mod ids;
 pub mod info;
 pub mod mark;
 pub mod note;
+pub mod output_file;
 pub mod quantity;
 pub mod table;
 pub mod tree;

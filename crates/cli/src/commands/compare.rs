@@ -1,6 +1,6 @@
 //! `stepscope compare`: what changed between sets of captures.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -49,12 +49,14 @@ impl Compare {
         let extent = Extent { tables: true, trees };
         let compared = progress::of_step("comparing", || sets.compare(&request, &options, extent))?;
         let tables = compared.tables();
-        if let Some(path) = &self.output {
+        let target = self.output.as_deref().map(|path| Target::of(Some(path)));
+        let mut written = None;
+        if let Some(target) = &target {
             let page = progress::of_step("drawing", || compared.page(tables.clone(), &options));
-            Target::of(Some(path)).write(|out| write_html(&page, out).map_err(Failure::writing("the page")))?;
+            written = target.write(|out| write_html(&page, out).map_err(Failure::writing("the page")))?;
         }
         self.table.print_at_most(ROWS_FOR_PEOPLE, tables)?;
-        if let Some(path) = self.output.filter(|path| path != Path::new("-")) {
+        if let Some(path) = written {
             eprintln!("\nnext: open {} in a browser", path.display());
         }
         Ok(ExitCode::SUCCESS)

@@ -140,9 +140,9 @@ impl History {
             return Ok(ExitCode::SUCCESS);
         };
         let page = report(&history, &index.display().to_string());
-        Target::of(Some(output)).write(|out| write_html(&page, out).map_err(Failure::writing("the page")))?;
-        if output != Path::new("-") {
-            println!("{}", output.display());
+        let target = Target::of(Some(output));
+        if let Some(path) = target.write(|out| write_html(&page, out).map_err(Failure::writing("the page")))? {
+            println!("{}", path.display());
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -39,6 +39,7 @@ impl Import {
         };
         super::refuse_to_replace(&output, self.force)?;
         let capture = load::import(&self.file, &self.reading.options(&self.symbols)?)?;
+        disk::remove(&output)?;
         progress::of_step("writing the capture", || disk::write(&capture, &output))?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");

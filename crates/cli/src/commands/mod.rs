@@ -26,6 +26,7 @@ mod run;
 mod show;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -99,21 +100,24 @@ impl Command {
     }
 }
 
-/// Refuses to overwrite a folder, unless it is a capture and `force` is set.
+/// Refuses to write a capture into a folder that is in use, unless it holds a capture and `force` is set.
 fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     let name = folder.display();
-    if folder.is_file() {
-        return Err(Failure::Usage(format!("{name}: a file; name another folder with -o")));
-    }
-    let empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-    if empty {
-        return Ok(());
-    }
+    let is_empty = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(Failure::Usage(format!("{name}: not a folder; name another with -o")));
+        }
+        Err(error) => return Err(Failure::Failed(format!("{name}: {error}"))),
+    };
     let ours = disk::is_capture(folder) || folder.join(disk::RAW_LOG_FILE).exists();
-    match (ours, force) {
-        (true, true) => Ok(fs::remove_dir_all(folder).map_err(Failure::writing(&name.to_string()))?),
-        (true, false) => Err(Failure::Usage(format!("{name}: holds a capture; add --force to replace it"))),
-        (false, _) => Err(Failure::Usage(format!("{name}: not empty and not a capture; name another folder with -o"))),
+    match (is_empty, ours, force) {
+        (true, ..) | (_, true, true) => Ok(()),
+        (_, true, false) => Err(Failure::Usage(format!("{name}: holds a capture; add --force to replace it"))),
+        (_, false, _) => {
+            Err(Failure::Usage(format!("{name}: not empty and not a capture; name another folder with -o")))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use stepscope_lab::execution::UNWANTED_FOLDER;
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::ready::{Observation, TreeSurroundings, Watch};
 use stepscope_lab::step::StepFunction;
-use stepscope_model::{Capture, Dimension, DimensionStatus};
+use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
 use stepscope_record::launch::{Grace, Input, Launch, Launched, Output};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
 use stepscope_record::{Label, StepTime, TimeArgument, clock, proc};
@@ -95,6 +95,7 @@ impl Record {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let folder = self.folder();
         super::refuse_to_replace(&folder, self.force)?;
+        disk::remove(&folder)?;
         let interrupted = interrupt::flag();
         let (mut launched, recording) = self.begin(&folder, &interrupted)?;
         let reason = self.watch(&recording, &interrupted);

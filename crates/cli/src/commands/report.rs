@@ -1,6 +1,6 @@
 //! `stepscope report`: a run, or captures, as one HTML file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -41,7 +41,7 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes the report and gives its path, unless it went to standard output.
+    /// Writes the report and gives its path, if it is a file.
     fn write(&self, loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("no capture to report on; see run.json for what happened".to_owned()));
@@ -55,7 +55,7 @@ impl Report {
             _ => FILE_NAME.into(),
         });
         let target = Target::of(Some(&path));
-        target.write(|out| write_html(&report, out).map_err(Failure::writing("the report")))?;
-        Ok(matches!(target, Target::File(_)).then_some(path))
+        let written = target.write(|out| write_html(&report, out).map_err(Failure::writing("the report")))?;
+        Ok(written.map(Path::to_owned))
     }
 }

@@ -1,6 +1,5 @@
 //! What a proving ground says of itself.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use stepscope_analyze::Ownership;
 use stepscope_analyze::proof::{Known, Saves};
 use stepscope_model::Phase;
+use stepscope_model::output_file::write_durably;
 
 use super::{ProvingError, read_json};
 
@@ -90,7 +90,7 @@ impl Catalogue {
     /// Keeps it beside what was measured: another version of the program may say otherwise.
     pub(super) fn write(&self, path: &Path) -> Result<(), ProvingError> {
         let text = serde_json::to_vec_pretty(self).expect("a catalogue is plain data");
-        fs::write(path, text).map_err(|source| ProvingError::File { path: path.to_owned(), source })
+        write_durably(path, &text).map_err(|source| ProvingError::File { path: path.to_owned(), source })
     }
 
     /// What is the program's own code, by name.

@@ -6,9 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use stepscope_model::output_file::write_durably;
 use stepscope_record::{clock, machine};
 
-use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error, write_whole};
+use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error};
 use crate::checkout::Checkouts;
 use crate::conditions::{Before, During};
 use crate::event::Event;
@@ -53,7 +54,7 @@ impl Run {
         let started_at = clock::utc_now();
         let folder = create_unused(runs, &clock::utc_file_name())?;
         let copy = folder.join(FILE_NAME);
-        fs::write(&copy, &lab.text).map_err(io_error(&copy))?;
+        write_durably(&copy, lab.text.as_bytes()).map_err(io_error(&copy))?;
         let info = RunInfo {
             schema: SCHEMA,
             tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -77,7 +78,7 @@ impl Run {
         let path = self.folder.join(RUN_FILE);
         let text = serde_json::to_string_pretty(&self.info)
             .map_err(|error| RunError::Damaged { path: path.clone(), reason: error.to_string() })?;
-        write_whole(&path, format!("{text}\n").as_bytes()).map_err(io_error(&path))
+        write_durably(&path, format!("{text}\n").as_bytes()).map_err(io_error(&path))
     }
 
     /// Runs the trials one after the other, each recorded into its folder. One that fails does not keep the others

@@ -12,7 +12,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use crate::capture::Capture;
 use crate::info::{CaptureInfo, SCHEMA};
+use crate::output_file::write_durably;
 
 /// Name of the information file: a folder with this file is a capture.
 pub const INFO_FILE: &str = "capture.json";
@@ -129,11 +130,25 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
-    let part = folder.join(format!("{INFO_FILE}.part"));
-    let mut file = fs::File::create(&part).map_err(DiskError::io(&part))?;
-    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(DiskError::io(&part))?;
-    file.sync_all().map_err(DiskError::io(&part))?;
-    fs::rename(&part, &info_path).map_err(DiskError::io(&info_path))
+    write_durably(&info_path, format!("{text}\n").as_bytes()).map_err(DiskError::io(&info_path))
+}
+
+/// Removes a capture or the remains of a recording. The folder stays, with its mode and owner, and so do all files that
+/// are not of a capture.
+///
+/// # Errors
+/// [`DiskError::Io`] if a file cannot be removed.
+pub fn remove(folder: &Path) -> Result<(), DiskError> {
+    // The information first: without it the rest is no capture.
+    let tables = tables::TABLES.iter().map(|table| table.file());
+    for file in [INFO_FILE.to_owned(), RAW_LOG_FILE.to_owned()].into_iter().chain(tables) {
+        let path = folder.join(file);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(DiskError::io(&path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reads the capture in `folder`.

@@ -6,10 +6,11 @@
 //! and a name (empty where no function starts). Modules, trampolines and compiled BPF change and are not cached.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use stepscope_model::output_file::OutputFile;
 
 use super::list::{Line, MAX_FUNCTION_BYTES, Rank};
 
@@ -92,9 +93,7 @@ fn parse(line: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Writes the cache while the list is read. An error costs only time.
 pub(super) struct CacheWriter {
-    part: PathBuf,
-    path: PathBuf,
-    out: BufWriter<File>,
+    out: OutputFile,
     /// Start of the kernel's code.
     text: u64,
     address: u64,
@@ -120,11 +119,9 @@ impl CacheWriter {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let part = path.with_extension(format!("{}.part", std::process::id()));
-        let mut out = BufWriter::with_capacity(1 << 16, File::create(&part)?);
+        let mut out = OutputFile::create(path)?;
         out.write_all(HEAD)?;
-        let path = path.to_owned();
-        Ok(Self { part, path, out, text, address: text, rank: None, name: Vec::new(), state: State::Start })
+        Ok(Self { out, text, address: text, rank: None, name: Vec::new(), state: State::Start })
     }
 
     pub fn line(&mut self, line: &Line<'_>) {
@@ -167,8 +164,8 @@ impl CacheWriter {
     pub fn finish(mut self, read: io::Result<()>) {
         self.write_place();
         let is_whole = read.is_ok() && matches!(self.state, State::Image | State::Modules);
-        if !is_whole || self.out.flush().is_err() || fs::rename(&self.part, &self.path).is_err() {
-            let _ = fs::remove_file(&self.part);
+        if is_whole {
+            let _ = self.out.finish();
         }
     }
 }
