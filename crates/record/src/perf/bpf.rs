@@ -1,4 +1,4 @@
-//! The commands of bpf(2) that [`super::gate`] needs, and the instructions of its programs.
+//! The commands of bpf(2) that [`super::tree_filter`] needs, and the instructions of its programs.
 //!
 //! Loaders like aya take ELF objects, which want a compiler for them at build time. A dozen instructions each, of which
 //! only two numbers depend on the running kernel, are shorter than what loads them.

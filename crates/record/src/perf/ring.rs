@@ -10,17 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::{PERF_RECORD_SAMPLE, perf_event_mmap_page};
 
+use super::sample_layout::{Layouts, SAMPLE_TIME_AT, TIME_FROM_END};
+
 /// A ring of one CPU, mapped through the event that leads it.
 ///
 /// The kernel appends at `data_head` and stops where `data_tail` says that we still read; what lies between belongs to
 /// us alone, which is why records can be borrowed from it. Records are handed out where they lie and their space is
 /// given back afterwards: a stack copy of 32 KiB is never copied again.
-pub(crate) struct Ring {
+pub(super) struct Ring {
     base: *mut u8,
     page: usize,
     length: usize,
-    /// Where reading goes on; the kernel learns of it by [`Ring::release`].
+    /// Where reading continues; [`Ring::release`] tells the kernel.
     position: u64,
+    /// Time of the last record that was taken.
+    last_ns: u64,
     leader: RawFd,
 }
 
@@ -37,11 +41,36 @@ struct Header {
 
 /// A record in a ring.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RingRecord<'a> {
+pub(super) struct RingRecord<'a> {
     pub kind: u32,
     pub misc: u16,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: &'a [u8],
+    time: u64,
+}
+
+impl<'a> RingRecord<'a> {
+    /// The body of a sample with the time that orders it, copied if it has another one.
+    pub fn body_at_its_time(&self, copy: &'a mut Vec<u8>) -> &'a [u8] {
+        let Some(time) = self.body.get(SAMPLE_TIME_AT..SAMPLE_TIME_AT + 8) else { return self.body };
+        if *time == self.time.to_ne_bytes() {
+            return self.body;
+        }
+        copy.clear();
+        copy.extend_from_slice(self.body);
+        copy[SAMPLE_TIME_AT..SAMPLE_TIME_AT + 8].copy_from_slice(&self.time.to_ne_bytes());
+        copy
+    }
+}
+
+/// Which records to take now.
+pub(super) struct Bounds<'a> {
+    /// Only records up to and including this time.
+    pub until: u64,
+    /// The present time.
+    pub now: u64,
+    /// The open events.
+    pub layouts: &'a Layouts,
 }
 
 impl Ring {
@@ -56,7 +85,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), page, length, position: 0, leader: fd })
+        Ok(Self { base: base.cast(), page, length, position: 0, last_ns: 0, leader: fd })
     }
 
     /// The event to wait on.
@@ -115,17 +144,25 @@ impl Ring {
     }
 
     /// The time of the record at the reading position.
-    fn time(&self, header: Header) -> u64 {
-        let at = match header.kind == PERF_RECORD_SAMPLE {
-            true => 8 + super::SAMPLE_TIME_AT,
-            false => usize::from(header.size).saturating_sub(super::TIME_FROM_END),
-        };
-        if at + 8 > usize::from(header.size) {
+    ///
+    /// A sample with the id of another recorder's event also has the time by the clock of that event. It counts only if
+    /// it fits between the record before it and now.
+    fn time(&self, header: Header, bounds: &Bounds<'_>) -> u64 {
+        let sample = header.kind == PERF_RECORD_SAMPLE;
+        let size = usize::from(header.size);
+        let at = if sample { 8 } else { size.saturating_sub(TIME_FROM_END) };
+        let length = if sample { SAMPLE_TIME_AT + 8 } else { 8 };
+        if at + length > size {
             return 0;
         }
         let mut scratch = Vec::new();
-        let bytes = self.bytes(self.position + at as u64, 8, &mut scratch);
-        bytes.try_into().map_or(0, u64::from_ne_bytes)
+        let bytes = self.bytes(self.position + at as u64, length, &mut scratch);
+        let time = bytes[length - 8..].try_into().map_or(0, u64::from_ne_bytes);
+        let is_plausible = || (self.last_ns..=bounds.now).contains(&time);
+        if sample && !bounds.layouts.knows_id_of(bytes) && !is_plausible() {
+            return self.last_ns;
+        }
+        time
     }
 }
 
@@ -136,24 +173,31 @@ impl Drop for Ring {
     }
 }
 
-/// Takes the records of all rings in the order of their times, up to and including `until`, and gives their space back.
+/// Takes the records of all rings in the order of their times, up to and including `bounds.until`, and gives their space
+/// back.
 ///
-/// A record appears in a ring some time after its time was taken, so what is in the rings now is complete only up to a
-/// moment ago. The caller passes the time at which it *last* looked: what was being written then has arrived since
-/// (perf's rule of finished rounds, by the clock instead of by maxima).
-pub(crate) fn drain(rings: &mut [Ring], until: u64, scratch: &mut Vec<u8>, mut take: impl FnMut(RingRecord<'_>)) {
+/// A record appears in a ring some time after its time was taken, so the rings are complete only up to a moment ago. The
+/// caller passes the time at which it *last* looked: what was being written then has arrived since. (perf has the same rule
+/// of finished rounds, by maxima instead of by the clock.)
+pub(super) fn drain(
+    rings: &mut [Ring],
+    bounds: &Bounds<'_>,
+    scratch: &mut Vec<u8>,
+    mut take: impl FnMut(RingRecord<'_>),
+) {
     let heads: Vec<u64> = rings.iter().map(Ring::head).collect();
-    let next = |ring: &Ring, index: usize| Some(Reverse((ring.time(ring.header(heads[index])?), index)));
+    let next = |ring: &Ring, index: usize| Some(Reverse((ring.time(ring.header(heads[index])?, bounds), index)));
     let mut order: BinaryHeap<_> = rings.iter().enumerate().filter_map(|(index, ring)| next(ring, index)).collect();
     while let Some(Reverse((time, index))) = order.pop() {
-        if time > until {
+        if time > bounds.until {
             break;
         }
         let ring = &mut rings[index];
         let header = ring.header(heads[index]).expect("it was there when its time was read");
         let body = ring.bytes(ring.position + 8, usize::from(header.size) - 8, scratch);
-        take(RingRecord { kind: header.kind, misc: header.misc, body });
+        take(RingRecord { kind: header.kind, misc: header.misc, body, time });
         ring.position += u64::from(header.size);
+        ring.last_ns = time;
         // Large records make the kernel wait for room; small ones are given back together.
         if header.size > 4096 {
             ring.release();

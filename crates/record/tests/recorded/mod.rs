@@ -44,7 +44,8 @@ fn build_programs() -> Option<PathBuf> {
         && compile("Stripped", "truth.cpp", &["-fomit-frame-pointer", "-rdynamic", "-s"])
         && compile("plugin.so", "plugin.cpp", &["-shared", "-fPIC", "-s"])
         && compile("waits", "waits.cpp", &["-g1"])
-        && compile("steps", "steps.cpp", &["-g1"]);
+        && compile("steps", "steps.cpp", &["-g1"])
+        && compile("naps", "naps.cpp", &["-g1"]);
     built.then_some(folder)
 }
 

@@ -1,0 +1,191 @@
+//! What each kind of event asks of the kernel.
+
+use std::ffi::CStr;
+use std::io;
+
+use perf_event_open_sys::bindings as sys;
+use perf_event_open_sys::bindings::perf_event_attr;
+
+use super::sample_layout::{COMMON, mark_of};
+use super::{Events, Kernel, Kind, Scope, StepProbe, Tracepoint};
+
+#[cfg(target_arch = "x86_64")]
+const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
+#[cfg(target_arch = "aarch64")]
+const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
+
+/// Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
+const WAKER_STACK_BYTES: u32 = 16 << 10;
+
+impl Events {
+    /// An event of this type that records what all do.
+    pub(super) fn attr(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON | mark_of(of), ..Default::default() };
+        attr.size = size_of::<perf_event_attr>() as u32;
+        attr.clockid = libc::CLOCK_MONOTONIC;
+        attr.set_use_clockid(1);
+        attr.set_sample_id_all(1);
+        attr.set_disabled(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
+        match self.scope_of(of) {
+            Scope::Machine => {}
+            Scope::Threads(_) => attr.set_inherit(1),
+            Scope::OnExec(_) => {
+                attr.set_inherit(1);
+                attr.set_enable_on_exec(1);
+            }
+        }
+        attr
+    }
+
+    /// The same with stacks: the kernel's callchain (which also has the user's frame pointers), and registers and
+    /// memory of the user's stack.
+    fn attr_with_stacks(&self, of: Kind, kind: u32, config: u64, stack_bytes: u32) -> perf_event_attr {
+        let mut attr = self.attr(of, kind, config);
+        attr.sample_type |=
+            (sys::PERF_SAMPLE_CALLCHAIN | sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER) as u64;
+        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_stack_user = stack_bytes;
+        attr
+    }
+
+    /// Samples of CPU use by the hardware's cycle counter.
+    pub fn cycles(&self) -> perf_event_attr {
+        self.sampled(Kind::Cpu, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
+    }
+
+    /// Samples of CPU use by a timer.
+    pub fn cpu_clock(&self) -> perf_event_attr {
+        self.sampled(Kind::Cpu, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64)
+    }
+
+    /// The same by several timers at once: one event each, all to be opened. Their samples tell no period, since each one stands for
+    /// the same time, whichever timer took it.
+    pub fn cpu_clocks(&self) -> impl Iterator<Item = perf_event_attr> + use<> {
+        let clock = self.cpu_clock();
+        timer_rates(self.sampling.frequency_hz).into_iter().filter(|rate| *rate > 0).map(move |rate| {
+            let mut attr = clock;
+            attr.sample_type &= !(sys::PERF_SAMPLE_PERIOD as u64);
+            attr.__bindgen_anon_1.sample_freq = rate;
+            attr
+        })
+    }
+
+    /// What each of their samples stands for.
+    pub fn clock_sample_ns(&self) -> u64 {
+        1_000_000_000 / self.sampling.frequency_hz
+    }
+
+    /// For events that only the kernel causes: without it there are none, so only its part of the stack is left out.
+    fn happens_in_kernel(&self, attr: &mut perf_event_attr) {
+        attr.set_exclude_kernel(0);
+        attr.set_exclude_callchain_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
+    }
+
+    fn sampled(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = self.attr_with_stacks(of, kind, config, self.sampling.stack_bytes);
+        attr.set_freq(1);
+        attr.set_exclude_idle(1);
+        attr.__bindgen_anon_1.sample_freq = self.sampling.frequency_hz;
+        attr
+    }
+
+    /// The stack at every context switch.
+    pub fn switch_stacks(&self) -> perf_event_attr {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CONTEXT_SWITCHES as u64);
+        let mut attr = self.attr_with_stacks(Kind::SwitchStack, kind, config, self.sampling.stack_bytes);
+        self.happens_in_kernel(&mut attr);
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Wake-ups of and by anyone, without stacks.
+    pub fn waking(&self, tracepoint: &Tracepoint) -> perf_event_attr {
+        let mut attr = self.attr(Kind::Waking, sys::PERF_TYPE_TRACEPOINT, tracepoint.id);
+        attr.set_exclude_kernel(0);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Wake-ups by what is recorded, with the waker's stack.
+    pub(super) fn waker_stacks(&self, tracepoint: &Tracepoint) -> perf_event_attr {
+        self.stacks_of_wakers(sys::PERF_TYPE_TRACEPOINT, tracepoint.id)
+    }
+
+    pub(super) fn stacks_of_wakers(&self, kind: u32, config: u64) -> perf_event_attr {
+        let stack_bytes = self.sampling.stack_bytes.min(WAKER_STACK_BYTES);
+        let mut attr = self.attr_with_stacks(Kind::WakerStack, kind, config, stack_bytes);
+        self.happens_in_kernel(&mut attr);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Page faults that found their page in memory: many, so they are sampled.
+    pub fn minor_faults(&self) -> perf_event_attr {
+        let config = sys::PERF_COUNT_SW_PAGE_FAULTS_MIN as u64;
+        let mut attr = self.sampled(Kind::MinorFaults, sys::PERF_TYPE_SOFTWARE, config);
+        attr.set_exclude_idle(0);
+        attr
+    }
+
+    /// Page faults that waited for a device: all of them.
+    pub fn major_faults(&self) -> perf_event_attr {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ as u64);
+        let mut attr = self.attr_with_stacks(Kind::MajorFaults, kind, config, self.sampling.stack_bytes);
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// Every time that any process begins to execute the instruction at `offset` in the file `path`, which must live
+    /// until the event is open: the kernel reads it then. To be used for the whole machine only. Inherited, the event
+    /// would break its target: the kernel reads the path again when a thread is started, in the memory of the target.
+    ///
+    /// # Errors
+    /// If the kernel has no uprobes.
+    pub fn entry_of(&self, path: &CStr, offset: u64) -> io::Result<perf_event_attr> {
+        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
+        let kind = kind.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        let mut attr = self.attr(Kind::Step, kind, 0);
+        attr.set_exclude_kernel(0);
+        attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
+        attr.__bindgen_anon_4.config2 = offset;
+        attr.__bindgen_anon_1.sample_period = 1;
+        Ok(attr)
+    }
+
+    /// The same, told by a tracepoint of our own.
+    pub fn told_by(&self, probe: &StepProbe) -> perf_event_attr {
+        let mut attr = self.attr(Kind::Step, sys::PERF_TYPE_TRACEPOINT, probe.tracepoint.id);
+        attr.set_exclude_kernel(0);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+}
+
+/// The rates of two timers that look as often as is asked for together, and whose ratio is the golden one.
+///
+/// A timer looks again and again at the same place of a program that repeats itself in step with it: a simulation of 1 kHz that
+/// a single timer at 997 Hz looks at goes by in 334 steps, and a profile of some seconds is several points off. Two timers
+/// can be in step with the same program only if their ratio is one of small numbers, which no ratio is further from than the
+/// golden one.
+fn timer_rates(frequency_hz: u64) -> [u64; 2] {
+    const GOLDEN: f64 = 1.618_033_988_749_895;
+    let faster = (frequency_hz as f64 / GOLDEN).round() as u64;
+    [faster, frequency_hz - faster]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_look_as_often_as_asked_for_together() {
+        for (frequency, rates) in [(997, [616, 381]), (1, [1, 0]), (2, [1, 1]), (100_000, [61_803, 38_197])] {
+            assert_eq!(timer_rates(frequency), rates);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Open events, and the rings that they write to.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Duration;
+
+use linux_perf_event_reader::{RawData, RawEventRecord, RecordType};
+use perf_event_open_sys::bindings as sys;
+use perf_event_open_sys::bindings::perf_event_attr;
+use perf_event_open_sys::ioctls;
+
+use super::ring::{self, Bounds, Ring};
+use super::sample_layout::{Common, Layouts};
+use super::system::{id_of, online_cpus, open_event, set_output};
+use super::tree_filter::TreeFilter;
+use super::{Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WakerStacks};
+use crate::clock;
+
+const MIN_PAGES: usize = 8;
+/// 64 KiB: a thousand records without a stack.
+const PAGES_APART: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
+
+/// An open event of one CPU and optionally of one thread.
+struct Open {
+    kind: Kind,
+    fd: File,
+}
+
+/// Open events and the rings that they write to, one ring per CPU.
+pub(crate) struct Events {
+    scope: Scope,
+    /// The recorded processes; the same as `scope` without the rights to observe the whole machine.
+    tree: Scope,
+    pub(super) sampling: Sampling,
+    cpus: Vec<u32>,
+    rings: Vec<Ring>,
+    open: Vec<Open>,
+    /// Replaces events of single threads where the whole machine is observed and the kernel allows it.
+    filter: Option<TreeFilter>,
+    /// The kinds that the filter applies to.
+    filtered: Vec<Kind>,
+    /// Dropped after what is open.
+    probe: Option<StepProbe>,
+    layouts: Layouts,
+    scratch: Vec<u8>,
+    /// The present record, where its time had to be corrected.
+    retimed: Vec<u8>,
+    /// Leaders that still report readiness, as opposed to the end of their thread.
+    waitable: Vec<RawFd>,
+}
+
+impl Events {
+    /// Opens the side-band event on every CPU and maps the rings. They are as large as asked for, or as the limits on
+    /// locked memory allow.
+    pub fn open(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
+        let page = crate::proc::page_bytes() as usize;
+        let mut events = Self {
+            scope,
+            tree,
+            sampling,
+            cpus: online_cpus()?,
+            rings: Vec::new(),
+            open: Vec::new(),
+            filter: None,
+            filtered: Vec::new(),
+            probe: None,
+            layouts: Layouts::default(),
+            scratch: Vec::new(),
+            retimed: Vec::new(),
+            waitable: Vec::new(),
+        };
+        let mut attr = events.attr(Kind::Side, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
+        attr.set_mmap(1);
+        attr.set_mmap2(1);
+        attr.set_build_id(1);
+        attr.set_comm(1);
+        attr.set_comm_exec(1);
+        attr.set_task(1);
+        attr.set_context_switch(u64::from(sampling.switches));
+        let mut pages = (ring_bytes / page).max(MIN_PAGES).next_power_of_two();
+        attr.set_watermark(1);
+        attr.__bindgen_anon_2.wakeup_watermark = (pages * page / 4) as u32;
+        let targets = events.scope.targets();
+        let Some((&first, rest)) = targets.split_first() else {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        };
+        for cpu in events.cpus.clone() {
+            let leader = match open_event(&mut attr, first, cpu as i32) {
+                // Before 5.12 there are no build-ids in records.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) && attr.build_id() == 1 => {
+                    attr.set_build_id(0);
+                    open_event(&mut attr, first, cpu as i32)?
+                }
+                other => other?,
+            };
+            let ring = loop {
+                match NonZeroUsize::new(pages).map(|pages| Ring::map(&leader, pages)) {
+                    Some(Ok(ring)) => break ring,
+                    Some(Err(error))
+                        if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) && pages > MIN_PAGES =>
+                    {
+                        // All rings count against one limit: begin again, smaller.
+                        pages /= 2;
+                        events.rings.clear();
+                    }
+                    Some(Err(error)) => return Err(error),
+                    None => unreachable!("pages are at least MIN_PAGES"),
+                }
+            };
+            events.waitable.push(ring.leader());
+            events.rings.push(ring);
+            events.register(Kind::Side, leader, &attr)?;
+        }
+        if events.rings.len() < events.cpus.len() || events.rings.iter().any(|ring| ring.length() != pages * page) {
+            let Self { scope, tree, sampling, .. } = events;
+            return Self::open(scope, tree, sampling, pages * page);
+        }
+        for &target in rest {
+            events.open_for(Kind::Side, &mut attr, target)?;
+        }
+        Ok(events)
+    }
+
+    /// Opens one more kind of event for everything observed. Leaves nothing behind if that fails.
+    pub fn add(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
+        let before = self.open.len();
+        for target in self.scope_of(kind).targets() {
+            if let Err(error) = self.open_for(kind, &mut attr, target) {
+                self.open.truncate(before);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an event with rings of its own. Rare records that must be counted exactly are then not lost when the other
+    /// rings are full.
+    pub fn add_apart(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
+        for cpu in self.cpus.clone() {
+            for target in self.scope_of(kind).targets() {
+                let event = open_event(&mut attr, target, cpu as i32)?;
+                self.rings.push(Ring::map(&event, PAGES_APART)?);
+                self.register(kind, event, &attr)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the event for stacks at context switches.
+    pub fn add_switch_stacks(&mut self) -> io::Result<()> {
+        if self.add_filtered(Kind::SwitchStack, Self::add_filtered_switches).is_ok() {
+            return Ok(());
+        }
+        self.add(Kind::SwitchStack, self.switch_stacks())
+    }
+
+    /// Opens the event for stacks of wakers. The one for wake-ups must be open.
+    pub fn add_waker_stacks(&mut self, tracepoint: &Tracepoint) -> io::Result<WakerStacks> {
+        if self.add_filtered(Kind::WakerStack, Self::add_written_wakers).is_ok() {
+            return Ok(WakerStacks::Written);
+        }
+        self.add(Kind::WakerStack, self.waker_stacks(tracepoint))?;
+        Ok(WakerStacks::OfThreads)
+    }
+
+    /// Lets a process of the tree pass where other processes are kept out.
+    pub fn admit(&self, pid: u32) {
+        if let Some(filter) = &self.filter {
+            // If this should fail, the stacks of this process are missing until the next time.
+            let _ = filter.admit(pid);
+        }
+    }
+
+    /// Opens a kind for the whole machine, filtered. Changes nothing if that fails.
+    fn add_filtered(
+        &mut self,
+        kind: Kind,
+        add: impl FnOnce(&mut Self, &mut TreeFilter, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.scope != Scope::Machine {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let mut filter = self.filter.take().map_or_else(TreeFilter::open, Ok)?;
+        let before = self.open.len();
+        self.filtered.push(kind);
+        let added = add(self, &mut filter, before);
+        self.filter = Some(filter);
+        if added.is_err() {
+            self.filtered.pop();
+            self.open.truncate(before);
+        }
+        added
+    }
+
+    fn add_filtered_switches(&mut self, filter: &mut TreeFilter, before: usize) -> io::Result<()> {
+        self.add(Kind::SwitchStack, self.switch_stacks())?;
+        self.open[before..].iter().try_for_each(|event| filter.guard(event.fd.as_raw_fd()))
+    }
+
+    fn add_written_wakers(&mut self, filter: &mut TreeFilter, before: usize) -> io::Result<()> {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+        self.add(Kind::WakerStack, self.stacks_of_wakers(kind, config))?;
+        let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
+        filter.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
+    }
+
+    fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
+        for index in 0..self.cpus.len() {
+            let event = open_event(attr, target, self.cpus[index] as i32)?;
+            set_output(&event, self.rings[index].leader())?;
+            self.register(kind, event, attr)?;
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, kind: Kind, fd: File, attr: &perf_event_attr) -> io::Result<()> {
+        self.layouts.add(id_of(&fd)?, kind, attr)?;
+        self.open.push(Open { kind, fd });
+        Ok(())
+    }
+
+    /// Bytes of each ring.
+    pub fn ring_bytes(&self) -> usize {
+        self.rings.first().map_or(0, Ring::length)
+    }
+
+    /// Whether the kernel's share is recorded.
+    pub fn kernel(&self) -> Kernel {
+        self.sampling.kernel
+    }
+
+    pub(super) fn scope_of(&self, kind: Kind) -> &Scope {
+        if kind.is_of_the_tree() && !self.filtered.contains(&kind) { &self.tree } else { &self.scope }
+    }
+
+    /// The processes and threads that the events observe.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Sets how much stack the events to come copy.
+    pub fn set_stack_bytes(&mut self, bytes: u32) {
+        self.sampling.stack_bytes = bytes & !7;
+    }
+
+    /// Keeps a tracepoint of our own until its events are closed.
+    pub fn keep(&mut self, probe: StepProbe) {
+        self.probe = Some(probe);
+    }
+
+    /// Starts recording. Events that wait for an exec start by themselves.
+    pub fn enable(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(|kind| !matches!(self.scope_of(kind), Scope::OnExec(_)), |fd| unsafe { ioctls::ENABLE(fd, 0) })
+    }
+
+    /// Stops recording; what was recorded stays in the rings.
+    pub fn disable(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(|_| true, |fd| unsafe { ioctls::DISABLE(fd, 0) })
+    }
+
+    /// Lets the stacks at switches and wake-ups rest, in all threads.
+    pub fn rest_stacks(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::DISABLE(fd, 0) })
+    }
+
+    /// Takes them up again.
+    pub fn resume_stacks(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::ENABLE(fd, 0) })
+    }
+
+    fn control(&self, which: impl Fn(Kind) -> bool, act: impl Fn(RawFd) -> i32) -> io::Result<()> {
+        let events = self.open.iter().filter(|event| which(event.kind));
+        match events.map(|event| act(event.fd.as_raw_fd())).find(|&result| result < 0) {
+            Some(_) => Err(io::Error::last_os_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a ring is filled to its watermark, at most `timeout`.
+    pub fn wait(&mut self, timeout: Duration) {
+        let fd = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut polled: Vec<libc::pollfd> = self.waitable.iter().map(fd).collect();
+        let timeout_ms = timeout.as_millis().min(i32::MAX as u128) as i32;
+        // SAFETY: `polled` holds as many entries as are announced. Interruption by a signal is as good as a timeout.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout_ms) };
+        // A leader whose thread ended reports that at once and forever: waiting on it would spin.
+        let ended = |entry: &&libc::pollfd| entry.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0;
+        for entry in polled.iter().filter(ended) {
+            self.waitable.retain(|&fd| fd != entry.fd);
+        }
+    }
+
+    /// Takes the records up to `until` in the order of their times. Samples and switches of processes that `state` does
+    /// not want are passed over unread. Wake-ups are always given: their common fields do not name the sleeper.
+    ///
+    /// Returns the number of stacks at switches and wake-ups.
+    pub fn drain(&mut self, until: u64, state: &mut impl RecordTaker) -> u64 {
+        let Self { layouts, rings, scratch, retimed, .. } = self;
+        let mut switch_stacks = 0;
+        let bounds = Bounds { until, now: clock::now_ns(), layouts };
+        ring::drain(rings, &bounds, scratch, |record| {
+            let sample = record.kind == sys::PERF_RECORD_SAMPLE;
+            let switch = matches!(record.kind, sys::PERF_RECORD_SWITCH | sys::PERF_RECORD_SWITCH_CPU_WIDE);
+            let found = if sample { layouts.of_sample(record.body) } else { layouts.of_other(record.body) };
+            let Some(Common { kind, layout, pid }) = found else { return };
+            switch_stacks += u64::from(sample && kind.is_of_the_tree());
+            if (sample && kind != Kind::Waking || switch) && !pid.is_some_and(|pid| state.wants(pid)) {
+                return;
+            }
+            let body = if sample { record.body_at_its_time(retimed) } else { record.body };
+            let raw = RawEventRecord::new(RecordType(record.kind), record.misc, RawData::Single(body), layout);
+            state.take(kind, &raw);
+        });
+        switch_stacks
+    }
+}
+
+/// Who gets the records of [`Events::drain`].
+pub(crate) trait RecordTaker {
+    /// Whether records of this process are wanted.
+    fn wants(&self, pid: u32) -> bool;
+    /// Takes the next record.
+    fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
+}
