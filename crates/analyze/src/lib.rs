@@ -57,6 +57,6 @@ pub use query::ownership::{Owned, Ownership};
 pub use query::pattern::{Pattern, PatternError};
 pub use query::select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};
 pub use query::{
-    basis, category, coverage, cpu_holders, events, functions, off_cpu, ownership, pattern, qualified_name, select,
-    steps, wait_class, weights,
+    basis, category, coverage, cpu_holders, events, function_names, functions, off_cpu, ownership, pattern,
+    process_label, qualified_name, select, step_candidates, steps, wait_class, weights,
 };

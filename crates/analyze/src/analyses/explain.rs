@@ -9,22 +9,21 @@
 //! - *paths* are the owned functions from the root down to it, as own qualified names: who decided that it runs.
 //! - *leaves* are where the weight that is attributed to it was spent.
 //!
-//! `find` says which functions a name means.
+//! [`function_names`](crate::query::function_names) says which functions a name means.
 
 mod calls;
-mod find;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Table, Value, WaitState};
+use thiserror::Error;
 
 use self::calls::Calls;
-pub use self::find::ExplainError;
-use self::find::find;
 use crate::analyses::rank;
 use crate::columns;
+use crate::query::function_names::{FunctionNameError, matching};
 use crate::query::functions::source_of;
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
@@ -110,6 +109,28 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         blocked(&calls),
     ];
     Ok(all.into_iter().filter(|table| !table.rows.is_empty()).collect())
+}
+
+/// A function that cannot be explained.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}{advice}", advice = advice(.0))]
+pub struct ExplainError(#[from] FunctionNameError);
+
+fn advice(error: &FunctionNameError) -> String {
+    match error {
+        FunctionNameError::NotFound { similar, .. } if similar.is_empty() => {
+            "; `stepscope show` lists the functions".to_owned()
+        }
+        FunctionNameError::NotFound { .. } => String::new(),
+        FunctionNameError::Ambiguous { asked, .. } => format!("; name one, or add them up with `'*{asked}*'`"),
+    }
+}
+
+/// Full names of the functions that a name means.
+fn find(selections: &[Selection<'_>], asked: &str) -> Result<BTreeSet<String>, ExplainError> {
+    let all = selections.iter().flat_map(|selection| selection.functions().all());
+    let found = matching(all.map(|(_, function)| &*function.name), asked)?;
+    Ok(found.into_iter().map(str::to_owned).collect())
 }
 
 /// The unit of all selections' weights, empty where they differ.

@@ -104,14 +104,25 @@ impl PartialEq for Pattern {
 
 impl Eq for Pattern {}
 
-/// Names as an error offers them: quoted, the first ten, and how many more there are.
+/// Names as an error offers them: quoted, the first ten, and how many more there are. The middle of long names is left out.
 pub fn offered(names: &[String]) -> String {
     const SHOWN: usize = 10;
-    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let mut shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", without_middle(name))).collect();
     if names.len() > SHOWN {
         shown.push(format!("{} more", names.len() - SHOWN));
     }
     shown.join(", ")
+}
+
+/// A name of at most some 100 characters: beginning and end tell most of a template's name.
+fn without_middle(name: &str) -> String {
+    const MOST_CHARS: usize = 100;
+    let count = name.chars().count();
+    if count <= MOST_CHARS {
+        return name.to_owned();
+    }
+    let half = MOST_CHARS / 2;
+    name.chars().take(half).chain(['…']).chain(name.chars().skip(count - half)).collect()
 }
 
 #[cfg(test)]
@@ -142,6 +153,14 @@ mod tests {
     fn slashes_make_a_regular_expression_that_matches_anywhere() {
         assert!(matches("/Post(Update)?[0-9]/", "PostUpdate12"));
         assert!(matches("/usr/*", "/usr/lib/libc.so"), "one slash in front is a path");
+    }
+
+    #[test]
+    fn long_names_are_offered_without_their_middle() {
+        let name = format!("World<{}>::Step", "é".repeat(2_000));
+        let shown = offered(&[name]);
+        assert_eq!(shown.chars().count(), 103);
+        assert!(shown.starts_with("`World<é") && shown.contains('…') && shown.ends_with("é>::Step`"), "{shown}");
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! Which functions a name means, for every command that takes the name of a function.
+//!
+//! The first of these that matches anything decides:
+//!
+//! 1. the full name, then the own qualified name, which means all instances of a template;
+//! 2. a glob or `/regex/`: all functions that match;
+//! 3. the end of the own qualified name (`EntityMatches`), with equal case, then without regard to case and `_`;
+//! 4. a part of the own qualified name, without regard to case and `_`.
+//!
+//! 3 and 4 must mean one function; otherwise the error lists them. If nothing matches, the error suggests similar names.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use crate::query::pattern::{Pattern, offered};
+use crate::query::qualified_name::own_name;
+
+/// A name that means no function, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FunctionNameError {
+    /// No function has such a name.
+    #[error("no function matches `{asked}`{}", suggestions(.similar))]
+    NotFound {
+        /// The name as given.
+        asked: String,
+        /// Similar names.
+        similar: Vec<String>,
+    },
+    /// More than one function has such a name.
+    #[error("`{asked}` matches several functions: {}", offered(.names))]
+    Ambiguous {
+        /// The name as given.
+        asked: String,
+        /// Own qualified names of the functions.
+        names: Vec<String>,
+    },
+}
+
+fn suggestions(similar: &[String]) -> String {
+    if similar.is_empty() { String::new() } else { format!("; did you mean {}?", offered(similar)) }
+}
+
+/// The functions of `names` (full names) that `asked` means.
+///
+/// # Errors
+/// [`FunctionNameError`]
+pub fn matching<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    asked: &str,
+) -> Result<BTreeSet<&'n str>, FunctionNameError> {
+    // Names of templates are long, and each is looked at several times.
+    let own: BTreeMap<&str, String> = names.into_iter().map(|name| (name, own_name(name).into_owned())).collect();
+    let that = |matches: &dyn Fn(&str, &str) -> bool| -> BTreeSet<&'n str> {
+        own.iter().filter(|(name, own)| matches(name, own)).map(|(name, _)| *name).collect()
+    };
+    let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact());
+    let certain: [&dyn Fn(&str, &str) -> bool; 3] = [&|name, _| name == asked, &|_, own| own == asked, &|name, own| {
+        pattern.as_ref().is_some_and(|pattern| pattern.matches(name) || pattern.matches(own))
+    }];
+    if let Some(found) = certain.into_iter().map(that).find(|found| !found.is_empty()) {
+        return Ok(found);
+    }
+    let (end, plain) = (format!("::{asked}"), normalized(asked));
+    let ends_plainly = |_: &str, own: &str| {
+        let mut starts = own.match_indices("::").map(|(at, _)| at + 2).chain([0]);
+        starts.any(|at| normalized(&own[at..]) == plain)
+    };
+    let likely: [&dyn Fn(&str, &str) -> bool; 3] = [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| {
+        !plain.is_empty() && normalized(own).contains(&plain)
+    }];
+    let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
+        let similar = similar(own.values(), &plain);
+        return Err(FunctionNameError::NotFound { asked: asked.to_owned(), similar });
+    };
+    let meant: BTreeSet<&String> = found.iter().map(|name| &own[name]).collect();
+    match meant.len() {
+        1 => Ok(found),
+        _ => {
+            let names = meant.into_iter().cloned().collect();
+            Err(FunctionNameError::Ambiguous { asked: asked.to_owned(), names })
+        }
+    }
+}
+
+/// A name in lower case without `_`, so that `EntityMatches` and `entity_matches` are equal.
+fn normalized(name: &str) -> String {
+    name.chars().filter(|character| *character != '_').flat_map(char::to_lowercase).collect()
+}
+
+/// The own qualified names whose last part is most like a name; the most similar first.
+fn similar<'n>(own: impl Iterator<Item = &'n String>, plain: &str) -> Vec<String> {
+    const LEAST_SIMILARITY: f64 = 0.6;
+    const MOST: usize = 5;
+    let asked = plain.rsplit("::").next().unwrap_or(plain);
+    let scored = own.collect::<BTreeSet<_>>().into_iter().map(|name| {
+        let last = normalized(name.rsplit("::").next().unwrap_or(name));
+        (strsim::normalized_damerau_levenshtein(asked, &last), name)
+    });
+    let mut scored: Vec<(f64, &String)> = scored.filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY).collect();
+    scored.sort_by(|a, b| Reverse(a.0.to_bits()).cmp(&Reverse(b.0.to_bits())).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(MOST).map(|(_, name)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 5] = [
+        "sim::World::Step",
+        "sim::World::StepPhysics",
+        "void sim::Each<int>",
+        "void sim::Each<std::vector<sim::World, std::allocator<sim::World> > >",
+        "take_step",
+    ];
+
+    fn found(asked: &str) -> Vec<&str> {
+        matching(NAMES, asked).unwrap().into_iter().collect()
+    }
+
+    #[test]
+    fn a_short_name_means_the_function_that_ends_with_it() {
+        for asked in ["sim::World::Step", "World::Step", "Step", "step", "world::step"] {
+            assert_eq!(found(asked), ["sim::World::Step"], "{asked}");
+        }
+        assert_eq!(found("TakeStep"), ["take_step"]);
+        assert_eq!(found("physics"), ["sim::World::StepPhysics"]);
+    }
+
+    #[test]
+    fn the_name_of_a_template_means_all_its_instances() {
+        assert_eq!(found("Each").len(), 2);
+        assert_eq!(found("void sim::Each<int>"), ["void sim::Each<int>"]);
+    }
+
+    #[test]
+    fn several_functions_are_listed_and_unknown_ones_are_suggested() {
+        let error = |asked: &str| matching(NAMES, asked).unwrap_err().to_string();
+        assert_eq!(
+            error("tep"),
+            "`tep` matches several functions: `sim::World::Step`, `sim::World::StepPhysics`, `take_step`"
+        );
+        assert_eq!(error("World::Setp"), "no function matches `World::Setp`; did you mean `sim::World::Step`?");
+        assert_eq!(error("nothing"), "no function matches `nothing`");
+    }
+}
