@@ -34,6 +34,7 @@ use crate::output::OutputFile;
 use crate::own_metrics::PhaseExtents;
 use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
 use crate::recorder::{Order, Recorder, Recording};
+use crate::step::libraries;
 
 /// How often a running trial is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -191,7 +192,10 @@ impl Execution<'_, '_> {
             None => Err("the scenario has no `step`".to_owned()),
             Some(StepSource::Function(function)) => {
                 let program = launch.program().map_err(|error| error.to_string());
-                program.and_then(|program| function.find(&program).map_err(|error| error.to_string()))
+                program.and_then(|program| {
+                    let libraries = || libraries::of_program(&program, &scenario.env);
+                    function.find(&program, libraries).map_err(|error| error.to_string())
+                })
             }
             // What a program marks shows when it runs.
             Some(StepSource::Scope(_) | StepSource::Marks) => return Ok(None),

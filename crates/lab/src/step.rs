@@ -1,20 +1,23 @@
 //! Which function's calls are the steps of a simulation, found by name before the program runs.
 
+pub mod libraries;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use stepscope_analyze::function_names::{FunctionNameError, could_match, matching};
 use stepscope_analyze::pattern::offered;
-use stepscope_analyze::qualified_name::own_name;
-use stepscope_analyze::{Pattern, PatternError};
 use stepscope_assemble::{StepPoint, StepTime};
-use stepscope_symbolize::{Entry, Options, Problem, entries};
+use stepscope_model::SymbolSource;
+use stepscope_symbolize::{Code, Entry, Options, Problem, Symbolizer, entries, entry_at, inlined_into};
 
 /// The function that the simulation's loop calls once a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFunction {
-    /// Its name: in full as demangled, its own qualified name, or its symbol; a glob, or `/regex/`, over these.
+    /// Its name, as [`function_names`](stepscope_analyze::function_names) understands it; its symbol; or `MODULE+0xADDRESS` where
+    /// it has no name.
     pub name: String,
-    /// The file that holds it; the program's own unless given.
+    /// The file that holds it, by path or by name; unless given, the program's own or one of its libraries.
     pub module: Option<PathBuf>,
     /// What tells the simulated time when it is called.
     pub time: Option<StepTime>,
@@ -23,71 +26,221 @@ pub struct StepFunction {
 /// Why the start of a step is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// The name is no pattern.
-    #[error(transparent)]
-    Pattern(#[from] PatternError),
     /// The file cannot be read, or is no ELF file.
     #[error("steps cannot be found: {0}; name the library or program that holds the function with `module`")]
     Module(Problem),
+    /// No library has the name that was given.
+    #[error("{} is no file, and the program loads no library of this name; give its path", module.display())]
+    NoModule {
+        /// What was asked for.
+        module: PathBuf,
+    },
     /// Nothing fits.
-    #[error("no function of {} is called `{name}`{}; name the library or program that holds it with `module`", module.display(), hint(.similar))]
+    #[error("{problem}, in {}; name the library or program that holds it with `module`", module.display())]
     NotFound {
+        /// What was asked for, and similar names.
+        problem: FunctionNameError,
+        /// Where.
+        module: PathBuf,
+    },
+    /// Nothing fits, and the file has no names.
+    #[error(
+        "{} has no symbols, so `{name}` cannot be found in it; install its debug symbols, or give the function's address \
+         as `stepscope show` does (`{}+0x1234`)",
+        module.display(), file_name(module)
+    )]
+    Stripped {
         /// What was asked for.
         name: String,
         /// Where.
         module: PathBuf,
-        /// Names that hold what was asked for.
-        similar: Vec<String>,
+    },
+    /// No function starts at the address.
+    #[error("no function of {} starts at {address:#x}", module.display())]
+    NoStart {
+        /// The address that was given.
+        address: u64,
+        /// Where.
+        module: PathBuf,
+    },
+    /// The function has no code of its own.
+    #[error(
+        "`{name}` is inlined, so its calls cannot be counted; use one of these callers if it runs once per step: {}; \
+         `stepscope record --suggest-steps` finds others",
+        offered(.callers)
+    )]
+    Inlined {
+        /// The function.
+        name: String,
+        /// Functions with code of their own that it is inlined into.
+        callers: Vec<String>,
     },
     /// More than one fits.
-    #[error("`{name}` may be any of {}: ask for one of them", offered(.matches))]
+    #[error("`{name}` matches several functions: {}; name one", offered(.matches))]
     Ambiguous {
         /// What was asked for.
         name: String,
-        /// What fits.
+        /// What fits: full names, or symbols where names are equal.
         matches: Vec<String>,
     },
 }
 
-fn hint(names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("; there are {}", offered(names)) }
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A function and the file that holds it.
+struct Candidate<'m> {
+    module: &'m Path,
+    entry: Entry,
 }
 
 impl StepFunction {
     /// Where each step begins, for a program whose file is `program`.
     ///
+    /// `libraries` gives the program's libraries ([`libraries`]). They are searched if the program has no such function and
+    /// no module is named.
+    ///
     /// # Errors
     /// [`StepError`]
-    pub fn find(&self, program: &Path) -> Result<StepPoint, StepError> {
-        let pattern: Pattern = self.name.parse()?;
-        let module = self.module.as_deref().unwrap_or(program);
+    pub fn find(&self, program: &Path, libraries: impl FnOnce() -> Vec<PathBuf>) -> Result<StepPoint, StepError> {
+        let Some(module) = &self.module else {
+            return match self.find_in(program) {
+                Err(missing @ (StepError::NotFound { .. } | StepError::Stripped { .. })) => {
+                    self.find_among(&libraries()).unwrap_or(Err(missing))
+                }
+                other => other,
+            };
+        };
+        if module.exists() {
+            return self.find_in(module);
+        }
+        let named = |path: &PathBuf| {
+            let (path, module) = (file_name(path), file_name(module));
+            path == module || path.strip_prefix(&module).is_some_and(|rest| rest.starts_with(['.', '-']))
+        };
+        let found = libraries().into_iter().find(|path| module.components().count() == 1 && named(path));
+        self.find_in(&found.ok_or_else(|| StepError::NoModule { module: module.clone() })?)
+    }
+
+    fn find_in(&self, module: &Path) -> Result<StepPoint, StepError> {
         // The kernel and we must mean the same file, wherever the program changes to.
         let module = std::path::absolute(module).unwrap_or_else(|_| module.to_owned());
-        let fits = |name: &str, symbol: &str| {
-            pattern.matches(name) || pattern.matches(symbol) || pattern.matches(&own_name(name))
+        if let Some(address) = self.address_in(&module) {
+            let entry = entry_at(&module, address).map_err(StepError::Module)?;
+            let entry = entry.ok_or_else(|| StepError::NoStart { address, module: module.clone() })?;
+            return Ok(self.point(Candidate { module: &module, entry }));
+        }
+        let likely = candidates(&module, could_match(&self.name)).map_err(StepError::Module)?;
+        if let Ok(candidate) = self.choose(likely)? {
+            return Ok(self.point(candidate));
+        }
+        let inlined = inlined_into(&module, &Options::default(), &could_match(&self.name)).unwrap_or_default();
+        if let Ok(found) = matching(inlined.keys().map(String::as_str), &self.name)
+            && let Some(name) = found.first()
+        {
+            let callers = found.iter().flat_map(|name| &inlined[*name]).cloned().collect::<BTreeSet<_>>();
+            let callers = callers.into_iter().collect();
+            return Err(StepError::Inlined { name: (*name).to_owned(), callers });
+        }
+        let symbols = Symbolizer::default().name(&Code::file(&module), &[]).symbols;
+        Err(match symbols {
+            SymbolSource::DebugInfo | SymbolSource::SymbolTable => {
+                let all = candidates(&module, |_| true).map_err(StepError::Module)?;
+                match self.choose(all)? {
+                    Ok(candidate) => return Ok(self.point(candidate)),
+                    Err(problem) => StepError::NotFound { problem, module: module.clone() },
+                }
+            }
+            _ => StepError::Stripped { name: self.name.clone(), module },
+        })
+    }
+
+    /// The function in one of these files; `None` if none of them has it.
+    fn find_among(&self, modules: &[PathBuf]) -> Option<Result<StepPoint, StepError>> {
+        let named_by_address = modules.iter().find(|module| self.address_in(module).is_some());
+        if let Some(module) = named_by_address {
+            return Some(self.find_in(module));
+        }
+        let all = modules.iter().flat_map(|module| candidates(module, could_match(&self.name)).unwrap_or_default());
+        match self.choose(all.collect()) {
+            Ok(Ok(candidate)) => Some(Ok(self.point(candidate))),
+            Ok(Err(_)) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The one of these functions that the name means; inside, that it means none.
+    fn choose<'m>(
+        &self,
+        candidates: Vec<Candidate<'m>>,
+    ) -> Result<Result<Candidate<'m>, FunctionNameError>, StepError> {
+        let names = || candidates.iter().map(|candidate| candidate.entry.name.as_str());
+        let symbols = || candidates.iter().map(|candidate| candidate.entry.symbol.as_str());
+        let meant: BTreeSet<String> = if symbols().any(|symbol| symbol == self.name) {
+            BTreeSet::from([self.name.clone()])
+        } else {
+            // A pattern may also be one of symbols.
+            let found = matching(names(), &self.name).or_else(|error| match error {
+                FunctionNameError::NotFound { .. } => matching(symbols(), &self.name).map_err(|_| error),
+                ambiguous => Err(ambiguous),
+            });
+            match found {
+                Ok(found) => found.into_iter().map(str::to_owned).collect(),
+                Err(FunctionNameError::Ambiguous { asked, names }) => {
+                    return Err(StepError::Ambiguous { name: asked, matches: names });
+                }
+                Err(missing) => return Ok(Err(missing)),
+            }
         };
-        let found = entries(&module, &Options::default(), fits).map_err(StepError::Module)?;
-        match found.as_slice() {
-            [one] => Ok(StepPoint { function: one.name.clone(), offset: one.offset, module, time: self.time.clone() }),
-            [] => Err(StepError::NotFound { name: self.name.clone(), similar: self.similar(&module), module }),
-            several => {
-                let matches: BTreeSet<String> = several.iter().map(|entry| entry.name.clone()).collect();
-                let matches = matches.into_iter().collect();
+        let by_symbol = meant.len() == 1 && symbols().any(|symbol| meant.contains(symbol));
+        let fits = |candidate: &Candidate| match by_symbol {
+            true => meant.contains(&candidate.entry.symbol),
+            false => meant.contains(&candidate.entry.name) || meant.contains(&candidate.entry.symbol),
+        };
+        let mut found: Vec<Candidate> = candidates.into_iter().filter(fits).collect();
+        // Copies that the compiler made beside the function itself.
+        if found.iter().any(|one| !is_copy(&one.entry.symbol)) {
+            found.retain(|one| !is_copy(&one.entry.symbol));
+        }
+        match found.len() {
+            1 => Ok(Ok(found.remove(0))),
+            _ => {
+                let full: BTreeSet<&String> = found.iter().map(|one| &one.entry.name).collect();
+                let by_name = full.len() == found.len();
+                let shown = |one: &Candidate| if by_name { &one.entry.name } else { &one.entry.symbol }.clone();
+                let matches = found.iter().map(shown).collect::<BTreeSet<_>>().into_iter().collect();
                 Err(StepError::Ambiguous { name: self.name.clone(), matches })
             }
         }
     }
 
-    /// Functions whose name holds the last part of what was asked for.
-    fn similar(&self, module: &Path) -> Vec<String> {
-        let last = self.name.rsplit("::").next().unwrap_or_default().trim_matches(['*', '/', '(', ')']).to_lowercase();
-        if last.len() < 3 {
-            return Vec::new();
-        }
-        let holds = |name: &str, _: &str| own_name(name).to_lowercase().contains(&last);
-        let found = entries(module, &Options::default(), holds).unwrap_or_default();
-        found.into_iter().map(|Entry { name, .. }| name).collect()
+    fn point(&self, Candidate { module, entry }: Candidate<'_>) -> StepPoint {
+        StepPoint { function: entry.name, offset: entry.offset, module: module.to_owned(), time: self.time.clone() }
     }
+
+    /// The address in `MODULE+0xADDRESS`.
+    fn address_in(&self, module: &Path) -> Option<u64> {
+        let address = self.name.strip_prefix(&file_name(module))?.strip_prefix("+0x")?;
+        u64::from_str_radix(address, 16).ok()
+    }
+}
+
+/// The functions of a file whose calls can be counted and whose name or symbol is `wanted`.
+fn candidates(module: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Candidate<'_>>, Problem> {
+    let wanted = |name: &str, symbol: &str| !is_thunk(symbol) && (wanted(name) || wanted(symbol));
+    let found = entries(module, &Options::default(), wanted)?;
+    Ok(found.into_iter().map(|entry| Candidate { module, entry }).collect())
+}
+
+/// Whether a symbol is of code that only jumps into the function, or of the part of it that seldom runs.
+fn is_thunk(symbol: &str) -> bool {
+    ["_ZTh", "_ZTv", "_ZTc"].iter().any(|prefix| symbol.starts_with(prefix)) || symbol.ends_with(".cold")
+}
+
+/// Whether a symbol is of a specialised copy or a part of a function.
+fn is_copy(symbol: &str) -> bool {
+    [".part.", ".isra.", ".constprop.", ".cold."].iter().any(|suffix| symbol.contains(suffix))
 }
 
 #[cfg(test)]
@@ -103,7 +256,8 @@ mod tests {
     fn find(name: &str, module: Option<&Path>) -> Result<StepPoint, StepError> {
         assert_eq!(stepscope_lab_step_of_this_test(1), 2);
         let module = module.map(Path::to_owned);
-        StepFunction { name: name.to_owned(), module, time: None }.find(&std::env::current_exe().unwrap())
+        let libraries = || libraries::of_process(std::process::id());
+        StepFunction { name: name.to_owned(), module, time: None }.find(&std::env::current_exe().unwrap(), libraries)
     }
 
     #[test]
@@ -115,16 +269,70 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_name_in_any_case_is_enough() {
+        let by_symbol = find("stepscope_lab_step_of_this_test", None).unwrap();
+        assert_eq!(find("LabStepOfThisTest", None).unwrap(), by_symbol);
+    }
+
+    #[test]
     fn several_that_fit_are_listed_and_so_are_similar_ones() {
         let ambiguous = find("stepscope_lab::step::*", None).unwrap_err().to_string();
-        assert!(ambiguous.starts_with("`stepscope_lab::step::*` may be any of `"), "{ambiguous}");
-        assert!(
-            ambiguous.contains("`stepscope_lab::step::") && ambiguous.contains(" more: ask for one"),
-            "{ambiguous}"
-        );
-        let missing = find("step_of_this_test", None).unwrap_err().to_string();
-        assert!(missing.contains("there are `stepscope_lab_step_of_this_test`"), "{missing}");
+        assert!(ambiguous.starts_with("`stepscope_lab::step::*` matches several functions: `"), "{ambiguous}");
+        assert!(ambiguous.contains("`stepscope_lab::step::") && ambiguous.ends_with(" more; name one"), "{ambiguous}");
+        let missing = find("stepscope_lab_setp_of_this_tset", None).unwrap_err().to_string();
+        assert!(missing.contains("did you mean `stepscope_lab_step_of_this_test`"), "{missing}");
         assert!(missing.contains("`module`"), "{missing}");
+    }
+
+    #[test]
+    fn a_library_of_the_program_is_searched_and_may_be_named_without_its_folder() {
+        let libraries = libraries::of_process(std::process::id());
+        if !libraries.iter().any(|path| file_name(path) == "libc.so.6") {
+            println!("skipped: a_library_of_the_program_is_searched: this test has no C library of its own");
+            return;
+        }
+        let found = find("lckpwdf", None).unwrap();
+        assert_eq!(file_name(&found.module), "libc.so.6");
+        assert_eq!(find("lckpwdf", Some(Path::new("libc"))).unwrap(), found);
+        let unknown = find("lckpwdf", Some(Path::new("libnothing"))).unwrap_err();
+        assert!(matches!(unknown, StepError::NoModule { .. }), "{unknown}");
+    }
+
+    #[inline(always)]
+    fn inlined_step_of_this_test(number: u32) -> u32 {
+        std::hint::black_box(number).wrapping_mul(3)
+    }
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn stepscope_lab_caller_of_the_inlined_step(number: u32) -> u32 {
+        inlined_step_of_this_test(number) + 1
+    }
+
+    #[test]
+    fn an_inlined_function_is_named_with_its_callers() {
+        assert_eq!(stepscope_lab_caller_of_the_inlined_step(1), 4);
+        let error = find("inlined_step_of_this_test", None).unwrap_err().to_string();
+        assert!(error.contains("is inlined, so its calls cannot be counted"), "{error}");
+        assert!(error.contains("`stepscope_lab_caller_of_the_inlined_step`"), "{error}");
+    }
+
+    #[test]
+    fn an_address_is_a_step_function_if_a_function_starts_there() {
+        let this = std::env::current_exe().unwrap();
+        let by_symbol = find("stepscope_lab_step_of_this_test", None).unwrap();
+        let named = Symbolizer::default().name(&Code::file(&this), &[by_symbol.offset]);
+        let address = named.places[0].address.unwrap();
+        let name = |address: u64| format!("{}+{address:#x}", file_name(&this));
+        assert_eq!(find(&name(address), None).unwrap().offset, by_symbol.offset);
+        let inside = find(&name(address + 1), None).unwrap_err();
+        assert!(matches!(inside, StepError::NoStart { .. }), "{inside}");
+    }
+
+    #[test]
+    fn jumps_into_a_function_and_seldom_parts_are_no_functions() {
+        assert!(is_thunk("_ZThn16_N3sim5World4StepEv") && is_thunk("_ZN3sim5World4StepEv.cold"));
+        assert!(!is_thunk("_ZN3sim5World4StepEv"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
 
 pub mod abilities;
+pub mod calls;
 pub mod clock;
 pub mod conditions;
 mod finish;

@@ -3,6 +3,7 @@
 mod attributes;
 mod bpf;
 mod btf;
+mod call_rings;
 mod events;
 mod ring;
 mod sample_layout;
@@ -11,6 +12,7 @@ mod system;
 mod tracepoint;
 mod tree_filter;
 
+pub(crate) use call_rings::CallRings;
 pub(crate) use events::{Events, RecordTaker};
 pub(crate) use step_probe::StepProbe;
 pub(crate) use tracepoint::Tracepoint;

@@ -8,6 +8,7 @@
 //! DWARF stores complete names only for functions that the linker sees. Static functions, lambdas and functions in
 //! anonymous namespaces are named by their enclosing scopes: see [`names`].
 
+mod inlined;
 mod lines;
 mod names;
 mod split;
@@ -58,6 +59,35 @@ pub(crate) fn name(
 ) -> Found {
     let incomplete = |reason: String| Problem::IncompleteDebugInfo { path: debug.path().to_owned(), reason };
     let mut problems = Vec::new();
+    let (frames, losses) = with_dwarf(debug, elf, options, &mut problems, |dwarf| {
+        let mut namer = Namer::new(debug, dwarf, addresses, texts);
+        namer.run();
+        (namer.frames, namer.losses)
+    });
+    problems.extend(losses.describe().map(incomplete));
+    Found { frames, problems }
+}
+
+/// First addresses of inlined calls of the functions whose name is `wanted`, ascending. Split debug information is not
+/// searched.
+pub(crate) fn inlined_calls(
+    debug: &Image,
+    elf: &object::File<'_>,
+    options: &Options,
+    texts: &mut Texts,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Vec<u64> {
+    with_dwarf(debug, elf, options, &mut Vec::new(), |dwarf| inlined::calls(dwarf, texts, wanted))
+}
+
+fn with_dwarf<R>(
+    debug: &Image,
+    elf: &object::File<'_>,
+    options: &Options,
+    problems: &mut Vec<Problem>,
+    read: impl FnOnce(&Dwarf<'_>) -> R,
+) -> R {
+    let incomplete = |reason: String| Problem::IncompleteDebugInfo { path: debug.path().to_owned(), reason };
     let supplement = debug_files::find_supplement(debug, options).and_then(|found| match found {
         Ok(image) => Some(image),
         Err(problem) => {
@@ -75,11 +105,7 @@ pub(crate) fn name(
         dwarf.set_sup(sections.borrow(|section| EndianSlice::new(section, endian)));
     }
     dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-
-    let mut namer = Namer::new(debug, &dwarf, addresses, texts);
-    namer.run();
-    problems.extend(namer.losses.describe().map(incomplete));
-    Found { frames: namer.frames, problems }
+    read(&dwarf)
 }
 
 /// Loads the sections that naming reads. The others (locations of variables, macros) may be larger than all of these.

@@ -1,11 +1,16 @@
 //! Finds the code of functions by name.
 
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, SymbolKind, SymbolSection};
 
+use crate::function_starts::FunctionStarts;
 use crate::image::{Image, Segments};
-use crate::{Options, Problem, debug_files, demangle};
+use crate::texts::Texts;
+use crate::{Options, Problem, debug_files, demangle, dwarf};
 
 /// The entry of a function.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +53,62 @@ pub fn entries(path: &Path, options: &Options, wanted: impl Fn(&str, &str) -> bo
     Ok(found)
 }
 
+/// The function that starts at `address`, as in names like `libsim.so+0x1f30` of stripped files.
+///
+/// `None` if no function starts there: a probe inside an instruction would break the program.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn entry_at(path: &Path, address: u64) -> Result<Option<Entry>, Problem> {
+    let image = Image::open(path)?;
+    let elf = image.elf();
+    let starts = FunctionStarts::of(&elf).and_then(|starts| starts.start_of(address));
+    let offset = Segments::of(&elf).offset_of(address).filter(|_| starts == Some(address));
+    let module = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = format!("{module}+{address:#x}");
+    Ok(offset.map(|offset| Entry { symbol: name.clone(), name, offset }))
+}
+
+/// The dynamic loader that a program asks for; `None` for static programs and libraries.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn loader(path: &Path) -> Result<Option<PathBuf>, Problem> {
+    let image = Image::open(path)?;
+    let section = image.section(".interp");
+    let path = section.as_deref().and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok());
+    Ok(path.filter(|path| !path.is_empty()).map(|path| PathBuf::from(OsStr::from_bytes(path.to_bytes()))))
+}
+
+/// Functions whose name is `wanted` and that are inlined, each with the functions with an entry that it is inlined into.
+///
+/// Empty without debug information.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn inlined_into(
+    path: &Path,
+    options: &Options,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<BTreeMap<String, BTreeSet<String>>, Problem> {
+    let image = Image::open(path)?;
+    let separate = if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options) };
+    let debug = separate.as_ref().unwrap_or(&image);
+    let (elf, mut texts) = (debug.elf(), Texts::default());
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    if !dwarf::is_in(&elf) {
+        return Ok(found);
+    }
+    let calls = dwarf::inlined_calls(debug, &elf, options, &mut texts, wanted);
+    for frames in dwarf::name(debug, &elf, &calls, options, &mut texts).frames {
+        let Some((outermost, inlined)) = frames.split_first() else { continue };
+        for frame in inlined.iter().filter(|frame| wanted(&frame.function)) {
+            found.entry(frame.function.to_string()).or_default().insert(outermost.function.to_string());
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +139,39 @@ mod tests {
             |name: &str, symbol: &str| name.ends_with("demangled_names_differ_from_symbols") && symbol.starts_with("_");
         let found = entries(&this, &Options::default(), wanted).unwrap();
         assert!(!found.is_empty() && found.iter().all(|entry| entry.name.starts_with("stepscope_symbolize::")));
+    }
+
+    #[inline(always)]
+    fn inlined_in_this_test(number: u32) -> u32 {
+        std::hint::black_box(number).wrapping_mul(7)
+    }
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn stepscope_caller_of_the_inlined(number: u32) -> u32 {
+        inlined_in_this_test(number) + 1
+    }
+
+    #[test]
+    fn an_inlined_function_is_found_with_the_function_it_is_inlined_into() {
+        assert_eq!(stepscope_caller_of_the_inlined(1), 8);
+        let this = std::env::current_exe().unwrap();
+        let found = inlined_into(&this, &Options::default(), &|name| name.ends_with("inlined_in_this_test")).unwrap();
+        let callers: Vec<&String> = found.values().flatten().collect();
+        assert!(callers.iter().any(|name| name.contains("stepscope_caller_of_the_inlined")), "{found:?}");
+    }
+
+    #[test]
+    fn only_the_start_of_a_function_is_an_entry() {
+        let this = std::env::current_exe().unwrap();
+        let wanted = |_: &str, symbol: &str| symbol == "stepscope_entries_of_this_test";
+        let by_name = entries(&this, &Options::default(), wanted).unwrap().remove(0);
+        let named = Symbolizer::default().name(&Code::file(&this), &[by_name.offset]);
+        let address = named.places[0].address.unwrap();
+        let found = entry_at(&this, address).unwrap().unwrap();
+        assert_eq!(found.offset, by_name.offset);
+        assert!(found.name.ends_with(&format!("+{address:#x}")), "{found:?}");
+        assert_eq!(entry_at(&this, address + 1).unwrap(), None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use demangle::demangle;
-pub use entries::{Entry, entries};
+pub use entries::{Entry, entries, entry_at, inlined_into, loader};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;
 pub use symbolizer::{Options, RecordedKernel, Symbolizer};

@@ -67,9 +67,8 @@ pub fn matching<'n>(
         let mut starts = own.match_indices("::").map(|(at, _)| at + 2).chain([0]);
         starts.any(|at| normalized(&own[at..]) == plain)
     };
-    let likely: [&dyn Fn(&str, &str) -> bool; 3] = [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| {
-        !plain.is_empty() && normalized(own).contains(&plain)
-    }];
+    let likely: [&dyn Fn(&str, &str) -> bool; 3] =
+        [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| !plain.is_empty() && normalized(own).contains(&plain)];
     let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
         let similar = similar(own.values(), &plain);
         return Err(FunctionNameError::NotFound { asked: asked.to_owned(), similar });
@@ -81,6 +80,18 @@ pub fn matching<'n>(
             let names = meant.into_iter().cloned().collect();
             Err(FunctionNameError::Ambiguous { asked: asked.to_owned(), names })
         }
+    }
+}
+
+/// Whether [`matching`] could choose a function of this full name. For large sets of names, of which few are kept.
+pub fn could_match(asked: &str) -> impl Fn(&str) -> bool + use<> {
+    let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact());
+    let plain = normalized(asked);
+    // Between the parts of an own qualified name, the full name may have arguments of templates.
+    let last = plain.rsplit("::").next().unwrap_or_default().to_owned();
+    move |name| match &pattern {
+        Some(pattern) => pattern.matches(name) || pattern.matches(&own_name(name)),
+        None => normalized(name).contains(&last),
     }
 }
 
@@ -132,6 +143,17 @@ mod tests {
     fn the_name_of_a_template_means_all_its_instances() {
         assert_eq!(found("Each").len(), 2);
         assert_eq!(found("void sim::Each<int>"), ["void sim::Each<int>"]);
+    }
+
+    #[test]
+    fn whatever_is_found_could_match() {
+        for asked in
+            ["World::Step", "takestep", "Each", "void sim::Each<int>", "sim::Each", "*Step*", "/ake/", "nothing"]
+        {
+            let could = could_match(asked);
+            let kept: Vec<&str> = NAMES.into_iter().filter(|name| could(name)).collect();
+            assert_eq!(matching(kept, asked).ok(), matching(NAMES, asked).ok(), "{asked}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `stepscope record`: one capture of a program that is launched or already runs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use clap::Args;
 use stepscope_lab::execution::UNWANTED_FOLDER;
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::ready::{Observation, TreeSurroundings, Watch};
-use stepscope_lab::step::StepFunction;
+use stepscope_lab::step::{StepFunction, libraries};
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
 use stepscope_record::launch::{Grace, Input, Launch, Launched, Output};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
@@ -155,7 +156,12 @@ impl Record {
             let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
             let time = self.step_time.clone().map(StepTime::Argument).or(every);
             let function = StepFunction { name: name.clone(), module: self.step_module.clone(), time };
-            options.step = Some(function.find(&self.program()?)?);
+            let program = self.program()?;
+            let libraries = || match self.pid {
+                Some(pid) => libraries::of_process(pid),
+                None => libraries::of_program(&program, &BTreeMap::new()),
+            };
+            options.step = Some(function.find(&program, libraries)?);
         }
         Ok(options)
     }

@@ -146,13 +146,8 @@ impl Events {
     /// # Errors
     /// If the kernel has no uprobes.
     pub fn entry_of(&self, path: &CStr, offset: u64) -> io::Result<perf_event_attr> {
-        let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
-        let kind = kind.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        let mut attr = self.attr(Kind::Step, kind, 0);
-        attr.set_exclude_kernel(0);
-        attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
-        attr.__bindgen_anon_4.config2 = offset;
-        attr.__bindgen_anon_1.sample_period = 1;
+        let mut attr = self.attr(Kind::Step, sys::PERF_TYPE_SOFTWARE, 0);
+        at_entry(&mut attr, path, offset)?;
         Ok(attr)
     }
 
@@ -164,6 +159,22 @@ impl Events {
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
+}
+
+/// Makes of `attr` an event of each execution of the instruction at `offset` in the file `path`.
+///
+/// The path must live until the event is open: the kernel reads it then.
+///
+/// # Errors
+/// If the kernel has no uprobes.
+pub(super) fn at_entry(attr: &mut perf_event_attr, path: &CStr, offset: u64) -> io::Result<()> {
+    let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type")?;
+    attr.type_ = kind.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    attr.set_exclude_kernel(0);
+    attr.__bindgen_anon_3.config1 = path.as_ptr() as u64;
+    attr.__bindgen_anon_4.config2 = offset;
+    attr.__bindgen_anon_1.sample_period = 1;
+    Ok(())
 }
 
 /// The rates of two timers that look as often as is asked for together, and whose ratio is the golden one.

@@ -46,7 +46,7 @@ pub(super) struct RingRecord<'a> {
     pub misc: u16,
     /// The bytes after the header.
     pub body: &'a [u8],
-    time: u64,
+    pub time: u64,
 }
 
 impl<'a> RingRecord<'a> {

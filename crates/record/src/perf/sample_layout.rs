@@ -16,7 +16,7 @@ pub(super) const COMMON: u64 = (sys::PERF_SAMPLE_IDENTIFIER
     | sys::PERF_SAMPLE_TIME
     | sys::PERF_SAMPLE_CPU
     | sys::PERF_SAMPLE_PERIOD) as u64;
-const SAMPLE_PID_AT: usize = 16;
+pub(super) const SAMPLE_PID_AT: usize = 16;
 pub(super) const SAMPLE_TIME_AT: usize = 24;
 /// The first word after the time: see [`mark_of`].
 const SAMPLE_MARK_AT: usize = 32;
@@ -104,7 +104,7 @@ impl Layouts {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 

@@ -238,6 +238,18 @@ impl<'data> ChainWalk<'_, 'data> {
     }
 }
 
+/// Where the code of an entry begins. Reads the entry's attributes.
+pub(super) fn first_address<'data>(
+    entry: Entry<'_, 'data>,
+    abbreviation: &Abbreviation,
+    entries: &mut EntriesRaw<'_, Slice<'data>>,
+) -> gimli::Result<Option<u64>> {
+    let attributes = Attributes::read(entry, abbreviation, entries)?;
+    let Some(ranges) = attributes.ranges else { return Ok(attributes.low_pc.filter(|&address| address != 0)) };
+    let Some(mut ranges) = entry.dwarf.attr_ranges(entry.unit, ranges)? else { return Ok(None) };
+    Ok(ranges.next()?.map(|range| range.begin).filter(|&address| address != 0))
+}
+
 fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation.attributes().iter().any(|spec| matches!(spec.name(), gimli::DW_AT_low_pc | gimli::DW_AT_ranges))
 }

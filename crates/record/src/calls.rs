@@ -1,0 +1,177 @@
+//! Counts calls of functions in running threads for a short time, by uprobes.
+//!
+//! A uprobe costs its target some microseconds per call. So functions that are called very often are found in the first
+//! moments, and their probes are removed; what they were called then is no part of the count.
+//!
+//! Each event observes one thread and is not inherited: an inherited uprobe breaks the target when it starts a thread, and
+//! one of the whole machine would also stop other programs that use the same library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::clock;
+use crate::perf::CallRings;
+
+/// A function that is called more often costs its program too much while it is counted.
+const MOST_PER_SECOND: f64 = 20_000.0;
+/// How long calls are counted before a function can be found to be called too often.
+const LEAST_LOOK: Duration = Duration::from_millis(20);
+/// How often the rings are read.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// 256 KiB: some 4,000 calls of one thread between two looks.
+const PAGES: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+
+/// A function whose calls are counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// The file that holds it.
+    pub module: PathBuf,
+    /// File offset of its first instruction.
+    pub offset: u64,
+    /// Ids of the threads whose calls are counted.
+    pub threads: Vec<u32>,
+}
+
+/// One call of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedCall {
+    /// When it was called.
+    pub time_ns: u64,
+    /// Id of the thread that called it.
+    pub tid: u32,
+}
+
+/// What is known of one [`CallSite`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum SiteCalls {
+    /// Its calls within the window.
+    Counted(Vec<CountedCall>),
+    /// It is called too often to be counted.
+    TooOften {
+        /// Calls per second before the probe was removed. More without a probe.
+        per_second: f64,
+    },
+    /// The kernel refuses the probe.
+    Refused(String),
+}
+
+/// The result of [`count_calls`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallCounts {
+    /// When calls were counted, in ns of `CLOCK_MONOTONIC`.
+    pub window: Range<u64>,
+    /// One for each site, in their order.
+    pub sites: Vec<SiteCalls>,
+    /// Calls that came faster than they could be read.
+    pub lost: u64,
+}
+
+/// An open probe of a site in one thread. Closed when dropped.
+struct Probe {
+    site: usize,
+    id: u64,
+    /// Removes the probe when it is closed.
+    _event: File,
+}
+
+/// Counts calls of `sites` for this long, or until `stop` is set.
+///
+/// # Errors
+/// If the kernel refuses all of them, e.g. because uprobes need `CAP_PERFMON`.
+pub fn count_calls(sites: &[CallSite], duration: Duration, stop: &AtomicBool) -> io::Result<CallCounts> {
+    let mut rings = CallRings::new(PAGES);
+    let mut probes = Vec::new();
+    let mut refused: BTreeMap<usize, io::Error> = BTreeMap::new();
+    for (index, site) in sites.iter().enumerate() {
+        let Ok(path) = CString::new(site.module.as_os_str().as_bytes()) else { continue };
+        for &tid in &site.threads {
+            match rings.probe(tid, &path, site.offset) {
+                Ok((event, id)) => probes.push(Probe { site: index, id, _event: event }),
+                // The thread has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => drop(refused.insert(index, error)),
+            }
+        }
+    }
+    if probes.is_empty() {
+        let first = refused.into_values().next();
+        return Err(first.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ESRCH)));
+    }
+    let mut count = Count { rings, probes, calls: Vec::new(), too_often: BTreeMap::new(), lost: 0 };
+    let since_ns = count.settle();
+    let begin = Instant::now();
+    while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_EVERY);
+        count.read();
+    }
+    let window = since_ns..clock::now_ns();
+    Ok(count.result(sites.len(), window, &refused))
+}
+
+struct Count {
+    rings: CallRings,
+    probes: Vec<Probe>,
+    /// Site and call.
+    calls: Vec<(usize, CountedCall)>,
+    too_often: BTreeMap<usize, f64>,
+    lost: u64,
+}
+
+impl Count {
+    fn read(&mut self) {
+        let sites: BTreeMap<u64, usize> = self.probes.iter().map(|probe| (probe.id, probe.site)).collect();
+        let calls = &mut self.calls;
+        self.lost += self.rings.read(|id, time_ns, tid| {
+            if let Some(&site) = sites.get(&id) {
+                calls.push((site, CountedCall { time_ns, tid }));
+            }
+        });
+    }
+
+    /// Removes the probes of functions that are called too often, until none is left. Gives the time from which all calls of
+    /// the others are counted.
+    fn settle(&mut self) -> u64 {
+        loop {
+            self.calls.clear();
+            self.rings.read(|_, _, _| ());
+            let begin = Instant::now();
+            let since_ns = clock::now_ns();
+            while begin.elapsed() < LEAST_LOOK {
+                std::thread::sleep(LOOK_EVERY);
+                self.read();
+            }
+            let seconds = begin.elapsed().as_secs_f64();
+            let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+            self.calls.iter().for_each(|(site, _)| *counts.entry(*site).or_default() += 1);
+            let often = counts.into_iter().map(|(site, calls)| (site, calls as f64 / seconds));
+            let often: BTreeMap<usize, f64> = often.filter(|(_, rate)| *rate > MOST_PER_SECOND).collect();
+            if often.is_empty() {
+                self.lost = 0;
+                self.calls.retain(|(_, call)| call.time_ns >= since_ns);
+                return since_ns;
+            }
+            self.probes.retain(|probe| !often.contains_key(&probe.site));
+            self.too_often.extend(often);
+        }
+    }
+
+    fn result(self, sites: usize, window: Range<u64>, refused: &BTreeMap<usize, io::Error>) -> CallCounts {
+        let mut calls: Vec<Vec<CountedCall>> = vec![Vec::new(); sites];
+        self.calls.into_iter().for_each(|(site, call)| calls[site].push(call));
+        let observed: BTreeSet<usize> = self.probes.iter().map(|probe| probe.site).collect();
+        let site = |(index, calls): (usize, Vec<CountedCall>)| match (self.too_often.get(&index), refused.get(&index)) {
+            (Some(&per_second), _) => SiteCalls::TooOften { per_second },
+            (None, Some(error)) if !observed.contains(&index) => SiteCalls::Refused(error.to_string()),
+            _ => SiteCalls::Counted(calls),
+        };
+        CallCounts { window, sites: calls.into_iter().enumerate().map(site).collect(), lost: self.lost }
+    }
+}

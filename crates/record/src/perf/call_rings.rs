@@ -1,0 +1,105 @@
+//! Uprobes of single threads, and the rings that their calls are written to.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsRawFd as _;
+
+use perf_event_open_sys::bindings as sys;
+use perf_event_open_sys::bindings::perf_event_attr;
+use perf_event_open_sys::ioctls;
+
+use super::Kind;
+use super::attributes::at_entry;
+use super::ring::{self, Bounds, Ring};
+use super::sample_layout::{COMMON, Layouts, SAMPLE_PID_AT, word};
+use super::system::{id_of, open_event, set_output};
+use crate::clock;
+
+/// One ring for each thread.
+pub(crate) struct CallRings {
+    pages: NonZeroUsize,
+    /// Index of the thread's ring.
+    of_thread: BTreeMap<u32, usize>,
+    /// In the order of the rings.
+    leaders: Vec<File>,
+    rings: Vec<Ring>,
+    layouts: Layouts,
+    scratch: Vec<u8>,
+}
+
+impl CallRings {
+    pub fn new(pages: NonZeroUsize) -> Self {
+        Self {
+            pages,
+            of_thread: BTreeMap::new(),
+            leaders: Vec::new(),
+            rings: Vec::new(),
+            layouts: Layouts::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Observes the instruction at `offset` of the file `path` in this thread. Gives the event, which ends when it is
+    /// dropped, and its id.
+    pub fn probe(&mut self, tid: u32, path: &CStr, offset: u64) -> io::Result<(File, u64)> {
+        let mut attr = attr();
+        at_entry(&mut attr, path, offset)?;
+        let ring = self.ring_of(tid)?;
+        let event = open_event(&mut attr, tid as i32, -1)?;
+        set_output(&event, self.leaders[ring].as_raw_fd())?;
+        // SAFETY: the event is open.
+        if unsafe { ioctls::ENABLE(event.as_raw_fd(), 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let id = id_of(&event)?;
+        self.layouts.add(id, Kind::Step, &attr)?;
+        Ok((event, id))
+    }
+
+    fn ring_of(&mut self, tid: u32) -> io::Result<usize> {
+        match self.of_thread.entry(tid) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(new) => {
+                // An event of its own leads the ring, since each probe can be removed.
+                let mut attr = attr();
+                attr.type_ = sys::PERF_TYPE_SOFTWARE;
+                attr.config = sys::PERF_COUNT_SW_DUMMY as u64;
+                let leader = open_event(&mut attr, tid as i32, -1)?;
+                self.rings.push(Ring::map(&leader, self.pages)?);
+                self.leaders.push(leader);
+                Ok(*new.insert(self.rings.len() - 1))
+            }
+        }
+    }
+
+    /// Takes the calls since the last time: the event's id, the time, and the thread. Gives the number of calls lost.
+    pub fn read(&mut self, mut take: impl FnMut(u64, u64, u32)) -> u64 {
+        let mut lost = 0;
+        let bounds = Bounds { until: u64::MAX, now: clock::now_ns(), layouts: &self.layouts };
+        ring::drain(&mut self.rings, &bounds, &mut self.scratch, |record| match record.kind {
+            sys::PERF_RECORD_SAMPLE => {
+                if let (Some(id), Some(thread)) = (word(record.body, 0), word(record.body, SAMPLE_PID_AT)) {
+                    take(id, record.time, (thread >> 32) as u32);
+                }
+            }
+            sys::PERF_RECORD_LOST => lost += word(record.body, 8).unwrap_or(0),
+            _ => {}
+        });
+        lost
+    }
+}
+
+fn attr() -> perf_event_attr {
+    let mut attr = perf_event_attr { sample_type: COMMON, ..Default::default() };
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_use_clockid(1);
+    attr.set_sample_id_all(1);
+    attr.set_disabled(1);
+    attr.set_exclude_hv(1);
+    attr
+}
