@@ -43,21 +43,22 @@
 //! If no code is marked as owned, costs are attributed to the nearest function outside run-time libraries and the kernel.
 
 mod costs;
+pub(crate) mod extent;
 pub mod pairing;
 pub mod score;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use stepscope_model::{Column, Columns, Kind, Note, NoteValue, Phase, Table, Value, note};
+use stepscope_model::{Columns, Phase, Table, Value, note};
 
 use self::costs::Costs;
+use self::extent::{Extent, cost_column};
 use self::score::Score;
 use crate::analyses::sched;
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
-use crate::query::coverage;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
 use crate::query::weights::percent;
@@ -102,11 +103,12 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let scenarios = pairing::pair(selections, phase, &mut notes);
     let all: Vec<Costs> = scenarios.iter().map(|scenario| Costs::of(scenario, options)).collect();
     let costs: Vec<&Costs> = all.iter().filter(|costs| costs.has_cpu()).collect();
-    let basis = common_basis(&costs, &mut notes);
+    let extents: Vec<(&str, &Extent)> = costs.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
+    let basis = extent::common_basis(&extents, &mut notes);
     let mut ranked = rank(&costs, basis);
     ranked.sort_by(|a, b| a.compare(b, options.by));
     let mut table = table_columns(&costs, basis).table("rank", title(options.by, phase), ranked.iter().enumerate());
-    table.add_notes(costs.iter().map(|one| scenario_note(one, basis)));
+    table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
     table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
         note!(Loss, "Not used: no CPU samples, and no capture of the same scenario that has some.").about(&one.label)
     }));
@@ -130,7 +132,8 @@ fn rank<'a>(costs: &[&'a Costs], basis: Basis) -> Vec<Ranked<'a>> {
 impl<'a> Ranked<'a> {
     /// `None` if the function neither costs nor scores anything.
     fn of(function: &Identity, costs: &[&'a Costs], basis: Basis) -> Option<Self> {
-        let in_scenario = |one: &&'a Costs| (*one, one.attributed(function), one.cost(one.attributed(function), basis));
+        let in_scenario =
+            |one: &&'a Costs| (*one, one.attributed(function), one.extent.cost(one.attributed(function), basis));
         let found: Vec<(&Costs, u128, f64)> =
             costs.iter().map(in_scenario).filter(|(_, attributed, _)| *attributed > 0).collect();
         // Of equal ones the first by label: a later one must be strictly worse.
@@ -140,7 +143,7 @@ impl<'a> Ranked<'a> {
         let worst = found.iter().copied().max_by(worse);
         let scored = costs.iter().map(|one| (*one, Score::of(&one.evidence(function))));
         let (scored_in, score) = scored.max_by(|(a, a_score), (b, b_score)| {
-            let cost = |one: &Costs| one.cost(one.attributed(function), basis);
+            let cost = |one: &Costs| one.extent.cost(one.attributed(function), basis);
             let by_cost = || cost(a).total_cmp(&cost(b)).then_with(|| b.label.cmp(&a.label));
             a_score.points.cmp(&b_score.points).then_with(by_cost)
         })?;
@@ -170,40 +173,6 @@ impl<'a> Ranked<'a> {
     }
 }
 
-/// The best basis that all scenarios share, and a note if it is not per step.
-fn common_basis(costs: &[&Costs], notes: &mut Vec<Note>) -> Basis {
-    let named = |of: &dyn Fn(&Costs) -> bool| -> String {
-        costs.iter().filter(|one| of(one)).map(|one| one.label.as_str()).collect::<Vec<_>>().join(", ")
-    };
-    let units: BTreeMap<&str, ()> = costs.iter().map(|one| (one.unit.as_str(), ())).collect();
-    let all = |basis| costs.iter().all(|one| one.possible_basis() == basis);
-    let timed = |one: &Costs| one.low_coverage.is_none() && one.unit == "ns" && one.wall_ns.is_some();
-    if costs.is_empty() {
-        return Basis::Share;
-    }
-    let low = named(&|one| one.low_coverage.is_some());
-    if !low.is_empty() {
-        let least = NoteValue::of(coverage::LEAST_PERCENT, "percent");
-        notes.push(note!(Limit, "Costs are shares of samples: coverage is below {} in {}.", least, low));
-        return Basis::Share;
-    }
-    if units.len() > 1 {
-        let units: Vec<&str> = units.keys().copied().collect();
-        notes.push(note!(Limit, "Costs are shares: the scenarios have different units ({}).", units.join(", ")));
-        return Basis::Share;
-    }
-    if all(Basis::PerStep) {
-        return Basis::PerStep;
-    }
-    let stepless = named(&|one| one.steps.is_none());
-    if costs.iter().all(|one| timed(one)) {
-        notes.push(note!(Limit, "Costs are per second of wall time: {} has no steps.", stepless));
-        return Basis::PerSecond;
-    }
-    notes.push(note!(Limit, "Costs are shares: {} has no steps, and not all weights are times.", stepless));
-    Basis::Share
-}
-
 fn title(by: Order, phase: Option<Phase>) -> String {
     let by = match by {
         Order::Cost => "cost",
@@ -215,17 +184,12 @@ fn title(by: Order, phase: Option<Phase>) -> String {
     }
 }
 
-fn cost_column(name: &str, costs: &[&Costs], basis: Basis, doc: &str) -> Column {
-    let unit = costs.first().map_or("", |one| one.unit.as_str());
-    let kind = if unit == "ns" { Kind::Duration } else { Kind::Number };
-    Column::new(name, if basis == Basis::Share { Kind::Percent } else { kind }, basis.unit(unit), doc)
-}
-
 /// The columns: rows are places, from 0, with what is ranked there.
 fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a Ranked<'a>)> {
-    let cost = |name: &str, doc: &str| cost_column(name, costs, basis, doc);
+    let unit = costs.first().map_or("", |one| one.extent.unit.as_str());
+    let cost = |name: &str, doc: &str| cost_column(name, unit, basis, doc);
     let share = |one: &Ranked<'_>, of: fn(&Costs, &Identity) -> u128| {
-        one.worst.and_then(|worst| percent(of(worst, &one.function), worst.total))
+        one.worst.and_then(|worst| percent(of(worst, &one.function), worst.extent.total))
     };
     Columns::<(usize, &'a Ranked<'a>)>::new()
         .with(columns::count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
@@ -293,25 +257,6 @@ fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a 
             columns::flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.").detail(),
             |(_, one)| one.scored_in.evidence(&one.function).delayed.into(),
         )
-}
-
-/// The cost of a scenario, and how much of it the rank lists.
-fn scenario_note(one: &Costs, basis: Basis) -> Note {
-    let listed = percent(one.under_owned, one.total).unwrap_or(0.0);
-    let cost = NoteValue::of(one.cost(one.total, basis).round() as u128, &one.unit);
-    let of_it = match listed {
-        100.0 => "all".to_owned(),
-        listed => NoteValue::percent(listed).to_string(),
-    };
-    let note = match basis {
-        Basis::PerStep => {
-            let steps = NoteValue::plural(one.steps.unwrap_or(0) as usize, "step");
-            note!(Fact, "{} per step ({}), {} of it in the functions listed.", cost, steps, of_it)
-        }
-        Basis::PerSecond => note!(Fact, "{} per second, {} of it in the functions listed.", cost, of_it),
-        Basis::Share => note!(Fact, "{} of the weight is in the functions listed.", NoteValue::percent(listed)),
-    };
-    note.about(&one.label)
 }
 
 #[cfg(test)]

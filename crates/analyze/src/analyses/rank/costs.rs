@@ -3,28 +3,22 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyses::rank::Options;
+use crate::analyses::rank::extent::Extent;
 use crate::analyses::rank::pairing::Scenario;
 use crate::analyses::rank::score::{Evidence, Part};
 use crate::analyses::sched;
-use crate::query::basis::Basis;
-use crate::query::coverage;
 use crate::query::events::{self, Role};
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
-use crate::query::steps::Loops;
-use crate::query::weights::{Amount, StackWeights, percent};
+use crate::query::weights::{Amount, StackWeights};
 
 /// The evidence of one scenario, by function.
 pub(super) struct Costs {
     pub(super) label: String,
-    pub(super) unit: String,
-    /// All weight, and what is attributed to any function.
-    pub(super) total: u128,
+    pub(super) extent: Extent,
+    /// The weight that is attributed to any function.
     pub(super) under_owned: u128,
     by_function: FxHashMap<Identity, (u128, u128)>,
-    pub(super) steps: Option<u64>,
-    pub(super) wall_ns: Option<u64>,
-    pub(super) low_coverage: Option<f64>,
     misses: Option<(u128, FxHashMap<Identity, u128>)>,
     blocked: Option<Blocked>,
     delayed: Option<FxHashSet<Identity>>,
@@ -40,19 +34,15 @@ impl Costs {
     pub(super) fn of(scenario: &Scenario<'_, '_>, options: &Options) -> Self {
         let mut costs = Self {
             label: scenario.label.clone(),
-            unit: String::new(),
-            total: 0,
+            extent: Extent::default(),
             under_owned: 0,
             by_function: FxHashMap::default(),
-            steps: None,
-            wall_ns: None,
-            low_coverage: None,
             misses: None,
             blocked: None,
             delayed: None,
         };
-        for (index, selection) in scenario.cpu().enumerate() {
-            costs.add_cpu(selection, index == 0);
+        for selection in scenario.cpu() {
+            costs.add_cpu(selection);
         }
         for selection in &scenario.captures {
             costs.add_misses(selection);
@@ -63,26 +53,11 @@ impl Costs {
         costs
     }
 
-    fn add_cpu(&mut self, selection: &Selection<'_>, first: bool) {
-        let loops = Loops::of(selection);
-        let count = loops.as_ref().map(|loops| loops.main().count() as u64);
-        // Of several captures all must say, or the sum means nothing.
-        let plus = |sum: Option<u64>, part: Option<u64>| if first { part } else { Some(sum?.saturating_add(part?)) };
-        self.steps = plus(self.steps, count);
-        self.wall_ns = plus(self.wall_ns, selection.wall_ns().filter(|wall| *wall > 0));
-        if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
-            self.low_coverage = Some(self.low_coverage.map_or(coverage, |lowest| lowest.min(coverage)));
-        }
-        let timed = || selection.samples().all(|sample| sample.time_ns.is_some());
-        self.unit = selection.event().map_or(String::new(), |event| event.unit.clone());
-        let weights = match loops.filter(|_| timed()) {
-            Some(loops) => loops.sample_weights(selection),
-            None => StackWeights::of_samples(selection),
-        };
+    fn add_cpu(&mut self, selection: &Selection<'_>) {
+        let weights = self.extent.add(selection);
         let functions = selection.functions();
         let attributed = weights.attributed_by_function(functions);
         let inclusive = weights.inclusive_by_function(selection.capture(), functions);
-        self.total += weights.total().weight;
         self.under_owned += attributed.iter().map(|amount| amount.weight).sum::<u128>();
         for (id, function) in functions.all().filter(|(id, _)| !attributed[id.index()].is_zero()) {
             let sums = self.by_function.entry(function.identity()).or_default();
@@ -133,24 +108,6 @@ impl Costs {
         }
     }
 
-    pub(super) fn possible_basis(&self) -> Basis {
-        match () {
-            _ if self.low_coverage.is_some() => Basis::Share,
-            _ if self.steps.is_some_and(|steps| steps > 0) => Basis::PerStep,
-            _ if self.unit == "ns" && self.wall_ns.is_some() => Basis::PerSecond,
-            _ => Basis::Share,
-        }
-    }
-
-    pub(super) fn cost(&self, weight: u128, basis: Basis) -> f64 {
-        let weight_f64 = weight as f64;
-        match basis {
-            Basis::PerStep => weight_f64 / self.steps.unwrap_or(1) as f64,
-            Basis::PerSecond => weight_f64 * 1e9 / self.wall_ns.unwrap_or(1) as f64,
-            Basis::Share => percent(weight, self.total).unwrap_or(0.0),
-        }
-    }
-
     pub(super) fn attributed(&self, function: &Identity) -> u128 {
         self.by_function.get(function).map_or(0, |sums| sums.0)
     }
@@ -160,11 +117,11 @@ impl Costs {
     }
 
     pub(super) fn has_cpu(&self) -> bool {
-        self.total > 0
+        self.extent.total > 0
     }
 
     pub(super) fn evidence(&self, function: &Identity) -> Evidence {
-        let part = Part { part: self.attributed(function), whole: self.total };
+        let part = Part { part: self.attributed(function), whole: self.extent.total };
         let misses = self.misses.as_ref().map(|(whole, by_function)| {
             // A function without sampled misses has no ratio: nothing was measured.
             by_function.get(function).map(|part| Part { part: *part, whole: *whole })
