@@ -198,7 +198,7 @@ impl Checkouts {
             }
         }
         let made = self.made.iter().find(|made| made.source == source).expect("it was just made");
-        made.checkout.moved().scenario(&mut trial.scenario);
+        trial.scenario.relocate(&made.checkout.moved());
         trial.checkout = Some(made.checkout.clone());
         Ok(())
     }

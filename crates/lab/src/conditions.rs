@@ -17,10 +17,7 @@
 //! always busy disturbs no single trial either; that makes the results less certain, and the intervals tell so.
 
 use serde::{Deserialize, Serialize};
-use stepscope_model::quantity::plural;
 use stepscope_stats::median;
-
-use crate::run::RunInfo;
 
 /// Highest background load of a quiet machine, in percent.
 pub const CALM_PERCENT: f64 = 5.0;
@@ -61,39 +58,6 @@ pub struct During {
     /// Other guests of the hypervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_percent: Option<f64>,
-}
-
-/// What the machine did during a run that readers of its comparison should know, in sentences.
-pub fn remarks(info: &RunInfo) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let compared = || info.trials.iter().filter(|trial| trial.set_aside.is_none());
-    if let Some(share) = busy_percent(compared().map(|trial| &trial.during)) {
-        remarks.push(format!(
-            "Other processes used {share:.0} % of the CPU (median; drivers count as others). A quieter machine would \
-             resolve smaller changes."
-        ));
-    }
-    let replaced = info.trials.iter().filter(|trial| trial.set_aside.is_some() && trial.disturbed.is_some()).count();
-    if replaced > 0 {
-        remarks.push(format!("{} had a high background load and was repeated.", plural(replaced, "run")));
-    }
-    for trial in compared() {
-        if let Some(why) = &trial.disturbed {
-            remarks.push(format!("{} was kept although noisy: {why}.", trial.label()));
-        }
-        let governor = trial.notes.iter().filter(|note| note.contains("governor"));
-        remarks.extend(governor.map(|note| format!("{}: {note}", trial.label())));
-    }
-    if let Some(tree) = info.working_tree.as_ref().filter(|tree| tree.changed_files > 0)
-        && info.trials.iter().any(|trial| trial.revision.is_some())
-    {
-        remarks.push(format!(
-            "The variant without a revision includes uncommitted changes: {} differ from commit {}.",
-            plural(tree.changed_files, "file"),
-            tree.revision.get(..10).unwrap_or(&tree.revision)
-        ));
-    }
-    remarks
 }
 
 /// Median background load of the trials, in percent, if it exceeds that of a quiet machine.

@@ -8,13 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use stepscope_lab::ab::{self, Disturbed, Options, Plan};
 use stepscope_lab::comparison::{self, PAGE_FILE, Request};
-use stepscope_lab::conditions;
 use stepscope_lab::execution::Context;
 use stepscope_lab::history::Store;
 use stepscope_lab::lab_file::{FILE_NAME, LabFile};
 use stepscope_lab::outcome;
 use stepscope_lab::recorder::PerfRecorder;
-use stepscope_lab::run::{RUNS_FOLDER, Run};
+use stepscope_lab::run::{RUNS_FOLDER, Run, RunInfo};
 use stepscope_model::Phase;
 use stepscope_model::quantity::plural;
 
@@ -93,7 +92,7 @@ impl Ab {
             eprintln!("no round was completed, so there is nothing to compare; see {folder}/run.json");
             return Ok(exit_code(&run, interrupted.load(Ordering::Relaxed)));
         }
-        let notes = run.info().map(conditions::remarks).unwrap_or_default();
+        let notes = run.info().map(RunInfo::remarks).unwrap_or_default();
         notes.iter().for_each(|note| eprintln!("note: {note}"));
         let request = Request { phase: self.phase.map(Phase::from), ..Request::default() };
         let tables = progress::of_step("comparing", || comparison::compare_run(run.folder(), &request))?;

@@ -6,7 +6,7 @@ use globset::{Glob, GlobMatcher};
 use stepscope_model::Dimension;
 
 use super::problem::did_you_mean;
-use super::{BASE, LabFile, Scenario, Source, Variant};
+use super::settings::{BASE, LabFile, Scenario, Source, Variant};
 use crate::revision::Checkout;
 
 /// A scenario in a variant: what is launched, once, to record its phases.
@@ -266,7 +266,7 @@ impl Variant {
                 scenario.record.dimensions.push(Dimension::Steps);
             }
         }
-        self.folders.scenario(&mut scenario);
+        scenario.relocate(&self.folders);
         Trial { source: self.source.clone(), ..Trial::of(scenario, Some(self.name.clone())) }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use stepscope_model::output_file::write_durably;
 use stepscope_record::{clock, machine};
 
-use super::{AbInfo, LATEST, RUN_FILE, Run, RunError, RunInfo, SCHEMA, SET_ASIDE, TrialInfo, io_error};
+use super::folder::{LATEST, RUN_FILE, Run, RunError, io_error};
+use super::info::{AbInfo, RunInfo, SCHEMA, SET_ASIDE, TrialInfo};
 use crate::checkout::Checkouts;
 use crate::conditions::{Before, During};
 use crate::event::Event;

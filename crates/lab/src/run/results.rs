@@ -7,7 +7,7 @@ use stepscope_model::Table;
 use stepscope_view::report::write_html;
 use stepscope_view::{Format, Style, render};
 
-use super::{Run, write_file};
+use super::folder::{Run, write_file};
 use crate::event::Event;
 use crate::execution::Context;
 use crate::history::{AddError, Added, Store};

@@ -1,0 +1,126 @@
+//! `[record]` and `stop`: what is recorded, and how a program is stopped.
+
+use std::time::Duration;
+
+use stepscope_model::{Dimension, Phase};
+
+use super::super::decode::{Field, Fields, Problems};
+use super::super::settings::{RecordSettings, StopSettings};
+use super::values::Reader;
+
+const MOST_HZ: u64 = 100_000;
+
+/// The keys of a `[record]` that are given.
+#[derive(Clone, Default)]
+pub(super) struct PartialRecord {
+    dimensions: Option<Vec<Dimension>>,
+    frequency_hz: Option<u64>,
+    phases: Option<Vec<Phase>>,
+    loading_timeout: Option<Duration>,
+    warmup: Option<Duration>,
+    duration: Option<Duration>,
+    pub(super) steps: Option<u64>,
+}
+
+impl PartialRecord {
+    /// Whether these keys of a scenario cannot be followed without a `ready`: the scenario itself asks for the loading
+    /// phase, or no other phase is recorded.
+    pub(super) fn needs_ready(&self, general: &PartialRecord) -> bool {
+        let asks_itself = self.phases.as_ref().is_some_and(|phases| phases.contains(&Phase::Loading));
+        let phases = self.phases.as_ref().or(general.phases.as_ref());
+        asks_itself || phases.is_some_and(|phases| *phases == [Phase::Loading])
+    }
+
+    /// These keys, and where they are not given, those of `general`.
+    pub(super) fn over(self, general: &PartialRecord) -> Self {
+        Self {
+            dimensions: self.dimensions.or_else(|| general.dimensions.clone()),
+            frequency_hz: self.frequency_hz.or(general.frequency_hz),
+            phases: self.phases.or_else(|| general.phases.clone()),
+            loading_timeout: self.loading_timeout.or(general.loading_timeout),
+            warmup: self.warmup.or(general.warmup),
+            duration: self.duration.or(general.duration),
+            steps: self.steps.or(general.steps),
+        }
+    }
+
+    /// With defaults where nothing is given.
+    pub(super) fn settled(self, has_step: bool, has_ready: bool) -> RecordSettings {
+        let default = RecordSettings::default();
+        let mut dimensions = self.dimensions.unwrap_or(default.dimensions);
+        if has_step && !dimensions.contains(&Dimension::Steps) {
+            dimensions.push(Dimension::Steps);
+        }
+        let mut phases = self.phases.unwrap_or(default.phases);
+        if !has_ready {
+            // Nothing says when loading is over, so there is no such phase to record.
+            phases = vec![Phase::Steady];
+        }
+        RecordSettings {
+            dimensions,
+            frequency_hz: self.frequency_hz.unwrap_or(default.frequency_hz),
+            phases,
+            loading_timeout: self.loading_timeout.unwrap_or(default.loading_timeout),
+            warmup: self.warmup.unwrap_or(default.warmup),
+            duration: self.duration.unwrap_or(default.duration),
+            steps: self.steps,
+        }
+    }
+}
+
+impl Reader {
+    pub(super) fn record(&self, mut fields: Fields, problems: &mut Problems) -> PartialRecord {
+        let dimensions = fields.take("dimensions").and_then(|field| self.dimensions(&field, problems));
+        let frequency_hz = fields.take("frequency_hz").and_then(|field| field.integer(problems, 1..=MOST_HZ));
+        let phases = fields.take("phases").and_then(|field| self.phases(&field, problems));
+        let mut partial = PartialRecord { dimensions, frequency_hz, phases, ..PartialRecord::default() };
+        let loading = fields.take("loading");
+        let expected = "a table, e.g. { timeout_s = 120 }";
+        if let Some(mut loading) = loading.and_then(|field| field.table(problems, "`loading`".to_owned(), expected)) {
+            partial.loading_timeout = loading.take("timeout_s").and_then(|field| field.seconds(problems));
+            loading.finish(problems);
+        }
+        let steady = fields.take("steady");
+        let expected = "a table, e.g. { warmup_s = 5, duration_s = 30 }";
+        if let Some(mut steady) = steady.and_then(|field| field.table(problems, "`steady`".to_owned(), expected)) {
+            partial.warmup = steady.take("warmup_s").and_then(|field| field.seconds(problems));
+            partial.steps = steady.take("steps").and_then(|field| field.integer(problems, 1..=u64::MAX));
+            partial.duration = steady.take("duration_s").and_then(|field| {
+                let duration = field.seconds(problems)?;
+                if duration.is_zero() {
+                    problems.add(
+                        field.span(),
+                        r#"nothing is recorded in 0 s: to leave the steady phase out, write phases = ["loading"]"#,
+                    );
+                }
+                Some(duration)
+            });
+            steady.finish(problems);
+        }
+        fields.finish(problems);
+        partial
+    }
+
+    fn dimensions(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Dimension>> {
+        self.choices(field, "dimension", &Dimension::ALL.map(|dimension| (dimension.name(), dimension)), problems)
+    }
+
+    fn phases(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Phase>> {
+        let known = [("loading", Phase::Loading), ("steady", Phase::Steady)];
+        let mut phases = self.choices(field, "phase", &known, problems)?;
+        phases.sort_unstable();
+        Some(phases)
+    }
+
+    pub(super) fn stop(&self, field: &Field, default: StopSettings, problems: &mut Problems) -> StopSettings {
+        let expected = "a table, e.g. { interrupt_s = 5, terminate_s = 5 }";
+        let Some(mut fields) = field.table(problems, "`stop`".to_owned(), expected) else { return default };
+        let interrupt = fields.take("interrupt_s").and_then(|field| field.seconds(problems));
+        let terminate = fields.take("terminate_s").and_then(|field| field.seconds(problems));
+        fields.finish(problems);
+        StopSettings {
+            interrupt: interrupt.unwrap_or(default.interrupt),
+            terminate: terminate.unwrap_or(default.terminate),
+        }
+    }
+}

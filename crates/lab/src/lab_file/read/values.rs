@@ -1,0 +1,167 @@
+//! Values that several tables of a lab file have in common.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use regex::Regex;
+use stepscope_analyze::Ownership;
+
+use super::super::decode::{Field, Fields, Problems};
+use super::super::problem::did_you_mean;
+
+pub(super) const COMMAND: &str =
+    r#"an array of program and arguments, e.g. ["gz", "sim", "-s"], or ["sh", "-c", "..."] for a line of shell"#;
+
+/// Reads tables of a lab file. What is wrong becomes a problem, and a default takes its place.
+pub(super) struct Reader {
+    pub(super) folder: PathBuf,
+}
+
+impl Reader {
+    /// The table `[name]`.
+    pub(super) fn section<'t>(
+        &self,
+        field: Option<Field<'t>>,
+        name: &str,
+        problems: &mut Problems,
+    ) -> Option<Fields<'t>> {
+        field?.table(problems, format!("[{name}]"), &format!("a table: [{name}]"))
+    }
+
+    pub(super) fn command(&self, field: &Field, problems: &mut Problems) -> Option<Vec<String>> {
+        let items = field.items(problems, COMMAND)?;
+        let Some((program, arguments)) = items.split_first() else {
+            problems.add(field.span(), format!("{} must not be empty; expected {COMMAND}", field.what));
+            return None;
+        };
+        let program = program.string(problems, "the name or path of a program")?;
+        // What a shell would look for in PATH is left to the search in PATH; a path starts from the lab file.
+        let program = if program.contains('/') { self.resolve(&program) } else { program };
+        let arguments = arguments.iter().filter_map(|argument| argument.text(problems, "a string"));
+        Some(std::iter::once(program).chain(arguments).collect())
+    }
+
+    pub(super) fn env(&self, field: Option<Field>, problems: &mut Problems) -> BTreeMap<String, String> {
+        let expected = r#"a table of strings, e.g. { OMP_NUM_THREADS = "1" }"#;
+        let Some(field) = field else { return BTreeMap::new() };
+        let Some(mut fields) = field.table(problems, field.what.clone(), expected) else { return BTreeMap::new() };
+        let mut env = BTreeMap::new();
+        for (name, value) in fields.take_all() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let message = format!("\"{}\" cannot be the name of a variable", name.escape_debug());
+                problems.add(value.key_span.clone(), message);
+            }
+            if let Some(value) = value.text(problems, "a string in quotes") {
+                env.insert(name.to_owned(), value);
+            }
+        }
+        env
+    }
+
+    pub(super) fn regex(&self, field: &Field, problems: &mut Problems) -> Option<Regex> {
+        let pattern = field.string(problems, "a regular expression that a line of the output matches")?;
+        match Regex::new(&pattern) {
+            Ok(regex) => Some(regex),
+            Err(error) => {
+                // The last line says what is wrong; those before draw the place in the pattern.
+                let error = error.to_string();
+                let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+                problems.add(field.span(), format!("{} is not a regular expression: {reason}", field.what));
+                None
+            }
+        }
+    }
+
+    pub(super) fn directory(&self, field: Option<Field>, problems: &mut Problems) -> Option<PathBuf> {
+        Some(self.folder.join(field?.string(problems, "the path of a directory")?))
+    }
+
+    /// A path as text, from the lab file's folder.
+    pub(super) fn resolve(&self, path: &str) -> String {
+        // The folder's name may be no UTF-8, and then a path into it has no form as text: it is left as it was.
+        self.folder.join(path).to_str().map_or_else(|| path.to_owned(), str::to_owned)
+    }
+
+    pub(super) fn owned(&self, field: Option<Field>, problems: &mut Problems) -> Option<Ownership> {
+        let field = field?;
+        let expected = r#"a table, e.g. { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**"] }"#;
+        let mut fields = field.table(problems, "`owned`".to_owned(), expected)?;
+        let namespaces = self.patterns(fields.take("namespaces"), problems, |namespaces| Ownership {
+            namespaces,
+            ..Ownership::default()
+        });
+        let modules =
+            self.patterns(fields.take("modules"), problems, |modules| Ownership { modules, ..Ownership::default() });
+        let sources =
+            self.patterns(fields.take("sources"), problems, |sources| Ownership { sources, ..Ownership::default() });
+        let not_owned = self
+            .patterns(fields.take("not_owned"), problems, |not_owned| Ownership { not_owned, ..Ownership::default() });
+        fields.finish(problems);
+        Some(Ownership { namespaces, modules, sources, not_owned }.relative_to(&self.folder))
+    }
+
+    /// Patterns that are understood as `ownership` of them.
+    fn patterns(
+        &self,
+        field: Option<Field>,
+        problems: &mut Problems,
+        ownership: impl Fn(Vec<String>) -> Ownership,
+    ) -> Vec<String> {
+        let items = field.and_then(|field| field.items(problems, "an array of patterns")).unwrap_or_default();
+        let mut patterns = Vec::new();
+        for item in items {
+            let Some(pattern) = item.string(problems, "a pattern") else { continue };
+            match ownership(vec![pattern.clone()]).compile() {
+                Ok(_) => patterns.push(pattern),
+                Err(error) => problems.add(item.span(), error.to_string()),
+            }
+        }
+        patterns
+    }
+
+    /// An array of names out of `known`, at least one, without repetition.
+    pub(super) fn choices<T: Copy + PartialEq>(
+        &self,
+        field: &Field,
+        kind: &str,
+        known: &[(&str, T)],
+        problems: &mut Problems,
+    ) -> Option<Vec<T>> {
+        let names: Vec<&str> = known.iter().map(|&(name, _)| name).collect();
+        let list = names.join("\", \"");
+        let items = field.items(problems, &format!("an array of \"{list}\""))?;
+        if items.is_empty() {
+            problems.add(field.span(), format!("{} must name at least one {kind}: \"{list}\"", field.what));
+        }
+        let mut chosen = Vec::new();
+        for item in items {
+            let Some(name) = item.string(problems, &format!("a {kind}: \"{list}\"")) else { continue };
+            match known.iter().find(|&&(known, _)| known == name) {
+                Some(&(_, choice)) if chosen.contains(&choice) => {
+                    problems.add(item.span(), format!("\"{name}\" is there twice"));
+                }
+                Some(&(_, choice)) => chosen.push(choice),
+                None => {
+                    let hint = did_you_mean(&name, names.iter().copied());
+                    let hint = if hint.is_empty() { format!("; known: \"{list}\"") } else { hint };
+                    problems.add(item.span(), format!("there is no {kind} \"{name}\"{hint}"));
+                }
+            }
+        }
+        Some(chosen)
+    }
+}
+
+/// Names become names of folders, columns of tables and words on the command line.
+pub(super) fn check_name(kind: &str, name: &str, span: Range<usize>, problems: &mut Problems) {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let starts_well = !name.starts_with('-');
+    if name.is_empty() || name.len() > 100 || !starts_well || !name.chars().all(allowed) {
+        let shown: String = name.chars().take(40).flat_map(char::escape_debug).collect();
+        let message = format!(
+            "\"{shown}\" cannot name a {kind}: use letters, digits, `_` and `-`, at most 100, not starting with `-`"
+        );
+        problems.add(span, message);
+    }
+}

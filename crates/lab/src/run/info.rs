@@ -1,0 +1,187 @@
+//! [`RunInfo`]: what `run.json` holds.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use stepscope_model::quantity::plural;
+use stepscope_model::{Machine, Phase};
+
+use crate::conditions::{Before, During, busy_percent};
+use crate::lab_file::BASE;
+use crate::outcome::Outcome;
+use crate::revision::WorkingTree;
+
+/// Version of `run.json`. Raised when a reader of the old form would misread the new.
+pub(super) const SCHEMA: u32 = 1;
+
+/// Folder of what is not compared.
+pub const SET_ASIDE: &str = ".set-aside";
+
+/// What `run.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Version of this form.
+    pub schema: u32,
+    /// Program and version that made the run.
+    pub tool: String,
+    /// Name of the project, from the lab file.
+    pub name: String,
+    /// Where the lab file was; its copy lies beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab: Option<PathBuf>,
+    /// What was compared, where variants were run in turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ab: Option<AbInfo>,
+    /// The working tree of the repository that the lab file lies in, if it lies in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_tree: Option<WorkingTree>,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// When it ended; absent while it goes on, and if it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// The machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// The trials, in the order they were planned.
+    pub trials: Vec<TrialInfo>,
+}
+
+/// How two variants were run in turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AbInfo {
+    /// The variant that is compared with.
+    pub baseline: String,
+    /// The variant under test.
+    pub candidate: String,
+    /// Runs of each variant of each scenario that were asked for.
+    pub runs: u32,
+    /// Rounds before these that were not kept.
+    #[serde(default)]
+    pub warm: u32,
+    /// What the order of the rounds was drawn with.
+    pub seed: u64,
+    /// The order of each scenario's rounds, one letter per run: A is the baseline, B the candidate.
+    pub order: BTreeMap<String, String>,
+}
+
+/// What was run once, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialInfo {
+    /// The scenario.
+    pub scenario: String,
+    /// The variant; absent where the lab file has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Which of several runs of the same this is, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<u32>,
+    /// The commit that it was built from, where the lab built it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// What the scenario stresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Directory it ran in.
+    pub cwd: String,
+    /// Variables that the lab file set.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Commands of the drivers.
+    #[serde(default)]
+    pub drivers: Vec<Vec<String>>,
+    /// What came of it.
+    pub result: Outcome,
+    /// Time from launch until it was ready, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_after_ns: Option<u64>,
+    /// What said that it was ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_by: Option<String>,
+    /// Phases of which a capture was written.
+    #[serde(default)]
+    pub captured: Vec<Phase>,
+    /// The machine just before, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+    /// Background load while it was recorded.
+    #[serde(default)]
+    pub during: During,
+    /// Why it is [disturbed](crate::conditions), if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// Why it is not compared, if it is not. Its captures are below [`SET_ASIDE`] then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<String>,
+    /// Remarks, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl TrialInfo {
+    /// `scenario`, or `scenario/variant`, and with repetitions `scenario/variant #3`.
+    pub fn label(&self) -> String {
+        let variant = self.variant.as_ref().map(|variant| format!("/{variant}")).unwrap_or_default();
+        let repetition = self.repetition.map(|number| format!(" #{number}")).unwrap_or_default();
+        format!("{}{variant}{repetition}", self.scenario)
+    }
+
+    /// Its folder inside the run, wherever it lies now.
+    pub fn folder(&self) -> PathBuf {
+        let inside = self.first_folder();
+        if self.set_aside.is_some() { Path::new(SET_ASIDE).join(inside) } else { inside }
+    }
+
+    /// The folder that it was recorded into.
+    pub(super) fn first_folder(&self) -> PathBuf {
+        let folder = Path::new(&self.scenario).join(self.variant_name());
+        match self.repetition {
+            Some(number) => folder.join(format!("{number:02}")),
+            None => folder,
+        }
+    }
+
+    /// The variant's name; `base` where the lab file has none.
+    pub fn variant_name(&self) -> &str {
+        self.variant.as_deref().unwrap_or(BASE)
+    }
+}
+
+impl RunInfo {
+    /// What the machine did during a run that readers of its comparison should know, in sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let compared = || self.trials.iter().filter(|trial| trial.set_aside.is_none());
+        if let Some(share) = busy_percent(compared().map(|trial| &trial.during)) {
+            remarks.push(format!(
+                "Other processes used {share:.0} % of the CPU (median; drivers count as others). A quieter machine would \
+                 resolve smaller changes."
+            ));
+        }
+        let replaced =
+            self.trials.iter().filter(|trial| trial.set_aside.is_some() && trial.disturbed.is_some()).count();
+        if replaced > 0 {
+            remarks.push(format!("{} had a high background load and was repeated.", plural(replaced, "run")));
+        }
+        for trial in compared() {
+            if let Some(why) = &trial.disturbed {
+                remarks.push(format!("{} was kept although noisy: {why}.", trial.label()));
+            }
+            let governor = trial.notes.iter().filter(|note| note.contains("governor"));
+            remarks.extend(governor.map(|note| format!("{}: {note}", trial.label())));
+        }
+        if let Some(tree) = self.working_tree.as_ref().filter(|tree| tree.changed_files > 0)
+            && self.trials.iter().any(|trial| trial.revision.is_some())
+        {
+            remarks.push(format!(
+                "The variant without a revision includes uncommitted changes: {} differ from commit {}.",
+                plural(tree.changed_files, "file"),
+                tree.revision.get(..10).unwrap_or(&tree.revision)
+            ));
+        }
+        remarks
+    }
+}
