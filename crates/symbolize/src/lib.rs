@@ -39,7 +39,7 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `symbolizer` | [`Symbolizer`] and its options |
+//! | `symbolizer`, `options` | [`Symbolizer`]; where to look for files |
 //! | `module` | the sources of names of one module, best first |
 //! | `dwarf` | debug information: `units`, `unit`, `names`, `lines`, `split` |
 //! | `symbols`, `linkage` | symbol tables; stubs (`memcpy@plt`) |
@@ -61,6 +61,7 @@ mod jit;
 mod kernel;
 mod linkage;
 mod module;
+mod options;
 mod producers;
 mod symbolizer;
 mod symbols;
@@ -72,9 +73,10 @@ use std::sync::Arc;
 
 pub use demangle::demangle;
 pub use entries::{Entry, entries, entry_at, inlined_into, loader};
+pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;
-pub use symbolizer::{Options, RecordedKernel, Symbolizer};
+pub use symbolizer::Symbolizer;
 pub use vdso::own_vdso;
 
 /// Code with its own names.

@@ -12,10 +12,13 @@ pub mod perf_event;
 pub mod perf_script;
 mod source;
 mod text;
+mod unrecognised;
 
 use std::fmt;
 
 use stepscope_model::{Capture, Origin, quantity::plural};
+
+use unrecognised::looks;
 
 pub use error::ImportError;
 pub use source::{HEAD_BYTES, Head, Input, Source};
@@ -86,7 +89,10 @@ pub fn import(source: Source<'_>, options: &ImportOptions) -> Result<Capture, Im
     }
     let format = match options.format {
         Some(format) => format,
-        None => recognise(input.head()).ok_or_else(|| ImportError::unrecognised(&file, input.head()))?,
+        None => recognise(input.head()).ok_or_else(|| {
+            let known: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+            ImportError::Unrecognised { file: file.clone(), looks: looks(input.head()), known: known.join(", ") }
+        })?,
     };
     let mut capture = format.read(input, options)?;
     capture.info.origin = Origin::Imported { format: format.name().to_owned(), file: file.clone() };
