@@ -21,7 +21,7 @@ pub enum NoteKind {
     Fact,
     /// What to do next.
     Hint,
-    /// Which of its rows a table shows. It belongs to that table: [`collapse`] keeps it.
+    /// Which of its rows a table shows. It belongs to that table: [`collapse`](crate::table::collapse) keeps it.
     Rows,
 }
 
@@ -264,19 +264,9 @@ impl ShownNotes {
     }
 }
 
-/// Removes notes that an earlier table of the same output already has, and orders each table's notes by
-/// importance.
-pub fn collapse(tables: &mut [crate::Table]) {
-    let mut shown = ShownNotes::default();
-    for table in tables {
-        table.notes = shown.add(&table.notes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
 
     #[test]
     fn values_replace_placeholders_and_carry_their_units() {
@@ -298,15 +288,5 @@ mod tests {
         let valued = note!(Loss, "{} were lost.", NoteValue::plural(3, "record")).about("shapes");
         assert_eq!(valued.to_string(), "shapes: 3 records were lost.");
         assert_eq!(valued.kind(), NoteKind::Loss);
-    }
-
-    #[test]
-    fn equal_notes_of_one_output_are_shown_once_and_losses_come_first() {
-        let mut tables = [Table::new("a", "A", vec![]), Table::new("b", "B", vec![])];
-        tables[0].notes = vec![note!(Hint, "Do."), note!(Loss, "Lost.")];
-        tables[1].notes = vec![note!(Loss, "Lost."), note!(Fact, "Total.")];
-        collapse(&mut tables);
-        assert_eq!(tables[0].notes, [note!(Loss, "Lost."), note!(Hint, "Do.")]);
-        assert_eq!(tables[1].notes, [note!(Fact, "Total.")]);
     }
 }

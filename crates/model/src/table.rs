@@ -6,7 +6,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use crate::column::Column;
-use crate::note::Note;
+use crate::note::{Note, ShownNotes};
 use crate::value::Value;
 
 /// The result of an analysis: typed columns with units and meaning, rows, and notes.
@@ -150,6 +150,15 @@ impl<'a, R> Columns<'a, R> {
     }
 }
 
+/// Removes notes that an earlier table of the same output already has, and orders each table's notes by
+/// importance.
+pub fn collapse(tables: &mut [Table]) {
+    let mut shown = ShownNotes::default();
+    for table in tables {
+        table.notes = shown.add(&table.notes);
+    }
+}
+
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(5))?;
@@ -190,6 +199,7 @@ impl Serialize for Named<'_> {
 mod tests {
     use super::*;
     use crate::column::Kind;
+    use crate::note;
 
     #[test]
     fn a_table_serialises_rows_as_objects_with_exact_integers() {
@@ -223,5 +233,15 @@ mod tests {
             .with_if(false, share(), |row| row.1.into())
             .table("hotspots", "", &[(Function("gz::Step"), 12.5)]);
         assert_eq!(table.rows, [[Value::from("gz::Step"), Value::from(12.5)]]);
+    }
+
+    #[test]
+    fn equal_notes_of_one_output_are_shown_once_and_losses_come_first() {
+        let mut tables = [Table::new("a", "A", vec![]), Table::new("b", "B", vec![])];
+        tables[0].notes = vec![note!(Hint, "Do."), note!(Loss, "Lost.")];
+        tables[1].notes = vec![note!(Loss, "Lost."), note!(Fact, "Total.")];
+        collapse(&mut tables);
+        assert_eq!(tables[0].notes, [note!(Loss, "Lost."), note!(Hint, "Do.")]);
+        assert_eq!(tables[1].notes, [note!(Fact, "Total.")]);
     }
 }

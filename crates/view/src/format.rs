@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use stepscope_model::{Table, note};
+use stepscope_model::{Table, table};
 
 use crate::delimited::{self, Delimiter};
 use crate::style::Style;
@@ -93,7 +93,7 @@ pub fn render_all(tables: &[Table], format: Format, style: &Style, out: &mut dyn
         _ => {}
     }
     let mut tables = tables.to_vec();
-    note::collapse(&mut tables);
+    table::collapse(&mut tables);
     for (index, table) in tables.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
