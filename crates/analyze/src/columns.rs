@@ -1,8 +1,9 @@
 //! The columns that several analyses share, so that equal names mean equal things.
 
-use stepscope_model::{Column, Columns, Kind, ThreadId, Value};
+use stepscope_model::{Column, Columns, Kind, ThreadId};
+use stepscope_stats::Estimate;
 
-use crate::query::functions::{Function, FunctionId, Functions, NO_STACK};
+use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
 
 /// A column of weights in `unit`.
@@ -44,6 +45,27 @@ pub(crate) fn number(name: &str, unit: &str, doc: &str) -> Column {
     Column::new(name, Kind::Number, unit, doc)
 }
 
+/// The columns `low` and `high`, after a prefix: the bounds of an estimate.
+pub(crate) fn bounds<'a, R: 'a>(
+    prefix: &str,
+    column: impl Fn(&str, &str) -> Column,
+    estimate: impl Fn(&R) -> Option<Estimate> + Copy + 'a,
+) -> Columns<'a, R> {
+    let bound = |end: &str, doc: &str| {
+        column(&format!("{prefix}{end}"), &format!("{doc} bound of its 95 % confidence interval.")).detail()
+    };
+    Columns::new()
+        .with(bound("low", "Lower"), move |row| estimate(row).map(|estimate| estimate.low).into())
+        .with(bound("high", "Upper"), move |row| estimate(row).map(|estimate| estimate.high).into())
+}
+
+/// The columns `change, change_low, change_high`: a trend from first to last.
+pub(crate) fn change<'a, R: 'a>(doc: &str, estimate: impl Fn(&R) -> Option<Estimate> + Copy + 'a) -> Columns<'a, R> {
+    Columns::new()
+        .with(percent("change", doc), move |row| estimate(row).map(|estimate| estimate.value).into())
+        .with_all(bounds("change_", percent, estimate))
+}
+
 /// The columns of a function: `function, module, owned, category`. Rows without one are about samples without a stack.
 pub(crate) fn of_function<'a>(functions: &'a Functions) -> Columns<'a, Option<FunctionId>> {
     let [name, module, owned, category] = function();
@@ -71,26 +93,11 @@ pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
 pub(crate) fn function() -> [Column; 4] {
     [
         text("function", "Full name of the function, or `(no stack)` for samples without a stack.").essential(),
-        text("module", "File name of its module; empty where unknown."),
+        text("module", "File name of its module; empty where unknown.").detail(),
         flag("owned", "Whether it is code that the user's team can change; missing if no code is marked as owned.")
             .detail(),
         text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
     ]
-}
-
-/// The values of [`function`]'s columns for a function.
-pub(crate) fn function_values(function: &Function, ownership_known: bool) -> [Value; 4] {
-    [
-        (&*function.name).into(),
-        (&*function.module).into(),
-        ownership_known.then_some(function.owned).into(),
-        function.kind.name().into(),
-    ]
-}
-
-/// The values of [`function`]'s columns for a row that is about no function.
-pub(crate) fn no_function_values(label: &str) -> [Value; 4] {
-    [label.into(), "".into(), Value::Missing, "unknown".into()]
 }
 
 #[cfg(test)]

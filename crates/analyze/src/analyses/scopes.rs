@@ -1,26 +1,26 @@
-//! Scopes: what the named parts of a program take, and whether they run or wait in that time.
+//! Scopes: how long the marked parts of a program take, and whether they run or wait.
 //!
-//! A scope is an interval that the program itself named (a mark, a GZ_PROFILE). Its clock runs whatever its thread does, so
-//! a scope that takes 3 ms may compute for 3 ms, or wait for a lock for 2.9 of them; a tool that has only the marks cannot
-//! tell. Where context switches were recorded, each scope's time is split exactly into *running*, *runnable* and *blocked*.
+//! A scope is an interval that the program names, with a mark or a `GZ_PROFILE`. A scope of 3 ms may run for 3 ms, or wait
+//! for a lock for 2.9 ms. If context switches were recorded, its time is split exactly into *running*, *runnable* and
+//! *blocked*.
 //!
-//! For each name, apart for each name of the threads that it is on:
+//! One row per name of the scope and name of the thread:
 //!
-//! - *total* is the time in its scopes; where a scope is within one of the same name (recursion), only the outer one counts;
-//! - *self* is the time in its scopes less that in the scopes right within them on the same thread, so that self adds up over all
-//!   rows to the time in which a thread is in any scope;
-//! - *per step* is the total within steps of the thread's loop, over their number ([`steps`](crate::query::steps));
-//! - mean, median, percentiles and the largest are of single calls, all of them;
-//! - *change* is how much longer the last calls take than the first ones ([Theil-Sen](stepscope_stats::trend) slope over the time from
-//!   the first call to the last), in percent of the median.
+//! - *total*: time in its scopes. A scope within one of the same name (recursion) counts once;
+//! - *self*: time in its scopes without the scopes directly within them on the same thread. Self adds up over all rows to
+//!   the time in which a thread is in any scope;
+//! - *per step*: total within steps of the thread's loop, divided by their number ([`steps`](crate::query::steps));
+//! - mean, median, percentiles and maximum: of single calls;
+//! - *change*: [Theil-Sen](stepscope_stats::trend) slope of the calls' times, from the first call to the last, in percent of
+//!   the median.
 //!
-//! Scopes count if they lie whole within the selected time.
+//! A scope counts if it lies completely within the selected time.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Note, NoteValue, Scope, Table, ThreadId, Value, note};
+use stepscope_model::{Columns, Note, NoteValue, Scope, Table, ThreadId, Value, note};
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use crate::analysis::{Analysis, ReportSection, View};
@@ -37,13 +37,19 @@ const CONFIDENCE: f64 = 0.95;
 struct Named {
     threads: u64,
     last_thread: Option<ThreadId>,
-    calls: Vec<(u64, u64)>,
+    calls: Vec<Call>,
     total: u64,
     own: u64,
     in_steps: f64,
     calls_in_steps: f64,
     spent: Spent,
     own_running: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    start_ns: u64,
+    ns: u64,
 }
 
 /// A scope that is not over, and what the scopes right within it took.
@@ -134,7 +140,7 @@ impl<'a> Adding<'a> {
         if row.last_thread.replace(scope.thread) != Some(scope.thread) {
             row.threads += 1;
         }
-        row.calls.push((scope.start_ns, length));
+        row.calls.push(Call { start_ns: scope.start_ns, ns: length });
         row.own = row.own.saturating_add(length.saturating_sub(within));
         row.own_running =
             row.own_running.saturating_add(spent.map_or(0, |spent| spent.running).saturating_sub(running_within));
@@ -158,7 +164,6 @@ impl<'a> Adding<'a> {
 
 /// The table `scopes`: rows by total, then name.
 pub fn table(selection: &Selection<'_>) -> Table {
-    let mut table = empty_table();
     let capture = selection.capture();
     let window = selection.window();
     let is_selected = |scope: &&Scope| {
@@ -172,83 +177,83 @@ pub fn table(selection: &Selection<'_>) -> Table {
         adding.add_thread(of_thread[0].thread, of_thread);
     }
     let Adding { loops, off_cpu, rows, .. } = adding;
-    let mut rows: Vec<(Key<'_>, Named)> = rows.into_iter().collect();
-    rows.sort_by_key(|(key, row)| (Reverse(row.total), *key));
-    for (key, row) in &rows {
-        table.push(cells(*key, row, loops.is_some(), off_cpu.is_some()));
-    }
+    let mut rows: Vec<Row<'_>> = rows.into_iter().map(Row::of).collect();
+    rows.sort_by_key(|row| (Reverse(row.named.total), row.key));
+    let exact = |ns: u64| Value::from(off_cpu.is_some().then_some(ns));
+    let per_step = |value: f64| Value::from(loops.is_some().then_some(value));
+    let mut table = Columns::<Row<'_>>::new()
+        .with(columns::text("scope", "Name of the scope.").essential(), |row| row.key.0.into())
+        .with(
+            columns::text("thread", "Last name of the threads with this scope; one row per name.").essential(),
+            |row| row.key.1.into(),
+        )
+        .with(columns::count("threads", "threads", "Number of threads of that name.").detail(), |row| {
+            row.named.threads.into()
+        })
+        .with(columns::count("calls", "", "Number of calls.").essential(), |row| row.calls.len().into())
+        .with(
+            columns::duration("total", "Time in the scope. A scope within one of the same name counts once.")
+                .essential(),
+            |row| row.named.total.into(),
+        )
+        .with(columns::duration("self", "Time in the scope and in no inner scope.").essential(), |row| {
+            row.named.own.into()
+        })
+        .with(columns::duration("per_step", "Total per simulation step.").essential(), |row| {
+            per_step(row.named.in_steps)
+        })
+        .with(columns::number("calls_per_step", "", "Calls per simulation step.").detail(), |row| {
+            per_step(row.named.calls_in_steps)
+        })
+        .with(columns::duration("mean", "Mean of the calls."), |row| row.calls.mean().into())
+        .with(columns::duration("median", "Median of the calls."), |row| row.calls.median().into())
+        .with(columns::duration("p95", "95th percentile.").detail(), |row| row.calls.percentile(95.0).into())
+        .with(columns::duration("p99", "99th percentile.").detail(), |row| row.calls.percentile(99.0).into())
+        .with(columns::duration("max", "Longest call."), |row| row.calls.max().into())
+        .with(
+            columns::duration("running", "Part of `total`: on a CPU. Exact, from context switches.").detail(),
+            |row| exact(row.named.spent.running),
+        )
+        .with(columns::duration("runnable", "Part of `total`: waiting for a CPU.").detail(), |row| {
+            exact(row.named.spent.runnable)
+        })
+        .with(columns::duration("blocked", "Part of `total`: blocked.").detail(), |row| exact(row.named.spent.blocked))
+        .with(columns::percent("blocked_share", "Share of `total`: blocked.").essential(), |row| {
+            percent(row.named.spent.blocked.into(), row.named.total.into()).filter(|_| off_cpu.is_some()).into()
+        })
+        .with(columns::duration("self_running", "Part of `self`: on a CPU.").detail(), |row| {
+            exact(row.named.own_running)
+        })
+        .with_all(columns::change(
+            "Change from the first to the last call, in percent of the median (Theil-Sen).",
+            |row: &Row<'_>| row.change,
+        ))
+        .table("scopes", "Scopes", rows);
     table.add_notes(notes(selection, loops.as_ref()));
     table
 }
 
-fn empty_table() -> Table {
-    Table::new(
-        "scopes",
-        "Scopes",
-        vec![
-            columns::text("scope", "Name of the scope.").essential(),
-            columns::text("thread", "Last name of the threads with this scope; one row per name.").essential(),
-            columns::count("threads", "threads", "Number of threads of that name.").detail(),
-            columns::count("calls", "", "Number of calls.").essential(),
-            columns::duration("total", "Time in the scope. A scope within one of the same name counts once.")
-                .essential(),
-            columns::duration("self", "Time in the scope and in no inner scope."),
-            columns::duration("per_step", "Total per simulation step.").essential(),
-            columns::number("calls_per_step", "", "Calls per simulation step.").detail(),
-            columns::duration("mean", "Mean of the calls."),
-            columns::duration("median", "Median of the calls."),
-            columns::duration("p95", "95th percentile."),
-            columns::duration("p99", "99th percentile.").detail(),
-            columns::duration("max", "Longest call."),
-            columns::duration("running", "Part of `total`: on a CPU. Exact, from context switches."),
-            columns::duration("runnable", "Part of `total`: waiting for a CPU.").detail(),
-            columns::duration("blocked", "Part of `total`: blocked."),
-            columns::percent("blocked_share", "Share of `total`: blocked."),
-            columns::duration("self_running", "Part of `self`: on a CPU.").detail(),
-            columns::percent("change", "Change from the first to the last call, in percent of the median (Theil-Sen)."),
-            columns::percent("change_low", "Lower bound of its 95 % confidence interval.").detail(),
-            columns::percent("change_high", "Upper bound.").detail(),
-        ],
-    )
+/// A row: its calls as a distribution, and their trend.
+struct Row<'a> {
+    key: Key<'a>,
+    named: Named,
+    calls: Distribution,
+    change: Option<Estimate>,
 }
 
-fn cells((name, thread): Key<'_>, row: &Named, steps: bool, switches: bool) -> Vec<Value> {
-    let calls: Distribution = row.calls.iter().map(|(_, length)| *length).collect();
-    let exact = |ns: u64| Value::from(switches.then_some(ns));
-    let change = change(&row.calls, &calls);
-    let blocked_share = percent(row.spent.blocked.into(), row.total.into()).filter(|_| switches);
-    vec![
-        name.into(),
-        thread.into(),
-        row.threads.into(),
-        calls.len().into(),
-        row.total.into(),
-        row.own.into(),
-        steps.then_some(row.in_steps).into(),
-        steps.then_some(row.calls_in_steps).into(),
-        calls.mean().into(),
-        calls.median().into(),
-        calls.percentile(95.0).into(),
-        calls.percentile(99.0).into(),
-        calls.max().into(),
-        exact(row.spent.running),
-        exact(row.spent.runnable),
-        exact(row.spent.blocked),
-        blocked_share.into(),
-        exact(row.own_running),
-        change.map(|change| change.value).into(),
-        change.map(|change| change.low).into(),
-        change.map(|change| change.high).into(),
-    ]
+impl<'a> Row<'a> {
+    fn of((key, named): (Key<'a>, Named)) -> Self {
+        let calls: Distribution = named.calls.iter().map(|call| call.ns).collect();
+        Self { key, change: change(&named.calls, &calls), named, calls }
+    }
 }
 
-fn change(calls: &[(u64, u64)], lengths: &Distribution) -> Option<Estimate> {
+fn change(calls: &[Call], lengths: &Distribution) -> Option<Estimate> {
     let median = lengths.median().filter(|ns| *ns > 0)?;
     let mut calls = calls.to_vec();
     calls.sort_unstable();
-    let (first, last) = (calls.first()?.0, calls.last()?.0);
-    let points: Vec<(f64, f64)> =
-        calls.iter().map(|(start, length)| ((start - first) as f64, *length as f64)).collect();
+    let (first, last) = (calls.first()?.start_ns, calls.last()?.start_ns);
+    let points: Vec<(f64, f64)> = calls.iter().map(|call| ((call.start_ns - first) as f64, call.ns as f64)).collect();
     Some(trend::theil_sen(&points, CONFIDENCE)?.times((last - first) as f64 * 100.0 / median as f64))
 }
 

@@ -1,10 +1,10 @@
-//! How long steps took over the recording: what a reader sees grow, jump or stall.
+//! The table `steps_over_time`: how step time develops over the recording.
 //!
-//! Steps are gathered into stretches of equally many, so that a long recording has no more rows than a picture has
-//! places; each has its shortest, median and longest step. A stretch in which a step is a
-//! [stall](crate::analyses::step_times#stalls) names the longest of these by its number and its time.
+//! Consecutive steps are grouped into stretches of equal number, few enough for a chart. Each stretch has its shortest,
+//! median and longest step. If one of its steps is a [stall](crate::analyses::step_times#stalls), the row names the longest
+//! one.
 
-use stepscope_model::{Table, Value};
+use stepscope_model::{Columns, Step, Table};
 use stepscope_stats::Distribution;
 
 use crate::analyses::step_times::stalls;
@@ -12,43 +12,49 @@ use crate::columns;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 
-/// Stretches of a table, at most.
+/// The largest number of stretches.
 const STRETCHES: usize = 240;
 
-/// The table `steps_over_time` of the loop with most steps, its first step left out: `at, shortest, median, longest,
-/// stall, stalled_step`. `None` where no steps are known.
+/// Consecutive steps.
+struct Stretch<'a> {
+    first: &'a Step,
+    times: Distribution,
+    /// Time and step of the longest stall.
+    stall: Option<(u64, &'a Step)>,
+}
+
+/// The table of the main loop, without its first step. `None` if no steps are known.
 pub fn table(selection: &Selection<'_>) -> Option<Table> {
     let loops = Loops::of(selection)?;
     let steps = loops.main();
     let start = selection.window().map_or(steps.span.start, |window| window.start);
     let times: Vec<u64> = (0..steps.count()).map(|position| steps.duration(position)).collect();
     let stalled = stalls(&times);
-    let mut table = Table::new(
-        "steps_over_time",
-        "Step time over the recording",
-        vec![
-            columns::duration("at", "Start of the stretch's first step, since the recording began.").essential(),
-            columns::duration("shortest", "Shortest step of the stretch."),
-            columns::duration("median", "Median step of the stretch.").essential(),
-            columns::duration("longest", "Longest step of the stretch."),
-            columns::duration("stall", "Longest step that is a stall: more than twice the median of those around it."),
-            columns::count("stalled_step", "", "Number of that step."),
-        ],
-    );
     let kept: Vec<usize> = steps.after_first().collect();
-    for stretch in kept.chunks(kept.len().div_ceil(STRETCHES).max(1)) {
-        let of_stretch: Distribution = stretch.iter().map(|&position| times[position]).collect();
-        let stall = stretch.iter().filter(|&&position| stalled[position]).max_by_key(|&&position| times[position]);
-        table.push(vec![
-            steps.rows()[stretch[0]].start_ns.saturating_sub(start).into(),
-            of_stretch.min().into(),
-            of_stretch.median().into(),
-            of_stretch.max().into(),
-            stall.map(|&position| times[position]).into(),
-            stall.map_or(Value::Missing, |&position| steps.rows()[position].index.into()),
-        ]);
-    }
-    Some(table)
+    let stretches = kept.chunks(kept.len().div_ceil(STRETCHES).max(1)).map(|positions| {
+        let stall = positions.iter().filter(|&&position| stalled[position]).max_by_key(|&&position| times[position]);
+        Stretch {
+            first: &steps.rows()[positions[0]],
+            times: positions.iter().map(|&position| times[position]).collect(),
+            stall: stall.map(|&position| (times[position], &steps.rows()[position])),
+        }
+    });
+    let stall = "Longest step that is a stall: more than twice the median of its neighbours.";
+    let columns = Columns::<Stretch<'_>>::new()
+        .with(
+            columns::duration("at", "Start of the stretch, since the start of the recording.").essential(),
+            |stretch| stretch.first.start_ns.saturating_sub(start).into(),
+        )
+        .with(columns::duration("shortest", "Shortest step of the stretch."), |stretch| stretch.times.min().into())
+        .with(columns::duration("median", "Median step of the stretch.").essential(), |stretch| {
+            stretch.times.median().into()
+        })
+        .with(columns::duration("longest", "Longest step of the stretch."), |stretch| stretch.times.max().into())
+        .with(columns::duration("stall", stall), |stretch| stretch.stall.map(|(ns, _)| ns).into())
+        .with(columns::count("stalled_step", "", "Number of that step."), |stretch| {
+            stretch.stall.map(|(_, step)| step.index).into()
+        });
+    Some(columns.table("steps_over_time", "Step time over the recording", stretches))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{CallTree, Dimension, FrameKind, Table, Value};
+use stepscope_model::{CallTree, Columns, Dimension, FrameKind, Table};
 
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
@@ -41,30 +41,38 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 
 /// The table `tree` of any call tree.
 pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
-    let mut table = Table::new(
-        "tree",
-        format!("{} by call path", tree.title),
-        vec![
-            columns::text(
-                "tree",
-                "The function, two spaces further to the right than its caller; `(N more)` for those that were added up; \
-                 `A > … > B (N frames)` for a chain of callers at the root.",
-            ),
-            columns::count("depth", "", "Number of callers above it.").detail(),
+    let whole = u128::from(tree.nodes[0].total);
+    let rows = if whole > 0 { Outline::of(tree, options).rows() } else { Vec::new() };
+    let doc = "The function, two spaces further to the right than its caller; `(N more)` for those that were added up; \
+               `A > … > B (N frames)` for a chain of callers at the root.";
+    let kind = "Kind of code: native, runtime, allocator, kernel, python, unknown, or group.";
+    let module = "File name of the module its code is in; empty where unknown.";
+    let owned = "Whether it is code that the user's team can change; missing for groups and sums.";
+    let node = |row: &Row| row.node().map(|node| &tree.nodes[node]);
+    let mut table = Columns::<Row>::new()
+        .with(columns::text("tree", doc), |row| format!("{}{}", "  ".repeat(row.indent), row.text(tree)).into())
+        .with(columns::count("depth", "", "Number of callers above it.").detail(), |row| row.depth.into())
+        .with(
             columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(),
-            columns::percent("inclusive_share", "Inclusive in percent of the whole.").essential(),
-            columns::weight("self", &tree.unit, "Weight of the samples that end here.").detail(),
-            columns::percent("self_share", "Self in percent of the whole."),
-            columns::text("module", "File name of the module its code is in; empty where unknown.").detail(),
-            columns::flag("owned", "Whether it is code that the user's team can change; missing for groups and sums.")
-                .detail(),
-            columns::text("category", "Kind of code: native, runtime, allocator, kernel, python, unknown, or group.")
-                .detail(),
-        ],
-    );
-    if tree.nodes[0].total > 0 {
-        Outline::of(tree, options).write(&mut table);
-    }
+            |row| row.total(tree).into(),
+        )
+        .with(columns::percent("inclusive_share", "Inclusive in percent of the whole.").essential(), |row| {
+            percent(row.total(tree), whole).into()
+        })
+        .with(columns::weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| {
+            row.own(tree).into()
+        })
+        .with(columns::percent("self_share", "Self in percent of the whole.").essential(), |row| {
+            row.own(tree).and_then(|own| percent(own.into(), whole)).into()
+        })
+        .with(columns::text("module", module).detail(), |row| node(row).map_or("", |node| &*node.module).into())
+        .with(columns::flag("owned", owned).detail(), |row| {
+            node(row).filter(|node| node.kind != FrameKind::Group).map(|node| node.owned).into()
+        })
+        .with(columns::text("category", kind).detail(), |row| {
+            node(row).map_or(FrameKind::Group, |node| node.kind).name().into()
+        })
+        .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {
         table.note(tree.subtitle.clone());
     }
@@ -74,7 +82,6 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
 /// Chains of fewer frames at the root have a row for each frame.
 const SHORTEST_CHAIN: usize = 5;
 
-/// A row that is yet to be written.
 struct Row {
     content: Content,
     /// Number of callers above it.
@@ -92,6 +99,45 @@ enum Content {
         nodes: usize,
         total: u128,
     },
+}
+
+impl Row {
+    /// The function, or the first of a chain.
+    fn node(&self) -> Option<usize> {
+        match &self.content {
+            Content::Node(node) => Some(*node),
+            Content::Chain(chain) => Some(chain[0]),
+            Content::More { .. } => None,
+        }
+    }
+
+    fn text(&self, tree: &CallTree) -> String {
+        let name = |node: usize| &*tree.nodes[node].name;
+        match &self.content {
+            Content::Node(node) => name(*node).to_owned(),
+            Content::Chain(chain) => {
+                let (first, last) = (chain[0], chain[chain.len() - 1]);
+                format!("{} > … > {} ({} frames)", name(first), name(last), chain.len())
+            }
+            Content::More { nodes, .. } => format!("({nodes} more)"),
+        }
+    }
+
+    fn total(&self, tree: &CallTree) -> u128 {
+        match &self.content {
+            Content::Node(node) => tree.nodes[*node].total.into(),
+            Content::Chain(chain) => tree.nodes[chain[0]].total.into(),
+            Content::More { total, .. } => *total,
+        }
+    }
+
+    fn own(&self, tree: &CallTree) -> Option<u64> {
+        match &self.content {
+            Content::Node(node) => Some(tree.nodes[*node].own),
+            Content::Chain(chain) => Some(chain.iter().map(|&node| tree.nodes[node].own).sum()),
+            Content::More { .. } => None,
+        }
+    }
 }
 
 struct Outline<'a> {
@@ -114,17 +160,19 @@ impl<'a> Outline<'a> {
         Self { tree, options, children }
     }
 
-    fn write(&self, table: &mut Table) {
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
         let mut waiting = vec![Row { content: Content::Node(0), depth: 0, indent: 0 }];
         while let Some(row) = waiting.pop() {
-            table.push(self.row(&row));
-            let Row { content, depth, indent } = row;
-            match content {
-                Content::Node(node) => self.push_callees(&[node], depth + 1, indent + 1, &mut waiting),
-                Content::Chain(chain) => self.push_callees(&chain, depth + chain.len(), indent + 1, &mut waiting),
+            let (depth, indent) = (row.depth, row.indent + 1);
+            match &row.content {
+                Content::Node(node) => self.push_callees(&[*node], depth + 1, indent, &mut waiting),
+                Content::Chain(chain) => self.push_callees(chain, depth + chain.len(), indent, &mut waiting),
                 Content::More { .. } => {}
             }
+            rows.push(row);
         }
+        rows
     }
 
     /// The callees of the last node that have rows, and one row for all other callees of the nodes; the last row first.
@@ -174,50 +222,7 @@ impl<'a> Outline<'a> {
     }
 
     fn share(&self, node: usize) -> f64 {
-        percent(u128::from(self.tree.nodes[node].total), self.whole()).unwrap_or(0.0)
-    }
-
-    fn whole(&self) -> u128 {
-        u128::from(self.tree.nodes[0].total)
-    }
-
-    fn row(&self, &Row { ref content, depth, indent }: &Row) -> Vec<Value> {
-        let indented = |text: &str| Value::from(format!("{}{text}", "  ".repeat(indent)));
-        let of_node = |node: usize, text: &str, own: u64| {
-            let node = &self.tree.nodes[node];
-            vec![
-                indented(text),
-                depth.into(),
-                node.total.into(),
-                percent(u128::from(node.total), self.whole()).into(),
-                own.into(),
-                percent(u128::from(own), self.whole()).into(),
-                (&*node.module).into(),
-                (node.kind != FrameKind::Group).then_some(node.owned).into(),
-                node.kind.name().into(),
-            ]
-        };
-        let nodes = &self.tree.nodes;
-        match content {
-            &Content::Node(node) => of_node(node, &nodes[node].name, nodes[node].own),
-            Content::Chain(chain) => {
-                let (first, last) = (chain[0], chain[chain.len() - 1]);
-                let own = chain.iter().map(|&node| nodes[node].own).sum();
-                let text = format!("{} > … > {} ({} frames)", nodes[first].name, nodes[last].name, chain.len());
-                of_node(first, &text, own)
-            }
-            &Content::More { nodes, total } => vec![
-                indented(&format!("({nodes} more)")),
-                depth.into(),
-                total.into(),
-                percent(total, self.whole()).into(),
-                Value::Missing,
-                Value::Missing,
-                "".into(),
-                Value::Missing,
-                FrameKind::Group.name().into(),
-            ],
-        }
+        percent(self.tree.nodes[node].total.into(), self.tree.nodes[0].total.into()).unwrap_or(0.0)
     }
 }
 

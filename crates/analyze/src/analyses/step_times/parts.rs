@@ -61,6 +61,14 @@ fn no_thread_ended(wait: &Wait) -> bool {
     wait.state == WaitState::Blocked && wait.runnable_ns.is_some() && wait.waker.is_none()
 }
 
+/// A part of every step.
+pub(crate) struct StepPart {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// One value per step.
+    pub ns: Vec<u64>,
+}
+
 /// The parts of one loop's steps: one value per step, in ns.
 #[derive(Debug, Clone, Default)]
 pub struct StepParts {
@@ -108,6 +116,28 @@ impl StepParts {
                 }
             }
         }
+    }
+
+    /// Pacing of the loop's thread.
+    pub(crate) fn pacing(&self) -> StepPart {
+        StepPart { name: "pacing", ns: self.pacing.clone() }
+    }
+
+    /// The states of the loop's thread, without pacing. Empty if context switches were not recorded.
+    pub(crate) fn of_loop_thread(&self) -> Vec<StepPart> {
+        let Some(spent) = &self.spent else { return Vec::new() };
+        let blocked = spent.iter().zip(&self.pacing).map(|(spent, pacing)| spent.blocked.saturating_sub(*pacing));
+        vec![
+            StepPart { name: "loop thread running", ns: spent.iter().map(|spent| spent.running).collect() },
+            StepPart { name: "loop thread runnable", ns: spent.iter().map(|spent| spent.runnable).collect() },
+            StepPart { name: "loop thread blocked, not pacing", ns: blocked.collect() },
+        ]
+    }
+
+    /// CPU time of all threads, if known.
+    pub(crate) fn cpu_of_all_threads(&self) -> Option<StepPart> {
+        let name = if self.cpu_is_exact { "CPU of all threads" } else { "CPU of all threads, sampled" };
+        self.cpu.as_ref().map(|cpu| StepPart { name, ns: cpu.clone() })
     }
 
     /// Duration of each step without pacing.

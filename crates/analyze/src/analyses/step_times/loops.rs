@@ -1,0 +1,246 @@
+//! The tables `loops` and `steps`.
+
+use std::ops::Range;
+
+use stepscope_model::{Columns, Note, NoteValue, Step, Table, Thread, ThreadId, note};
+use stepscope_stats::{Distribution, Estimate, trend};
+
+use super::{STALL, StepPart, StepParts, times_the_neighbours};
+use crate::columns;
+use crate::query::off_cpu::OffCpu;
+use crate::query::select::Selection;
+use crate::query::steps::{Loops, Steps, simulated};
+use crate::query::weights::percent;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// The change of a quantity from the first to the last step in percent of the median, without the first step.
+fn change(steps: &Steps, values: &[u64]) -> Option<Estimate> {
+    let kept = steps.after_first();
+    let median = values[kept.clone()].iter().copied().collect::<Distribution>().median().filter(|ns| *ns > 0)?;
+    let start = steps.span.start;
+    let at = |position: usize| (steps.rows()[position].start_ns - start) as f64;
+    let points: Vec<(f64, f64)> = kept.clone().map(|position| (at(position), values[position] as f64)).collect();
+    let length = at(kept.end - 1) - at(kept.start);
+    Some(trend::theil_sen(&points, CONFIDENCE)?.times(length * 100.0 / median as f64))
+}
+
+/// Time of stalls.
+struct Stalls {
+    number: usize,
+    /// Their time beyond the median of their neighbours.
+    beyond_ns: u64,
+}
+
+/// A row of `loops`.
+struct LoopRow<'a> {
+    thread: &'a Thread,
+    steps: &'a Steps,
+    parts: StepParts,
+    /// Durations without the first.
+    others: Distribution,
+    stalls: Stalls,
+    change: Option<Estimate>,
+}
+
+impl<'a> LoopRow<'a> {
+    fn of(selection: &Selection<'a>, loops: &'a Loops, steps: &'a Steps, off_cpu: &OffCpu<'_>) -> Self {
+        let parts = StepParts::of(selection, loops, steps, off_cpu);
+        let unpaced = parts.unpaced();
+        Self {
+            thread: &selection.capture().threads[most_frequent_thread(steps.rows()).index()],
+            steps,
+            others: parts.durations[steps.after_first()].iter().copied().collect(),
+            stalls: stalled(&unpaced, steps.after_first()),
+            change: change(steps, &unpaced),
+            parts,
+        }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        let time = self.others.sum();
+        (time > 0).then(|| self.others.len() as f64 * 1e9 / time as f64)
+    }
+}
+
+/// The table `loops`: one row per loop, the main loop first. Without rows if there is none.
+pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &OffCpu<'_>) -> Table {
+    let all = loops.into_iter().flat_map(|loops| loops.all().map(move |steps| (loops, steps)));
+    let rows: Vec<LoopRow<'_>> = all.map(|(loops, steps)| LoopRow::of(selection, loops, steps, off_cpu)).collect();
+    let processes = &selection.capture().processes;
+    let stalls = "Steps of more than twice the median of the 15 steps on either side, without pacing.";
+    let change = "Change of the step time without pacing from the first to the last step, in percent of the median; positive \
+                  if steps become slower.";
+    let mut table = Columns::<LoopRow<'_>>::new()
+        .with(columns::text("loop", "Process that runs the loop; empty if unknown.").essential(), |row| {
+            selection.process_label_of(row.thread).into()
+        })
+        .with(columns::text("thread", "Last name of the thread that started most of its steps.").detail(), |row| {
+            row.thread.name.as_str().into()
+        })
+        .with(columns::number("tid", "", "That thread's id.").detail(), |row| row.thread.tid.into())
+        .with(columns::number("pid", "", "Id of the process.").detail(), |row| {
+            row.thread.process.map(|process| processes[process.index()].pid).into()
+        })
+        .with(columns::count("steps", "steps", "Number of whole steps within the selected time.").essential(), |row| {
+            row.steps.count().into()
+        })
+        .with(columns::number("rate", "steps/s", "Steps per second, without the first."), |row| row.rate().into())
+        .with(columns::number("rtf", "", "Real-time factor: simulated time divided by wall time.").essential(), |row| {
+            row.steps.real_time_factor.into()
+        })
+        .with(
+            columns::number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run."),
+            |row| unpaced_factor(row.steps, &row.parts).into(),
+        )
+        .with(
+            columns::duration("first_step", "The loop's first step, if selected. It loads what the others use.")
+                .detail(),
+            |row| row.steps.first().map(|step| step.end_ns - step.start_ns).into(),
+        )
+        .with(columns::duration("median", "Median time of the other steps.").essential(), |row| {
+            row.others.median().into()
+        })
+        .with(columns::count("stalls", "steps", stalls), |row| row.stalls.number.into())
+        .with(columns::duration("stall_time", "Total time of the stalls beyond that median.").detail(), |row| {
+            row.stalls.beyond_ns.into()
+        })
+        .with_all(columns::change(change, |row: &LoopRow<'_>| row.change))
+        .table("loops", "Simulation loops", &rows);
+    table.add_notes(rows.first().into_iter().flat_map(loop_notes));
+    if rows.len() > 1 {
+        table.note(note!(
+            Hint,
+            "The other tables are about the first loop. Choose another one with --process or --thread. Costs per step are per \
+             step of each thread's own loop."
+        ));
+    }
+    table
+}
+
+fn most_frequent_thread(rows: &[Step]) -> ThreadId {
+    let mut counts: Vec<(usize, ThreadId)> = Vec::new();
+    for step in rows {
+        match counts.iter_mut().find(|(_, thread)| *thread == step.thread) {
+            Some((count, _)) => *count += 1,
+            None => counts.push((1, step.thread)),
+        }
+    }
+    let most = counts.into_iter().reduce(|most, one| if one.0 > most.0 { one } else { most });
+    most.expect("a loop has steps").1
+}
+
+/// The stalls in `kept`.
+fn stalled(times: &[u64], kept: Range<usize>) -> Stalls {
+    let times = &times[kept];
+    let ratio = |position: usize| times_the_neighbours(times, position).filter(|ratio| *ratio > STALL);
+    let beyond = |position: usize| Some((times[position] as f64 * (1.0 - 1.0 / ratio(position)?)) as u64);
+    let found: Vec<u64> = (0..times.len()).filter_map(beyond).collect();
+    Stalls { number: found.len(), beyond_ns: found.iter().sum() }
+}
+
+/// Simulated over wall time, without the pacing in that wall time.
+fn unpaced_factor(steps: &Steps, parts: &StepParts) -> Option<f64> {
+    parts.spent.as_ref()?;
+    let (wall, simulated) = simulated(steps.rows())?;
+    let first = steps.rows().iter().position(|step| step.sim_time_ns.is_some())?;
+    let last = steps.rows().iter().rposition(|step| step.sim_time_ns.is_some())?;
+    let pacing = parts.pacing[first + 1..=last].iter().copied().fold(0, u64::saturating_add);
+    let worked = wall.checked_sub(pacing).filter(|ns| *ns > 0)?;
+    Some(simulated as f64 / worked as f64)
+}
+
+fn loop_notes(&LoopRow { steps, ref parts, change, .. }: &LoopRow<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let time: u64 = parts.durations.iter().sum();
+    if parts.is_paced() {
+        let pacing = parts.pacing.iter().copied().fold(0, u64::saturating_add);
+        notes.push(note!(
+            Fact,
+            "Pacing is {} of the steps' time ({}): the loop's thread slept.",
+            NoteValue::percent(percent(pacing.into(), time.into()).unwrap_or(0.0)),
+            NoteValue::ns(pacing)
+        ));
+    }
+    if parts.unknown_ns > 0 {
+        notes.push(note!(
+            Loss,
+            "{} of blocking has no stack, so it may be pacing; it is not counted as pacing.",
+            NoteValue::ns(parts.unknown_ns)
+        ));
+    }
+    if parts.spent.is_none() {
+        notes.push(note!(Loss, "Context switches were not recorded, so pacing is unknown."));
+    }
+    notes.push(match change {
+        None => note!(Limit, "{} are too few for a trend.", NoteValue::plural(steps.count(), "step")),
+        Some(change) => {
+            let interval = format!("{:+.1} % ({:+.1} to {:+.1} %)", change.value, change.low, change.high);
+            match change {
+                _ if change.low > 0.0 => note!(Fact, "Steps become slower: {} from the first to the last.", interval),
+                _ if change.high < 0.0 => note!(Fact, "Steps become faster: {} from the first to the last.", interval),
+                _ => note!(Fact, "No significant trend: {} from the first to the last step.", interval),
+            }
+        }
+    });
+    if steps.real_time_factor.is_none() {
+        notes.push(note!(Limit, "The steps have no simulated time, so there is no real-time factor."));
+    }
+    notes
+}
+
+/// A row of `steps`.
+struct PartRow {
+    name: &'static str,
+    /// Values without the first step's.
+    others: Distribution,
+    first: Option<u64>,
+    change: Option<Estimate>,
+}
+
+impl PartRow {
+    fn of(StepPart { name, ns }: StepPart, steps: &Steps) -> Self {
+        Self {
+            name,
+            others: ns[steps.after_first()].iter().copied().collect(),
+            first: steps.first().map(|_| ns[0]),
+            change: change(steps, &ns),
+        }
+    }
+}
+
+/// The table `steps`: one row per part of a step, without the first step.
+pub(super) fn steps(selection: &Selection<'_>, loops: &Loops, parts: &StepParts) -> Table {
+    let steps = loops.main();
+    let time: u64 = parts.durations[steps.after_first()].iter().sum();
+    let mut found = vec![StepPart { name: "step", ns: parts.durations.clone() }];
+    if parts.spent.is_some() {
+        found.push(StepPart { name: "step without pacing", ns: parts.unpaced() });
+        found.push(parts.pacing());
+    }
+    found.extend(parts.of_loop_thread());
+    found.extend(parts.cpu_of_all_threads());
+    let rows = found.into_iter().map(|part| PartRow::of(part, steps));
+    let share = "Share of the steps' time. CPU time of all threads can exceed 100 %.";
+    let first = "Value of the loop's first step, which the other columns leave out.";
+    let change = "Change from the first to the last step in percent of the median (Theil-Sen).";
+    let mut table = Columns::<PartRow>::new()
+        .with(columns::text("quantity", "Part of a step.").essential(), |row| row.name.into())
+        .with(columns::duration("total", "Sum over all steps but the first.").detail(), |row| row.others.sum().into())
+        .with(columns::percent("share", share), move |row| percent(row.others.sum(), time.into()).into())
+        .with(columns::duration("mean", "Mean of the steps.").essential(), |row| row.others.mean().into())
+        .with(columns::duration("min", "Smallest.").detail(), |row| row.others.min().into())
+        .with(columns::duration("median", "Median.").essential(), |row| row.others.median().into())
+        .with(columns::duration("p95", "95th percentile: a value that occurred."), |row| {
+            row.others.percentile(95.0).into()
+        })
+        .with(columns::duration("p99", "99th percentile.").essential(), |row| row.others.percentile(99.0).into())
+        .with(columns::duration("max", "Largest."), |row| row.others.max().into())
+        .with(columns::duration("first_step", first).detail(), |row| row.first.into())
+        .with_all(columns::change(change, |row: &PartRow| row.change))
+        .table("steps", "Steps, by part", rows);
+    if selection.filters_threads() {
+        table.note(note!(Limit, "CPU time is that of the selected threads."));
+    }
+    table
+}

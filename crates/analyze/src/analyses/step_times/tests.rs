@@ -1,0 +1,168 @@
+//! Steps of drawn captures.
+
+use stepscope_model::{Capture, Event, ThreadId, Value};
+use stepscope_stats::Distribution;
+
+use super::histogram::{BINS, bins};
+use super::*;
+use crate::columns::read::cells;
+use crate::drawn::{self, Drawing};
+use crate::query::steps::Steps;
+
+const NAP: &str = "main;gz::Run;usleep;clock_nanosleep";
+const LOCK: &str = "main;gz::Step;pthread_mutex_lock;__lll_lock_wait";
+
+fn all(capture: &Capture) -> Vec<Table> {
+    drawn::selected(capture, &["gz::"], tables)
+}
+
+/// Ten steps of 100 ns that simulate 50 each; in each the loop sleeps 20, and waits 10 + 5 at a lock; a worker runs 30.
+fn paced() -> Capture {
+    let mut drawing = Drawing::new()
+        .window(0..2_000)
+        .process(1, "/usr/bin/sim")
+        .lived("main", 0..2_000, None)
+        .steps("main", 100, 100, 10, 50)
+        .lived("worker", 0..2_000, None);
+    for step in 1..11 {
+        let start = step * 100;
+        drawing = drawing
+            .blocked_then_runnable("main", start + 10..start + 25, 5, LOCK)
+            .blocked("main", start + 80..start + 100, NAP)
+            .blocked("worker", start + 30..start + 100, "");
+    }
+    drawing.folded(Event::sampled("cpu-clock", "ns"), "@140 main;gz::Step;find 9\n@999 worker;gz::Work 30").capture
+}
+
+#[test]
+fn the_loop_is_shown_with_and_without_pacing() {
+    let tables = all(&paced());
+    assert_eq!(
+        cells(&tables[0], &["loop", "thread", "steps", "rtf", "rtf_unpaced", "first_step", "median", "stalls"]),
+        ["sim | main | 10 | 0.5 | 0.625 | 100 | 100 | 0"]
+    );
+    assert_eq!(tables[0].notes[0], "Pacing is 20.00 % of the steps' time (200 ns): the loop's thread slept.");
+}
+
+#[test]
+fn a_step_is_parts_of_what_its_threads_did_in_it() {
+    let tables = all(&paced());
+    assert_eq!(
+        cells(&tables[1], &["quantity", "total", "share", "mean", "p99", "first_step"]),
+        [
+            "step | 900 | 100 | 100 | 100 | 100",
+            "step without pacing | 720 | 80 | 80 | 80 | 80",
+            "pacing | 180 | 20 | 20 | 20 | 20",
+            "loop thread running | 585 | 65 | 65 | 65 | 65",
+            "loop thread runnable | 45 | 5 | 5 | 5 | 5",
+            "loop thread blocked, not pacing | 90 | 10 | 10 | 10 | 10",
+            "CPU of all threads | 855 | 95 | 95 | 95 | 95",
+        ]
+    );
+}
+
+#[test]
+fn a_condition_that_no_thread_signals_is_pacing_where_wake_ups_are_known() {
+    let capture = Drawing::new()
+        .lived("main", 0..100, None)
+        .blocked_then_runnable("main", 0..10, 0, "gz::Run;pthread_cond_timedwait")
+        .blocked("main", 20..30, "gz::Run;pthread_cond_timedwait")
+        .capture;
+    drawn::selected(&capture, &[], |selection| {
+        let nothing = OffCpu::of(&capture);
+        let steps = Drawing::new().steps("main", 200, 1, 1, 1).capture;
+        let steps = drawn::selected(&steps, &[], |selection| Steps::of(selection).unwrap());
+        let mut pacing = Pacing::of(selection, &steps, &nothing);
+        let mut signalled = capture.waits[0];
+        signalled.waker = Some(ThreadId(0));
+        let judged = [capture.waits[0], signalled, capture.waits[1]].map(|wait| pacing.is_pacing(&wait));
+        assert_eq!(judged, [true, false, false]);
+    });
+}
+
+#[test]
+fn a_wait_without_a_stack_is_what_those_with_one_are() {
+    let paced_by = |stack: &str| {
+        let mut drawing = Drawing::new().window(0..2_000).lived("main", 0..2_000, None).steps("main", 0, 100, 20, 50);
+        for step in 0..20 {
+            let stack = if step % 2 == 0 { stack } else { "" };
+            drawing = drawing.blocked_then_runnable("main", step * 100 + 50..step * 100 + 90, 0, stack);
+        }
+        let tables = all(&drawing.capture);
+        cells(&tables[1], &["quantity", "total"])[2].clone()
+    };
+    assert_eq!([paced_by(NAP), paced_by("main;gz::Save;fsync")], ["pacing | 760", "pacing | 0"]);
+}
+
+#[test]
+fn a_stall_is_long_among_its_neighbours_and_not_at_the_end_of_a_growing_run() {
+    let growing: Vec<u64> = (0..200).map(|step| 1_000 + 20 * step).collect();
+    assert!(stalls(&growing).iter().all(|stall| !stall));
+    let mut jump = growing.clone();
+    jump[10] = 2_600;
+    jump[150] = 7_900;
+    let found: Vec<usize> = (0..200).filter(|step| stalls(&jump)[*step]).collect();
+    assert_eq!(found, [10]);
+    assert_eq!(stalls(&[5]), [false]);
+}
+
+#[test]
+fn a_loop_that_slows_down_is_said_to_and_by_how_much() {
+    let mut capture = Drawing::new().window(0..1_000_000).steps("main", 0, 1, 100, 1).capture;
+    let mut start = 0;
+    for step in &mut capture.steps {
+        (step.start_ns, step.end_ns) = (start, start + 1_000 + 10 * step.index);
+        start = step.end_ns;
+    }
+    let table = &all(&capture)[0];
+    let Some(Value::Float(change)) = table.get(0, "change") else { panic!("{:?}", table.rows) };
+    // From 1010 to 1990 ns, with a median of 1500: 65 %.
+    assert!((60.0..72.0).contains(change), "{change}");
+    assert!(table.notes.iter().any(|note| note.starts_with("Steps become slower: ")), "{:?}", table.notes);
+}
+
+#[test]
+fn bins_hold_every_step_but_the_first() {
+    let table = &all(&paced())[2];
+    assert_eq!(
+        cells(table, &["from", "to", "steps", "share", "cumulative", "time_share"]),
+        ["100 | 101 | 9 | 100 | 100 | 100"]
+    );
+    let times: Distribution = (1..=1_000_u64).map(|index| 1_000 + index * index).collect();
+    let bins = bins(&times);
+    assert_eq!(bins.iter().map(|bin| bin.count).sum::<usize>(), 1_000);
+    assert_eq!(bins.iter().map(|bin| bin.sum).sum::<u128>(), times.sum());
+    assert!((5..=BINS).contains(&bins.len()), "{}", bins.len());
+}
+
+#[test]
+fn the_longest_steps_say_what_they_did() {
+    let table = &all(&paced())[3];
+    assert_eq!(
+        cells(table, &["step", "start", "duration", "running", "blocked", "cpu", "function", "waits_at"])[..2],
+        ["0 | 100 | 100 | 65 | 10 | 95 | gz::Step | gz::Step", "1 | 200 | 100 | 65 | 10 | 95 | - | gz::Step"]
+    );
+    assert_eq!(cells(table, &["function", "function_cpu"])[8], "gz::Work | 30");
+}
+
+#[test]
+fn without_steps_the_table_says_how_to_have_them() {
+    let tables = all(&drawn::folded("main;a 1"));
+    assert_eq!(tables.len(), 1);
+    assert!(tables[0].notes[0].contains("--step-function"), "{:?}", tables[0].notes);
+}
+
+#[test]
+fn without_switches_times_and_sampled_cost_are_all_that_is_known() {
+    let capture = Drawing::new()
+        .window(0..100)
+        .steps("main", 0, 10, 5, 1)
+        .folded(Event::sampled("cpu-clock", "ns"), "@15 main;a 4\n@25 main;a 6")
+        .capture;
+    let tables = all(&capture);
+    assert_eq!(
+        cells(&tables[1], &["quantity", "total", "max"]),
+        ["step | 40 | 10", "CPU of all threads, sampled | 10 | 6"]
+    );
+    assert_eq!(cells(&tables[3], &["running", "pacing"])[0], "- | -");
+}
