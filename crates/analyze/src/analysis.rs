@@ -1,14 +1,15 @@
 //! [`Analysis`]: a question about a capture, and the tables that answer it.
 //!
-//! [`ANALYSES`] lists every analysis in the order of a report. `stepscope show --view`, its help and its completions, the
+//! [`ANALYSES`] lists every analysis of one capture in the order of a report. `stepscope show --view`, its help and its completions, the
 //! sections of a report, the index of `docs/analyses/` and `docs/reference/analyses.md` are derived from the list. Adding
 //! an analysis takes a module with an implementation, a line in [`ANALYSES`] and a page `docs/analyses/NAME.md`.
+//! [`OF_SEVERAL`] lists those of several captures; their help, completions and docs are derived from it.
 
 use std::collections::BTreeMap;
 
 use stepscope_model::{CallTree, Dimension, DimensionStatus, Mark, Note, NoteValue, Table, TreeDifference, note};
 
-pub use crate::analyses::ANALYSES;
+pub use crate::analyses::{ANALYSES, OF_SEVERAL};
 use crate::query::events::{self, Role};
 use crate::query::select::Selection;
 
@@ -56,6 +57,38 @@ pub struct View {
     pub question: &'static str,
     /// Makes its tables.
     pub tables: fn(&Selection<'_>, &OptionValues) -> Vec<Table>,
+}
+
+/// An analysis of several captures, with a subcommand of its own.
+///
+/// It is no [`Analysis`]: it takes several selections and arguments that are no numbers, such as a function, and it can
+/// fail, so it fits no [`View`].
+#[derive(Debug, Clone, Copy)]
+pub struct AnalysisOfSeveral {
+    /// The name of its subcommand.
+    pub name: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// The help of its subcommand: one sentence without a full stop.
+    pub about: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Its page, from `docs/`.
+    pub page: &'static str,
+    /// Other subcommands that show it.
+    pub also_in: &'static [&'static str],
+    /// Its tables for a function of these captures, if one capture is enough.
+    pub tables: Option<fn(&[Selection<'_>], function: &str) -> Vec<Table>>,
+}
+
+impl AnalysisOfSeveral {
+    /// The analysis of this name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn named(name: &str) -> &'static Self {
+        OF_SEVERAL.iter().find(|analysis| analysis.name == name).expect("an analysis of several captures")
+    }
 }
 
 /// An option of an analysis, e.g. `--slow-percentile PERCENT`.

@@ -2,28 +2,15 @@
 //!
 //! The tests compare the committed pages with the generated ones. `BLESS=1 cargo test -p stepscope-analyze docs` writes them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stepscope_model::{Capture, Counter, Event, ProcessId, Scope, Table, ThreadId};
+use stepscope_model::{Capture, Counter, Event, Kind, ProcessId, Scope, Table, ThreadId};
 
-use crate::analysis::{self, ANALYSES, Analysis, OptionValues, View};
+use crate::analysis::{self, ANALYSES, Analysis, OF_SEVERAL, OptionValues, View};
 use crate::drawn::{self, Drawing};
-use crate::{explain, rank};
-
-/// Analyses of several captures, which have subcommands of their own: page, question, subcommand.
-const OF_SEVERAL: [(&str, &str, &str, &str); 4] = [
-    ("rank", "Rank", "Which of your functions cost most, over all scenarios?", "rank"),
-    ("explain", "Explain", "Why does this function cost what it does?", "explain"),
-    (
-        "compare",
-        "Compare",
-        "What changed between two sets of captures, and how certain is it?",
-        "compare`, `ab`, `gate`; `flamegraph --diff",
-    ),
-    ("../history", "History", "How did metrics develop from run to run, and where did they change?", "history"),
-];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
@@ -55,6 +42,21 @@ fn example() -> Capture {
     capture
 }
 
+/// The function that [`example`] explains.
+const FUNCTION: &str = "gz::Step";
+
+/// The tables of all analyses.
+fn all_tables() -> Vec<Table> {
+    drawn::selected(&example(), &["gz::"], |selection| {
+        let views = ANALYSES.iter().flat_map(|analysis| analysis.views().iter().map(|view| (*analysis, view)));
+        let of_views =
+            views.flat_map(|(analysis, view)| analysis::tables(analysis, view, selection, &OptionValues::default()));
+        let of_several = OF_SEVERAL.iter().filter_map(|one| one.tables);
+        let of_several = of_several.flat_map(|tables| tables(std::slice::from_ref(selection), FUNCTION));
+        of_views.chain(of_several).collect()
+    })
+}
+
 /// The index: a row an analysis.
 fn index() -> String {
     let mut rows = String::from("| analysis | question | command |\n|---|---|---|\n");
@@ -71,8 +73,11 @@ fn index() -> String {
             let _ = writeln!(rows, "| [{title}]({name}.md) | {} | {} |", view.question, commands.join("; "));
         }
     }
-    for (page, title, question, command) in OF_SEVERAL {
-        let _ = writeln!(rows, "| [{title}]({page}.md) | {question} | `{command}` |");
+    for one in OF_SEVERAL {
+        let commands = [one.name].into_iter().chain(one.also_in.iter().copied());
+        let commands: Vec<String> = commands.map(|command| format!("`{command}`")).collect();
+        let page = one.page.strip_prefix("analyses/").map_or(format!("../{}", one.page), str::to_owned);
+        let _ = writeln!(rows, "| [{}]({page}) | {} | {} |", one.title, one.question, commands.join("; "));
     }
     rows
 }
@@ -100,20 +105,11 @@ fn reference() -> String {
                 }
             }
         }
-        let of_several = [
-            ("rank", vec![rank::table(std::slice::from_ref(selection), &rank::Options::default())]),
-            (
-                "explain",
-                explain::tables(std::slice::from_ref(selection), "gz::Step", &rank::Options::default()).unwrap(),
-            ),
-        ];
-        for (command, tables) in of_several {
-            let (_, title, question, _) = OF_SEVERAL.iter().find(|(name, ..)| *name == command).unwrap();
-            let _ = writeln!(
-                page,
-                "\n## {title}\n\n[How to read it](../analyses/{command}.md).\n\n### `{command}`\n\n{question}"
-            );
-            tables.iter().for_each(|table| page.push_str(&columns(table)));
+        for one in OF_SEVERAL {
+            let Some(tables) = one.tables else { continue };
+            let (title, name, question) = (one.title, one.name, one.question);
+            let _ = writeln!(page, "\n## {title}\n\n[How to read it](../{}).\n\n### `{name}`\n\n{question}", one.page);
+            tables(std::slice::from_ref(selection), FUNCTION).iter().for_each(|table| page.push_str(&columns(table)));
         }
     });
     page
@@ -173,9 +169,26 @@ fn the_reference_has_every_column() {
 
 #[test]
 fn every_analysis_has_a_page() {
-    let names = ANALYSES.iter().map(|analysis| analysis.name()).chain(OF_SEVERAL.map(|(name, ..)| name));
-    let missing: Vec<&str> = names.filter(|name| !folder().join(format!("analyses/{name}.md")).exists()).collect();
-    assert!(missing.is_empty(), "write docs/analyses/NAME.md for {missing:?}");
+    let pages = ANALYSES.iter().map(|analysis| format!("analyses/{}.md", analysis.name()));
+    let pages = pages.chain(OF_SEVERAL.iter().map(|one| one.page.to_owned()));
+    let missing: Vec<String> = pages.filter(|page| !folder().join(page).exists()).collect();
+    assert!(missing.is_empty(), "write docs/NAME for {missing:?}");
+}
+
+/// A name that is a count in one table and a time in another would be read wrongly in one of them.
+#[test]
+fn columns_of_one_name_are_of_one_kind_in_all_tables() {
+    // The readings of counters have units of their own.
+    let readings = |table: &Table| table.name == "counters";
+    let mut kinds: BTreeMap<String, (String, Kind)> = BTreeMap::new();
+    for table in all_tables().into_iter().filter(|table| !readings(table)) {
+        for column in table.columns {
+            let (first, kind) = kinds.entry(column.name.clone()).or_insert_with(|| (table.name.clone(), column.kind));
+            let is_weight = |kind: Kind| matches!(kind, Kind::Duration | Kind::Count | Kind::Number);
+            let weights = ["self", "inclusive", "attributed"].contains(&column.name.as_str()) && is_weight(column.kind);
+            assert!(*kind == column.kind || weights, "`{}` in {first} and in {}", column.name, table.name);
+        }
+    }
 }
 
 #[test]
@@ -186,4 +199,5 @@ fn names_of_views_are_unique_and_questions_end_in_a_question_mark() {
     names.dedup();
     assert_eq!(names.len(), views.len());
     assert!(views.iter().all(|view| view.question.ends_with('?')));
+    assert!(OF_SEVERAL.iter().all(|one| one.question.ends_with('?')));
 }

@@ -19,12 +19,13 @@ mod run_progress;
 use std::process::ExitCode;
 
 use clap::Parser;
+use stepscope_analyze::analysis::OF_SEVERAL;
 
 use commands::Command;
 
 /// Record, rank, explain and compare the performance of simulators and robotics software.
 #[derive(Parser)]
-#[command(name = "stepscope", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "stepscope", version, max_term_width = 100, after_help = EXIT_CODES, mut_subcommands(described))]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -36,6 +37,14 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted
 (a recording that is interrupted is kept, and done). `gate` has its own: see `stepscope gate --help`.
 The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
+
+/// A subcommand with the help that the registry of analyses has for it.
+fn described(command: clap::Command) -> clap::Command {
+    match OF_SEVERAL.iter().find(|analysis| analysis.name == command.get_name()) {
+        Some(analysis) => command.about(analysis.about),
+        None => command,
+    }
+}
 
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
@@ -72,6 +81,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn every_analysis_of_several_captures_is_a_subcommand_with_its_help() {
+        use clap::CommandFactory;
+
+        let program = CommandLine::command();
+        for analysis in OF_SEVERAL {
+            let command = program.find_subcommand(analysis.name).expect("a subcommand");
+            assert_eq!(command.get_about().map(ToString::to_string).as_deref(), Some(analysis.about));
+        }
+    }
 
     /// `BLESS=1 cargo test -p stepscope` writes the page again.
     #[test]

@@ -45,7 +45,8 @@ pub struct TableArguments {
     /// Order the rows by this column, largest first; `COLUMN:asc` for smallest first.
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// Print at most this many rows; 0 for all [default: 30 in tables for people, all in other formats].
+    /// Print at most this many rows of each table; of each capture or scenario, if a table lists several. 0 prints all
+    /// [default: 30 in tables for people, all in other formats].
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".

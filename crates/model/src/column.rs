@@ -20,6 +20,9 @@ pub struct Column {
     /// How soon it is left out of a narrow output; the machine-readable formats have every column.
     #[serde(skip)]
     pub importance: Importance,
+    /// Whether rows of one value belong together, such as those of one capture: a limit of rows applies to each group.
+    #[serde(skip)]
+    pub groups_rows: bool,
 }
 
 /// How soon a column is left out of a narrow output, least important first.
@@ -75,6 +78,7 @@ impl Column {
             label: None,
             kind,
             importance: Importance::Normal,
+            groups_rows: false,
         }
     }
 
@@ -82,6 +86,12 @@ impl Column {
     #[must_use]
     pub fn labelled(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
+    }
+
+    /// The same column, whose equal values group rows.
+    #[must_use]
+    pub fn grouping(self) -> Self {
+        Self { groups_rows: true, ..self }
     }
 
     /// The header for people: the label, else the name.

@@ -60,7 +60,7 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
             ListTable {
                 name: "explain_paths",
                 title: "Paths of owned functions",
-                column: "path",
+                column: "call_path",
                 doc: "Owned functions from the root down to it, as own qualified names.",
             },
             Calls::paths,
@@ -142,7 +142,7 @@ fn common_unit<'c>(calls: &'c [Calls<'_, '_>]) -> &'c str {
 /// The column that names the capture of a row.
 fn capture<'c, R: 'c>(label: impl Fn(&R) -> String + 'c) -> Columns<'c, R> {
     let column = columns::text("capture", "Scenario, variant and phase; the file of imported evidence.");
-    Columns::new().with(column, move |row| label(row).into())
+    Columns::new().with(column.grouping(), move |row| label(row).into())
 }
 
 fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn paths_are_the_owned_functions_that_led_to_it() {
         assert_eq!(
-            rows(&drawn::folded(STACKS), "gz::Matches", "explain_paths", &["path", "weight", "total_share"]),
+            rows(&drawn::folded(STACKS), "gz::Matches", "explain_paths", &["call_path", "weight", "total_share"]),
             [
                 "gz::Run > gz::Recreate > gz::Each > gz::Matches | 25 | 25",
                 "gz::Run > gz::Each > gz::Matches | 10 | 10",

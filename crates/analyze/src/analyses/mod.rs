@@ -23,7 +23,7 @@ pub mod threads;
 pub mod tree;
 pub mod wall;
 
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, AnalysisOfSeveral};
 
 /// Every analysis of one capture, in the order of a report.
 pub static ANALYSES: &[&dyn Analysis] = &[
@@ -39,4 +39,46 @@ pub static ANALYSES: &[&dyn Analysis] = &[
     &sched::Scheduling,
     &faults::PageFaults,
     &resources::Resources,
+];
+
+/// Every analysis of several captures.
+pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
+    AnalysisOfSeveral {
+        name: "rank",
+        title: "Rank",
+        about: "Rank your functions by what they cost over all scenarios of a run, or over captures",
+        question: "Which of your functions cost most, over all scenarios?",
+        page: "analyses/rank.md",
+        also_in: &[],
+        tables: Some(|selections, _| vec![rank::table(selections, &rank::Options::default())]),
+    },
+    AnalysisOfSeveral {
+        name: "explain",
+        title: "Explain",
+        about: "Explain a function: what it costs where, who calls it, what it calls, on which threads, lines and waits",
+        question: "Why does this function cost what it does?",
+        page: "analyses/explain.md",
+        also_in: &[],
+        tables: Some(|selections, function| {
+            explain::tables(selections, function, &rank::Options::default()).unwrap_or_default()
+        }),
+    },
+    AnalysisOfSeveral {
+        name: "compare",
+        title: "Compare",
+        about: "Show what changed between captures, by how much, and how sure that is",
+        question: "What changed between two sets of captures, and how certain is it?",
+        page: "analyses/compare.md",
+        also_in: &["ab", "gate", "flamegraph --diff"],
+        tables: None,
+    },
+    AnalysisOfSeveral {
+        name: "history",
+        title: "History",
+        about: "Show how metrics went from run to run, and find lasting changes",
+        question: "How did metrics develop from run to run, and where did they change?",
+        page: "history.md",
+        also_in: &[],
+        tables: None,
+    },
 ];

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::load::{self, selections};
 use crate::output::TableArguments;
 
-/// Explain a function: what it costs where, who calls it, what it calls, on which threads, lines and waits.
+/// The arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
     /// The function: its name, the end of its qualified name (`EntityMatches`), a glob or /regex/.

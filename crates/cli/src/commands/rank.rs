@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::load::{self, Loaded, selections};
 use crate::output::TableArguments;
 
-/// Rank your functions by what they cost over all scenarios of a run, or over captures.
+/// The arguments of `rank`.
 #[derive(Debug, Args)]
 pub struct Rank {
     /// Runs, captures, or files that can be imported.

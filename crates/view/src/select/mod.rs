@@ -8,7 +8,7 @@ pub use columns::{ColumnChoice, NoColumns, UnknownColumn};
 pub use filter::Filter;
 pub use sort::{Direction, Sort};
 
-use stepscope_model::{Column, Importance, NoteValue, Table, note};
+use stepscope_model::{Column, Importance, NoteValue, Table, Value, note};
 
 /// What a reader asked to see of some tables. The default is all of them, unchanged.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub struct TableQuery {
     pub filters: Vec<Filter>,
     /// The order; if `None`, the table's own.
     pub sort: Option<Sort>,
-    /// The most rows of a table to show.
+    /// The most rows of a table to show; of each group, if a column [groups](Column::groups_rows) the rows.
     pub limit: Option<usize>,
     /// The columns. If `None`, all of them; a terminal shows those that fit.
     pub columns: Option<ColumnChoice>,
@@ -70,11 +70,8 @@ impl TableQuery {
                 // A reader must see what the rows are sorted by.
                 table.columns.iter_mut().filter(|column| column.name == sort.column).for_each(make_essential);
             }
-            let matching = table.rows.len();
-            if let Some(limit) = self.limit.filter(|&limit| limit < matching) {
-                table.rows.truncate(limit);
-                let [limit, matching] = [limit, matching].map(NoteValue::number);
-                table.note(note!(Rows, "Shows {} of {} rows; `--limit 0` shows all.", limit, matching));
+            if let Some(limit) = self.limit {
+                limit_rows(table, limit);
             }
             if let Some(columns) = self.columns.as_ref().and_then(|columns| columns.of(table)) {
                 keep_columns(table, &columns);
@@ -101,6 +98,35 @@ impl TableQuery {
     }
 }
 
+/// Keeps the first rows, or those of each group. A note says how many there are.
+fn limit_rows(table: &mut Table, limit: usize) {
+    let groups: Vec<usize> =
+        table.columns.iter().enumerate().filter(|(_, column)| column.groups_rows).map(|(index, _)| index).collect();
+    let all = table.rows.len();
+    let mut kept: Vec<(Vec<Value>, usize)> = Vec::new();
+    table.rows.retain(|row| {
+        let group: Vec<Value> = groups.iter().map(|&index| row[index].clone()).collect();
+        let known = kept.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
+            kept.push((group, 0));
+            kept.len() - 1
+        });
+        kept[known].1 += 1;
+        kept[known].1 <= limit
+    });
+    let shown = table.rows.len();
+    if shown == all {
+        return;
+    }
+    let [limit, shown, all] = [limit, shown, all].map(NoteValue::number);
+    let headers: Vec<&str> = groups.iter().map(|&index| table.columns[index].header()).collect();
+    let per = headers.join(" and ");
+    let note = match kept.len() {
+        1 => note!(Rows, "Shows {} of {} rows; `--limit 0` shows all.", shown, all),
+        _ => note!(Rows, "Shows {} of {} rows, at most {} per {}; `--limit 0` shows all.", shown, all, limit, per),
+    };
+    table.note(note);
+}
+
 /// Leaves the table these columns, in this order, all of them essential.
 fn keep_columns(table: &mut Table, indices: &[usize]) {
     table.columns = indices.iter().map(|&index| table.columns[index].clone()).collect();
@@ -116,7 +142,7 @@ fn make_essential(column: &mut Column) {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Kind, Value};
+    use stepscope_model::Kind;
 
     use super::filter::as_text;
     use super::*;
@@ -185,6 +211,16 @@ mod tests {
         apply(query, &mut table).unwrap();
         assert_eq!(table.rows.len(), 1);
         assert_eq!(table.notes, ["2 of 4 rows do not match the filter.", "Shows 1 of 2 rows; `--limit 0` shows all."]);
+    }
+
+    #[test]
+    fn a_limit_applies_to_the_rows_of_each_capture() {
+        let mut table = table();
+        table.columns[1] = table.columns[1].clone().grouping();
+        apply(TableQuery { limit: Some(1), ..TableQuery::default() }, &mut table).unwrap();
+        let names: Vec<String> = table.rows.iter().map(|row| as_text(&row[0])).collect();
+        assert_eq!(names, ["operator<<", "Run", "write"], "one of libc, app and Libc2");
+        assert_eq!(table.notes, ["Shows 3 of 4 rows, at most 1 per module; `--limit 0` shows all."]);
     }
 
     #[test]

@@ -266,7 +266,7 @@ fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
         let subject = labels.join(", ");
         for table in tables {
             let known = stacked.iter().position(|known| known.name == table.name).unwrap_or_else(|| {
-                let lead = leading.iter().map(|(name, doc)| columns::text(name, doc).essential());
+                let lead = leading.iter().map(|(name, doc)| columns::text(name, doc).essential().grouping());
                 let all = lead.chain(table.columns.iter().cloned()).collect();
                 // With several comparisons in it, the columns name them.
                 let general = table.title.split(": ").next().unwrap_or(&table.title);

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Columns, NoteValue, StackId, Table, ThreadId, Wait, WaitState, note};
+use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait, WaitState, note};
 
 use super::TOGETHER_NS;
 use super::path::Paths;
@@ -95,8 +95,8 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait<'_>]) ->
 struct Site {
     barriers: u64,
     on_path: u64,
-    waiting: u64,
-    waited_ns: u64,
+    waiters: u64,
+    waiting_ns: u64,
     longest_ns: u64,
     behind_ns: u64,
     last: FxHashMap<ThreadId, u64>,
@@ -106,11 +106,11 @@ impl Site {
     fn add(&mut self, barrier: &Barrier) {
         self.barriers += 1;
         self.on_path += u64::from(barrier.on_path);
-        self.waiting += barrier.waiting.len() as u64;
+        self.waiters += barrier.waiting.len() as u64;
         self.behind_ns = self.behind_ns.saturating_add(barrier.behind_ns());
         *self.last.entry(barrier.last).or_default() += 1;
         for waiting in &barrier.waiting {
-            self.waited_ns = self.waited_ns.saturating_add(waiting.waited_ns);
+            self.waiting_ns = self.waiting_ns.saturating_add(waiting.waited_ns);
             self.longest_ns = self.longest_ns.max(waiting.waited_ns);
         }
     }
@@ -126,52 +126,63 @@ impl Site {
     }
 }
 
+/// A row of the table.
+struct Row<'a> {
+    waits_at: &'a str,
+    ended_by: &'a str,
+    last: &'a Thread,
+    arrived_last: u64,
+    site: Site,
+}
+
 /// The table `barriers`.
 pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]) -> Table {
     let mut sites: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Site> = FxHashMap::default();
     for barrier in barriers {
         sites.entry((barrier.waits_at, barrier.ended_by)).or_default().add(barrier);
     }
-    let name = |id: &Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
-    let mut rows: Vec<(&str, &str, Site)> =
-        sites.into_iter().map(|((waits_at, ended_by), site)| (name(&waits_at), name(&ended_by), site)).collect();
-    rows.sort_by_key(|(waits_at, ended_by, site)| (Reverse(site.waited_ns), *waits_at, *ended_by));
-    let count = steps.after_first().len().max(1) as f64;
-    let thread = |id: ThreadId| &selection.capture().threads[id.index()];
-    type Row<'a> = (&'a str, &'a str, Site);
+    let name = |id: Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
+    let row = |((waits_at, ended_by), site): (_, Site)| {
+        let (last, arrived_last) = site.usual_last();
+        let last = &selection.capture().threads[last.index()];
+        Row { waits_at: name(waits_at), ended_by: name(ended_by), last, arrived_last, site }
+    };
+    let mut rows: Vec<Row<'_>> = sites.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (Reverse(row.site.waiting_ns), row.waits_at, row.ended_by));
+    let steps = steps.after_first().len().max(1) as f64;
+    let waits_at = "Nearest owned function of the waits (of the program, if nothing is owned), or `(no stack)`.";
+    let behind =
+        "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.";
     let mut table = Columns::<Row<'_>>::new()
-        .with(
-            columns::text("waits_at", "Nearest owned function of the waits (of the program, if nothing is owned), or `(no stack)`.")
-                .essential(),
-            |row| row.0.into(),
-        )
-        .with(columns::text("ended_by", "Nearest owned function of the thread that ended the waits."), |row| row.1.into())
-        .with(columns::count("barriers", "", "How often two threads or more waited there for another.").essential(), |row| {
-            row.2.barriers.into()
+        .with(columns::text("waits_at", waits_at).essential(), |row| row.waits_at.into())
+        .with(columns::text("ended_by", "Nearest owned function of the thread that ended the waits.").detail(), |row| {
+            row.ended_by.into()
         })
-        .with(columns::number("per_step", "", "Barriers per step."), |row| (row.2.barriers as f64 / count).into())
+        .with(
+            columns::count("barriers", "", "How often two threads or more waited there for another.").essential(),
+            |row| row.site.barriers.into(),
+        )
+        .with(columns::number("barriers_per_step", "", "Barriers per step.").detail(), |row| {
+            (row.site.barriers as f64 / steps).into()
+        })
         .with(columns::percent("on_path", "Share of these barriers on the critical path."), |row| {
-            percent(row.2.on_path.into(), row.2.barriers.into()).into()
+            percent(row.site.on_path.into(), row.site.barriers.into()).into()
         })
-        .with(columns::text("last", "Thread that arrived last most often.").essential(), |row| {
-            thread(row.2.usual_last().0).name.as_str().into()
+        .with(columns::text("last_thread", "Thread that arrived last most often.").essential(), |row| {
+            row.last.name.as_str().into()
         })
-        .with(columns::number("last_tid", "", "Its thread id.").detail(), |row| thread(row.2.usual_last().0).tid.into())
+        .with(columns::number("last_tid", "", "Its thread id.").detail(), |row| row.last.tid.into())
         .with(columns::percent("last_share", "Share of these barriers where it arrived last.").essential(), |row| {
-            percent(row.2.usual_last().1.into(), row.2.barriers.into()).into()
+            percent(row.arrived_last.into(), row.site.barriers.into()).into()
         })
-        .with(
-            columns::duration("behind", "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.")
-                .essential(),
-            |row| row.2.mean(row.2.behind_ns).into(),
-        )
+        .with(columns::duration("behind", behind).essential(), |row| row.site.mean(row.site.behind_ns).into())
         .with(columns::number("waiters", "", "Mean number of waiting threads.").detail(), |row| {
-            row.2.mean(row.2.waiting).into()
+            row.site.mean(row.site.waiters).into()
         })
-        .with(columns::duration("waited", "Time per step that all other threads waited."), |row| {
-            (row.2.waited_ns as f64 / count).into()
+        .with(columns::duration("waiting_time", "Time per step that all other threads waited."), |row| {
+            (row.site.waiting_ns as f64 / steps).into()
         })
-        .with(columns::duration("longest", "Longest single wait."), |row| row.2.longest_ns.into())
+        .with(columns::duration("longest", "Longest single wait.").detail(), |row| row.site.longest_ns.into())
         .table("barriers", "Barriers: last thread to arrive", rows);
     if barriers.is_empty() {
         table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));

@@ -226,7 +226,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            cells(&tables[1], &["thread", "path", "share", "running", "cpu", "last"])[0],
+            cells(&tables[1], &["thread", "path", "share", "running", "cpu", "arrived_last"])[0],
             "heavy | 70 | 70 | 70 | 70 | 2"
         );
         assert_eq!(
@@ -234,11 +234,12 @@ mod tests {
             "gz::Solve | 70 | 70 | 70 | 100"
         );
         assert_eq!(
-            cells(&tables[3], &["waits_at", "barriers", "on_path", "last", "last_share", "behind", "waiters"])[0],
+            cells(&tables[3], &["waits_at", "barriers", "on_path", "last_thread", "last_share", "behind", "waiters"])
+                [0],
             "gz::Finish | 2 | 100 | heavy | 100 | 50 | 2"
         );
         assert_eq!(
-            cells(&tables[4], &["waits_at", "thread", "last", "behind", "waited", "slack"])[..3],
+            cells(&tables[4], &["waits_at", "thread", "arrived_last", "behind", "waits", "slack"])[..3],
             [
                 "gz::Finish | heavy | 2 | 50 | 0 | -",
                 "gz::Finish | main | 0 | - | 2 | 68",

@@ -15,7 +15,7 @@ use crate::query::select::Selection;
 struct Arrivals {
     last: u64,
     behind_ns: u64,
-    waited: u64,
+    waits: u64,
     slack_ns: u64,
     least_slack_ns: Option<u64>,
 }
@@ -37,14 +37,14 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
         for waiting in &barrier.waiting {
             let arrivals = found.entry((barrier.waits_at, waiting.thread)).or_default();
             let ns = waiting.waited_ns;
-            arrivals.waited += 1;
+            arrivals.waits += 1;
             arrivals.slack_ns = arrivals.slack_ns.saturating_add(ns);
             arrivals.least_slack_ns = Some(arrivals.least_slack_ns.map_or(ns, |least| least.min(ns)));
         }
     }
     let name = |id: &Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
     let mut rows: Vec<_> = found.into_iter().collect();
-    rows.sort_by_key(|((place, thread), one)| (name(place), Reverse((one.last, one.waited)), *thread));
+    rows.sort_by_key(|((place, thread), one)| (name(place), Reverse((one.last, one.waits)), *thread));
     let rows = rows.into_iter().map(|((place, thread), arrivals)| Row {
         waits_at: name(&place),
         thread: &selection.capture().threads[thread.index()],
@@ -58,12 +58,14 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
         )
         .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
         .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
-        .with(columns::count("last", "", "How often it arrived last.").essential(), |row| row.arrivals.last.into())
+        .with(columns::count("arrived_last", "", "How often it arrived last.").essential(), |row| {
+            row.arrivals.last.into()
+        })
         .with(columns::duration("behind", "Mean delay after the thread before it, when it arrived last."), move |row| {
             mean(row.arrivals.behind_ns, row.arrivals.last)
         })
-        .with(columns::count("waited", "", "How often it waited for another thread.").essential(), |row| {
-            row.arrivals.waited.into()
+        .with(columns::count("waits", "", "How often it waited for another thread.").essential(), |row| {
+            row.arrivals.waits.into()
         })
         .with(
             columns::duration(
@@ -71,7 +73,7 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
                 "Mean of its waits: how much longer its earlier work could take without delaying a step.",
             )
             .essential(),
-            move |row| mean(row.arrivals.slack_ns, row.arrivals.waited),
+            move |row| mean(row.arrivals.slack_ns, row.arrivals.waits),
         )
         .with(columns::duration("slack_min", "Shortest of its waits: the slack in every step."), |row| {
             row.arrivals.least_slack_ns.into()

@@ -96,7 +96,7 @@ pub(super) fn parts(
         .with(columns::duration("median", "Median of the steps."), |part| part.by_step.median().into())
         .with(columns::duration("p95", "95th percentile."), |part| part.by_step.percentile(95.0).into())
         .with(columns::duration("max", "Largest."), |part| part.by_step.max().into())
-        .with(columns::percent("steps", "Share of the steps that have any of it."), |part| {
+        .with(columns::percent("in_steps", "Share of the steps that have any of it."), |part| {
             percent(part.steps() as u128, part.by_step.len() as u128).into()
         })
         .table(
@@ -227,7 +227,7 @@ pub(super) fn threads(
         .with(columns::duration("cpu", "All CPU time per step, on the path or off it.").essential(), |row| {
             (row.cpu as f64 / count).into()
         })
-        .with(columns::count("last", "barriers", "Barriers where it was the last to arrive, in all steps."), |row| {
+        .with(columns::count("arrived_last", "barriers", "Barriers where it arrived last, in all steps."), |row| {
             row.last.into()
         })
         .table("critical_path_threads", "Critical path of the steps, by thread", found)

@@ -96,7 +96,7 @@ pub(super) fn table(selection: &Selection<'_>, loops: &Loops, parts: &StepParts,
             row.most_cpu.map(|share| share.ns).into()
         })
         .with(columns::text("waits_at", waits_at), move |row| name(row.most_blocked))
-        .with(columns::duration("waits", "That function's time.").detail(), |row| {
+        .with(columns::duration("waits_at_blocked", "That function's time.").detail(), |row| {
             row.most_blocked.map(|share| share.ns).into()
         })
         .table("longest_steps", "The longest steps", rows)
