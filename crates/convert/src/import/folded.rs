@@ -24,10 +24,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, EventId, Frame, FrameId, Language, Module, ModuleId, Sample, StackId, ThreadId};
 
 use super::call_tree::CallTreeRows;
-use super::lines::Lines;
+use super::lines::{Line, Lines};
 use super::text::{number, text};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, Malformed};
 
@@ -60,12 +61,16 @@ impl InputFormat for Folded {
 
     fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
         let file = input.name().to_owned();
+        let damage = input.damage();
         let mut lines = Lines::new(input);
         let mut reader = Reader::new(&options.folded);
         loop {
             match lines.next_line() {
                 Ok(Some(line)) if line.too_long => reader.malformed.add(line.number, "it is longer than 16 MiB"),
-                Ok(Some(line)) => reader.line(line.bytes, line.number),
+                Ok(Some(line)) if !line.ended && damage.get().is_some() => {
+                    reader.malformed.add(line.number, "the data end within it");
+                }
+                Ok(Some(line)) => reader.line(line),
                 Ok(None) => return reader.finish(&file),
                 Err(source) => return Err(ImportError::Read { file, offset: lines.offset(), source }),
             }
@@ -73,9 +78,27 @@ impl InputFormat for Folded {
     }
 }
 
+/// Why a text is refused in which some lines are folded stacks; `None` if none is.
+pub(super) fn refusal(head: Head<'_>) -> Option<String> {
+    let lines = (1..).zip(head.lines()).filter(|(_, line)| !is_skipped(line));
+    let (mut all, mut good, mut first) = (0, 0, None);
+    for (number, line) in lines {
+        all += 1;
+        match parse(line) {
+            Ok(_) => good += 1,
+            Err(reason) => _ = first.get_or_insert((number, line, reason)),
+        }
+    }
+    let (number, line, reason) = first.filter(|(_, _, reason)| good > 0 || *reason == DECIMAL_COUNT)?;
+    let shown: String = text(line).chars().filter(|c| !c.is_control()).take(60).collect();
+    Some(format!("{good} of {} are folded stacks; line {number}, `{shown}`, is not: {reason}", plural(all, "line")))
+}
+
 fn is_skipped(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace) || line.starts_with(b"# ")
 }
+
+const DECIMAL_COUNT: &str = "the count is not an integer; multiply all counts, by 1000 for instance, and round them";
 
 /// Splits a line into names and count.
 fn parse(line: &[u8]) -> Result<(&[u8], u64), &'static str> {
@@ -85,8 +108,15 @@ fn parse(line: &[u8]) -> Result<(&[u8], u64), &'static str> {
         Some(count) => Ok((names, count)),
         None if count.is_empty() => Err("it has no count after the last space"),
         None if count.iter().all(u8::is_ascii_digit) => Err("the count exceeds 64 bits"),
+        None if is_decimal(count) => Err(DECIMAL_COUNT),
         None => Err("the text after the last space is not an integer"),
     }
+}
+
+fn is_decimal(count: &[u8]) -> bool {
+    let mut parts = count.splitn(2, |&byte| byte == b'.');
+    let is_digits = |part: Option<&[u8]>| part.is_some_and(|part| part.iter().all(u8::is_ascii_digit));
+    is_digits(parts.next()) && is_digits(parts.next())
 }
 
 struct Reader<'a> {
@@ -102,6 +132,8 @@ struct Reader<'a> {
     lines: u64,
     two_counts: u64,
     renamed: u64,
+    /// The number and count of a last line that has no line end.
+    unended: Option<(u64, u64)>,
 }
 
 /// The names of the previous line. Neighbouring lines share most of their stack, which is not looked up again.
@@ -132,21 +164,23 @@ impl<'a> Reader<'a> {
             lines: 0,
             two_counts: 0,
             renamed: 0,
+            unended: None,
         }
     }
 
-    fn line(&mut self, line: &[u8], line_number: u64) {
-        if is_skipped(line) {
+    fn line(&mut self, line: Line<'_>) {
+        if is_skipped(line.bytes) {
             return;
         }
-        match parse(line) {
+        match parse(line.bytes) {
             Ok((names, count)) => {
                 self.lines += 1;
+                self.unended = (!line.ended).then_some((line.number, count));
                 self.two_counts += u64::from(parse(names).is_ok());
                 let (thread, stack) = self.stack(names);
                 self.add(thread, stack, count);
             }
-            Err(what) => self.malformed.add(line_number, what),
+            Err(what) => self.malformed.add(line.number, what),
         }
     }
 
@@ -249,6 +283,11 @@ impl<'a> Reader<'a> {
                  at import."
                     .to_owned(),
             );
+        }
+        if let Some((number, count)) = self.unended {
+            info.notes.push(format!(
+                "{file}: line {number}, the last, has no line end. If the file was cut, its count of {count} is too small."
+            ));
         }
         if self.two_counts == self.lines && self.lines > 1 {
             info.notes.push(format!(

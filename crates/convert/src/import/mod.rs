@@ -77,7 +77,7 @@ pub struct ImportOptions {
 /// Reads a capture from another tool's file.
 ///
 /// The format is recognised by content unless the options name it. gzip and zstd are unpacked. Malformed records are
-/// counted, valid ones kept.
+/// counted, valid ones kept. Of truncated and damaged gzip and zstd, the records before the damage are kept.
 ///
 /// # Errors
 /// See [`ImportError`]: the input cannot be read, has an unknown format, or has no valid record.
@@ -94,7 +94,11 @@ pub fn import(source: Source<'_>, options: &ImportOptions) -> Result<Capture, Im
             ImportError::Unrecognised { file: file.clone(), looks: looks(input.head()), known: known.join(", ") }
         })?,
     };
+    let damage = input.damage();
     let mut capture = format.read(input, options)?;
+    if let Some(damage) = damage.get() {
+        capture.info.notes.insert(0, format!("{file}: {damage}; the records before were imported."));
+    }
     capture.info.origin = Origin::Imported { format: format.name().to_owned(), file: file.clone() };
     capture.check().map_err(|rule| ImportError::Inconsistent { file, rule })?;
     Ok(capture)
@@ -193,6 +197,34 @@ mod tests {
     fn a_missing_file_is_an_error_with_the_reason() {
         let error = Source::open("/nowhere/x.folded".as_ref()).err().unwrap().to_string();
         assert!(error.starts_with("/nowhere/x.folded: cannot be opened: No such file or directory"), "{error}");
+    }
+
+    #[test]
+    fn truncated_and_damaged_packed_files_are_read_up_to_the_damage() {
+        use std::io::Write as _;
+        let text: String = (0..50_000).map(|line| format!("main;function{line} 10\n")).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        let mut damaged = gzip.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..middle + 64].fill(0xff);
+        for (packed, what) in [
+            (&gzip[..gzip.len() / 2], "the gzip data are truncated after "),
+            (&zstd[..zstd.len() / 2], "the zstd data are truncated after "),
+            (&damaged, "the gzip data are damaged after "),
+        ] {
+            let capture = import(Source::stream("it", packed), &ImportOptions::default()).unwrap();
+            let found = capture.samples.len();
+            assert!(found > 5_000 && found < 49_999, "{what}: {found}");
+            // Damaged bytes may unpack to something before the decoder notices.
+            let right = capture.samples.iter().filter(|sample| sample.weight == 10).count();
+            assert!(right == found || (what.contains("damaged") && right > found / 2), "{what}: {right} of {found}");
+            assert!(capture.info.notes[0].contains(what), "{:?}", capture.info.notes);
+        }
+        // Without a single record there is nothing to keep.
+        assert!(import(Source::stream("it", &gzip[..12]), &ImportOptions::default()).is_err());
     }
 
     #[test]

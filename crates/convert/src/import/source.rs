@@ -1,11 +1,16 @@
 //! Sources of imports: a file, standard input, or any reader.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stepscope_model::quantity;
+
 use super::ImportError;
+use super::lines::LONGEST_LINE;
 
 /// Number of bytes by which a format is recognised.
 pub const HEAD_BYTES: usize = 64 * 1024;
@@ -68,9 +73,11 @@ impl<'a> Source<'a> {
     pub(super) fn into_input(self) -> Result<Input<'a>, ImportError> {
         let input = Input::new(self.name, self.bytes, self.watch)?;
         match input.head.as_slice() {
-            [0x1f, 0x8b, ..] => input.unpacked(|packed| Ok(Box::new(flate2::read::MultiGzDecoder::new(packed)))),
+            [0x1f, 0x8b, ..] => {
+                input.unpacked("gzip", |packed| Ok(Box::new(flate2::read::MultiGzDecoder::new(packed))))
+            }
             [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                input.unpacked(|packed| Ok(Box::new(zstd::stream::read::Decoder::new(packed)?)))
+                input.unpacked("zstd", |packed| Ok(Box::new(zstd::stream::read::Decoder::new(packed)?)))
             }
             _ => Ok(input),
         }
@@ -81,31 +88,40 @@ impl<'a> Source<'a> {
 pub struct Input<'a> {
     name: String,
     head: Vec<u8>,
+    head_is_whole: bool,
     read_of_head: usize,
     rest: Bytes<'a>,
     watch: Option<&'a AtomicU64>,
+    damage: Damage,
 }
 
 impl<'a> Input<'a> {
     fn new(name: String, mut bytes: Bytes<'a>, watch: Option<&'a AtomicU64>) -> Result<Self, ImportError> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
-        let read = (&mut bytes).take(HEAD_BYTES as u64).read_to_end(&mut head);
-        match read {
-            Ok(_) => {}
-            // A truncated gzip stream: the bytes before the end are valid, and the reader meets the end again.
+        let head_is_whole = match read_head(&mut bytes, &mut head) {
+            Ok(is_whole) => is_whole,
             Err(source) if head.is_empty() => return Err(ImportError::Read { file: name, offset: 0, source }),
-            Err(_) => {}
-        }
-        Ok(Self { name, head, read_of_head: 0, rest: bytes, watch })
+            // The bytes before the error are valid, and the reader meets the error again.
+            Err(_) => false,
+        };
+        Ok(Self { name, head, head_is_whole, read_of_head: 0, rest: bytes, watch, damage: Damage::default() })
     }
 
     fn unpacked(
         mut self,
+        packing: &'static str,
         decoder: impl FnOnce(Self) -> io::Result<Box<dyn Read + 'a>>,
     ) -> Result<Input<'a>, ImportError> {
         let name = std::mem::take(&mut self.name);
-        let unpacked = decoder(self).map_err(|source| ImportError::Read { file: name.clone(), offset: 0, source })?;
-        Input::new(name, Bytes::Stream(unpacked), None)
+        let damage = Damage::default();
+        let decoder = decoder(self).map_err(|source| ImportError::Read { file: name.clone(), offset: 0, source })?;
+        let unpacked = Unpacked { decoder, packing, bytes: 0, damage: damage.clone() };
+        Ok(Input { damage, ..Input::new(name, Bytes::Stream(Box::new(unpacked)), None)? })
+    }
+
+    /// What is wrong with the bytes, as soon as the reader has met it.
+    pub fn damage(&self) -> Damage {
+        self.damage.clone()
     }
 
     /// Name of the bytes.
@@ -118,9 +134,9 @@ impl<'a> Input<'a> {
         self.watch
     }
 
-    /// The first [`HEAD_BYTES`], or everything if there is less.
+    /// The first [`HEAD_BYTES`], or everything if there is less; of a text, at least its first line of content.
     pub fn head(&self) -> Head<'_> {
-        Head { bytes: &self.head, whole: self.head.len() < HEAD_BYTES }
+        Head { bytes: &self.head, whole: self.head_is_whole }
     }
 
     /// The file itself at its start, if the bytes are a file that can seek.
@@ -156,6 +172,65 @@ impl Read for Input<'_> {
             watch.fetch_add(read as u64, Ordering::Relaxed);
         }
         Ok(read)
+    }
+}
+
+/// Reads [`HEAD_BYTES`], and of a text as much as has a whole line of content. True if these are all bytes.
+fn read_head(bytes: &mut impl Read, head: &mut Vec<u8>) -> io::Result<bool> {
+    let mut wanted = HEAD_BYTES;
+    loop {
+        (&mut *bytes).take((wanted - head.len()) as u64).read_to_end(head)?;
+        let all = Head { bytes: head, whole: false };
+        let has_content = |line: &[u8]| !line.trim_ascii().is_empty() && !line.starts_with(b"#");
+        if head.len() < wanted {
+            return Ok(true);
+        }
+        if wanted >= LONGEST_LINE || !all.is_text() || all.lines().any(has_content) {
+            return Ok(false);
+        }
+        wanted *= 2;
+    }
+}
+
+/// The damage of a packed input, once it is met.
+#[derive(Debug, Clone, Default)]
+pub struct Damage(Rc<OnceCell<String>>);
+
+impl Damage {
+    /// What is wrong, and where.
+    pub fn get(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+}
+
+/// Unpacked bytes. They end where the packed ones are truncated or damaged, so that what comes before is read.
+struct Unpacked<'a> {
+    decoder: Box<dyn Read + 'a>,
+    packing: &'static str,
+    bytes: u64,
+    damage: Damage,
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.damage.get().is_some() {
+            return Ok(0);
+        }
+        match self.decoder.read(buffer) {
+            Ok(read) => {
+                self.bytes += read as u64;
+                Ok(read)
+            }
+            // An error of the system is one of reading, not of the bytes.
+            Err(error) if error.raw_os_error().is_some() || self.bytes == 0 => Err(error),
+            Err(error) => {
+                let what = if error.kind() == io::ErrorKind::UnexpectedEof { "truncated" } else { "damaged" };
+                let (packing, bytes) = (self.packing, quantity::grouped(self.bytes.into()));
+                let met = format!("the {packing} data are {what} after {bytes} unpacked bytes");
+                self.damage.0.get_or_init(|| met);
+                Ok(0)
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a file that no format recognises looks like.
 
-use super::Head;
+use super::{Head, folded};
 
 /// Describes a file that is not a profile.
 pub(super) fn looks(head: Head<'_>) -> String {
@@ -22,6 +22,9 @@ pub(super) fn looks(head: Head<'_>) -> String {
     }
     if !head.is_text() {
         return "it is neither text nor a known binary format".to_owned();
+    }
+    if let Some(refusal) = folded::refusal(head) {
+        return refusal;
     }
     let first = head.bytes.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();
     let shown: String = String::from_utf8_lossy(first).chars().filter(|c| !c.is_control()).take(60).collect();

@@ -173,3 +173,33 @@ fn a_differential_file_is_read_with_a_warning() {
     assert!(capture.info.notes.iter().any(|note| note.contains("difffolded.pl")));
     assert!(!read("m;a 1 2\nm;b 4\n").info.notes.iter().any(|note| note.contains("difffolded.pl")));
 }
+
+#[test]
+fn a_first_line_longer_than_the_head_is_recognised() {
+    let deep = format!("# made by a script\nmain;{}leaf 7\n", "some::function;".repeat(40_000));
+    let capture = import(Source::stream("it", deep.as_bytes()), &ImportOptions::default()).unwrap();
+    assert_eq!((capture.samples.len(), capture.samples[0].weight, capture.stacks.len()), (1, 7, 40_001));
+}
+
+#[test]
+fn a_count_at_the_end_of_a_file_without_a_line_end_is_kept_with_a_note() {
+    let capture = read("m;a 12\nm;b 3");
+    assert_eq!(drawn(&capture), ["m|a=12", "m|b=3"]);
+    let note = "it: line 2, the last, has no line end. If the file was cut, its count of 3 is too small.";
+    assert!(capture.info.notes.iter().any(|one| one == note), "{:?}", capture.info.notes);
+    assert!(!read("m;a 12\nm;b 3\n").info.notes.iter().any(|one| one.contains("line end")));
+}
+
+#[test]
+fn the_first_bad_line_is_quoted_and_not_a_good_one() {
+    let refusal =
+        |text: &str| import(Source::stream("it", text.as_bytes()), &ImportOptions::default()).unwrap_err().to_string();
+    assert_eq!(
+        refusal("m;a 5\nm;b 1.5\nm;c 2.5\n"),
+        "it: unknown format (1 of 3 lines are folded stacks; line 2, `m;b 1.5`, is not: the count is not an integer; \
+         multiply all counts, by 1000 for instance, and round them); import one of perf.data, perf-script, folded, or name \
+         the format"
+    );
+    assert!(refusal("m;a 0.5\n").contains("line 1, `m;a 0.5`, is not: the count is not an integer; multiply"));
+    assert!(refusal("m;a 5\nnothing\nm;c\n").contains("line 2, `nothing`, is not: it has no space before a count"));
+}

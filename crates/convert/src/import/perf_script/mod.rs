@@ -77,6 +77,9 @@ struct Reader {
     sample: Option<Pending>,
     stack: StackText,
     after_blank: bool,
+    /// Whether stacks are on lines of their own.
+    has_frame_lines: bool,
+    lines: u64,
 }
 
 /// A sample whose frames are being read.
@@ -129,19 +132,21 @@ impl StackText {
 
 impl Reader {
     fn line(&mut self, line: &[u8], number: u64, ended: bool) {
+        self.lines = number;
         if line.iter().all(u8::is_ascii_whitespace) {
             self.end_sample();
             self.after_blank = true;
             return;
         }
         let after_blank = std::mem::take(&mut self.after_blank);
+        if !ended {
+            return self.cut_line(line, number);
+        }
         if line.starts_with(b"#") {
             return self.comment(line);
         }
         if line.starts_with(b"\t") {
             return match line::frame(line) {
-                // The file ends within this line, so its name may be truncated.
-                Some(_) if !ended => self.cut(number),
                 Some(frame) => self.frame(frame, after_blank),
                 None => self.malformed.add(number, "it is indented like a frame but has no address"),
             };
@@ -158,9 +163,33 @@ impl Reader {
         self.malformed.add(number, "it is neither a sample's header nor a frame");
     }
 
-    fn cut(&mut self, number: u64) {
+    /// The file ends within this line. perf ends all its lines, so names and numbers in it may be cut.
+    fn cut_line(&mut self, line: &[u8], number: u64) {
         self.malformed.add(number, "the file ends within it");
-        self.capture.info.losses.truncated_stacks += 1;
+        let is_of_stack = line.starts_with(b"\t") || (line.starts_with(b" ") && line::header(line).is_none());
+        if is_of_stack {
+            self.cut_stack();
+        }
+        self.end_sample();
+    }
+
+    /// The file ends within the stack of a sample. Leaves are printed first; without any, the sample is left out.
+    fn cut_stack(&mut self) {
+        match self.stack.frames.is_empty() {
+            true => self.sample = None,
+            false => self.capture.info.losses.truncated_stacks += 1,
+        }
+    }
+
+    /// Handles a last sample without a blank line after it, in a file with stacks on lines of their own.
+    fn cut_at_line_end(&mut self) {
+        if self.sample.is_none() || !self.has_frame_lines {
+            return;
+        }
+        if self.stack.frames.is_empty() {
+            self.malformed.add(self.lines, "the file ends before its stack");
+        }
+        self.cut_stack();
     }
 
     /// A frame of the last header; after a blank line, of a header without fields.
@@ -168,6 +197,7 @@ impl Reader {
         if self.sample.is_none() && after_blank {
             self.begin(Header::default());
         }
+        self.has_frame_lines = true;
         self.stack.push(frame);
     }
 
@@ -225,6 +255,7 @@ impl Reader {
     }
 
     fn finish(mut self, file: &str) -> Result<Capture, ImportError> {
+        self.cut_at_line_end();
         self.end_sample();
         let was_read = !self.capture.samples.is_empty();
         self.malformed.settle(&mut self.capture, file, PerfScript.name(), was_read)?;

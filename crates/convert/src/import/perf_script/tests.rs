@@ -221,3 +221,29 @@ fn perf_script_and_folded_stacks_are_distinguished() {
     assert_eq!(format(TWO_EVENTS), "perf-script");
     assert_eq!(format("sim 12;f 1.0: 5\nsim;f;g 7\n"), "folded");
 }
+
+#[test]
+fn a_sample_that_is_cut_before_its_first_frame_is_left_out_and_not_counted() {
+    let whole = "sim 12 1.0: 100 cycles: \n\t 1 f\n\t 2 main\n\n";
+    for cut in ["sim 12 2.0: 900 cyc", "sim 12 2.0: 900 cycles: \n", "sim 12 2.0: 900 cycles: \n\t 7ff"] {
+        let capture = read(&format!("{whole}{cut}"));
+        assert_eq!(drawn(&capture), ["cycles 12@1000000000: main|f=100"], "{cut:?}");
+        let losses = &capture.info.losses;
+        assert_eq!((losses.samples, losses.malformed_records, losses.truncated_stacks), (1, 1, 0), "{cut:?}");
+        assert!(capture.info.notes[0].starts_with("it: 1 malformed record skipped"), "{cut:?}");
+    }
+}
+
+#[test]
+fn a_stack_that_is_cut_between_its_frames_is_truncated() {
+    let capture = read("sim 12 1.0: 5 cycles: \n\t 1 f\n\t 2 g\n");
+    assert_eq!(drawn(&capture), ["cycles 12@1000000000: g|f=5"]);
+    assert_eq!(capture.info.losses.truncated_stacks, 1);
+}
+
+#[test]
+fn samples_without_stacks_need_no_blank_line_at_the_end() {
+    let capture = read("sim 12 1.0: 5 cycles: \nsim 12 2.0: 5 cycles: \n");
+    assert_eq!((capture.samples.len(), capture.info.losses.truncated_stacks), (2, 0));
+    assert_eq!(capture.info.losses.malformed_records, 0);
+}
