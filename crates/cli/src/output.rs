@@ -52,8 +52,8 @@ pub struct TableArguments {
     /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
     #[arg(long = "filter", value_name = "CONDITION")]
     filters: Vec<Filter>,
-    /// Only these columns, in this order: names with commas between them, or `all`. A terminal shows those that have
-    /// room unless told, other formats all.
+    /// Only these columns, in this order: names with commas between them, or `all`. Without it, tables for people show
+    /// the columns that fit the terminal, or 120 characters in a file or pipe; other formats show all.
     #[arg(long, value_name = "NAME,...|all")]
     columns: Option<ColumnChoice>,
 }
@@ -77,7 +77,10 @@ impl TableArguments {
     pub fn print_at_most(&self, rows_for_people: usize, mut tables: Vec<Table>) -> Result<(), Failure> {
         self.query(rows_for_people).apply(&mut tables).map_err(|error| Failure::Usage(error.to_string()))?;
         let stdout = io::stdout();
-        let style = Style::chosen(&stdout, display().color);
+        let mut style = Style::chosen(&stdout, display().color);
+        if self.columns.is_some() && !stdout.is_terminal() {
+            style.width = None;
+        }
         let mut text = Vec::new();
         render_all(&tables, self.format, &style, &mut text).map_err(Failure::writing("standard output"))?;
         if stdout.is_terminal() && !display().no_pager && !self.for_programs() && page(&text) {

@@ -69,11 +69,14 @@ impl FromStr for ColourChoice {
     }
 }
 
+/// Width of lines in files and pipes: a log viewer or an editor shows them whole.
+pub const WIDTH_OF_FILES: usize = 120;
+
 impl Style {
-    /// Text for files and pipes: no colour, nothing shortened.
+    /// No colour, nothing shortened.
     pub const PLAIN: Style = Style { width: None, colour: Colour::Never };
 
-    /// The style for standard output: plain unless it is a terminal.
+    /// The style for standard output. In a file or a pipe, lines have at most [`WIDTH_OF_FILES`] columns and no colour.
     pub fn of_stdout(stdout: &Stdout) -> Self {
         Self::chosen(stdout, ColourChoice::Auto)
     }
@@ -84,9 +87,12 @@ impl Style {
     /// (<https://no-color.org>), `CLICOLOR` is `0` (<https://bixense.com/clicolors>) or `TERM` is `dumb`.
     pub fn chosen(stdout: &Stdout, choice: ColourChoice) -> Self {
         let is_terminal = stdout.is_terminal();
-        let width = is_terminal.then(|| terminal_size::terminal_size_of(stdout)).flatten();
         let variable = |name: &str| std::env::var(name).ok();
-        Self::of(is_terminal, width.map(|(width, _)| usize::from(width.0)), choice, variable)
+        let width = match is_terminal {
+            true => terminal_size::terminal_size_of(stdout).map(|(width, _)| usize::from(width.0)),
+            false => Some(WIDTH_OF_FILES),
+        };
+        Self::of(is_terminal, width, choice, variable)
     }
 
     fn of(

@@ -126,7 +126,7 @@ fn columns_are_left_out_by_importance_and_the_last_line_says_which() {
     // Names keep 16 columns beside normal columns, three fifths of the line beside details.
     let (names, notes) = shown_at(&table, 50);
     assert_eq!(names, ["function", "module", "self", "late"]);
-    assert_eq!(notes, "1 column hidden (narrow terminal). Show it with `--columns all`.");
+    assert_eq!(notes, "1 column hidden to fit the line. Show it with `--columns all`.");
     let (names, _) = shown_at(&table, 40);
     assert_eq!(names, ["function", "module", "self"]);
 }

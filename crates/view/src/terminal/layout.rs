@@ -190,13 +190,13 @@ struct NameRoom {
 }
 
 impl NameRoom {
-    /// Beside normal columns a quarter of the line, beside details three fifths, and more where there are several names.
+    /// Beside normal columns two fifths of the line, beside details three fifths, and more where there are several names.
     fn beside(&self, importance: Importance) -> usize {
         const LEAST: usize = 16;
         let names = self.names.max(1);
         match importance {
             Importance::Detail => self.width * (2 + names).min(5) / 5 / names,
-            Importance::Normal | Importance::Essential => (self.width / 4).max(LEAST) / names.min(2),
+            Importance::Normal | Importance::Essential => (self.width * 2 / 5).max(LEAST) / names.min(2),
         }
     }
 }

@@ -12,9 +12,9 @@
 //! An estimate and its interval are one cell, `2.10 ms [1.88, 2.31]`. Verdicts have a colour as well as their word. Losses
 //! are warnings and come before other notes.
 //!
-//! In a file or a pipe all columns are shown and all names are whole. On a terminal only [prose](Kind::Prose) is wrapped,
-//! within its column; [`layout`] chooses the columns that fit, and the last line counts the others. A single row that does
-//! not fit is shown as a list, one line per column.
+//! [`layout`] chooses the columns that fit into the width of the [`Style`], and the last line counts the others. Only
+//! [prose](Kind::Prose) is wrapped, within its column. A single row that does not fit is shown as a list, one line per
+//! column. Without a width, all columns are shown and all names are whole.
 
 mod layout;
 
@@ -73,7 +73,7 @@ fn write_note(kind: NoteKind, sentence: &str, style: &Style, out: &mut dyn Write
 
 fn hidden_columns(hidden: usize) -> String {
     let them = if hidden == 1 { "it" } else { "them" };
-    format!("{} hidden (narrow terminal). Show {them} with `--columns all`.", plural(hidden, "column"))
+    format!("{} hidden to fit the line. Show {them} with `--columns all`.", plural(hidden, "column"))
 }
 
 fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dyn Write) -> io::Result<()> {

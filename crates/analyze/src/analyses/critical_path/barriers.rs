@@ -155,9 +155,10 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
         "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.";
     let mut table = Columns::<Row<'_>>::new()
         .with(columns::text("waits_at", waits_at).essential(), |row| row.waits_at.into())
-        .with(columns::text("ended_by", "Nearest owned function of the thread that ended the waits.").detail(), |row| {
-            row.ended_by.into()
-        })
+        .with(
+            columns::text("ended_by", "Nearest owned function of the thread that ended the waits.").essential(),
+            |row| row.ended_by.into(),
+        )
         .with(
             columns::count("barriers", "", "How often two threads or more waited there for another.").essential(),
             |row| row.site.barriers.into(),
