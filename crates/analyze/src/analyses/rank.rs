@@ -215,7 +215,7 @@ fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a 
             move |(_, one)| share(one, Costs::attributed).into(),
         )
         .with(
-            columns::percent("inclusive_share", "Inclusive weight in percent of all weight, in the worst scenario."),
+            columns::percent("inclusive_share", "Inclusive weight in percent of all weight, in the worst scenario.").detail(),
             move |(_, one)| share(one, Costs::inclusive).into(),
         )
         .with(columns::count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(), |(_, one)| {
@@ -250,7 +250,7 @@ fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a 
             columns::count("offcpu_place", "", "Place among the callers with most blocked time, in that scenario.").detail(),
             |(_, one)| one.scored_in.evidence(&one.function).blocked_place.flatten().into(),
         )
-        .with(columns::duration("blocked", "Blocked time attributed to it, in that scenario."), |(_, one)| {
+        .with(columns::duration("blocked", "Blocked time attributed to it, in that scenario.").detail(), |(_, one)| {
             one.scored_in.blocked_ns(&one.function).into()
         })
         .with(

@@ -5,7 +5,7 @@
 //! what the row does not hold itself.
 //!
 //! A long chain of calls at the root, in which each frame has one callee with a row, is one row:
-//! `_start > … > main (13 frames)`. It ends at `main`, if that is in it, and before the first owned function.
+//! `_start > … > main (13 frames)`. It ends before the first owned function; if it has none, at `main`.
 
 use std::cmp::Reverse;
 
@@ -215,7 +215,9 @@ impl<'a> Outline<'a> {
             chain.push(node);
             next = Some(callee);
         }
-        if let Some(main) = chain.iter().rposition(|&node| is_main(&self.tree.nodes[node].name)) {
+        let ends_before_owned = next.is_some_and(|node| self.tree.nodes[node].owned);
+        let main = chain.iter().rposition(|&node| is_main(&self.tree.nodes[node].name));
+        if let Some(main) = main.filter(|_| !ends_before_owned) {
             chain.truncate(main + 1);
         }
         chain
@@ -345,6 +347,16 @@ mod tests {
                 "      load | 8 | 48 | 48",
                 "    (1 more) | 7 | 1 | -",
             ]
+        );
+    }
+
+    #[test]
+    fn a_chain_of_start_up_frames_ends_before_the_first_owned_function() {
+        let capture = drawn::folded("main;_start;libc_start;main;lang_start;rt;gz::main;gz::run 10");
+        let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, &Options::default()));
+        assert_eq!(
+            cells(&table, &["tree", "inclusive"]),
+            ["all | 10", "  _start > … > rt (5 frames) | 10", "    gz::main | 10", "      gz::run | 10"]
         );
     }
 

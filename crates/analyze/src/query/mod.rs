@@ -8,6 +8,7 @@ pub mod coverage;
 pub mod cpu_holders;
 pub mod events;
 pub mod filter;
+mod filter_matches;
 pub mod function_names;
 pub mod functions;
 pub mod loops;

@@ -1,22 +1,20 @@
 //! [`Selection`]: the part of a capture that an analysis is about.
 //!
-//! Every analysis takes one. It copies no samples: filters on threads and processes become one flag a thread, filters on
-//! functions, modules and ownership one flag a node of the call tree (a node passes if a frame on its path does), so
-//! that deciding on a sample is two look-ups and a comparison of times.
+//! Every analysis takes one. It copies no samples. Filters on threads and processes become one flag per thread; filters on
+//! functions, modules and ownership become one flag per node of the call tree.
 //!
 //! What the filters mean:
 //!
-//! - *thread*, *process*: whose samples, waits and readings count.
-//! - *function*, *module*, *owned*: which stacks count: those that pass through a matching function anywhere, so that the
-//!   rest of the stack stays in view (`focus` in pprof, the search box of the Firefox Profiler). Of several filters of
-//!   one kind any may match; of different kinds all must.
-//! - *time*: samples at times within it; waits and lifetimes are cut to it.
-//! - *steps*: the time from the start of the first of them to the end of the last, of the loop with most steps among the chosen
-//!   threads; a range of time cuts it further.
-//! - *event*: which samples. Weights of two events are never added up, so there is always exactly one; by default
-//!   [the event of CPU time](crate::query::events::primary).
+//! - *thread*, *process*: samples, waits and readings of these.
+//! - *function*, *module*, *owned*: stacks that contain a matching function anywhere. The rest of the stack stays in view, as
+//!   with `focus` in pprof. Filters of one kind are alternatives; filters of different kinds must all match.
+//! - *time*: samples within it. Waits and lifetimes are cut to it.
+//! - *steps*: the time from the start of the first of these steps to the end of the last, of the loop with the most steps
+//!   among the chosen threads. A range of time cuts it further.
+//! - *event*: samples of this event. Weights of two events are never added up, so there is always exactly one event; by
+//!   default [the event of CPU time](crate::query::events::primary).
 //!
-//! A filter that matches nothing in the capture is an error that says what there is to match.
+//! A filter that matches nothing in the capture is an error that lists the choices.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,11 +26,10 @@ use stepscope_model::{
 use crate::query::events;
 use crate::query::filter::describe;
 pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
-use crate::query::functions::{FunctionId, Functions};
+use crate::query::filter_matches::{absolute, chosen_stacks, chosen_threads, find_event, recording};
+use crate::query::functions::Functions;
 use crate::query::loops::Loops;
-use crate::query::pattern::Pattern;
 use crate::query::process_label::process_labels;
-use crate::query::qualified_name::own_name;
 pub use crate::query::select_error::SelectError;
 use crate::query::waits;
 
@@ -286,182 +283,6 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// When the capture was recorded: what it says, else from the first to the last time in it.
-fn recording(capture: &Capture) -> Option<Range<u64>> {
-    if let (Some(start), Some(end)) = (capture.info.start_ns, capture.info.end_ns) {
-        return Some(start..end.max(start));
-    }
-    let samples = capture.samples.iter().filter_map(|sample| sample.time_ns).map(|time| (time, time));
-    let waits = capture.waits.iter().map(|wait| (wait.start_ns, wait.end_ns));
-    let times = samples.chain(waits).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
-    times.map(|(first, last)| first..last.saturating_add(1))
-}
-
-fn absolute(capture: &Capture, range: TimeRange) -> Result<Range<u64>, SelectError> {
-    let recorded = recording(capture).ok_or(SelectError::NoTimes)?;
-    let end = range.to_ns.map_or(recorded.end, |to| recorded.start.saturating_add(to));
-    let start = recorded.start.saturating_add(range.from_ns);
-    if start >= end || start >= recorded.end {
-        return Err(SelectError::OutsideRecording {
-            from_ns: range.from_ns,
-            to_ns: range.to_ns.unwrap_or(recorded.end - recorded.start),
-            length_ns: recorded.end - recorded.start,
-        });
-    }
-    Ok(start..end)
-}
-
-fn chosen_threads(capture: &Capture, labels: &[String], filter: &Filter) -> Result<Option<Arc<[bool]>>, SelectError> {
-    if filter.threads.is_empty() && filter.processes.is_empty() {
-        return Ok(None);
-    }
-    let known = || distinct(capture.threads.iter().map(|thread| thread.name.clone()));
-    for pattern in &filter.threads {
-        if !capture.threads.iter().any(|thread| pattern.matches(thread)) {
-            return Err(SelectError::NoMatch {
-                what: "thread",
-                pattern: pattern.to_string(),
-                would_match: None,
-                known: known(),
-            });
-        }
-    }
-    let processes = || distinct(labels.iter().cloned());
-    let labelled = || capture.processes.iter().zip(labels);
-    for pattern in &filter.processes {
-        if !labelled().any(|(process, label)| pattern.matches(process, label)) {
-            return Err(SelectError::NoMatch {
-                what: "process",
-                pattern: pattern.to_string(),
-                would_match: None,
-                known: processes(),
-            });
-        }
-    }
-    let any_thread = |thread: &Thread| filter.threads.iter().any(|pattern| pattern.matches(thread));
-    let any_process = |thread: &Thread| {
-        let process = thread.process.map(|id| (&capture.processes[id.index()], &labels[id.index()]));
-        process.is_some_and(|(process, label)| filter.processes.iter().any(|pattern| pattern.matches(process, label)))
-    };
-    let chosen = capture.threads.iter().map(|thread| {
-        (filter.threads.is_empty() || any_thread(thread)) && (filter.processes.is_empty() || any_process(thread))
-    });
-    Ok(Some(chosen.collect()))
-}
-
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    names.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
-}
-
-/// One flag a node of the call tree, and a last one for no stack.
-fn chosen_stacks(
-    capture: &Capture,
-    functions: &Functions,
-    filter: &Filter,
-) -> Result<Option<Arc<[bool]>>, SelectError> {
-    if filter.functions.is_empty() && filter.modules.is_empty() && filter.ownership.is_none() {
-        return Ok(None);
-    }
-    if filter.ownership.is_some() && !functions.ownership_known() {
-        return Err(SelectError::NothingOwned);
-    }
-    let by_function = matching(functions, "function", &filter.functions, |pattern, id| {
-        let name = &functions.get(id).name;
-        pattern.matches(name) || pattern.matches(&own_name(name))
-    })?;
-    let by_module = matching(functions, "module", &filter.modules, |pattern, id| {
-        let module = &functions.get(id).module;
-        !module.is_empty() && pattern.matches(module)
-    })?;
-    let passes = |flags: &Option<Vec<bool>>| flags.as_ref().map(|flags| paths_through(capture, functions, flags));
-    let (by_function, by_module) = (passes(&by_function), passes(&by_module));
-    let on_side = |owned: bool| match filter.ownership {
-        None => true,
-        Some(Under::Owned) => owned,
-        Some(Under::NotOwned) => !owned,
-    };
-    let node_passes = |index: usize| {
-        by_function.as_ref().is_none_or(|flags| flags[index])
-            && by_module.as_ref().is_none_or(|flags| flags[index])
-            && on_side(functions.nearest_owned(StackId::from_index(index)).is_some())
-    };
-    let no_stack = by_function.is_none() && by_module.is_none() && on_side(false);
-    Ok(Some((0..capture.stacks.len()).map(node_passes).chain([no_stack]).collect()))
-}
-
-/// One flag a function: whether any of the patterns matches it. `None` if there are no patterns.
-fn matching(
-    functions: &Functions,
-    what: &'static str,
-    patterns: &[Pattern],
-    matches: impl Fn(&Pattern, FunctionId) -> bool,
-) -> Result<Option<Vec<bool>>, SelectError> {
-    if patterns.is_empty() {
-        return Ok(None);
-    }
-    let mut flags = vec![false; functions.len()];
-    for pattern in patterns {
-        let mut found = false;
-        for (id, _) in functions.all() {
-            if matches(pattern, id) {
-                flags[id.index()] = true;
-                found = true;
-            }
-        }
-        if !found {
-            return Err(SelectError::NoMatch {
-                what,
-                pattern: pattern.to_string(),
-                would_match: wider(pattern, |wider| functions.all().any(|(id, _)| matches(wider, id))),
-                known: known_for(what, functions, pattern),
-            });
-        }
-    }
-    Ok(Some(flags))
-}
-
-/// The pattern with a wildcard before it, or also after it, if anything matches that.
-fn wider(pattern: &Pattern, matches: impl Fn(&Pattern) -> bool) -> Option<String> {
-    let text = pattern.as_str();
-    if text.starts_with('/') {
-        return None;
-    }
-    let text = text.trim_matches('*');
-    let candidates = [format!("*{text}"), format!("{text}*"), format!("*{text}*")];
-    candidates.into_iter().find(|candidate| candidate.parse().is_ok_and(|pattern| matches(&pattern)))
-}
-
-/// What to offer instead: modules are few, of functions those that hold the pattern's text.
-fn known_for(what: &str, functions: &Functions, pattern: &Pattern) -> Vec<String> {
-    if what == "module" {
-        return distinct(functions.all().map(|(_, one)| one.module.to_string()).filter(|name| !name.is_empty()));
-    }
-    let text = pattern.as_str().trim_matches(['*', '/']).to_lowercase();
-    let similar = distinct(
-        functions.all().map(|(_, one)| one.name.to_string()).filter(|name| name.to_lowercase().contains(&text)),
-    );
-    if similar.is_empty() { distinct(functions.all().map(|(_, one)| one.name.to_string())) } else { similar }
-}
-
-fn paths_through(capture: &Capture, functions: &Functions, flags: &[bool]) -> Vec<bool> {
-    let mut passes: Vec<bool> = Vec::with_capacity(capture.stacks.len());
-    for node in &capture.stacks {
-        let above = node.parent.is_some_and(|parent| passes[parent.index()]);
-        passes.push(above || flags[functions.of_frame(node.frame).index()]);
-    }
-    passes
-}
-
-fn find_event(capture: &Capture, name: &str) -> Result<EventId, SelectError> {
-    let found = capture.info.events.iter().position(|event| event.name == name).map(EventId::from_index);
-    found.ok_or_else(|| SelectError::NoMatch {
-        what: "event",
-        pattern: name.to_owned(),
-        would_match: None,
-        known: capture.info.events.iter().map(|event| event.name.clone()).collect(),
-    })
-}
-
 /// From the start of the first of these steps to the end of the last, of the main loop within what is selected already.
 fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
     let loops = Loops::find(selection.capture, selection.window().as_ref(), selection.thread_flags())
@@ -480,6 +301,7 @@ fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u6
 mod tests {
     use super::*;
     use crate::drawn::{self, Drawing, owned_by};
+    use crate::query::pattern::Pattern;
     use crate::query::process_label::ProcessNameRule;
 
     fn weights(capture: &Capture, filter: &Filter) -> Vec<u64> {

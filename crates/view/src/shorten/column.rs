@@ -52,7 +52,7 @@ fn shorten_name(name: &str, columns: usize) -> String {
     if bare[parts.qualified..].width() <= columns {
         return bare[parts.qualified..].to_owned();
     }
-    let starts = bare[parts.qualified..parts.last_two].match_indices("::").map(|(at, _)| parts.qualified + at + 2);
+    let starts = bare[parts.qualified..parts.last].match_indices("::").map(|(at, _)| parts.qualified + at + 2);
     let mut without_namespaces = starts.map(|start| format!("{ELLIPSIS}{}", &bare[start..]));
     let fitting = without_namespaces.find(|form| form.width() <= columns);
     fitting.unwrap_or_else(|| cut_middle(&bare[parts.last_two..], columns))

@@ -59,8 +59,7 @@ impl PerStep {
         let per_step = |weight: u128| weight as f64 / self.steps as f64;
         Columns::new()
             .with(
-                weight("self_per_step", "Self weight per simulation step, of samples that belong to a step.")
-                    .essential(),
+                weight("self_per_step", "Self weight per simulation step, of samples that belong to a step."),
                 move |cost| per_step(self.own[row(cost)]).into(),
             )
             .with(weight("inclusive_per_step", "Inclusive weight per simulation step.").detail(), move |cost| {

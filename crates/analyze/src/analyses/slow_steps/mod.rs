@@ -50,7 +50,7 @@ mod tests;
 use stepscope_model::{CallTree, Dimension, Table, TreeDifference, quantity};
 use stepscope_stats::bootstrap::{self, BlockBootstrap};
 
-use crate::analyses::calltree::{self, Evidence};
+use crate::analyses::calltree::{self, Evidence, WeightedStack};
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, Part, ReportSection, View};
 use crate::query::select::Selection;
 use crate::query::waits::blocked_ns;
@@ -113,15 +113,15 @@ pub fn trees(
             Evidence::OnCpu => {
                 let samples =
                     selection.samples().filter(|sample| comparison.loops.main_step_of(sample).is_some_and(here));
-                let stacks = samples.map(|sample| (sample.thread, sample.time_ns, sample.stack, sample.weight));
+                let stacks = samples.map(WeightedStack::of_sample);
                 let title = format!("On-CPU time per step, {steps}");
-                calltree::per_step(selection, tree, (&title, unit), count, stacks)
+                calltree::per_step(selection, tree, &title, unit, count, stacks)
             }
             Evidence::Blocked => {
                 let waits = waits.iter().filter(|of_step| here(of_step.step)).map(|of_step| &of_step.wait);
-                let stacks = waits.map(|wait| (wait.thread, Some(wait.start_ns), wait.stack, blocked_ns(wait)));
+                let stacks = waits.map(|wait| WeightedStack::of_wait(wait, blocked_ns(wait)));
                 let title = format!("Blocked time of the loop's thread per step, {steps}");
-                calltree::per_step(selection, tree, (&title, "ns"), count, stacks)
+                calltree::per_step(selection, tree, &title, "ns", count, stacks)
             }
         }
     };

@@ -110,7 +110,7 @@ fn table_columns<'t>(
             per_step.and_then(|per_step| per_step.get(&row.0)).copied().unwrap_or(0.0).into()
         })
         .with(columns::count("waits", "", "Number of waits."), |row| row.1.waits.into())
-        .with(columns::duration("longest", "The longest wait."), |row| row.1.longest.into())
+        .with(columns::duration("longest", "The longest wait.").detail(), |row| row.1.longest.into())
         .with(columns::count("threads", "", "Number of threads that waited.").detail(), |row| {
             row.1.threads.len().into()
         });

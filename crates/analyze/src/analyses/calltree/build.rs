@@ -1,0 +1,336 @@
+//! Building a call tree from weighted stacks.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId};
+
+use super::{Grouping, Options, Order, WeightedStack};
+use crate::query::functions::{FunctionId, NO_STACK, source_of};
+use crate::query::scope_paths::ScopePaths;
+use crate::query::select::Selection;
+
+/// A tree of these stacks.
+pub(super) fn build(
+    selection: &Selection<'_>,
+    options: &Options,
+    title: &str,
+    unit: &str,
+    weights: impl Iterator<Item = WeightedStack>,
+) -> CallTree {
+    let mut growing = Growing::new(selection, options.order);
+    let groups = Groups::of(selection, options.grouping);
+    let mut sums: FxHashMap<(u32, Option<StackId>), u64> = FxHashMap::default();
+    for WeightedStack { thread, time_ns, stack, weight } in weights.filter(|one| one.weight > 0) {
+        let sum = sums.entry((groups.number(thread, time_ns), stack)).or_default();
+        *sum = sum.saturating_add(weight);
+    }
+    let mut sums: Vec<((u32, Option<StackId>), u64)> = sums.into_iter().collect();
+    sums.sort_unstable();
+    for of_group in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+        let stacks: Vec<(Option<StackId>, u64)> =
+            of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
+        growing.add_group(groups.path(of_group[0].0.0), &stacks);
+    }
+    growing.finish(selection, title, unit)
+}
+
+/// The group of a stack, and the names of the groups around it.
+enum Groups {
+    /// One group per thread, or none.
+    OfThreads { of_thread: Vec<u32>, paths: Vec<Vec<Arc<str>>> },
+    /// The scopes that the thread is in.
+    OfScopes(ScopePaths),
+}
+
+impl Groups {
+    fn of(selection: &Selection<'_>, grouping: Grouping) -> Self {
+        let threads = &selection.capture().threads;
+        let name: fn(&Thread) -> Arc<str> = match grouping {
+            Grouping::Scope => return Self::OfScopes(ScopePaths::of(selection.capture())),
+            Grouping::None => return Self::OfThreads { of_thread: vec![0; threads.len()], paths: vec![Vec::new()] },
+            Grouping::Thread => |one| format!("{} ({})", one.name, one.tid).into(),
+            Grouping::ThreadName => |one| one.name.as_str().into(),
+        };
+        let mut numbers: FxHashMap<Arc<str>, u32> = FxHashMap::default();
+        let mut paths = Vec::new();
+        let mut number = |name: Arc<str>| {
+            *numbers.entry(name).or_insert_with_key(|name| {
+                paths.push(vec![name.clone()]);
+                paths.len() as u32 - 1
+            })
+        };
+        let of_thread = threads.iter().map(|thread| number(name(thread))).collect();
+        Self::OfThreads { of_thread, paths }
+    }
+
+    fn number(&self, thread: ThreadId, time_ns: Option<u64>) -> u32 {
+        match self {
+            Self::OfThreads { of_thread, .. } => of_thread[thread.index()],
+            Self::OfScopes(scopes) => time_ns.map_or(0, |time_ns| scopes.at(thread, time_ns)),
+        }
+    }
+
+    fn path(&self, number: u32) -> &[Arc<str>] {
+        match self {
+            Self::OfThreads { paths, .. } => &paths[number as usize],
+            Self::OfScopes(scopes) => &scopes.names()[number as usize],
+        }
+    }
+}
+
+/// What a node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    /// By index of [`Growing::groups`].
+    Group(u32),
+    Function(FunctionId),
+    NoStack,
+}
+
+/// A node of a tree that is being built.
+struct Node {
+    parent: Option<u32>,
+    key: Option<Key>,
+    own: u64,
+    total: u64,
+    /// The heaviest place that was merged into it, with its weight.
+    place: Option<(u64, FrameId)>,
+    inlined: bool,
+}
+
+/// A tree that is being built, in the order in which nodes are found.
+struct Growing<'a> {
+    selection: &'a Selection<'a>,
+    order: Order,
+    groups: Vec<Arc<str>>,
+    nodes: Vec<Node>,
+    children: FxHashMap<(u32, Key), u32>,
+    /// State of each stack of the capture while a group is added, by stack id.
+    on_stack: Vec<Option<OnStack>>,
+}
+
+/// A node of the capture's tree while a group is added.
+#[derive(Debug, Clone, Copy)]
+struct OnStack {
+    own: u64,
+    total: u64,
+    /// The node that it became.
+    node: u32,
+}
+
+impl<'a> Growing<'a> {
+    fn new(selection: &'a Selection<'a>, order: Order) -> Self {
+        let whole = Node { parent: None, key: None, own: 0, total: 0, place: None, inlined: false };
+        let (groups, children) = (Vec::new(), FxHashMap::default());
+        Self { selection, order, groups, nodes: vec![whole], children, on_stack: Vec::new() }
+    }
+
+    fn child(&mut self, parent: u32, key: Key) -> u32 {
+        let next = self.nodes.len() as u32;
+        let nodes = &mut self.nodes;
+        *self.children.entry((parent, key)).or_insert_with(|| {
+            nodes.push(Node { parent: Some(parent), key: Some(key), own: 0, total: 0, place: None, inlined: true });
+            next
+        })
+    }
+
+    fn own(&mut self, node: u32, weight: u64) {
+        let own = &mut self.nodes[node as usize].own;
+        *own = own.saturating_add(weight);
+    }
+
+    /// Adds a place of this weight to the node.
+    fn merge(&mut self, node: u32, frame: FrameId, weight: u64) {
+        let node = &mut self.nodes[node as usize];
+        let frames = &self.selection.capture().frames;
+        node.inlined &= frames[frame.index()].inlined;
+        let rank = |weight: u64, frame: FrameId| {
+            let frame = &frames[frame.index()];
+            (frame.file.is_some(), weight, Reverse((frame.file.as_deref(), frame.line)))
+        };
+        if node.place.is_none_or(|(best_weight, best)| rank(best_weight, best) < rank(weight, frame)) {
+            node.place = Some((weight, frame));
+        }
+    }
+
+    /// Adds stacks with their weights, each stack once, below the groups on the path.
+    fn add_group(&mut self, path: &[Arc<str>], stacks: &[(Option<StackId>, u64)]) {
+        let root = path.iter().fold(0, |parent, name| {
+            let known = self.groups.iter().position(|group| group == name);
+            let group = known.unwrap_or_else(|| {
+                self.groups.push(name.clone());
+                self.groups.len() - 1
+            });
+            self.child(parent, Key::Group(group as u32))
+        });
+        for (_, weight) in stacks.iter().filter(|(stack, _)| stack.is_none()) {
+            let node = self.child(root, Key::NoStack);
+            self.own(node, *weight);
+        }
+        let stacks = stacks.iter().filter_map(|(stack, weight)| Some(((*stack)?, *weight)));
+        match self.order {
+            Order::CallersFirst => self.add_callers_first(root, stacks),
+            Order::LeavesFirst => stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight)),
+        }
+    }
+
+    /// Each node of the capture's tree with any weight becomes a node here, or joins one.
+    fn add_callers_first(&mut self, root: u32, own: impl Iterator<Item = (StackId, u64)>) {
+        let capture = self.selection.capture();
+        self.on_stack.resize(capture.stacks.len(), None);
+        let mut on_stack = std::mem::take(&mut self.on_stack);
+        let mut nodes: Vec<StackId> = Vec::new();
+        for (stack, weight) in own {
+            let mut next = Some(stack);
+            // Up to the first ancestor that is known already.
+            while let Some(stack) = next.filter(|stack| on_stack[stack.index()].is_none()) {
+                on_stack[stack.index()] = Some(OnStack { own: 0, total: 0, node: root });
+                nodes.push(stack);
+                next = capture.stacks[stack.index()].parent;
+            }
+            let here = on_stack[stack.index()].as_mut().expect("entered above");
+            (here.own, here.total) = (weight, weight);
+        }
+        nodes.sort_unstable();
+        for &node in nodes.iter().rev() {
+            if let Some(parent) = capture.stacks[node.index()].parent {
+                let below = on_stack[node.index()].map_or(0, |here| here.total);
+                let above = on_stack[parent.index()].as_mut().expect("ancestors were added above");
+                above.total = above.total.saturating_add(below);
+            }
+        }
+        // An upper bound: places of one function become one node.
+        self.nodes.reserve(nodes.len());
+        self.children.reserve(nodes.len());
+        for &stack in &nodes {
+            let node = capture.stacks[stack.index()];
+            let parent = node.parent.and_then(|parent| on_stack[parent.index()]).map_or(root, |parent| parent.node);
+            let function = self.selection.functions().of_frame(node.frame);
+            let child = self.child(parent, Key::Function(function));
+            let here = on_stack[stack.index()].as_mut().expect("entered above");
+            here.node = child;
+            let OnStack { own, total, .. } = *here;
+            self.merge(child, node.frame, total);
+            self.own(child, own);
+        }
+        // Reset only the entries in use: the next group may be small.
+        nodes.iter().for_each(|stack| on_stack[stack.index()] = None);
+        self.on_stack = on_stack;
+    }
+
+    fn add_leaf_first(&mut self, root: u32, stack: StackId, weight: u64) {
+        let selection = self.selection;
+        let mut here = root;
+        for frame in selection.capture().frames_of(Some(stack)) {
+            here = self.child(here, Key::Function(selection.functions().of_frame(frame)));
+            self.merge(here, frame, weight);
+        }
+        self.own(here, weight);
+    }
+
+    /// Adds up totals, and sorts children by name.
+    fn finish(mut self, selection: &Selection<'_>, title: &str, unit: &str) -> CallTree {
+        for index in (0..self.nodes.len()).rev() {
+            let node = &mut self.nodes[index];
+            node.total = node.total.saturating_add(node.own);
+            let (parent, total) = (node.parent, node.total);
+            if let Some(parent) = parent {
+                let parent = &mut self.nodes[parent as usize];
+                parent.total = parent.total.saturating_add(total);
+            }
+        }
+        let nothing = &Arc::from("");
+        let whole = &Arc::from("all");
+        let drawn = |(index, parent): (u32, Option<u32>)| CallNode {
+            parent,
+            ..self.draw(&self.nodes[index as usize], whole, nothing)
+        };
+        CallTree {
+            title: match self.order {
+                Order::CallersFirst => title.to_owned(),
+                Order::LeavesFirst => format!("{title}, inverted"),
+            },
+            subtitle: subtitle(selection),
+            unit: unit.to_owned(),
+            nodes: self.in_order_of_names().into_iter().map(drawn).collect(),
+            inverted: self.order == Order::LeavesFirst,
+        }
+    }
+
+    /// Nodes with their new parents: each is followed by its subtree, and children are sorted by name and module.
+    fn in_order_of_names(&self) -> Vec<(u32, Option<u32>)> {
+        // The children of all nodes in one list: those of node `i` are from `starts[i]` to `starts[i + 1]`.
+        let mut starts = vec![0_u32; self.nodes.len() + 1];
+        let parents =
+            || self.nodes.iter().zip(0_u32..).filter_map(|(node, index)| Some((node.parent? as usize, index)));
+        parents().for_each(|(parent, _)| starts[parent + 1] += 1);
+        (1..starts.len()).for_each(|index| starts[index] += starts[index - 1]);
+        let mut filled = starts.clone();
+        let mut children = vec![0_u32; self.nodes.len() - 1];
+        for (parent, index) in parents() {
+            children[filled[parent] as usize] = index;
+            filled[parent] += 1;
+        }
+        let mut ordered: Vec<(u32, Option<u32>)> = Vec::with_capacity(self.nodes.len());
+        let mut waiting: Vec<(u32, Option<u32>)> = vec![(0, None)];
+        while let Some((index, parent)) = waiting.pop() {
+            let number = ordered.len() as u32;
+            ordered.push((index, parent));
+            let siblings = &mut children[starts[index as usize] as usize..starts[index as usize + 1] as usize];
+            // From the last to the first: they are taken from the end.
+            siblings.sort_unstable_by(|a, b| self.name(*b).cmp(&self.name(*a)));
+            waiting.extend(siblings.iter().map(|child| (*child, Some(number))));
+        }
+        ordered
+    }
+
+    /// Name and module of a node.
+    fn name(&self, node: u32) -> (&str, &str) {
+        match self.nodes[node as usize].key {
+            None => ("all", ""),
+            Some(Key::Group(group)) => (&self.groups[group as usize], ""),
+            Some(Key::NoStack) => (NO_STACK, ""),
+            Some(Key::Function(id)) => {
+                let function = self.selection.functions().get(id);
+                (&function.name, &function.module)
+            }
+        }
+    }
+
+    /// The node as it is drawn. Nodes share their texts: the name of the `whole`, and the empty text `nothing`.
+    fn draw(&self, node: &Node, whole: &Arc<str>, nothing: &Arc<str>) -> CallNode {
+        let (functions, capture) = (self.selection.functions(), self.selection.capture());
+        let mut drawn = CallNode {
+            parent: node.parent,
+            name: whole.clone(),
+            module: nothing.clone(),
+            source: nothing.clone(),
+            kind: FrameKind::Group,
+            owned: false,
+            inlined: false,
+            total: node.total,
+            own: node.own,
+        };
+        match &node.key {
+            None => {}
+            Some(Key::Group(group)) => drawn.name = self.groups[*group as usize].clone(),
+            Some(Key::NoStack) => (drawn.name, drawn.kind) = (NO_STACK.into(), FrameKind::Unknown),
+            Some(Key::Function(id)) => {
+                let function = functions.get(*id);
+                (drawn.name, drawn.module) = (function.name.clone(), function.module.clone());
+                (drawn.kind, drawn.owned, drawn.inlined) = (function.kind, function.owned, node.inlined);
+                let place = node.place.filter(|(_, frame)| capture.frames[frame.index()].file.is_some());
+                drawn.source = place.map_or(drawn.source, |(_, frame)| source_of(capture, frame).into());
+            }
+        }
+        drawn
+    }
+}
+
+fn subtitle(selection: &Selection<'_>) -> String {
+    let label = selection.capture().info.label();
+    let filters = Some(selection.description()).filter(|filters| !filters.is_empty());
+    [label, filters].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
