@@ -1,7 +1,9 @@
 //! The executable part of a process' address space.
 
+mod caller;
 mod frame_source;
 mod mapping;
+mod signal_frame;
 mod stack_memory;
 mod state;
 mod user_stack;
@@ -11,18 +13,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use framehop::{MayAllocateDuringUnwind, Unwinder as _, UnwinderNative};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Evidence;
 use crate::entry::{FrameRef, ModuleRef};
+use caller::Epilogue;
 pub(crate) use frame_source::{Ending, FrameSource, RuleCaches};
 pub(crate) use mapping::Mapping;
 use stack_memory::LiveMemory;
-use state::{RememberedStacks, WalkState};
+use state::{DeepStack, RememberedStacks, WalkState};
 pub(crate) use user_stack::UserStack;
 
 /// Bytes of a slot for a copied instruction (`UPROBE_XOL_SLOT_BYTES`).
 const SLOT_BYTES: u64 = if cfg!(target_arch = "x86_64") { 128 } else { 4 };
+
+/// No code is mapped below this address (`vm.mmap_min_addr`, by default).
+const LOWEST_CODE: u64 = 64 << 10;
 
 /// One process' executable mappings, and what is known about addresses in them.
 pub(crate) struct AddressSpace {
@@ -30,25 +36,42 @@ pub(crate) struct AddressSpace {
     mappings: Vec<Mapping>,
     /// Where the kernel executes copies of probed instructions.
     out_of_line: Option<Range<u64>>,
-    /// The mappings that the unwinder knows, by their start, and whether they have unwind tables.
-    loaded: FxHashMap<u64, Tables>,
+    /// Starts of the mappings that the unwinder knows.
+    loaded: FxHashSet<u64>,
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
-    frames: FxHashMap<u64, FrameRef>,
+    frames: FxHashMap<u64, KnownCode>,
     after_call: FxHashMap<u64, bool>,
+    /// What the code at an address undoes before it returns, if that is all it does.
+    epilogues: FxHashMap<u64, Option<Epilogue>>,
     /// By return address and an address in the callee, whether the call led there.
     callers: FxHashMap<(u64, u64), Evidence>,
     /// By thread, the last stacks that were followed beyond their copy.
     remembered: FxHashMap<u32, RememberedStacks>,
+    /// By thread, its last stack that was too deep to keep.
+    deep: FxHashMap<u32, DeepStack>,
     live: LiveMemory,
     /// States of the last walk, kept for the allocation.
     states: Vec<WalkState>,
 }
 
-/// Whether a mapping has unwind tables.
+/// What is known about an address of code.
+#[derive(Debug, Clone, Copy)]
+struct KnownCode {
+    frame: FrameRef,
+    unwinds_by: UnwindsBy,
+}
+
+/// How the caller of code is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tables {
-    Present,
-    Missing,
+enum UnwindsBy {
+    /// By unwind tables.
+    Tables,
+    /// By the registers that the kernel saved when it interrupted the caller for a signal.
+    SignalFrame,
+    /// By what the code and the stack look like.
+    Evidence,
+    /// It has no caller.
+    Root,
 }
 
 impl AddressSpace {
@@ -56,12 +79,14 @@ impl AddressSpace {
         Self {
             mappings: Vec::new(),
             out_of_line: None,
-            loaded: FxHashMap::default(),
+            loaded: FxHashSet::default(),
             unwinder: UnwinderNative::new(),
             frames: FxHashMap::default(),
             after_call: FxHashMap::default(),
+            epilogues: FxHashMap::default(),
             callers: FxHashMap::default(),
             remembered: FxHashMap::default(),
+            deep: FxHashMap::default(),
             live: LiveMemory::default(),
             states: Vec::new(),
         }
@@ -75,6 +100,7 @@ impl AddressSpace {
     /// Forgets the stack of a thread that ended.
     pub fn forget_thread(&mut self, tid: u32) {
         self.remembered.remove(&tid);
+        self.deep.remove(&tid);
     }
 
     /// Renumbers modules and forgets frames: the next log numbers both from zero.
@@ -84,6 +110,7 @@ impl AddressSpace {
         }
         self.frames.clear();
         self.remembered.clear();
+        self.deep.clear();
     }
 
     /// Maps code in place of whatever was mapped there.
@@ -116,6 +143,7 @@ impl AddressSpace {
         if !self.frames.is_empty() {
             self.frames.retain(|address, _| !new.range.contains(address));
             self.after_call.retain(|address, _| !new.range.contains(address));
+            self.epilogues.retain(|address, _| !new.range.contains(address));
             self.callers.retain(|(caller, callee), _| !new.range.contains(caller) && !new.range.contains(callee));
         }
         pieces.push(new);

@@ -14,7 +14,7 @@ use stepscope_model::{
 };
 use stepscope_symbolize::{Code, NamedBy, Place};
 
-use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackRef, ThreadRef};
+use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, ReadError};
@@ -263,6 +263,12 @@ impl Builder {
             let frames = by_module.remove(&Some(ModuleRef(index as u32))).unwrap_or_default();
             let offsets: Vec<u64> = frames.iter().map(|&frame| self.frames[frame].1).collect();
             let module = self.modules[index].clone();
+            if module.kind == ModuleKind::StackMarks {
+                for (&frame, &offset) in frames.iter().zip(&offsets) {
+                    named[frame] = vec![self.capture.intern_frame(Frame::named(StackMark::name(offset)))];
+                }
+                continue;
+            }
             let names = symbols.name(&code(&module), &offsets);
             problems.extend(names.problems.iter().map(ToString::to_string));
             let build_id = names.build_id.or_else(|| module.build_id.as_deref().map(hexadecimal));
@@ -404,6 +410,7 @@ fn code(module: &entry::Module) -> Code {
         ModuleKind::Kernel => Code::Kernel,
         ModuleKind::Vdso => Code::Vdso,
         ModuleKind::Jit(pid) => Code::Jit { pid },
+        ModuleKind::StackMarks => unreachable!("marks are named before"),
     }
 }
 

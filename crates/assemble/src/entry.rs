@@ -251,6 +251,24 @@ pub enum ModuleKind {
     Vdso,
     /// Anonymous executable memory of the process with this pid.
     Jit(u32),
+    /// None: its frames say how a stack was found. Their offsets are those of [`StackMark`].
+    StackMarks,
+}
+
+/// A frame that stands for no function, but says how the stack was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StackMark {
+    /// The caller was searched for on the stack.
+    CallersGuessed = 0,
+    /// The middle of a very deep stack was left out.
+    FramesOmitted = 1,
+}
+
+impl StackMark {
+    /// The name of its frame.
+    pub fn name(offset: u64) -> &'static str {
+        if offset == Self::CallersGuessed as u64 { "[callers guessed]" } else { "[frames omitted]" }
+    }
 }
 
 /// One sample.

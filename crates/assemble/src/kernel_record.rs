@@ -73,7 +73,9 @@ pub(crate) struct RawSample<'a> {
     pub in_kernel: bool,
     pub callchain: Vec<u64>,
     pub raw: Option<Cow<'a, [u8]>>,
+    /// Registers of 64-bit code.
     pub regs: Option<Vec<u64>>,
+    pub is_32_bit: bool,
     /// The copied stack, as far as it is valid.
     pub stack: Cow<'a, [u8]>,
 }
@@ -318,8 +320,14 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
         }
         cursor.skip_u64s(count.checked_mul(3).ok_or(Malformed)?)?;
     }
-    if has(SampleFormat::REGS_USER) && cursor.u64()? != 0 {
-        sample.regs = Some(cursor.u64s(info.user_regs_count.into())?);
+    if has(SampleFormat::REGS_USER) {
+        const ABI_NONE: u64 = 0;
+        const ABI_32: u64 = 1;
+        let abi = cursor.u64()?;
+        let values = if abi == ABI_NONE { None } else { Some(cursor.u64s(info.user_regs_count.into())?) };
+        // Only 64-bit stacks are unwound.
+        sample.regs = values.filter(|_| abi != ABI_32);
+        sample.is_32_bit = abi == ABI_32;
     }
     if has(SampleFormat::STACK_USER) {
         let copied = cursor.u64()?;

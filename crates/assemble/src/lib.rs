@@ -58,7 +58,7 @@ pub use assembler::Assembler;
 pub use builder::{Builder, finish};
 pub use entry::{
     Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd,
-    Sample, Sink, StackRef, ThreadRef, Wait,
+    Sample, Sink, StackMark, StackRef, ThreadRef, Wait,
 };
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};

@@ -215,6 +215,7 @@ mod tests {
             Entry::ThreadName { thread: ThreadRef(0), time_ns: 1_500, name: "server".into() },
             Entry::Module(Module { kind: ModuleKind::File, path: "/bin/sim".into(), build_id: Some(vec![1, 2]) }),
             Entry::Module(Module { kind: ModuleKind::Jit(40), path: "[jit]".into(), build_id: None }),
+            Entry::Module(Module { kind: ModuleKind::StackMarks, path: "[stack]".into(), build_id: None }),
             Entry::Frame { module: Some(ModuleRef(0)), offset: 0x1234 },
             Entry::Frame { module: None, offset: u64::MAX },
             Entry::Stack { parent: None, frame: FrameRef(0) },

@@ -1,9 +1,13 @@
 //! Unwind tables of an ELF image, in the form that framehop reads.
 
+mod debug_frame;
+
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
 use framehop::ExplicitModuleSectionInfo;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
 
@@ -12,9 +16,25 @@ use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
 #[derive(Debug, Clone, Default)]
 pub struct UnwindTables {
     base: u64,
+    /// Where the program starts, by the file's header.
+    start: u64,
     segments: Vec<Segment>,
     sections: ExplicitModuleSectionInfo<Arc<[u8]>>,
 }
+
+/// A function of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableEntry {
+    /// An ordinary function.
+    Function,
+    /// The code to which signal handlers return (augmentation `S`).
+    SignalReturn,
+    /// The code that the kernel starts a program with, if it has no entry.
+    Start,
+}
+
+/// The code at a program's start is short: it calls a function in C.
+const START_BYTES: u64 = 32;
 
 /// A loadable part of a file.
 #[derive(Debug, Clone)]
@@ -49,7 +69,7 @@ impl UnwindTables {
             (!bytes.is_empty()).then(|| Arc::from(&*bytes))
         };
         let base = segments.iter().map(|segment| segment.address & !0xfff).min().unwrap_or(0);
-        let sections = ExplicitModuleSectionInfo {
+        let mut sections = ExplicitModuleSectionInfo {
             base_svma: base,
             text_svma: range(".text"),
             got_svma: range(".got"),
@@ -57,10 +77,17 @@ impl UnwindTables {
             eh_frame: bytes(".eh_frame"),
             eh_frame_hdr_svma: range(".eh_frame_hdr"),
             eh_frame_hdr: bytes(".eh_frame_hdr"),
-            debug_frame: if file.section_by_name(".eh_frame").is_some() { None } else { bytes(".debug_frame") },
             ..Default::default()
         };
-        Some(Self { base, segments, sections })
+        let debug_frame = bytes(".debug_frame").map(|section| debug_frame::to_eh_frame(&section)).unwrap_or_default();
+        if !debug_frame.is_empty() {
+            prepend(&mut sections, debug_frame);
+        }
+        if !has_sound_header(&sections) {
+            add_header(&mut sections);
+        }
+        let start = file.elf_header().e_entry(endian);
+        Some(Self { base, start, segments, sections })
     }
 
     /// The module for framehop, where the file's bytes from `offset` are mapped at `mapped`.
@@ -78,6 +105,25 @@ impl UnwindTables {
         table.function(header, address, mapped.end)
     }
 
+    /// The entry that covers an address, where the file's bytes from `offset` are mapped at `mapped`.
+    pub(crate) fn entry(&self, mapped: &Range<u64>, offset: u64, address: u64) -> Option<TableEntry> {
+        let address = address.wrapping_sub(self.mapped_base(mapped, offset)?).wrapping_add(self.base);
+        let covering = self.covering_entry(address);
+        let starts = || (self.start..self.start.saturating_add(START_BYTES)).contains(&address);
+        covering.or_else(|| starts().then_some(TableEntry::Start))
+    }
+
+    fn covering_entry(&self, address: u64) -> Option<TableEntry> {
+        let bases = bases(&self.sections);
+        let table = FunctionTable::parse(self.sections.eh_frame_hdr.as_deref()?)?;
+        let place = table.entry(self.sections.eh_frame_hdr_svma.as_ref()?.start, address)?;
+        let place = place.checked_sub(self.sections.eh_frame_svma.as_ref()?.start)?;
+        let frames = eh_frame(self.sections.eh_frame.as_deref()?);
+        let entry = frames.fde_from_offset(&bases, (place as usize).into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(address).then_some(())?;
+        Some(if entry.is_signal_trampoline() { TableEntry::SignalReturn } else { TableEntry::Function })
+    }
+
     /// Where the file's address `base` is in a process.
     fn mapped_base(&self, mapped: &Range<u64>, offset: u64) -> Option<u64> {
         let covers = |segment: &&Segment| (segment.file.start & !0xfff..segment.file.end).contains(&offset);
@@ -92,25 +138,120 @@ impl UnwindTables {
     }
 }
 
+type Sections = ExplicitModuleSectionInfo<Arc<[u8]>>;
+
+fn bases(sections: &Sections) -> BaseAddresses {
+    let start = |range: &Option<Range<u64>>| range.as_ref().map_or(0, |range| range.start);
+    BaseAddresses::default()
+        .set_eh_frame(start(&sections.eh_frame_svma))
+        .set_eh_frame_hdr(start(&sections.eh_frame_hdr_svma))
+        .set_text(start(&sections.text_svma))
+        .set_got(start(&sections.got_svma))
+}
+
+fn eh_frame(bytes: &[u8]) -> EhFrame<gimli::EndianSlice<'_, LittleEndian>> {
+    let mut section = EhFrame::new(bytes, LittleEndian);
+    section.set_address_size(8);
+    section
+}
+
+/// Puts entries in front of `.eh_frame`, which may end in the middle by an entry of length zero.
+///
+/// What follows keeps its addresses, because the section then starts earlier. Its header no longer fits.
+fn prepend(sections: &mut Sections, mut entries: Vec<u8>) {
+    if let Some(range) = &mut sections.eh_frame_svma {
+        range.start = range.start.wrapping_sub(entries.len() as u64);
+    }
+    entries.extend(sections.eh_frame.as_deref().unwrap_or_default());
+    sections.eh_frame_svma.get_or_insert(0..entries.len() as u64);
+    sections.eh_frame = Some(entries.into());
+    sections.eh_frame_hdr = None;
+}
+
+/// Whether the header is of this `.eh_frame`, and all its entries are in it.
+fn has_sound_header(sections: &Sections) -> bool {
+    let (Some(header), Some(range), Some(header_range)) =
+        (&sections.eh_frame_hdr, &sections.eh_frame_svma, &sections.eh_frame_hdr_svma)
+    else {
+        return false;
+    };
+    let Some(table) = FunctionTable::parse(header) else { return false };
+    let section = header[4..8].first_chunk().map(|bytes| i32::from_le_bytes(*bytes)).unwrap_or_default();
+    let section = header_range.start.wrapping_add(4).wrapping_add_signed(section.into());
+    let mut places = table.0.iter().map(|entry| FunctionTable::place(header_range.start, entry));
+    section == range.start && places.all(|place| range.contains(&place))
+}
+
+/// Makes the sorted table of functions that linkers write to `.eh_frame_hdr`.
+fn add_header(sections: &mut Sections) {
+    let Some(section) = &sections.eh_frame else { return };
+    let bases = bases(sections);
+    let section_start = sections.eh_frame_svma.as_ref().map_or(0, |range| range.start);
+    let header_start = sections.eh_frame_hdr_svma.as_ref().map_or(sections.base_svma, |range| range.start);
+    let mut functions = Vec::new();
+    let section = eh_frame(section);
+    let mut entries = section.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(entry) = entry else { continue };
+        let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
+        let offset = |address: u64| i32::try_from(address.wrapping_sub(header_start) as i64).ok();
+        let place = section_start.wrapping_add(entry.offset() as u64);
+        // Functions that the linker dropped keep an entry with the address zero.
+        if let (1.., Some(start), Some(place)) =
+            (entry.initial_address(), offset(entry.initial_address()), offset(place))
+        {
+            functions.push((start, place));
+        }
+    }
+    // `.eh_frame` lies behind, and covers every instruction of a function.
+    functions.sort_by_key(|&(start, place)| (start, Reverse(place)));
+    functions.dedup_by_key(|&mut (start, _)| start);
+    let mut header = FunctionTable::HEADER.to_vec();
+    // The place of `.eh_frame`, from this field.
+    header.extend((section_start.wrapping_sub(header_start + 4) as i32).to_le_bytes());
+    header.extend((functions.len() as u32).to_le_bytes());
+    for (start, place) in functions {
+        header.extend(start.to_le_bytes());
+        header.extend(place.to_le_bytes());
+    }
+    sections.eh_frame_hdr_svma = Some(header_start..header_start + header.len() as u64);
+    sections.eh_frame_hdr = Some(header.into());
+}
+
 /// The sorted table of functions in `.eh_frame_hdr` (Linux Standard Base, 10.6.2).
 struct FunctionTable<'a>(&'a [[u8; 8]]);
 
 impl<'a> FunctionTable<'a> {
-    /// Parses the section in the encoding that every linker writes: 4-byte offsets from the section's start.
+    /// Version 1 in the encoding that every linker writes: 4-byte offsets from the section's start.
+    const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+
     fn parse(section: &'a [u8]) -> Option<Self> {
-        const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
-        let rest = section.strip_prefix(&HEADER)?.get(4..)?;
+        let rest = section.strip_prefix(&Self::HEADER)?.get(4..)?;
         let (count, entries) = rest.split_first_chunk()?;
         let (entries, _) = entries.as_chunks();
         entries.get(..u32::from_le_bytes(*count) as usize).map(Self)
     }
 
+    fn start(section: u64, entry: &[u8; 8]) -> u64 {
+        let offset = i32::from_le_bytes(*entry.first_chunk().expect("eight bytes"));
+        section.wrapping_add_signed(i64::from(offset))
+    }
+
+    /// The address of an entry's description.
+    fn place(section: u64, entry: &[u8; 8]) -> u64 {
+        let offset = i32::from_le_bytes(*entry.last_chunk().expect("eight bytes"));
+        section.wrapping_add_signed(i64::from(offset))
+    }
+
+    /// The address of the description of the function that starts at an address, or last before it.
+    fn entry(&self, section: u64, address: u64) -> Option<u64> {
+        let next = self.0.partition_point(|entry| Self::start(section, entry) <= address);
+        Some(Self::place(section, self.0.get(next.checked_sub(1)?)?))
+    }
+
     /// The function at an address. `section` is the section's own address; the last function ends at `end`.
     fn function(&self, section: u64, address: u64, end: u64) -> Option<Range<u64>> {
-        let start = |entry: &[u8; 8]| {
-            let offset = i32::from_le_bytes(*entry.first_chunk().expect("eight bytes"));
-            section.wrapping_add_signed(i64::from(offset))
-        };
+        let start = |entry: &[u8; 8]| Self::start(section, entry);
         let next = self.0.partition_point(|entry| start(entry) <= address);
         let from = start(self.0.get(next.checked_sub(1)?)?);
         let to = self.0.get(next).map_or(end, start);

@@ -409,6 +409,12 @@ pub struct Losses {
     pub truncated_stacks: u64,
     /// Samples whose stack was continued beyond the copied bytes, by frame pointers or by reading memory.
     pub continued_stacks: u64,
+    /// Samples whose stack has a caller that was guessed, because code without unwind tables called.
+    pub guessed_stacks: u64,
+    /// Samples of 32-bit code, whose callers come from frame pointers alone.
+    pub stacks_of_32_bit_code: u64,
+    /// Samples whose stack was too deep to keep its middle.
+    pub shortened_stacks: u64,
     /// Distinct addresses for which no function name was found.
     pub unnamed_addresses: u64,
     /// Exact on-CPU time of all threads, from context-switch records.

@@ -21,7 +21,7 @@ impl Target for LiveTarget {
                 UnwindTables::of_elf(&ReadCache::new(file))
             }
             ModuleKind::Vdso => UnwindTables::of_elf(&*own_vdso()?),
-            ModuleKind::Kernel | ModuleKind::Jit(_) => None,
+            ModuleKind::Kernel | ModuleKind::Jit(_) | ModuleKind::StackMarks => None,
         }
     }
 

@@ -6,7 +6,8 @@
 
 mod recorded;
 
-use recorded::{Build, record};
+use recorded::{Build, programs, record, record_command, record_unwinding};
+use stepscope_record::launch::Launch;
 
 #[test]
 fn shares_of_cpu_time_are_true() {
@@ -163,4 +164,85 @@ fn generated_code_is_named_by_its_map_and_keeps_its_caller() {
         recorded.is_called_by("calls_generated", &["generated"]);
         recorded.is_rooted_and_named();
     });
+}
+
+#[test]
+fn a_signal_handler_is_under_the_code_that_it_interrupted() {
+    record_unwinding("a_signal_handler_is_under_the_code_that_it_interrupted", "signal", |recorded| {
+        recorded.is_under("handler_work", "interrupted", 99);
+        recorded.is_under("handler_work", "caller_of_interrupted", 99);
+        recorded.is_under("handler_work", "main", 99);
+        recorded.is_rooted_and_named();
+    });
+}
+
+#[test]
+fn a_signal_handler_on_its_own_stack_is_under_the_code_that_it_interrupted() {
+    const TEST: &str = "a_signal_handler_on_its_own_stack_is_under_the_code_that_it_interrupted";
+    record_unwinding(TEST, "signal-alternate-stack", |recorded| {
+        recorded.is_under("handler_work", "interrupted", 99);
+        // The stack of the interrupted code is read a little later.
+        recorded.is_under("handler_work", "main", 90);
+    });
+}
+
+#[test]
+fn assembly_without_tables_keeps_its_callers() {
+    record_unwinding("assembly_without_tables_keeps_its_callers", "assembly", |recorded| {
+        recorded.is_under("called_by_assembly", "assembly_loop", 99);
+        recorded.is_under("called_by_assembly", "calls_assembly", 99);
+        recorded.is_under("called_once_by_assembly", "calls_assembly_once", 99);
+        recorded.is_under("called_by_assembly", "main", 99);
+        // What frees its frame and returns is no guess.
+        let guessed = recorded.marked("[callers guessed]");
+        assert!(guessed > 0 && guessed <= recorded.cpu_samples().count(), "{guessed}");
+        let once: Vec<Vec<&str>> = recorded.cpu_samples().map(|sample| recorded.names(sample)).collect();
+        let once = || once.iter().filter(|names| names.contains(&"called_once_by_assembly"));
+        let known =
+            once().filter(|names| names.windows(2).any(|pair| pair == ["assembly_once", "calls_assembly_once"]));
+        assert!(known.count() * 100 >= once().count() * 99, "{:?}", recorded.build);
+    });
+}
+
+#[test]
+fn an_assembly_leaf_with_a_frame_keeps_its_callers() {
+    record_unwinding("an_assembly_leaf_with_a_frame_keeps_its_callers", "assembly-leaf", |recorded| {
+        recorded.is_under("assembly_leaf", "calls_assembly_leaf", 99);
+        recorded.is_under("assembly_leaf", "main", 99);
+    });
+}
+
+#[test]
+fn a_callback_of_a_library_without_tables_keeps_its_callers() {
+    record_unwinding("a_callback_of_a_library_without_tables_keeps_its_callers", "sort", |recorded| {
+        recorded.is_under("slow_compare", "sorting", 99);
+        recorded.is_under("slow_compare", "main", 99);
+        recorded.is_rooted_and_named();
+    });
+}
+
+#[test]
+fn a_very_deep_recursion_keeps_its_leaf_and_its_root() {
+    record_unwinding("a_very_deep_recursion_keeps_its_leaf_and_its_root", "bottomless", |recorded| {
+        recorded.is_under("descend", "bottomless", 90);
+        let deepest = recorded.cpu_samples().map(|sample| recorded.names(sample).len()).max();
+        assert!(deepest.is_some_and(|frames| frames < 1_100), "{deepest:?}");
+        assert!(recorded.marked("[frames omitted]") > 0);
+        assert!(recorded.capture.info.losses.shortened_stacks > 0);
+    });
+}
+
+#[test]
+fn a_32_bit_program_is_sampled_and_its_stacks_are_counted() {
+    const TEST: &str = "a_32_bit_program_is_sampled_and_its_stacks_are_counted";
+    let Some(program) = programs().map(|programs| programs.join("unwinding-32")).filter(|program| program.exists())
+    else {
+        return println!("skipped: {TEST}: no compiler for 32 bits (Debian package: libc6-dev-i386)");
+    };
+    let command = [program.into_os_string(), "sort".into()];
+    let Some((capture, _)) = record_command(TEST, Launch::new(command.to_vec())) else { return };
+    let leaves = capture.samples.iter().filter_map(|sample| capture.frames_of(sample.stack).next());
+    let named = leaves.filter(|&leaf| capture.function(leaf).starts_with("slow_compare")).count();
+    assert!(named > 100, "{named}");
+    assert!(capture.info.losses.stacks_of_32_bit_code > 100, "{:?}", capture.info.losses);
 }

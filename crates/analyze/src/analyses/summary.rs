@@ -9,7 +9,7 @@
 //! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
 use stepscope_model::{
-    Capture, Columns, Dimension, DimensionStatus, FrameKind, Note, NoteValue, Origin, Table, Value, note,
+    Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, Note, NoteValue, Origin, Table, Value, note,
 };
 
 use crate::analyses::hotspots::Hotspots;
@@ -180,6 +180,7 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
             NoteValue::plural(losses.throttled as usize, "time")
         ));
     }
+    notes.extend(stack_notes(losses));
     if losses.malformed_records > 0 {
         let records = NoteValue::plural(losses.malformed_records as usize, "record");
         notes.push(note!(Loss, "{} of the imported file could not be read.", records));
@@ -191,6 +192,37 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
         true => notes.into_iter().map(|note| note.about(label(capture))).collect(),
         false => notes,
     }
+}
+
+/// Stacks that are not what the program had.
+fn stack_notes(losses: &Losses) -> Vec<Note> {
+    let share =
+        |stacks: u64| percent(stacks.into(), losses.samples.into()).filter(|_| stacks > 0).map(NoteValue::percent);
+    let mut notes = Vec::new();
+    if let Some(share) = share(losses.guessed_stacks) {
+        notes.push(note!(
+            Limit,
+            "{} of the stacks have a guessed caller, because code without unwind tables called: what is above \
+             `[callers guessed]` may be wrong.",
+            share
+        ));
+    }
+    if let Some(share) = share(losses.shortened_stacks) {
+        notes.push(note!(
+            Limit,
+            "{} of the stacks have more than 1,024 frames: `[frames omitted]` stands for their middle.",
+            share
+        ));
+    }
+    if let Some(share) = share(losses.stacks_of_32_bit_code) {
+        notes.push(note!(
+            Limit,
+            "{} of the stacks are of 32-bit code: their callers come from frame pointers alone. Build it with \
+             `-fno-omit-frame-pointer`, or for 64 bits.",
+            share
+        ));
+    }
+    notes
 }
 
 /// The table `dimensions`: what was recorded of each capture, and why the rest was not.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use framehop::{CacheNative, MayAllocateDuringUnwind};
 
 use super::mapping::Mapping;
-use crate::entry::FrameRef;
+use crate::entry::{FrameRef, StackMark};
 use crate::target::Target;
+use crate::unwind_tables::TableEntry;
 
 /// Numbers the frames of a walk, and provides unwind tables and live memory.
 pub(crate) trait FrameSource {
@@ -16,6 +17,12 @@ pub(crate) trait FrameSource {
     /// The frame at an address that a mapping holds.
     fn frame(&mut self, mapping: &Mapping, address: u64) -> FrameRef;
 
+    /// The frame that stands for a mark.
+    fn mark(&mut self, mark: StackMark) -> FrameRef;
+
+    /// The unwind-table entry that covers an address.
+    fn entry(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<TableEntry>;
+
     /// The unwind tables of a mapping's module, for framehop.
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>>;
 
@@ -23,6 +30,16 @@ pub(crate) trait FrameSource {
     fn function(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<Range<u64>>;
 
     fn target(&mut self) -> &mut Self::Target;
+}
+
+/// A stack as a walk found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub ending: Ending,
+    /// Whether a caller was guessed.
+    pub guessed: bool,
+    /// Whether frames were left out.
+    pub shortened: bool,
 }
 
 /// How a walk ended.

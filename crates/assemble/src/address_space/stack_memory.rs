@@ -16,27 +16,33 @@ pub(super) const LIVE_REACH_BYTES: u64 = 8 << 20;
 ///
 /// The copy ends at its full size, or earlier: the kernel stops at the first page that is not in memory. A large frame of
 /// which only the ends were ever touched has such pages.
-pub(super) struct StackMemory<'a, W> {
+pub(super) struct StackMemory<'a> {
     pub stack: &'a UserStack<'a>,
-    pub target: &'a mut W,
-    pub live: &'a mut LiveMemory,
+    pub live: LiveMemory,
+    /// The lowest address of the stack that the walk is on. A signal handler can have a stack of its own.
+    pub bottom: u64,
 }
 
-impl<W: Target> StackMemory<'_, W> {
-    pub fn word(&mut self, address: u64) -> Result<u64, ()> {
-        let offset = address.checked_sub(self.stack.registers.sp).ok_or(())?;
-        let copied = self.stack.copied;
-        if let Some(bytes) = usize::try_from(offset).ok().and_then(|at| copied.get(at..at.checked_add(8)?)) {
-            return Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")));
+impl StackMemory<'_> {
+    pub fn word<W: Target>(&mut self, address: u64, target: &mut W) -> Result<u64, ()> {
+        if let Some(word) = self.copied_word(address) {
+            return Ok(word);
         }
-        if offset > LIVE_REACH_BYTES {
+        if address.checked_sub(self.bottom).is_none_or(|above| above > LIVE_REACH_BYTES) {
             return Err(());
         }
-        self.live_word(address)
+        self.live_word(address, target)
     }
 
-    fn live_word(&mut self, address: u64) -> Result<u64, ()> {
-        let (target, pid) = (&mut *self.target, self.stack.ids.pid);
+    /// A word of the copy.
+    pub fn copied_word(&self, address: u64) -> Option<u64> {
+        let at = usize::try_from(address.checked_sub(self.stack.registers.sp)?).ok()?;
+        let bytes = self.stack.copied.get(at..at.checked_add(8)?)?;
+        Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+    }
+
+    fn live_word<W: Target>(&mut self, address: u64, target: &mut W) -> Result<u64, ()> {
+        let pid = self.stack.ids.pid;
         let piece = self.live.piece_at(address, |start, into| target.read_memory(pid, start, into));
         let at = (address - piece.start) as usize;
         let bytes = piece.bytes[..piece.read].get(at..at + 8).ok_or(())?;

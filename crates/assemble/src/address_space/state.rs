@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use framehop::{FrameAddress, UnwindRegsNative};
+use rustc_hash::FxHashMap;
 
 use super::stack_memory::LIVE_REACH_BYTES;
 use crate::entry::FrameRef;
@@ -83,5 +84,35 @@ impl RememberedStacks {
             let at = stack.states.iter().position(|known| known.continues_as(state))?;
             Some(&stack.frames[at + 1..])
         })
+    }
+}
+
+/// The root end of a thread's last very deep stack, and places of that stack from which it follows.
+#[derive(Debug, Default)]
+pub(super) struct DeepStack {
+    /// By stack pointer.
+    places: FxHashMap<u64, WalkState>,
+    root: Vec<FrameRef>,
+}
+
+impl DeepStack {
+    /// Frames from one remembered state to the next.
+    const INTERVAL: usize = 64;
+    const MAX_PLACES: usize = 1 << 14;
+
+    /// Remembers the states below the root end. Those of an earlier stack stay if that had the same root end.
+    pub fn add(&mut self, states: &[WalkState], root: &[FrameRef]) {
+        if self.root != root || self.places.len() > Self::MAX_PLACES {
+            self.places.clear();
+            self.root.clear();
+            self.root.extend_from_slice(root);
+        }
+        let below = states.len().saturating_sub(root.len());
+        self.places.extend(states[..below].iter().step_by(Self::INTERVAL).map(|state| (state.sp, *state)));
+    }
+
+    /// The root end, if a stack in this state has it.
+    pub fn root_above(&self, state: WalkState) -> Option<&[FrameRef]> {
+        self.places.get(&state.sp).filter(|known| known.continues_as(state)).map(|_| &self.root[..])
     }
 }

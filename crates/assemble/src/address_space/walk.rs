@@ -2,6 +2,7 @@
 //!
 //! Every step goes by DWARF where there are unwind tables, also in code with frame pointers: a leaf function often has no
 //! prologue, and frame pointers then skip its caller.
+//! Other code, and frames of signal handlers, have modules of their own: `caller` and `signal_frame`.
 //!
 //! Where the tables lead out of the copied bytes, the walk reads the live process. That memory may have changed since, so
 //! what it finds there counts only if every return address follows a call that can have led to the function below, and the
@@ -12,37 +13,52 @@
 //! - the kernel's frame-pointer chain, which is exact, if it passes through that state;
 //! - an earlier stack of the same thread that passed through the same state. A process that ended has no memory to read, and
 //!   its last samples are continued this way.
+//!
+//! A very deep stack keeps its leaf end and its root end. Its root end is remembered, because a walk over all of it takes
+//! longer than the time between two samples.
 
-use std::collections::hash_map;
 use std::ops::Range;
 
 use framehop::{FrameAddress, UnwindRegsNative, Unwinder as _};
 
-use super::frame_source::{Ending, FrameSource, RuleCaches};
+use super::frame_source::{Ending, Found, FrameSource, RuleCaches};
 use super::stack_memory::{PAGE_BYTES, StackMemory};
 use super::state::WalkState;
 use super::user_stack::UserStack;
-use super::{AddressSpace, Tables};
+use super::{AddressSpace, KnownCode, LOWEST_CODE, UnwindsBy, signal_frame};
 use crate::calls::{Code, Evidence, ends_in_call, evidence_of_call};
-use crate::entry::FrameRef;
+use crate::entry::{FrameRef, StackMark};
 use crate::target::Target;
+use crate::unwind_tables::TableEntry;
 
-/// No program has deeper stacks for a reason; broken tables can make them endless.
-const MAX_FRAMES: usize = 4096;
+/// Broken tables can make stacks endless. A recursion with small frames fills a stack of 8 MiB with about as many.
+const MAX_FRAMES: usize = 1 << 17;
+
+/// What is kept of a deeper stack: its leaf end, and its root end.
+const KEPT_LEAF: usize = 768;
+const KEPT_ROOT: usize = 256;
 
 /// A chain of this length may be cut: the kernel follows 127 frames (`kernel.perf_event_max_stack`), its own included.
 const CUT_CHAIN_FRAMES: usize = 96;
 
-/// No code is mapped below this address (`vm.mmap_min_addr`, by default).
-const LOWEST_CODE: u64 = 64 << 10;
+/// A step up the stack.
+pub(super) enum Step {
+    Caller(FrameAddress),
+    /// A caller that may be another one.
+    Guess(FrameAddress),
+    Root,
+    Lost,
+}
 
 /// How far the unwind tables led.
 struct Walked {
     reached_root: bool,
+    /// Whether a caller was guessed.
+    guessed: bool,
     /// How many frames rest on the copy alone, if others do not.
     exact: Option<usize>,
-    /// Whether the call beyond the copy is certain to have led to the last exact frame.
-    is_certain: bool,
+    /// How many frames are certain: those, and the ones beyond whose calls are certain to have led to each other.
+    certain: usize,
     /// Address of the last exact frame.
     last: u64,
     /// The state at each frame.
@@ -57,12 +73,17 @@ impl AddressSpace {
         caches: &mut RuleCaches,
         source: &mut S,
         frames: &mut Vec<FrameRef>,
-    ) -> Ending {
+    ) -> Found {
         let leaf = frames.len();
-        let walked = self.walk_by_tables(stack, caches, source, frames);
+        let walked = self.walk_up(stack, caches, source, frames);
         let ending = self.complete(&walked, stack, source, frames, leaf);
         self.states = walked.states;
-        ending
+        let shortened = frames.len() - leaf > KEPT_LEAF + KEPT_ROOT;
+        if shortened {
+            let omitted = leaf + KEPT_LEAF..frames.len() - KEPT_ROOT;
+            frames.splice(omitted, [source.mark(StackMark::FramesOmitted)]);
+        }
+        Found { ending, guessed: walked.guessed, shortened }
     }
 
     /// Decides what of a walk counts, and continues it from there. `leaf` is the index of the stack's leaf in `frames`.
@@ -74,6 +95,7 @@ impl AddressSpace {
         frames: &mut Vec<FrameRef>,
         leaf: usize,
     ) -> Ending {
+        let is_certain = walked.exact.is_some_and(|exact| walked.certain > exact);
         match (walked.reached_root, walked.exact) {
             (true, None) => return Ending::Root,
             // Not even the page of the stack pointer is in memory: the thread has not used its stack yet, or an exec is
@@ -83,17 +105,40 @@ impl AddressSpace {
                 return Ending::Root;
             }
             // The live stack may be a later one. A remembered stack whose call is certain is better evidence.
-            (true, Some(exact)) if !walked.is_certain && self.remembers(stack.ids.tid, walked.states[exact - 1]) => {
-                frames.truncate(leaf + exact);
+            (true, Some(exact)) if !is_certain && self.remembers(stack.ids.tid, walked.states[exact - 1]) => {}
+            (true, Some(_)) if frames.len() - leaf > KEPT_LEAF + KEPT_ROOT => {
+                let root = &frames[frames.len() - KEPT_ROOT..];
+                self.deep.entry(stack.ids.tid).or_default().add(&walked.states[KEPT_LEAF..], root);
+                return Ending::Continued;
             }
             (true, Some(exact)) => {
                 let remembered = self.remembered.entry(stack.ids.tid).or_default();
-                remembered.add(exact, walked.is_certain, &walked.states, &frames[leaf..]);
+                remembered.add(exact, is_certain, &walked.states, &frames[leaf..]);
                 return Ending::Continued;
             }
-            (false, None) => {}
-            (false, Some(exact)) => frames.truncate(leaf + exact),
+            (false, _) => {}
         }
+        let exact = walked.exact.unwrap_or(frames.len() - leaf);
+        let beyond = frames.split_off(leaf + exact);
+        if self.follow_other_sources(walked, stack, source, frames) {
+            return Ending::Continued;
+        }
+        let certain = walked.certain.saturating_sub(exact).min(beyond.len());
+        if frames.len() < leaf + exact + certain {
+            frames.truncate(leaf + exact);
+            frames.extend_from_slice(&beyond[..certain]);
+        }
+        Ending::Truncated
+    }
+
+    /// Continues the exact part of a stack by a remembered stack or by frame pointers, and says whether to a root.
+    fn follow_other_sources<S: FrameSource>(
+        &mut self,
+        walked: &Walked,
+        stack: &UserStack<'_>,
+        source: &mut S,
+        frames: &mut Vec<FrameRef>,
+    ) -> bool {
         let last_exact = walked.exact.and_then(|exact| walked.states.get(exact - 1));
         let remembered = |space: &Self, frames: &mut Vec<FrameRef>| {
             let above = last_exact.and_then(|state| space.remembered.get(&stack.ids.tid)?.above(*state));
@@ -102,37 +147,40 @@ impl AddressSpace {
         // A deep recursion has a cut chain, too. The chain is exact, but ends before the root.
         if stack.has_stack_pointer() && stack.frame_pointer_chain.len() >= CUT_CHAIN_FRAMES {
             if remembered(self, frames) {
-                return Ending::Continued;
+                return true;
             }
             self.follow_frame_pointers(stack, walked.last, source, frames);
-            return Ending::Truncated;
+            return false;
         }
-        if self.follow_frame_pointers(stack, walked.last, source, frames) || remembered(self, frames) {
-            return Ending::Continued;
-        }
-        Ending::Truncated
+        self.follow_frame_pointers(stack, walked.last, source, frames) || remembered(self, frames)
     }
 
-    /// The frame at a code address; `None` where nothing executable is mapped.
-    fn frame<S: FrameSource>(&mut self, address: u64, pid: u32, source: &mut S) -> Option<FrameRef> {
-        if let Some(&frame) = self.frames.get(&address) {
-            return Some(frame);
+    /// What is known about a code address; `None` where nothing executable is mapped.
+    fn code<S: FrameSource>(&mut self, address: u64, pid: u32, source: &mut S) -> Option<KnownCode> {
+        if let Some(&known) = self.frames.get(&address) {
+            return Some(known);
         }
         let mapping = self.find(address)?.clone();
-        if let hash_map::Entry::Vacant(unknown) = self.loaded.entry(mapping.range.start) {
-            let module = source.framehop_module(&mapping, pid);
-            unknown.insert(if module.is_some() { Tables::Present } else { Tables::Missing });
-            if let Some(module) = module {
-                self.unwinder.add_module(module);
-            }
+        if self.loaded.insert(mapping.range.start)
+            && let Some(module) = source.framehop_module(&mapping, pid)
+        {
+            self.unwinder.add_module(module);
         }
         let frame = source.frame(&mapping, address);
-        self.frames.insert(address, frame);
-        Some(frame)
+        let unwinds_by = match source.entry(&mapping, address, pid) {
+            Some(TableEntry::Function) => UnwindsBy::Tables,
+            Some(TableEntry::SignalReturn) => UnwindsBy::SignalFrame,
+            Some(TableEntry::Start) => UnwindsBy::Root,
+            None if returns_from_signal(address, pid, source) => UnwindsBy::SignalFrame,
+            None => UnwindsBy::Evidence,
+        };
+        let known = KnownCode { frame, unwinds_by };
+        self.frames.insert(address, known);
+        Some(known)
     }
 
-    /// Walks as far as unwind tables and readable memory lead.
-    fn walk_by_tables<S: FrameSource>(
+    /// Walks as far as tables, evidence and readable memory lead.
+    fn walk_up<S: FrameSource>(
         &mut self,
         stack: &UserStack<'_>,
         caches: &mut RuleCaches,
@@ -141,73 +189,113 @@ impl AddressSpace {
     ) -> Walked {
         let mut registers = stack.registers.native();
         let mut address = FrameAddress::from_instruction_pointer(stack.registers.ip);
-        let mut live = std::mem::take(&mut self.live);
-        live.clear();
+        let mut memory = StackMemory { stack, live: std::mem::take(&mut self.live), bottom: stack.registers.sp };
+        memory.live.clear();
         let mut states = std::mem::take(&mut self.states);
         states.clear();
-        let mut walked =
-            Walked { reached_root: false, exact: None, is_certain: false, last: stack.registers.ip, states };
+        let last = stack.registers.ip;
+        let mut walked = Walked { reached_root: false, guessed: false, exact: None, certain: 0, last, states };
         let mut callee = stack.registers.ip;
         loop {
             let lookup = address.address_for_lookup();
-            let Some(frame) = self.frame(lookup, stack.ids.pid, source) else { break };
-            if let Some(exact) = walked.exact {
+            let Some(code) = self.code(lookup, stack.ids.pid, source) else { break };
+            if let Some(exact) = walked.exact.filter(|_| address.is_return_address()) {
                 match self.evidence_of_call(address.address(), callee, stack.ids.pid, source) {
                     Evidence::Elsewhere => break,
-                    evidence if walked.states.len() == exact => walked.is_certain = evidence == Evidence::Leads,
+                    Evidence::Leads if walked.certain.max(exact) == walked.states.len() => {
+                        walked.certain = walked.states.len() + 1;
+                    }
                     _ => {}
                 }
             }
             callee = lookup;
-            frames.push(frame);
-            walked.states.push(WalkState::of(address, &registers));
+            frames.push(code.frame);
+            let state = WalkState::of(address, &registers);
+            walked.states.push(state);
             if walked.exact.is_none() {
                 walked.last = address.address();
             }
             if walked.states.len() >= MAX_FRAMES {
                 break;
             }
-            let next = match self.leave_bare_leaf(address, &mut registers, stack, source) {
-                Some(caller) => Ok(Some(caller)),
-                None => {
-                    let mut memory = StackMemory { stack, target: source.target(), live: &mut live };
-                    self.step(address, &mut registers, caches, &mut memory)
-                }
-            };
-            if live.is_used() && walked.exact.is_none() {
+            if walked.states.len() > KEPT_LEAF + KEPT_ROOT
+                && let Some(root) = self.deep.get(&stack.ids.tid).and_then(|deep| deep.root_above(state))
+            {
+                frames.extend_from_slice(root);
+                walked.reached_root = true;
+                break;
+            }
+            let step = self.step(code.unwinds_by, address, &mut registers, caches, &mut memory, source);
+            if memory.live.is_used() && walked.exact.is_none() {
                 walked.exact = Some(walked.states.len());
             }
-            address = match next.map(|next| next.and_then(FrameAddress::from_return_address)) {
-                Ok(Some(address)) => address,
-                Ok(None) => {
+            address = match step {
+                Step::Caller(caller) => caller,
+                Step::Guess(caller) => {
+                    // Each frame has a state, also this one.
+                    frames.push(source.mark(StackMark::CallersGuessed));
+                    walked.states.push(state);
+                    walked.guessed = true;
+                    caller
+                }
+                Step::Root => {
                     walked.reached_root = true;
                     break;
                 }
-                Err(()) => break,
+                Step::Lost => break,
             };
         }
-        self.live = live;
+        self.live = memory.live;
         walked
     }
 
-    /// One step up the stack. `None` at a root.
-    fn step<W: Target>(
+    /// One step up the stack.
+    fn step<S: FrameSource>(
+        &mut self,
+        unwinds_by: UnwindsBy,
+        address: FrameAddress,
+        registers: &mut UnwindRegsNative,
+        caches: &mut RuleCaches,
+        memory: &mut StackMemory<'_>,
+        source: &mut S,
+    ) -> Step {
+        match unwinds_by {
+            UnwindsBy::Tables => {}
+            UnwindsBy::Root => return Step::Root,
+            UnwindsBy::SignalFrame => {
+                return signal_frame::leave(registers, memory, source.target()).map_or(Step::Lost, Step::Caller);
+            }
+            UnwindsBy::Evidence => {
+                if let Some(step) = self.leave_without_tables(address, registers, memory, source) {
+                    return step;
+                }
+            }
+        }
+        match self.step_by_tables(address, registers, caches, memory, source.target()) {
+            Ok(caller) => caller.and_then(FrameAddress::from_return_address).map_or(Step::Root, Step::Caller),
+            Err(()) => Step::Lost,
+        }
+    }
+
+    /// One step up the stack by unwind tables, or else by the frame pointer. `None` at a root.
+    fn step_by_tables<W: Target>(
         &self,
         address: FrameAddress,
         registers: &mut UnwindRegsNative,
         caches: &mut RuleCaches,
-        memory: &mut StackMemory<'_, W>,
+        memory: &mut StackMemory<'_>,
+        target: &mut W,
     ) -> Result<Option<u64>, ()> {
         let before = WalkState::of(address, registers);
         let cache = caches.at(address.address_for_lookup());
-        let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| memory.word(address));
+        let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| memory.word(address, target));
         match next {
             // At the entry of a program all registers are zero, and the number of arguments is in the place of the return
             // address.
             Ok(Some(caller)) if before.fp == 0 && caller < LOWEST_CODE => Ok(None),
             Ok(Some(caller)) => {
                 #[cfg(target_arch = "x86_64")]
-                leave_realigned(before, caller, registers, memory);
+                leave_realigned(before, caller, registers, memory, target);
                 Ok(Some(caller))
             }
             Ok(None) => Ok(None),
@@ -216,40 +304,6 @@ impl AddressSpace {
             Err(framehop::Error::FramepointerUnwindingMovedBackwards) if before.fp == 0 => Ok(None),
             Err(_) => Err(()),
         }
-    }
-
-    /// The caller of a leaf without a frame, in code without tables (made by a JIT). Its return address is still where the
-    /// call put it; a function with a frame has something else there.
-    fn leave_bare_leaf<S: FrameSource>(
-        &mut self,
-        address: FrameAddress,
-        registers: &mut UnwindRegsNative,
-        stack: &UserStack<'_>,
-        source: &mut S,
-    ) -> Option<u64> {
-        if address.is_return_address() {
-            return None;
-        }
-        let mapping = self.find(address.address())?;
-        if self.loaded.get(&mapping.range.start) == Some(&Tables::Present) {
-            return None;
-        }
-        #[cfg(target_arch = "x86_64")]
-        let caller = u64::from_le_bytes(stack.copied.get(..8)?.try_into().expect("eight bytes"));
-        #[cfg(target_arch = "aarch64")]
-        let caller = registers.lr();
-        self.find(caller.wrapping_sub(1))?;
-        if !self.follows_call(caller, stack.ids.pid, source) {
-            return None;
-        }
-        #[cfg(target_arch = "x86_64")]
-        {
-            registers.set_ip(caller);
-            registers.set_sp(registers.sp().wrapping_add(8));
-        }
-        #[cfg(target_arch = "aarch64")]
-        let _ = registers;
-        Some(caller)
     }
 
     /// Appends the part of the frame-pointer chain above the frame that returns to `last`.
@@ -264,8 +318,8 @@ impl AddressSpace {
         let Some(shared) = chain.iter().rposition(|&address| address == last) else { return false };
         let before = frames.len();
         for &address in &chain[shared + 1..] {
-            let Some(frame) = self.frame(address.wrapping_sub(1), stack.ids.pid, source) else { break };
-            frames.push(frame);
+            let Some(code) = self.code(address.wrapping_sub(1), stack.ids.pid, source) else { break };
+            frames.push(code.frame);
         }
         frames.len() > before
     }
@@ -277,6 +331,18 @@ impl AddressSpace {
 
     /// Whether the instruction before an address is a call that led to the function at `callee`.
     fn evidence_of_call<S: FrameSource>(&mut self, address: u64, callee: u64, pid: u32, source: &mut S) -> Evidence {
+        self.evidence_of_call_to(address, callee, pid, source, |code| code.function(callee))
+    }
+
+    /// The same, for a function that the caller finds.
+    pub(super) fn evidence_of_call_to<S: FrameSource>(
+        &mut self,
+        address: u64,
+        callee: u64,
+        pid: u32,
+        source: &mut S,
+        find: impl FnOnce(&mut LiveCode<'_, S>) -> Option<Range<u64>>,
+    ) -> Evidence {
         if !self.follows_call(address, pid, source) {
             return Evidence::Elsewhere;
         }
@@ -284,7 +350,7 @@ impl AddressSpace {
             return known;
         }
         let mut code = LiveCode { space: self, source, pid };
-        let evidence = code.function(callee).and_then(|function| evidence_of_call(address, &function, &mut code));
+        let evidence = find(&mut code).and_then(|function| evidence_of_call(address, &function, &mut code));
         if let Some(evidence) = evidence {
             self.callers.insert((address, callee), evidence);
         }
@@ -306,8 +372,15 @@ impl AddressSpace {
     }
 }
 
+/// Whether the code at an address ends a signal handler.
+fn returns_from_signal<S: FrameSource>(address: u64, pid: u32, source: &mut S) -> bool {
+    let mut code = [0; 2 * signal_frame::REACH];
+    let start = address.wrapping_sub(signal_frame::REACH as u64);
+    source.target().read_memory(pid, start, &mut code) == code.len() && signal_frame::is_return(&code)
+}
+
 /// The code of a running process.
-struct LiveCode<'a, S> {
+pub(super) struct LiveCode<'a, S> {
     space: &'a AddressSpace,
     source: &'a mut S,
     pid: u32,
@@ -333,7 +406,8 @@ fn leave_realigned<W: Target>(
     before: WalkState,
     caller: u64,
     registers: &mut UnwindRegsNative,
-    memory: &mut StackMemory<'_, W>,
+    memory: &mut StackMemory<'_>,
+    target: &mut W,
 ) {
     // Below the frame pointer: callee-saved registers, four at most, then the address.
     const SLOTS: u64 = 5;
@@ -341,9 +415,9 @@ fn leave_realigned<W: Target>(
         return;
     }
     for slot in (1..=SLOTS).map_while(|slot| before.fp.checked_sub(slot * 8)).take_while(|&slot| slot >= before.sp) {
-        let Ok(arguments) = memory.word(slot) else { return };
+        let Ok(arguments) = memory.word(slot, target) else { return };
         let is_near = arguments > registers.sp() && arguments - registers.sp() <= PAGE_BYTES && arguments % 8 == 0;
-        if is_near && memory.word(arguments - 8) == Ok(caller) {
+        if is_near && memory.word(arguments - 8, target) == Ok(caller) {
             registers.set_sp(arguments);
             return;
         }

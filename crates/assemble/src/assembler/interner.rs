@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::entry::{Entry, FrameRef, Module, ModuleKind, ModuleRef, Sink, StackRef};
+use crate::entry::{Entry, FrameRef, Module, ModuleKind, ModuleRef, Sink, StackMark, StackRef};
 use crate::target::Target;
 use crate::unwind_tables::UnwindTables;
 
@@ -12,6 +12,7 @@ pub(super) struct Interner {
     refs: FxHashMap<Module, ModuleRef>,
     modules: Vec<KnownModule>,
     kernel: Option<ModuleRef>,
+    marks: Option<ModuleRef>,
     frames: FxHashMap<(Option<ModuleRef>, u64), FrameRef>,
     stacks: FxHashMap<(Option<StackRef>, FrameRef), StackRef>,
     /// The last stack that was interned, root first.
@@ -104,6 +105,18 @@ impl Interner {
             }
         };
         self.frame(Some(module), address, sink)
+    }
+
+    pub fn mark_frame(&mut self, mark: StackMark, sink: &mut impl Sink) -> FrameRef {
+        let module = match self.marks {
+            Some(known) => known,
+            None => {
+                let marks = Module { kind: ModuleKind::StackMarks, path: "[stack]".into(), build_id: None };
+                let module = self.module(marks, sink);
+                *self.marks.insert(module)
+            }
+        };
+        self.frame(Some(module), mark as u64, sink)
     }
 
     /// The stack of these frames, leaf first. It mostly shares its root end with the stack before it.

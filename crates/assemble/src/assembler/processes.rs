@@ -132,7 +132,7 @@ impl<W: Target> Assembler<W> {
         let offset = match module.kind {
             ModuleKind::File => map.offset,
             ModuleKind::Vdso => 0,
-            ModuleKind::Jit(_) | ModuleKind::Kernel => map.start,
+            ModuleKind::Jit(_) | ModuleKind::Kernel | ModuleKind::StackMarks => map.start,
         };
         let is_file = module.kind == ModuleKind::File;
         let module = self.interner.module(module, sink);

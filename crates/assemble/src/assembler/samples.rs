@@ -8,12 +8,13 @@ use linux_perf_event_reader::RawEventRecord;
 use super::interner::Interner;
 use super::{Assembler, callchain};
 use crate::address_space::{Ending, FrameSource, Mapping, UserStack};
-use crate::entry::{Entry, FrameRef, ModuleRef, Sample, Sink, StackRef, ThreadRef};
+use crate::entry::{Entry, FrameRef, ModuleRef, Sample, Sink, StackMark, StackRef, ThreadRef};
 use crate::event_role::EventRole;
 use crate::kernel_record::{RawSample, Record, ThreadIds};
 use crate::registers::Registers;
 use crate::target::Target;
 use crate::thread_timeline::WakeUp;
+use crate::unwind_tables::TableEntry;
 
 /// A sample with the common data of its record.
 pub(super) struct SampleRecord<'a> {
@@ -151,7 +152,7 @@ impl<W: Target> Assembler<W> {
             let address = if index == 0 { address } else { address.wrapping_sub(1) };
             frames.push(self.interner.kernel_frame(address, sink));
         }
-        let ending = self.processes.get_mut(&ids.pid).and_then(|process| {
+        let found = self.processes.get_mut(&ids.pid).and_then(|process| {
             let copied = sample.regs.as_deref().and_then(|values| Registers::of_record(values, at.register_mask));
             let mut registers = copied.or_else(|| Registers::of_callchain(&chains.user))?;
             if let Some(probe) = self.step_probe.as_ref().filter(|_| process.space.is_out_of_line(registers.ip)) {
@@ -162,7 +163,10 @@ impl<W: Target> Assembler<W> {
             let mut source = InternedFrames { interner: &mut self.interner, target: &mut self.target, sink };
             Some(process.space.walk(&stack, &mut self.rule_caches, &mut source, &mut frames))
         });
-        match ending {
+        self.losses.stacks_of_32_bit_code += u64::from(sample.is_32_bit);
+        self.losses.guessed_stacks += u64::from(found.is_some_and(|found| found.guessed));
+        self.losses.shortened_stacks += u64::from(found.is_some_and(|found| found.shortened));
+        match found.map(|found| found.ending) {
             Some(Ending::Truncated) => self.losses.truncated_stacks += 1,
             // Without a copy there is nothing to continue.
             Some(Ending::Continued) if sample.regs.is_some() => self.losses.continued_stacks += 1,
@@ -187,6 +191,15 @@ impl<W: Target, S: Sink> FrameSource for InternedFrames<'_, W, S> {
     fn frame(&mut self, mapping: &Mapping, address: u64) -> FrameRef {
         let offset = mapping.offset.wrapping_add(address - mapping.range.start);
         self.interner.frame(Some(mapping.module), offset, self.sink)
+    }
+
+    fn mark(&mut self, mark: StackMark) -> FrameRef {
+        self.interner.mark_frame(mark, self.sink)
+    }
+
+    fn entry(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<TableEntry> {
+        let tables = self.interner.tables(mapping.module, pid, self.target)?;
+        tables.entry(&mapping.range, mapping.offset, address)
     }
 
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>> {

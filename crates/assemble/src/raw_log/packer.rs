@@ -231,6 +231,7 @@ impl ChunkPacker {
             ModuleKind::Kernel => (1, 0),
             ModuleKind::Vdso => (2, 0),
             ModuleKind::Jit(pid) => (3, pid),
+            ModuleKind::StackMarks => (4, 0),
         };
         self.bytes.push(kind);
         self.number(u64::from(pid));

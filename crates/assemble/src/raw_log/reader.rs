@@ -196,6 +196,7 @@ impl<'a> ChunkReader<'a> {
             1 => ModuleKind::Kernel,
             2 => ModuleKind::Vdso,
             3 => ModuleKind::Jit(pid),
+            4 => ModuleKind::StackMarks,
             _ => return None,
         };
         let path = self.text()?;

@@ -18,6 +18,10 @@ pub enum Build {
     WithoutFramePointers,
     WithFramePointers,
     Stripped,
+    /// Unwind tables only for debuggers.
+    DebugFrame,
+    /// Static, with a C library without unwind tables.
+    Musl,
 }
 
 pub const BUILDS: [Build; 3] = [Build::WithoutFramePointers, Build::WithFramePointers, Build::Stripped];
@@ -46,6 +50,17 @@ fn build_programs() -> Option<PathBuf> {
         && compile("waits", "waits.cpp", &["-g1"])
         && compile("steps", "steps.cpp", &["-g1"])
         && compile("naps", "naps.cpp", &["-g1"]);
+    let compile_c = |compiler: &str, name: &str, flags: &[&str]| {
+        let mut compiler = Command::new(compiler);
+        compiler.args(["-O2", "-g1", "-fomit-frame-pointer"]).args(flags).arg("-o").arg(folder.join(name));
+        compiler.arg(sources.join("unwinding.c")).status().is_ok_and(|status| status.success())
+    };
+    let built = built
+        && compile_c("gcc", "unwinding-WithoutFramePointers", &[])
+        && compile_c("gcc", "unwinding-DebugFrame", &["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]);
+    // These need Debian's musl-tools and libc6-dev-i386.
+    compile_c("musl-gcc", "unwinding-Musl", &["-static"]);
+    compile_c("gcc", "unwinding-32", &["-m32"]);
     built.then_some(folder)
 }
 
@@ -76,6 +91,24 @@ pub fn record(test: &str, case: &[&str], check: impl Fn(&Recorded)) {
         });
         let command = std::iter::once(programs.join(format!("{build:?}")).into_os_string()).chain(arguments);
         let Some(recorded) = Recorded::new(test, case[0], build, command.collect()) else { return };
+        check(&recorded);
+    }
+}
+
+/// Records a case of the program about unwinding in each build, and checks each recording.
+pub fn record_unwinding(test: &str, case: &str, check: impl Fn(&Recorded)) {
+    let Some(programs) = programs() else {
+        println!("skipped: {test}: no compiler to build the program");
+        return;
+    };
+    for build in [Build::WithoutFramePointers, Build::DebugFrame, Build::Musl] {
+        let program = programs.join(format!("unwinding-{build:?}"));
+        if !program.exists() {
+            println!("skipped: {test}: {build:?} needs musl-gcc (Debian package: musl-tools)");
+            continue;
+        }
+        let command = vec![program.into_os_string(), case.into()];
+        let Some(recorded) = Recorded::new(test, case, build, command) else { return };
         check(&recorded);
     }
 }
@@ -228,6 +261,29 @@ impl Recorded {
         println!("{case} {build:?}: {function} kept its caller in {with} of {}", with + lost);
         assert!(with > 20, "{build:?}: {function} was hit {with} times only; others: {without:?}");
         assert!(lost * 100 <= with + lost, "{build:?}: {lost} of {} callers of {function}: {without:?}", with + lost);
+    }
+
+    /// Asserts that a share of the samples in `function` have `caller` somewhere above it.
+    pub fn is_under(&self, function: &str, caller: &str, least_percent: u64) {
+        let (mut with, mut without) = (0, BTreeMap::new());
+        for sample in self.cpu_samples() {
+            let names = self.names(sample);
+            let Some(at) = names.iter().position(|&name| name == function) else { continue };
+            match names[at..].contains(&caller) {
+                true => with += 1,
+                false => *without.entry(format!("{:?}", &names[at..names.len().min(at + 6)])).or_insert(0) += 1,
+            }
+        }
+        let lost: u64 = without.values().sum();
+        let Self { case, build, .. } = self;
+        println!("{case} {build:?}: {function} is under {caller} in {with} of {}", with + lost);
+        assert!(with > 20, "{build:?}: {function} was hit {with} times only; others: {without:?}");
+        assert!(with * 100 >= (with + lost) * least_percent, "{build:?}: {lost} of {}: {without:?}", with + lost);
+    }
+
+    /// Samples whose stack has this mark.
+    pub fn marked(&self, mark: &str) -> usize {
+        self.cpu_samples().filter(|sample| self.names(sample).contains(&mark)).count()
     }
 
     /// Asserts that less than 1 % of the stacks end before a root, and that less than 1 % of the weight is in code without
