@@ -10,7 +10,9 @@
 //! Cost is given *per step* where the steps of all scenarios are known, which two recordings of different length share; else
 //! per second of wall time; else in percent of the scenario's weight. It is in percent too where the coverage of a
 //! capture is below [50 %](crate::query::coverage::LEAST_PERCENT): a share of what was sampled must not be turned into
-//! time (erratum 3). With steps, samples outside of them (before the first, after the last) do not count.
+//! time (erratum 3). With steps, samples outside of them (before the first, after the last) do not count. Of the loading phase
+//! everything counts, and costs are per second of wall time: the few steps that end before the program is seen to be ready do
+//! not stand for it.
 //!
 //! Over scenarios, `cost` is the mean, absence counting as zero, so that rows still add up; beside it are the range, the
 //! number of scenarios in which the function costs anything, and the worst scenario: the one where its cost *is*
@@ -109,6 +111,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     ranked.sort_by(|a, b| a.compare(b, options.by));
     let mut table = table_columns(&costs, basis).table("rank", title(options.by, phase), ranked.iter().enumerate());
     table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
+    table.add_notes(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
     table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
         note!(Loss, "Not used: no CPU samples, and no capture of the same scenario that has some.").about(&one.label)
     }));

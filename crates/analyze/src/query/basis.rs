@@ -1,7 +1,7 @@
 //! What costs are given in, so that recordings of different length can be compared.
 //!
 //! A cost *per step* is best: it is what the simulation loop pays, whatever the recording's length and however many steps
-//! it got through. Where no steps are known, cost *per second of wall time* is next. Both need to know that what was
+//! it got through. The loading phase is not divided into steps: all of its time counts. There, and where no steps are known, cost *per second of wall time* is next. Both need to know that what was
 //! sampled is what was used: below [50 % coverage](crate::query::coverage::LEAST_PERCENT), and for stacks without a
 //! duration, there are only *shares* (erratum 3 of the Gazebo study), which are compositional: when one
 //! function shrinks all others grow (erratum 14).
@@ -28,7 +28,7 @@ impl Basis {
             return Basis::Share;
         }
         let timed = || selection.samples().all(|sample| sample.time_ns.is_some());
-        if Loops::of(selection).is_some() && timed() {
+        if Loops::of_costs(selection).is_some() && timed() {
             return Basis::PerStep;
         }
         if selection.wall_ns().is_some_and(|wall| wall > 0) { Basis::PerSecond } else { Basis::Share }

@@ -11,7 +11,7 @@
 //! So a worker's sample belongs to the step during which it was taken, even if the worker computes for a later one: steps
 //! are intervals of time, and nothing recorded says for which step a worker works.
 
-use stepscope_model::Counts;
+use stepscope_model::{Counts, Phase};
 
 pub(crate) use crate::query::loops::simulated;
 pub use crate::query::loops::{Loops, Steps};
@@ -32,6 +32,13 @@ impl Loops {
     /// The loops of a capture, with their steps within the selected time; `None` if the main loop has none.
     pub fn of(selection: &Selection<'_>) -> Option<Self> {
         Self::find(selection.capture(), selection.window().as_ref(), selection.thread_flags())
+    }
+
+    /// The loops by whose steps costs are divided; `None` in the loading phase. Loading is one piece of work, and the few
+    /// steps that end before the program is seen to be ready say nothing about it.
+    pub fn of_costs(selection: &Selection<'_>) -> Option<Self> {
+        let is_loading = selection.capture().info.phase == Some(Phase::Loading);
+        if is_loading { None } else { Self::of(selection) }
     }
 
     /// The selected samples that belong to a step, as they would weigh if every loop had had as many steps as the main one:

@@ -22,12 +22,14 @@ pub(crate) struct Extent {
     pub(crate) steps: Option<u64>,
     wall_ns: Option<u64>,
     low_coverage: bool,
+    /// Steps within the loading phase, which are no part of its costs' basis.
+    loading_steps: usize,
 }
 
 impl Extent {
     /// Adds a capture, and returns its weights. With steps, samples outside of them do not count.
     pub(crate) fn add(&mut self, selection: &Selection<'_>) -> StackWeights {
-        let loops = Loops::of(selection);
+        let loops = Loops::of_costs(selection);
         let count = loops.as_ref().map(|loops| loops.main().count() as u64);
         let first = self.captures == 0;
         // Of several captures all must say, or the sum means nothing.
@@ -36,6 +38,9 @@ impl Extent {
         self.wall_ns = plus(self.wall_ns, selection.wall_ns().filter(|wall| *wall > 0));
         self.low_coverage |= coverage::percent(selection).is_some_and(|percent| percent < coverage::LEAST_PERCENT);
         self.captures += 1;
+        if loops.is_none() {
+            self.loading_steps += Loops::of(selection).map_or(0, |loops| loops.main().count());
+        }
         self.unit = selection.event().map_or(String::new(), |event| event.unit.clone());
         let timed = || selection.samples().all(|sample| sample.time_ns.is_some());
         let weights = match loops.filter(|_| timed()) {
@@ -54,6 +59,14 @@ impl Extent {
             Basis::PerSecond => weight_f64 * 1e9 / self.wall_ns.unwrap_or(1) as f64,
             Basis::Share => percent(weight, self.total).unwrap_or(0.0),
         }
+    }
+
+    /// Says that steps within the loading phase do not stand for it.
+    pub(crate) fn loading_note(&self) -> Option<Note> {
+        let steps = NoteValue::plural(self.loading_steps, "step");
+        (self.loading_steps > 0).then(|| {
+            note!(Fact, "All of the loading phase counts, also outside its {}. See `show --view steps`.", steps)
+        })
     }
 
     /// The scenario's cost, and how much of it is under owned code.
@@ -104,6 +117,10 @@ pub(crate) fn common_basis(scenarios: &[(&str, &Extent)], notes: &mut Vec<Note>)
     let stepless = named(&|extent| !has_steps(extent));
     if stepless.is_empty() {
         return Basis::PerStep;
+    }
+    let all_loading = scenarios.iter().all(|(_, extent)| extent.loading_steps > 0);
+    if all_loading && scenarios.iter().all(|(_, extent)| extent.is_timed()) {
+        return Basis::PerSecond;
     }
     if scenarios.iter().all(|(_, extent)| extent.is_timed()) {
         notes.push(note!(Limit, "Costs are per second of wall time: {} has no steps.", stepless));

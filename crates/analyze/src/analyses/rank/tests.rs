@@ -94,6 +94,31 @@ fn costs_are_per_step_where_all_steps_are_known_and_of_the_time_they_span() {
     );
 }
 
+/// A step probe fires as soon as the first steps run, before the program is seen to be ready.
+#[test]
+fn loading_is_ranked_by_all_of_its_time_and_not_by_the_steps_within_it() {
+    let loading = |scenario: &str| {
+        let text = "@100 main;gz::Clone 900000000\n@999999999 main;gz::ForwardStep 7000000\n@1000000500 main;gz::Write 1000000";
+        let drawing = Drawing::new().window(0..1_000_001_000).folded(cpu_clock(), text);
+        let mut capture = of_scenario(scenario, drawing.steps("main", 999_999_000, 1_000, 2, 1));
+        capture.info.phase = Some(Phase::Loading);
+        capture
+    };
+    let (one, two) = (loading("one"), loading("two"));
+    let table = by_cost(&[&one, &two]);
+    assert_eq!(
+        cells(&table, &["function", "share"]),
+        ["gz::Clone | 99.118943", "gz::ForwardStep | 0.770925", "gz::Write | 0.110132"]
+    );
+    assert_eq!(table.columns[table.column("cost").unwrap()].unit, "ns/s");
+    let note = "one: All of the loading phase counts, also outside its 2 steps. See `show --view steps`.";
+    assert!(table.notes.iter().any(|one| one == note), "{:?}", table.notes);
+    assert!(!table.notes.iter().any(|note| note.to_string().contains("no steps")), "{:?}", table.notes);
+    // The same capture of the steady phase is ranked by its steps.
+    let steady = of_scenario("one", Drawing { capture: one });
+    assert_eq!(cells(&by_cost(&[&steady]), &["function"]), ["gz::ForwardStep", "gz::Write"]);
+}
+
 #[test]
 fn without_steps_costs_are_per_second_of_wall_time() {
     let capture =
