@@ -45,7 +45,7 @@ fn write_line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::R
 }
 
 fn header(column: &Column) -> String {
-    let name = prose(&column.name);
+    let name = prose(column.header());
     match unit_beside_name(column) {
         "" => name,
         unit => format!("{name} ({})", prose(unit)),
@@ -119,6 +119,13 @@ mod tests {
         assert_eq!(code("`at end"), "`` `at end ``");
         assert_eq!(code("std::function<bool "), "` std::function<bool  `");
         assert_eq!(code("line\nbreak"), "`line\\nbreak`");
+    }
+
+    #[test]
+    fn headers_are_labels_where_columns_have_them() {
+        let column = |name: &str| Column::new(name, Kind::Duration, "ns", "");
+        assert_eq!(header(&column("before")), "before");
+        assert_eq!(header(&column("before").labelled("no_pool")), "no\\_pool");
     }
 
     #[test]

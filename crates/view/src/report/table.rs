@@ -68,7 +68,7 @@ pub(super) fn push_figures(table: &Table, shown: &mut ShownNotes, html: &mut Str
             .fields
             .iter()
             .filter(|field| !known(field))
-            .map(|field| in_words(&table.columns[field.column].name))
+            .map(|field| header(&table.columns[field.column]))
             .collect();
         if !unknown.is_empty() {
             append!(*html, "<p class=\"note\">Not known: {}.</p>\n", markup(&unknown.join(", ")));
@@ -86,7 +86,7 @@ fn push_figure(value: &Value, column: &Column, cell: &Cell, html: &mut String) {
         _ => ("", shown_figure(&cell.quantity, column)),
     };
     let bounds = cell.bounds.as_ref().map_or(String::new(), |bounds| format!(" <small>{}</small>", markup(bounds)));
-    let (doc, name) = (markup(&column.doc), in_words(&column.name));
+    let (doc, name) = (markup(&column.doc), header(column));
     append!(*html, "<div title=\"{doc}\"{class}><dt>{}</dt><dd>{shown}{bounds}</dd></div>\n", markup(&name));
 }
 
@@ -105,9 +105,9 @@ fn shown_figure(quantity: &Quantity, column: &Column) -> String {
     }
 }
 
-/// A column's name as people write it: `self_share` is `self share`.
-fn in_words(name: &str) -> String {
-    name.replace('_', " ")
+/// A column's header: its label as it is, else its name as people write it (`self share`).
+fn header(column: &Column) -> String {
+    column.label.clone().unwrap_or_else(|| column.name.replace('_', " "))
 }
 
 /// Appends the notes that were not shown yet, losses as warnings.
@@ -144,7 +144,7 @@ fn push_header(columns: &[HtmlColumn<'_>], html: &mut String) {
             "<th scope=\"col\" class=\"{class}\"{span} data-name=\"{}\" title=\"{}\">{}",
             markup(&column.name),
             markup(&column.doc),
-            markup(&in_words(&column.name))
+            markup(&header(column))
         );
         match unit_of_header(column) {
             "" => {}
@@ -379,7 +379,7 @@ fn push_meanings(columns: &[Column], html: &mut String) {
     }
     html.push_str("<details class=\"meanings\"><summary>What the columns mean</summary><dl>\n");
     for column in documented {
-        append!(*html, "<dt>{}</dt><dd>{}</dd>\n", markup(&in_words(&column.name)), markup(&column.doc));
+        append!(*html, "<dt>{}</dt><dd>{}</dd>\n", markup(&header(column)), markup(&column.doc));
     }
     html.push_str("</dl></details>\n");
 }
@@ -429,6 +429,16 @@ mod tests {
              <td class=\"num unit\">– <i></i></td><td class=\"num share h25\">10.00</td></tr>"
         ));
         assert!(html.contains("data-name=\"self_share\" title=\"Of all.\">self share <i>%</i></th>"));
+    }
+
+    #[test]
+    fn a_label_is_the_header_as_it_is_and_the_name_stays_for_scripts() {
+        let column = Column::new("after", Kind::Count, "", "Mean.").labelled("no_<pool>");
+        let mut table = Table::new("t", "t", vec![column]);
+        table.push(vec![Value::from(1)]);
+        let html = html_of(&table);
+        assert!(html.contains("data-name=\"after\" title=\"Mean.\">no_&lt;pool&gt;</th>"), "{html}");
+        assert!(html.contains("<dt>no_&lt;pool&gt;</dt><dd>Mean.</dd>"), "{html}");
     }
 
     #[test]
