@@ -225,7 +225,7 @@ fn damaged_lines_are_told_and_the_rest_is_shown() {
     fs::write(&index, lines.join("\n")).unwrap();
     let trend = &tables(project.path(), &["--metric", "rtf"])[2];
     assert_eq!(trend["rows"][0]["runs"], 13);
-    assert!(notes(trend).contains("history.jsonl:5: passed over: damaged"), "{}", notes(trend));
+    assert!(notes(trend).contains("history.jsonl:5: skipped: damaged"), "{}", notes(trend));
     // The run of the damaged line is not in the history, so that it can be added again.
     assert!(add_all(project.path()).starts_with("1 capture added to "));
     assert_eq!(tables(project.path(), &["--metric", "rtf"])[2]["rows"][0]["runs"], 14);

@@ -217,13 +217,8 @@ impl Compared {
             ("Tolerance", Some(format!("{} %", options.tolerance * 100.0))),
             ("Seed", Some(options.seed.to_string())),
         ];
-        let mut warnings: Vec<String> = Vec::new();
-        for note in self.scenarios.iter().flat_map(ComparedScenario::pairs).flat_map(|pair| &pair.notes) {
-            let note = note.to_string();
-            if !warnings.contains(&note) {
-                warnings.push(note);
-            }
-        }
+        let pairs = self.scenarios.iter().flat_map(ComparedScenario::pairs);
+        let warnings = pairs.flat_map(|pair| pair.notes.iter().cloned()).collect();
         report::comparison(&Page {
             title: format!("{last} against {}", others.join(" and ")),
             facts: facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect(),

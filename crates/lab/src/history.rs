@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use stepscope_analyze::basis::Basis;
 use stepscope_analyze::history::{Figure, Kept, Recording};
 use stepscope_analyze::{Selection, metrics, summary};
-use stepscope_model::{CaptureInfo, disk};
+use stepscope_model::{CaptureInfo, Note, NoteValue, disk, note};
 
 pub use self::adding::{AddError, Added};
 pub use self::page::report;
@@ -74,7 +74,7 @@ pub struct Place<'a> {
 pub struct Contents {
     /// The captures, in the order in which they were added.
     pub entries: Vec<Entry>,
-    /// What was passed over.
+    /// The lines that were skipped.
     pub damaged: Vec<Damage>,
 }
 
@@ -202,21 +202,22 @@ impl Contents {
         self.entries.iter().map(|entry| entry.recording.clone()).collect()
     }
 
-    /// What was passed over, in sentences; `index` is the file's name.
-    pub fn remarks(&self, index: &Path) -> Vec<String> {
-        let told = self.damaged.iter().take(MOST_TOLD);
-        let mut remarks: Vec<String> = told
-            .map(|damage| format!("{}:{}: passed over: {}.", index.display(), damage.line, damage.reason))
-            .collect();
-        if let Some(more) = self.damaged.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-            remarks.push(format!("{more} more lines of {} were passed over.", index.display()));
+    /// The damaged lines of the file `index`.
+    pub fn remarks(&self, index: &Path) -> Vec<Note> {
+        let index = index.display().to_string();
+        let skipped = |damage: &Damage| {
+            note!(Loss, "{}:{}: skipped: {}.", &index, NoteValue::number(damage.line), &damage.reason)
+        };
+        let mut remarks: Vec<Note> = self.damaged.iter().take(MOST_DAMAGED).map(skipped).collect();
+        if let Some(more) = self.damaged.len().checked_sub(MOST_DAMAGED).filter(|more| *more > 0) {
+            remarks.push(note!(Loss, "{} more of {} were skipped.", NoteValue::plural(more, "line"), &index));
         }
         remarks
     }
 }
 
-/// Lines that are reported one by one.
-const MOST_TOLD: usize = 5;
+/// Damaged lines that are reported one by one.
+const MOST_DAMAGED: usize = 5;
 
 fn revision(tree: &WorkingTree) -> String {
     match tree.changed_files {
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(lines, [3, 4, 5, 6]);
         assert!(found.damaged[0].reason.contains("newer"), "{:?}", found.damaged[0]);
         let remarks = found.remarks(Path::new("history.jsonl"));
-        assert!(remarks[1].starts_with("history.jsonl:4: passed over: it is too long"), "{remarks:?}");
+        assert!(remarks[1].starts_with("history.jsonl:4: skipped: it is too long"), "{remarks:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Writers do not disturb each other: lines are added in one write, by a writer that holds the file's lock, and a line that a
 //! killed writer left unfinished is completed first. Each unreadable line, damaged or of a newer program, is reported with its
-//! line number and passed over.
+//! line number and skipped.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 /// No line of ours is longer.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// A line that was passed over.
+/// A line that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Its number, from 1.
@@ -23,7 +23,7 @@ pub struct Damage {
     pub reason: String,
 }
 
-/// What is in a file: the objects that could be read, in their order, and what was passed over.
+/// What is in a file: the objects that could be read, in their order, and the lines that were skipped.
 pub(crate) type Found<T> = (Vec<T>, Vec<Damage>);
 
 /// A file that is open, and locked.
@@ -34,7 +34,7 @@ pub(crate) struct JsonLines {
 
 impl JsonLines {
     /// To be read, and nobody writes meanwhile. `None` where there is no such file. Lines whose `schema` is newer than
-    /// this are passed over.
+    /// this are skipped.
     pub(crate) fn open(path: &Path, schema: u32) -> io::Result<Option<Self>> {
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

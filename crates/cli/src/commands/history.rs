@@ -164,16 +164,7 @@ impl History {
         match self.view {
             View::Summary => {
                 let mut tables = vec![history.changes(), history.environment(), history.trend()];
-                if !self.table.for_programs() {
-                    // People read a note once; programs may read a table alone.
-                    let notes = history.notes();
-                    tables
-                        .iter_mut()
-                        .rev()
-                        .skip(1)
-                        .for_each(|table| table.notes.retain(|note| !notes.iter().any(|known| note == known)));
-                    tables.retain(|table| !table.rows.is_empty());
-                }
+                tables.retain(|table| self.table.for_programs() || !table.rows.is_empty());
                 tables
             }
             View::Runs => vec![history.runs()],

@@ -9,7 +9,7 @@ use stepscope_view::report::{Report, Section};
 pub fn report(history: &History, store: &str) -> Report {
     let runs = history.runs();
     let changes = history.changes();
-    let overview = history.notes().iter().fold(Section::new("Overview"), |section, note| section.note(note.as_str()));
+    let overview = history.notes().iter().cloned().fold(Section::new("Overview"), Section::note);
     let overview = [changes, history.environment(), history.trend()]
         .into_iter()
         .filter(|table| !table.rows.is_empty())

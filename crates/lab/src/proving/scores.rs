@@ -143,7 +143,7 @@ impl Scores {
             }
         }
         for damage in damaged {
-            table.note(format!("{}:{}: passed over: {}.", self.path.display(), damage.line, damage.reason));
+            table.note(format!("{}:{}: skipped: {}.", self.path.display(), damage.line, damage.reason));
         }
         Ok(table)
     }

@@ -20,8 +20,8 @@ pub struct Compared {
     pub title: String,
     /// What a reader needs to know to place the rest: sides, machine, conditions, seed.
     pub facts: Vec<(String, String)>,
-    /// What limits all that follows, e.g. that the machines differ. Said before anything else.
-    pub warnings: Vec<String>,
+    /// What limits all of the comparison, e.g. that the machines differ.
+    pub warnings: Vec<Note>,
     /// The tables of the comparison.
     pub tables: Vec<Table>,
     /// Both call trees as one, a heading with each where there are several.
@@ -49,15 +49,11 @@ pub fn comparison(compared: &Compared) -> Report {
         report = report.subtitle(only);
     }
     report = compared.facts.iter().fold(report, |report, (name, value)| report.fact(name, value));
-    report = in_short(compared, &headlines, &groups).into_iter().fold(report, Report::section);
+    report = compared.warnings.iter().cloned().fold(report, Report::warning);
+    report = in_short(&headlines, &groups).into_iter().fold(report, Report::section);
     let several = groups.len() > 1;
     for (label, tables) in groups {
-        let said_once = |mut table: Table| {
-            table.notes.retain(|note| !compared.warnings.iter().any(|warning| *note == *warning));
-            table
-        };
-        let parts: Vec<Section> =
-            tables.into_iter().map(said_once).filter_map(|table| part(table, compared.tolerance)).collect();
+        let parts: Vec<Section> = tables.into_iter().filter_map(|table| part(table, compared.tolerance)).collect();
         let graphs = compared.flame_graphs.iter().filter(|(of, _)| !several || *of == label);
         let graph = graphs.fold(Section::new("Differential flame graph"), |section, (_, difference)| {
             section.difference(difference.clone())
@@ -71,16 +67,15 @@ pub fn comparison(compared: &Compared) -> Report {
     report
 }
 
-/// What a reader should know before all else. None where the heading says it.
-fn in_short(compared: &Compared, headlines: &[(String, String)], groups: &[(String, Vec<Table>)]) -> Option<Section> {
+/// A sentence per comparison and one about its functions. None if the heading has them.
+fn in_short(headlines: &[(String, String)], groups: &[(String, Vec<Table>)]) -> Option<Section> {
     let mut section = Section::new("In short");
-    section = compared.warnings.iter().fold(section, |section, warning| section.note(format!("Warning: {warning}")));
     if headlines.len() > 1 {
-        let told = |(label, headline): &(String, String)| match label.as_str() {
+        let sentence = |(label, headline): &(String, String)| match label.as_str() {
             "" => headline.clone(),
             label => format!("{label}: {headline}"),
         };
-        section = headlines.iter().map(told).fold(section, Section::note);
+        section = headlines.iter().map(sentence).fold(section, Section::note);
     }
     for (label, tables) in groups {
         if let Some(sentence) = functions_changed(tables) {
@@ -97,11 +92,12 @@ fn headline(tables: &[Table]) -> Option<String> {
     let mut rows = HEADLINES.iter().filter_map(|name| (0..runs.rows.len()).find(|&row| is_of(row, name)));
     let first = rows.next()?;
     let rtf = (0..runs.rows.len()).find(|&row| is_of(row, "rtf")).filter(|&row| row != first);
-    let sentences: Vec<String> = [Some(first), rtf].into_iter().flatten().filter_map(|row| told(runs, row)).collect();
+    let sentences: Vec<String> =
+        [Some(first), rtf].into_iter().flatten().filter_map(|row| sentence_of(runs, row)).collect();
     Some(sentences.join("; "))
 }
 
-fn told(runs: &Table, row: usize) -> Option<String> {
+fn sentence_of(runs: &Table, row: usize) -> Option<String> {
     match (sentence::change(runs, row), runs.get(row, "verdict")) {
         (Some(change), Some(Value::Text(verdict))) => Some(format!("{change}, {verdict}")),
         _ => None,
@@ -291,10 +287,8 @@ mod tests {
         );
         let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(titles, ["In short", "Whole run", "Functions", "Threads"]);
-        assert_eq!(
-            report.sections[0].notes,
-            ["Warning: the machines differ.", "Of 2 functions, 1 changed, 1 are equivalent and 0 are inconclusive."]
-        );
+        assert_eq!(report.warnings, ["the machines differ."]);
+        assert_eq!(report.sections[0].notes, ["Of 2 functions, 1 changed, 1 are equivalent and 0 are inconclusive."]);
         assert!(matches!(report.sections[1].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
         let mut page = Vec::new();
         write_html(&report, &mut page).unwrap();

@@ -212,7 +212,7 @@ pub(super) fn strings(text: &[u8]) -> Vec<String> {
     text.split(|&byte| byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect()
 }
 
-/// Numbers between white space, as in `children`. What is not a number is passed over.
+/// Numbers between white space, as in `children`. Anything else is skipped.
 pub(super) fn numbers(text: &[u8]) -> impl Iterator<Item = u32> + '_ {
     fields(text).filter_map(number)
 }

@@ -46,6 +46,8 @@ pub struct Report {
     pub subtitle: String,
     /// What a reader needs to know to place the rest: tool version, machine, date, command.
     pub about: Vec<Fact>,
+    /// What limits all of the report. Sections do not repeat these notes.
+    pub warnings: Vec<Note>,
     /// The sections, in order.
     pub sections: Vec<Section>,
 }
@@ -109,6 +111,13 @@ impl Report {
     #[must_use]
     pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.about.push(Fact { name: name.into(), value: value.into() });
+        self
+    }
+
+    /// With one more warning.
+    #[must_use]
+    pub fn warning(mut self, warning: impl Into<Note>) -> Self {
+        self.warnings.push(warning.into());
         self
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::anchor::Anchors;
-use super::table::{push_figures, push_notes, push_table};
+use super::table::{push_figures, push_notes, push_table, push_warning};
 use super::{Block, Report, Section, heat};
 use crate::assets;
 use crate::chart::{Chart, Forest};
@@ -39,8 +39,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     push_contents(&sections, &mut html);
     push_masthead(report, &mut html);
     out.write_all(html.as_bytes())?;
+    let mut shown = ShownNotes::default();
+    shown.add(&report.warnings);
     for placed in &sections {
-        write_section(placed, 2, &mut ShownNotes::default(), out)?;
+        write_section(placed, 2, &mut shown, out)?;
     }
     write!(
         out,
@@ -103,6 +105,9 @@ fn push_masthead(report: &Report, html: &mut String) {
             append!(*html, "<div><dt>{}</dt><dd>{}</dd></div>\n", markup(&fact.name), markup(&fact.value));
         }
         html.push_str("</dl>\n");
+    }
+    for warning in ShownNotes::default().add(&report.warnings) {
+        push_warning(&warning, html);
     }
     html.push_str("</header>\n");
 }

@@ -113,12 +113,15 @@ fn header(column: &Column) -> String {
 /// Appends the notes that were not shown yet, losses as warnings.
 pub(super) fn push_notes(notes: &[Note], shown: &mut ShownNotes, html: &mut String) {
     for note in shown.add(notes) {
-        let sentence = with_code(&note.to_string());
         match note.kind() {
-            NoteKind::Loss => append!(*html, "<p class=\"note warning\"><b>Warning:</b> {sentence}</p>\n"),
-            _ => append!(*html, "<p class=\"note\">{sentence}</p>\n"),
+            NoteKind::Loss => push_warning(&note, html),
+            _ => append!(*html, "<p class=\"note\">{}</p>\n", with_code(&note.to_string())),
         }
     }
+}
+
+pub(super) fn push_warning(note: &Note, html: &mut String) {
+    append!(*html, "<p class=\"note warning\"><b>Warning:</b> {}</p>\n", with_code(&note.to_string()));
 }
 
 /// Text as markup, with code in place of text in backticks.
