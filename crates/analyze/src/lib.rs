@@ -1,7 +1,7 @@
 //! Analyses: pure functions from captures to tables.
 //!
-//! Each analysis is one module, whose documentation holds its definition, its argument and its limits. All of
-//! them take a [`Selection`]: a capture, its [`Functions`] told apart and judged owned or not, and a filter.
+//! Each analysis is one module, whose documentation has its definition, its reasons and its limits. Each takes a
+//! [`Selection`]: a capture, its [`Functions`] and a filter. [`ANALYSES`] and [`analysis::OF_SEVERAL`] list them.
 //!
 //! ```
 //! use stepscope_analyze::{Filter, Functions, Ownership, Selection, hotspots};
@@ -23,18 +23,6 @@
 //! assert_eq!(table.get(1, "attributed_share"), Some(&Value::from(100.0)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! | module | question |
-//! |---|---|
-//! | [`hotspots`] | which functions cost how much, by themselves, with their callees, and as owners |
-//! | [`history`] | how figures went from run to run, where they changed for good, and what else changed there |
-//! | [`threads`] | which threads used the CPUs |
-//! | [`proof`] | how right the tool is, of a program whose costs are known |
-//! | [`critical_path`] | what a step waits for, whichever thread does it, and what could be gained |
-//! | [`scopes`] | what named scopes take, and whether they run or wait in it |
-//! | [`slow_steps`] | what happens in the slowest steps that does not happen in typical ones |
-//! | [`steps_over_time`] | how step time goes over the recording |
-//! | [`step_times`] | how long steps take, what they are made of, and whether they grow |
 
 pub mod analyses;
 pub mod analysis;

@@ -94,8 +94,8 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
         };
         let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
         let section = Section::new(title).note(
-            "What your code decides: every sample is attributed once, to its nearest owned function. Rows of a scenario \
-             add up to the cost under owned code.",
+            "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
+             add up to its total.",
         );
         section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))
     };

@@ -1,15 +1,15 @@
-//! One function explained: what it costs where, who calls it, on which paths, what it calls, on which threads and lines.
+//! One function explained: its cost by capture, callers, paths, callees, threads, lines and waits.
 //!
-//! The rank says *that* a function costs; these tables say *why*, so that the next step is an edit and not another
-//! profile. All weights are of stacks that contain the function, each stack counted once:
+//! The rank shows *that* a function is costly; these tables show *why*. All weights are of stacks that contain the function,
+//! each stack counted once:
 //!
-//! - *callers* are what is directly above its outermost call: they add up to the inclusive weight, recursion or not.
-//! - *callees* are what is directly below its innermost call, and `(self)` where nothing is: they add up to it too, and
-//!   `(self)` is the self weight.
-//! - *paths* are the owned functions from the root down to it, as own qualified names: who decided that it runs.
-//! - *leaves* are where the weight that is attributed to it was spent.
+//! - *callers*: the functions directly above its outermost call. They add up to the inclusive weight, with recursion too.
+//! - *callees*: the functions directly below its innermost call, and `(self)` for itself. They add up to the inclusive
+//!   weight too; `(self)` is the self weight.
+//! - *paths*: the owned functions from the root down to it, as own qualified names.
+//! - *leaves*: the leaves of the weight attributed to it.
 //!
-//! [`function_names`](crate::query::function_names) says which functions a name means.
+//! [`function_names`](crate::query::function_names) maps a name to functions.
 
 mod calls;
 
@@ -44,7 +44,7 @@ const LONGEST_LIST: usize = 20;
 /// out.
 ///
 /// # Errors
-/// If no function or more than one fits what was asked for.
+/// If no function has the name, or several functions do.
 pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options) -> Result<Vec<Table>, ExplainError> {
     let wanted = find(selections, asked)?;
     let calls: Vec<Calls<'_, '_>> = selections
@@ -133,7 +133,7 @@ fn find(selections: &[Selection<'_>], asked: &str) -> Result<BTreeSet<String>, E
     Ok(found.into_iter().map(str::to_owned).collect())
 }
 
-/// The unit of all selections' weights, empty where they differ.
+/// The unit of all selections' weights, empty if they differ.
 fn common_unit<'c>(calls: &'c [Calls<'_, '_>]) -> &'c str {
     let unit = calls.first().map_or("", Calls::unit);
     if calls.iter().all(|one| one.unit() == unit) { unit } else { "" }

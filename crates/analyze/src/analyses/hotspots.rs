@@ -6,28 +6,28 @@
 //! - *inclusive* is the weight of the samples that contain `f` anywhere (recursion counts once);
 //! - *attributed* is the weight of the samples whose nearest owned function, from leaf to root, is `f`.
 //!
-//! So self ≤ inclusive ≤ total and attributed ≤ inclusive; self adds up to the total over all functions and `(no stack)`, and
-//! attributed to the part of the total that is under owned code. Inclusive adds up to nothing: it counts a sample for
-//! every function on its stack.
+//! So self ≤ inclusive ≤ total, and attributed ≤ inclusive. Self adds up to the total over all functions and `(no stack)`.
+//! Attributed adds up to the weight under owned code. Inclusive weights cannot be added up: a sample counts for every function
+//! on its stack.
 //!
 //! # Why attributed
-//! The leaf of a costly stack is mostly library code: a hash table's `find`, `memset`, a futex. Self time names it and
-//! stops. Inclusive time is led by `main`, `Run`, `Step` (erratum 13 of the Gazebo study), which contain everything. A team
-//! can change its own function that made the call: the nearest owned one. The study attributed 27 points of hash-table
-//! time to a function that had caused 0.2 of them (erratum 2), because it looked at leaves and guessed the caller.
+//! The leaf of a costly stack is mostly library code: a hash table's `find`, `memset`, a futex. Self time names only the
+//! leaf. Inclusive time is led by `main`, `Run` and `Step`, which contain everything (erratum 13 of the Gazebo study). A team
+//! can change the nearest owned function. The study attributed 27 points of hash-table time to a function that had caused
+//! 0.2 of them, because it guessed the caller of a leaf (erratum 2).
 //! [`edges`] names both ends: the owned function and the leaf.
 //!
 //! If simulation steps are known, each of the three is also given *per step*: the samples that
-//! [belong to a step](crate::query::steps), divided by the number of steps. Beside it stands the blocked time per step that
-//! is attributed to the function, since waiting takes as much of a step as computing.
+//! [belong to a step](crate::query::steps), divided by the number of steps. A further column has the attributed blocked time
+//! per step, because waiting makes a step longer too.
 //!
 //! The count of a row is the number of samples behind its inclusive weight. It is missing for events whose weights were
 //! summed before they were imported (erratum 1).
 //!
 //! # Cost
-//! Samples are added up by stack node first. Self and attributed are then one look at each node; inclusive is the sum of
-//! the subtrees under the nodes where a function is met first on the way from the root, so that no set of seen
-//! functions is kept for each sample. Half a million samples on a hundred thousand nodes take some ten milliseconds.
+//! Samples are added up by stack node first. Self and attributed then visit each node once. Inclusive adds up the subtrees of
+//! a function's outermost nodes, so that no sample needs a set of functions. Half a million samples on a hundred thousand
+//! nodes take some ten milliseconds.
 
 mod edges;
 mod per_step;

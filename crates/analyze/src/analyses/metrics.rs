@@ -1,4 +1,4 @@
-//! The figures of a whole recording that are compared, gated and followed over time, under names that stay.
+//! The metrics of a whole recording, under stable names: for comparison, gate and history.
 //!
 //! | metric | is |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `switches` | context switches; per step |
 //! | `io.read`, `io.written` | bytes from and to storage; per step |
 //!
-//! "Per step" is per second of wall time where no steps are known. What was not recorded is left out: no data is not zero.
+//! "Per step" is per second of wall time if no steps are known. Metrics that were not recorded are absent, not zero.
 
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ pub struct Metric {
 /// The statistics of a user's own metric, in the order of tables.
 pub const OWN_STATISTICS: [&str; 4] = ["mean", "median", "p95", "p99"];
 
-/// The part of a name that tells a user's own metric from those of [`NAMES`].
+/// The prefix of a user's own metrics; [`NAMES`] have none.
 pub const OWN_PREFIX: &str = "metric.";
 
 /// The [`OWN_STATISTICS`] of one recording's values: `metric.latency.p99` and so on. Empty without finite values.

@@ -1,25 +1,23 @@
-//! The rank: which functions of yours to look at first, over several scenarios.
+//! The rank: the functions with the largest cost, over several scenarios.
 //!
-//! Two orders over the same rows, one row a function that costs are attributed to.
+//! There are two orders of the same rows. Each row is a function that costs are attributed to.
 //!
 //! # Cost
 //! The cost of a function in a scenario is its attributed weight: the samples whose nearest owned function it is. Every
-//! sample is attributed once, so the rows of a scenario add up to the cost under owned code, and wrappers (`Run`, `Step`,
-//! `main`), which lead every inclusive ranking, have what they spent themselves (errata 2 and 13 of the Gazebo study).
+//! sample is attributed once, so the rows of a scenario add up to the cost under owned code. Wrappers (`Run`, `Step`,
+//! `main`), which lead every inclusive ranking, have only their own cost (errata 2 and 13 of the Gazebo study).
 //!
-//! Cost is given *per step* where the steps of all scenarios are known, which two recordings of different length share; else
-//! per second of wall time; else in percent of the scenario's weight. It is in percent too where the coverage of a
-//! capture is below [50 %](crate::query::coverage::LEAST_PERCENT): a share of what was sampled must not be turned into
-//! time (erratum 3). With steps, samples outside of them (before the first, after the last) do not count. Of the loading phase
-//! everything counts, and costs are per second of wall time: the few steps that end before the program is seen to be ready do
-//! not stand for it.
+//! Cost is *per step* if all scenarios have steps, else per second of wall time, else in percent of the scenario's weight. It
+//! is also in percent if a capture's coverage is below [50 %](crate::query::coverage::LEAST_PERCENT): shares of few samples
+//! must not be turned into time (erratum 3). With steps, samples before the first and after the last do not count. In the
+//! loading phase everything counts, and costs are per second of wall time: it has few steps, which do not represent it.
 //!
-//! Over scenarios, `cost` is the mean, absence counting as zero, so that rows still add up; beside it are the range, the
-//! number of scenarios in which the function costs anything, and the worst scenario: the one where its cost *is*
-//! largest (erratum 9).
+//! `cost` is the mean over scenarios. A scenario without the function counts as zero, so that rows still add up. Other columns
+//! have the range, the number of scenarios with the function, and the worst scenario: the one with its largest cost
+//! (erratum 9).
 //!
 //! # Score
-//! The study's composite, from 0 to 100, of a scenario's evidence, by [exact values](score) (erratum 8):
+//! The study's composite of a scenario's evidence, 0 to 100, from [exact values](score) (erratum 8):
 //!
 //! | dimension | points |
 //! |---|---|
@@ -35,12 +33,12 @@
 //!
 //! Delays that other programs cause give no points: see `sched`.
 //!
-//! # What belongs together
-//! Evidence of several captures is joined only if scenario, variant, phase, command and build are the same (erratum 4: a
-//! join by file names paired loading with runtime, and one world with another's misses). What does not match stays
-//! apart and is named in the notes. One table is about one phase. Functions are joined by their exact name and module
-//! (erratum 5), delays only with functions on the threads that were delayed (erratum 10), waits by nearest owned caller
-//! (erratum 11). Ties are in the order of the other figure, then of names (erratum 16).
+//! # Joins
+//! Evidence of several captures is joined only if scenario, variant, phase, command and build are the same. (A join by file
+//! names paired loading with runtime, and one world with another's misses: erratum 4.) Notes name other captures. A table is
+//! about one phase. Functions are joined by exact name and module (erratum 5), delays with functions on the delayed threads
+//! only (erratum 10), waits by nearest owned caller (erratum 11). Ties are ordered by the other figure, then by name
+//! (erratum 16).
 //!
 //! If no code is marked as owned, costs are attributed to the nearest function outside run-time libraries and the kernel.
 
@@ -187,7 +185,7 @@ fn title(by: Order, phase: Option<Phase>) -> String {
     }
 }
 
-/// The columns: rows are places, from 0, with what is ranked there.
+/// The columns. Rows are places, from 0, and the functions there.
 fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a Ranked<'a>)> {
     let unit = costs.first().map_or("", |one| one.extent.unit.as_str());
     let cost = |name: &str, doc: &str| cost_column(name, unit, basis, doc);

@@ -1,8 +1,8 @@
 //! Resources: what each process of the tree used, from readings a few times a second.
 //!
-//! Readings are of two sorts. A *level* (resident memory, threads, descriptors) has a first, a last and a largest value. A
-//! *total* (CPU time, switches, bytes, faults) counts from the beginning of the process, so what matters is its change: from
-//! zero for a process that started within the recording, from the first reading for one that was there before.
+//! There are two kinds of readings. A *level* (resident memory, threads, descriptors) has a first, a last and a largest value. A
+//! *total* (CPU time, switches, bytes, faults) counts from the start of the process. Its change is from zero for a process
+//! that started within the recording, else from the first reading.
 //!
 //! A reading holds until the next one: a recorder may leave out those that changed nothing. Rates are changes per second of
 //! the time in which the process was observed.
@@ -11,9 +11,8 @@
 //! any name. The largest level of all together is the largest *sum at one moment*, not the sum of the largest: processes
 //! that follow one another do not add up. Memory that processes share counts once for each.
 //!
-//! Levels are seen at readings only. The exception is resident memory, of which the kernel keeps the peak; it is used
-//! where it was reached within the recording. CPU time is the exact one from context switches where that is known; that of
-//! `/proc` comes in steps of 10 ms.
+//! Levels are known at readings only, except the peak of resident memory: the kernel's is used if it was reached within the
+//! recording. CPU time is exact if context switches were recorded; that of `/proc` has steps of 10 ms.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -182,7 +181,7 @@ fn largest_together(processes: &[Observed<'_>], name: &str) -> Option<i64> {
     largest
 }
 
-/// The largest resident memory of all selected processes together, at one reading; absent where it was not read.
+/// The largest resident memory of all selected processes together, at one reading; absent if it was not read.
 pub fn peak_rss_together(selection: &Selection<'_>) -> Option<i64> {
     largest_together(&observed(selection), "rss_bytes")
 }

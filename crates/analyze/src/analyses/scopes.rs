@@ -52,7 +52,7 @@ struct Call {
     ns: u64,
 }
 
-/// A scope that is not over, and what the scopes right within it took.
+/// An open scope, and the time in the scopes directly within it.
 struct Open<'a> {
     scope: &'a Scope,
     key: Key<'a>,
@@ -73,7 +73,7 @@ struct Adding<'a> {
     open: Vec<Open<'a>>,
     /// Number of open scopes of each name.
     open_by_name: FxHashMap<&'a str, u32>,
-    /// Whether an open one outlasts the one around, as those of a frame mark do.
+    /// Whether an open scope ends after the one around it, as those of a frame mark do.
     crossed: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Adding<'a> {
         self.close_until(u64::MAX);
     }
 
-    /// Closes what is over at a moment: from the innermost out, and where scopes crossed also below one that is not over.
+    /// Closes the scopes that end by a moment, innermost first. If scopes crossed, an open one may be above them.
     fn close_until(&mut self, time_ns: u64) {
         while let Some(open) = self.open.pop_if(|open| open.scope.end_ns <= time_ns) {
             self.close(open);

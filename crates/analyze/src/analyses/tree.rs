@@ -1,10 +1,9 @@
-//! The call tree as text: where the weight goes, from the root down.
+//! The call tree as text, from the root down.
 //!
-//! Rows are in the order of reading: each function is followed by what it called, heaviest first. Functions lighter than a
-//! threshold, or deeper than a limit, are added up into one row for each caller. So the children of every row add up to
-//! what the row does not hold itself.
+//! Each function is followed by its callees, heaviest first. Functions below a threshold, or deeper than a limit, are added
+//! up into one row per caller. So the inclusive weight of a row is its own weight plus that of its children.
 //!
-//! A long chain of calls at the root, in which each frame has one callee with a row, is one row:
+//! A long chain of calls at the root is one row, if each frame has one callee with a row:
 //! `_start > … > main (13 frames)`. It ends before the first owned function; if it has none, at `main`.
 
 use std::cmp::Reverse;

@@ -349,7 +349,7 @@ fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
     let woke: FxHashMap<ThreadId, u64> = since_before.map(|wait| (wait.thread, wait.end_ns)).collect();
     let mut threads = FxHashSet::default();
     let mut asleep = 0;
-    // Waits of a thread do not overlap: what ends no later than its first one is a part of that, however time was cut.
+    // Waits of a thread do not overlap, so a wait that ends within the first one is a part of it.
     for wait in selection.waits().filter(|wait| is_unseen(&wait)) {
         if woke.get(&wait.thread).is_some_and(|woke| wait.end_ns <= *woke) {
             asleep += u128::from(blocked_ns(&wait));

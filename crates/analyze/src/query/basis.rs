@@ -1,10 +1,9 @@
-//! What costs are given in, so that recordings of different length can be compared.
+//! The basis of costs: per step, per second, or as shares.
 //!
-//! A cost *per step* is best: it is what the simulation loop pays, whatever the recording's length and however many steps
-//! it got through. The loading phase is not divided into steps: all of its time counts. There, and where no steps are known, cost *per second of wall time* is next. Both need to know that what was
-//! sampled is what was used: below [50 % coverage](crate::query::coverage::LEAST_PERCENT), and for stacks without a
-//! duration, there are only *shares* (erratum 3 of the Gazebo study), which are compositional: when one
-//! function shrinks all others grow (erratum 14).
+//! Recordings differ in length and speed. A cost *per step* does not depend on either. Without steps, and in the loading
+//! phase, all of whose time counts, costs are *per second of wall time*. Both require that samples cover the CPU time: below
+//! [50 % coverage](crate::query::coverage::LEAST_PERCENT), and for stacks without a duration, costs are *shares* (erratum 3 of
+//! the Gazebo study). Shares are compositional: when one function shrinks, all others grow (erratum 14).
 
 use crate::query::coverage;
 use crate::query::select::Selection;

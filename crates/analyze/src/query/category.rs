@@ -1,15 +1,15 @@
-//! What kind of code a frame is, by its language, module and name: the `category` of tables and colours.
+//! The category of a frame: its kind of code, for tables and colours.
 //!
-//! The rules, first match wins:
+//! The first rule that matches decides:
 //!
-//! 1. *python*, *kernel*: the frame's language, or for imported names `py::...`, a module such as `[kernel.kallsyms]` or
-//!    `[nf_tables]`, or the mark `_[k]` that collapsed stacks carry.
-//! 2. *allocator*: `malloc` and its family with glibc's inner functions, `operator new` and `delete`, Rust's allocation entry
-//!    points, and everything in jemalloc, mimalloc, tcmalloc.
-//! 3. *runtime*: everything in the C, C++ and threading run-time libraries, the dynamic linker and the vdso; without a
-//!    module, the functions of theirs that collapsed stacks are full of; code of the language's standard
-//!    library (`std::`, `core::`), which is compiled into the program; and the linker's stubs (`memcpy@plt`).
-//! 4. *unknown*: a place without a name, `[unknown]`, `[libdart.so]` or `libdart.so+0x1f30`.
+//! 1. *python*, *kernel*: by the frame's language. Imported frames: names `py::...`, modules such as `[kernel.kallsyms]` or
+//!    `[nf_tables]`, and the suffix `_[k]` of collapsed stacks.
+//! 2. *allocator*: `malloc` and its family with glibc's inner functions, `operator new` and `delete`, Rust's allocation
+//!    functions, and everything in jemalloc, mimalloc and tcmalloc.
+//! 3. *runtime*: the C, C++ and threading run-time libraries, the dynamic linker and the vdso; without a module, their
+//!    frequent functions; the language's standard library (`std::`, `core::`), which is compiled into the program; and the
+//!    linker's stubs (`memcpy@plt`).
+//! 4. *unknown*: a frame without a name, such as `[unknown]`, `[libdart.so]` or `libdart.so+0x1f30`.
 //! 5. *native*: everything else.
 
 use stepscope_model::{Frame, FrameKind, Language, Module};
@@ -48,7 +48,7 @@ pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
     FrameKind::Native
 }
 
-/// A mapping without a file that is the kernel's: `[kernel.kallsyms]`, `[guest.kernel...]`, or a loadable module.
+/// Whether a mapping is kernel code: `[kernel.kallsyms]`, `[guest.kernel...]`, or a loadable module.
 fn is_kernel_module(module: &str) -> bool {
     const USER: [&str; 8] = ["[vdso]", "[vsyscall]", "[vvar]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]"];
     module.ends_with(".ko")
@@ -60,7 +60,7 @@ fn is_kernel_module(module: &str) -> bool {
             && !module.starts_with("[jit"))
 }
 
-/// The module that an imported name stands for: `[libc.so.6]` and `[[vdso]]` are code of that module without a name.
+/// The module in an imported name: `[libc.so.6]` and `[[vdso]]` are nameless code of that module.
 fn bracketed(name: &str) -> &str {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or("")
 }
@@ -189,12 +189,12 @@ fn is_allocator_function(own: &str) -> bool {
         .any(|prefix| own.starts_with(prefix))
 }
 
-/// Code of a language's standard library, by where it is declared.
+/// Whether it is declared in a language's standard library.
 fn is_standard_library(own: &str) -> bool {
     ["std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "__cxa_"].iter().any(|prefix| own.starts_with(prefix))
 }
 
-/// Functions of the C run-time library that imported stacks name without a module.
+/// Whether it is a function of the C run-time library. Imported stacks name no module.
 fn is_runtime_function(own: &str) -> bool {
     const NAMES: [&str; 34] = [
         "start_thread",

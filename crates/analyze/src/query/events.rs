@@ -1,4 +1,4 @@
-//! What an event is evidence of, by its name and unit.
+//! The role of an event, by its name and unit.
 //!
 //! Samples of different events are never added up: a capture of a hybrid CPU has `cpu_core/cycles/` and
 //! `cpu_atom/cycles/`, and their cycles are not the same cycles.
@@ -14,7 +14,7 @@ pub enum Role {
     MinorFaults,
     /// Major page faults: the page was read from a file.
     MajorFaults,
-    /// Page faults of either sort, not told apart.
+    /// Page faults, minor and major ones together.
     Faults,
     /// Cache misses.
     CacheMisses,

@@ -1,12 +1,10 @@
-//! [`Functions`]: the functions of a capture, told apart and judged once.
+//! [`Functions`]: the functions of a capture, with ownership and category.
 //!
-//! Frames are places: one function has many, at different lines and addresses. Analyses speak of functions, and take two
-//! frames for the same function if name and module's file name are equal, exactly (erratum 5 of the Gazebo study: a join
-//! on a part of a name attributes cost to the wrong function). Where an imported stack names no module, the name alone
-//! decides.
+//! One function has many frames, at different lines and addresses. Two frames are of the same function if their names and
+//! the file names of their modules are exactly equal. (A join on a part of a name attributes cost to the wrong function:
+//! erratum 5 of the Gazebo study.) For imported stacks without modules, the name alone decides.
 //!
-//! A function is owned if any of its frames is: a function is declared once, but debug information may name a
-//! header for some of its lines.
+//! A function is owned if any of its frames is, because debug information may name a header for some of its lines.
 
 use std::sync::Arc;
 
@@ -60,7 +58,7 @@ pub struct Identity {
     pub module: Arc<str>,
 }
 
-/// The functions of one capture, and what is known about them whatever the samples.
+/// The functions of one capture, with everything that does not depend on the samples.
 #[derive(Debug, Clone, Default)]
 pub struct Functions {
     functions: Vec<Function>,
@@ -208,7 +206,7 @@ impl Functions {
         nearest
     }
 
-    /// Walks the tree once, depth first, and remembers which functions are on the path to where it is.
+    /// Walks the tree once, depth first, with the functions on the path to the current node.
     fn find_outermost(&self, capture: &Capture) -> Vec<bool> {
         let children = Children::of(capture);
         let mut outermost = vec![false; capture.stacks.len()];

@@ -1,7 +1,7 @@
-//! [`OffCpu`]: what each thread did in any range of time: running, runnable, blocked.
+//! [`OffCpu`]: running, runnable and blocked time of each thread in any range of time.
 //!
-//! The waits of each thread in order, with running sums, so that a question about a range (a step, a scope) is two
-//! searches and a look at the waits at its ends, however many lie in it.
+//! It has the waits of each thread in order, with running sums. So a query for a range (a step, a scope) takes two searches,
+//! however many waits are in it.
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ impl<'a> OffCpu<'a> {
         self.order[self.rows(thread)].iter().map(|row| &self.capture.waits[*row as usize])
     }
 
-    /// The waits of a thread that meet a range of time, each cut to it.
+    /// The waits of a thread in a range of time, each cut to it.
     pub fn within(&self, thread: ThreadId, range: Range<u64>) -> impl Iterator<Item = Wait> + '_ {
         self.order[self.met(thread, &range)]
             .iter()
@@ -104,7 +104,7 @@ impl<'a> OffCpu<'a> {
         self.first[thread.index()] as usize..self.first[thread.index() + 1] as usize
     }
 
-    /// Places in `order` of the waits that meet a range.
+    /// Indices in `order` of the waits in a range.
     fn met(&self, thread: ThreadId, range: &Range<u64>) -> Range<usize> {
         let rows = self.rows(thread);
         let of_thread = &self.order[rows.clone()];

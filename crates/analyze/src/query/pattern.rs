@@ -2,7 +2,7 @@
 //!
 //! A pattern is a text in which `*` stands for any characters and `?` for one, and which must match the *whole* name.
 //! Nothing else is special: C++ names are full of brackets and braces. `/.../` is a regular expression instead, which may
-//! match anywhere. Substring matching by default is how a study took `RenderUtil::Update` for `UpdateFromECM` (erratum 5).
+//! match anywhere. With substring matching, a study mistook `RenderUtil::UpdateFromECM` for `Update` (erratum 5).
 
 use std::fmt;
 use std::str::FromStr;
@@ -114,7 +114,7 @@ pub fn offered(names: &[String]) -> String {
     shown.join(", ")
 }
 
-/// A name of at most some 100 characters: beginning and end tell most of a template's name.
+/// A name of at most some 100 characters: its start and its end.
 fn without_middle(name: &str) -> String {
     const MOST_CHARS: usize = 100;
     let count = name.chars().count();

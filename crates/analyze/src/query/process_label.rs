@@ -1,7 +1,7 @@
-//! Labels of processes: what tells several processes of one program apart.
+//! Labels of processes, which differ among processes of one program.
 //!
-//! Sixteen nodes of a robot may all be `rosnode_bench`. A process that is the only one of its program keeps the plain
-//! program name. Otherwise its label adds the most telling part of its command line:
+//! Sixteen nodes of a robot may all be `rosnode_bench`. The only process of a program has the program's name as its label.
+//! Otherwise the label adds a part of the command line:
 //!
 //! 1. the node name: `__node:=NAME` (ROS 2: `--ros-args -r __node:=NAME`) or `__name:=NAME` (ROS 1), with its `__ns:=`;
 //! 2. a name given as `-n NAME`, `--name NAME` or `--name=NAME`;

@@ -1,9 +1,9 @@
-//! A function's own qualified name: what it is called and where it was declared, and nothing else.
+//! A function's own qualified name: its name and the namespaces and classes that declare it.
 //!
-//! Demanglers print a function together with its return type, template arguments, parameters and notes of the
-//! compiler. Every one of those can hold the name of *somebody else's* namespace, so looking for `gz::` in the whole text
-//! calls `std::vector<gz::math::Pose3d>::push_back` owned (erratum 6 of the Gazebo study), and looking at its start
-//! misses `void gz::sim::EntityComponentManager::EachNoCache<...>`. What decides is the path of declarations:
+//! Demanglers also print the return type, template arguments, parameters and remarks of the compiler. Each can contain
+//! *another* namespace. A search for `gz::` in the whole text would find `std::vector<gz::math::Pose3d>::push_back`
+//! (erratum 6 of the Gazebo study); a search at its start would miss `void gz::sim::EntityComponentManager::EachNoCache<...>`.
+//! So ownership is decided by the path of declarations:
 //!
 //! | as printed | own qualified name |
 //! |---|---|
@@ -13,21 +13,21 @@
 //! | `non-virtual thunk to gz::sim::Physics::Update(...)` | `gz::sim::Physics::Update` |
 //! | `<gz::Pose as core::fmt::Display>::fmt` | `gz::Pose::fmt` |
 //!
-//! The text may be cut: collapsed stacks of the usual scripts end a name at its first `(`, also inside template
-//! arguments (`std::function<bool `). A bracket that is never closed therefore reaches to the end.
+//! The text may be cut: `stackcollapse-perf.pl` ends a name at its first `(`, even inside template arguments
+//! (`std::function<bool `). So a bracket that is never closed extends to the end.
 //!
-//! # How
-//! One pass from left to right that keeps what lies outside brackets. A space outside brackets ends a return type, so what
-//! was kept so far is dropped; a parameter list ends the name unless `::` follows it (a lambda or a local class). The three
-//! places where brackets and spaces mean something else are handled where they stand: `operator` (`operator<`,
-//! `operator()`, `operator bool`), `(anonymous namespace)`, and Rust's `<Type as Trait>` at the start of a path.
+//! # Method
+//! One pass from left to right keeps the text outside brackets. A space outside brackets ends a return type, so the text
+//! before it is dropped. A parameter list ends the name, unless `::` follows it (a lambda or a local class). Brackets and
+//! spaces have another meaning in `operator` (`operator<`, `operator()`, `operator bool`), in `(anonymous namespace)`, and in
+//! Rust's `<Type as Trait>` at the start of a path; these are handled separately.
 
 use std::borrow::Cow;
 
-/// Levels of `<<<A as B>::C as D>::E as F>` that are followed. Real names have one or two; a hostile one has thousands.
+/// Levels of `<<<A as B>::C as D>::E as F>` that are parsed. Real names have one or two; a hostile one has thousands.
 const DEEPEST_SELF_TYPE: u32 = 8;
 
-/// What demanglers write before the name of what a symbol belongs to.
+/// Words of demanglers before the name of the function or class that a symbol belongs to.
 const PREFIXES: [&str; 16] = [
     "non-virtual thunk to ",
     "virtual thunk to ",
@@ -50,11 +50,11 @@ const PREFIXES: [&str; 16] = [
 /// How `stackcollapse-perf.pl --all` marks kernel, inlined, JIT-compiled and waiting frames.
 const ANNOTATIONS: [&str; 4] = ["_[k]", "_[i]", "_[j]", "_[w]"];
 
-/// Suffixes that compilers and linkers add to the copies they make of a function, up to the next dot or the end.
+/// Suffixes that compilers and linkers add to copies of a function, up to the next dot or the end.
 const CLONES: [&str; 9] =
     [".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm", ".localalias", ".clone", ".warm"];
 
-/// C++ operators that are spelled with symbols, those first that begin with another one.
+/// C++ operators that are symbols. An operator stands before those that are its first characters.
 const OPERATORS: [&str; 39] = [
     "()", "[]", "<=>", "->*", "<<=", ">>=", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "++", "--", "+=", "-=",
     "*=", "/=", "%=", "^=", "&=", "|=", "->", ",", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", "=", "<", ">",
@@ -63,14 +63,15 @@ const OPERATORS: [&str; 39] = [
 /// The function's own qualified name: return type, template arguments, parameter lists, ABI tags, thunk prefixes and the
 /// compiler's clone suffixes removed. Enclosing functions of lambdas and local classes stay, without their parameters.
 ///
-/// For a Rust method of a trait this is the name within the *type* (see also [`trait_name`]). Names that are not of a
-/// form known here (`[unknown]`, `[libdart.so]`, a C name) are returned as they are. Never fails, whatever the text.
+/// For a Rust method of a trait, it is the name within the *type* (see also [`trait_name`]). Other names (`[unknown]`,
+/// `[libdart.so]`, a C name) are returned unchanged. It accepts any text.
 pub fn own_name(name: &str) -> Cow<'_, str> {
     own_name_within(name, DEEPEST_SELF_TYPE)
 }
 
-/// For a Rust method that implements a trait, `Type as Trait`, its name within the trait. Rust's coherence rules let a
-/// crate implement a trait only if the trait or the type is its own, so either name can tell whose code it is.
+/// The name within the trait, for a Rust method `Type as Trait`.
+///
+/// A crate may implement a trait only if it declares the trait or the type (coherence), so either can be the owner.
 pub fn trait_name(name: &str) -> Option<String> {
     let (inner, rest) = self_type(name.trim())?;
     let (_, of_trait) = split_self_type(inner);
@@ -124,7 +125,7 @@ fn find_clone_suffix(text: &str, suffix: &str) -> Option<usize> {
     (at > 0 && after.is_none_or(|byte| byte == b'.' || byte.is_ascii_digit())).then_some(at)
 }
 
-/// A byte that is part of a name wherever it stands, so that a name of such bytes alone needs no scan.
+/// Whether a byte is part of a name in any place. A name of such bytes needs no scan.
 fn is_plain(byte: u8) -> bool {
     is_identifier(byte) || byte == b':'
 }
@@ -133,7 +134,7 @@ fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'~') || byte >= 0x80
 }
 
-/// Rust's `<...>` at the start of a path, and what follows it.
+/// Rust's `<...>` at the start of a path, and the rest of the path.
 fn self_type(text: &str) -> Option<(&str, &str)> {
     if !text.starts_with('<') {
         return None;
@@ -180,8 +181,8 @@ fn type_path(mut text: &str) -> &str {
 
 /// Index after the bracket that closes the one at `start`, or `None` if it is never closed.
 ///
-/// Angle brackets are comparisons and shifts inside of parentheses, the head of `->`, and parts of operators' names, so
-/// a `>` closes only a `<` that is the innermost open bracket, and a `)` closes every `<` left open within it.
+/// Angle brackets are also comparisons and shifts within parentheses, part of `->`, and parts of operators' names. So a `>`
+/// closes a `<` only if that is the innermost open bracket, and a `)` closes every `<` that is open within it.
 fn end_of_brackets(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut open: Vec<u8> = Vec::new();
@@ -206,7 +207,7 @@ fn end_of_brackets(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The bytes at which [`end_of_brackets`] has to look: brackets, and the first letter of `operator`.
+/// The bytes that [`end_of_brackets`] examines: brackets, and the first letter of `operator`.
 const MAY_END_BRACKETS: [bool; 256] = {
     let (mut table, looked_at) = ([false; 256], b"<>()[]{}o");
     let mut at = 0;
@@ -235,7 +236,7 @@ fn end_of_operator_symbol(text: &str, at: usize) -> usize {
     OPERATORS.iter().find(|symbol| rest.starts_with(**symbol)).map_or(at, |symbol| at + symbol.len())
 }
 
-/// Walks a name from left to right, always outside of brackets.
+/// Reads a name from left to right, outside brackets.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -279,7 +280,7 @@ impl Scanner<'_> {
         &self.text[self.at..]
     }
 
-    /// Keeps the text up to `end`, or all that is left where a bracket is never closed.
+    /// Keeps the text up to `end`; if a bracket is never closed, all of it.
     fn keep_to(&mut self, end: Option<usize>) -> Next {
         let end = end.unwrap_or(self.text.len());
         self.kept.push_str(&self.text[self.at..end]);
@@ -369,7 +370,7 @@ impl Scanner<'_> {
         self.skip_to(Some(at))
     }
 
-    /// An ABI tag `[abi:cxx11]`, or the hash that tells two versions of a Rust crate apart: not part of the name.
+    /// An ABI tag `[abi:cxx11]`, or the hash of a version of a Rust crate: not part of the name.
     fn square(&mut self) -> Next {
         self.skip_to(end_of_brackets(self.text, self.at))
     }

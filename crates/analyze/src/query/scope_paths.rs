@@ -1,4 +1,4 @@
-//! Which scopes a thread is in at a moment: the names of those around it, outermost first.
+//! The scopes that a thread is in at a moment, outermost first.
 
 use std::sync::Arc;
 

@@ -107,7 +107,7 @@ impl<'a> Selection<'a> {
         Self { threads: Some(only), ..self.clone() }
     }
 
-    /// The label of a process: its program name, and what tells it from other processes of that program.
+    /// The [label](crate::query::process_label) of a process.
     pub fn process_label(&self, process: ProcessId) -> &str {
         &self.process_labels[process.index()]
     }
@@ -173,12 +173,12 @@ impl<'a> Selection<'a> {
         self.threads.as_ref().is_none_or(|threads| threads[thread.index()])
     }
 
-    /// One flag a thread; absent if all are selected.
+    /// One flag per thread; absent if all are selected.
     pub(crate) fn thread_flags(&self) -> Option<&[bool]> {
         self.threads.as_deref()
     }
 
-    /// Whether stacks are filtered, so that what is selected of a thread is not all that it did.
+    /// Whether stacks are filtered, so that only a part of a thread's time is selected.
     pub fn filters_stacks(&self) -> bool {
         self.stacks.is_some()
     }
@@ -220,8 +220,8 @@ impl<'a> Selection<'a> {
         Some(start..end.max(start))
     }
 
-    /// Exact time that each thread was on a CPU in the selected time, where context switches tell; by thread row, absent
-    /// for threads that are not selected.
+    /// Exact CPU time of each thread in the selected time, from context switches. Absent if unknown, and for threads that
+    /// are not selected.
     pub fn cpu_times(&self) -> Vec<Option<u64>> {
         if self.time.is_none() {
             let of_row =
@@ -283,7 +283,7 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// From the start of the first of these steps to the end of the last, of the main loop within what is selected already.
+/// From the start of the first of these steps to the end of the last, of the main loop in the selection so far.
 fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
     let loops = Loops::find(selection.capture, selection.window().as_ref(), selection.thread_flags())
         .ok_or(SelectError::NoSuchSteps { known: None })?;

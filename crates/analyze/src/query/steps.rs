@@ -1,15 +1,14 @@
-//! What belongs to a simulation step.
+//! The samples, waits and running time that belong to a simulation step.
 //!
-//! The one module that assigns samples, waits and running time to steps. Everything per step elsewhere (RTF, cost per
-//! step, slow steps, critical path) asks here. [`Loops`] has the steps.
+//! All analyses per step (RTF, cost per step, slow steps, critical path) use this module. [`Loops`] has the steps.
 //!
 //! What a thread does at a moment belongs to the step of its loop that contains the moment. A step contains its start and
 //! not its end, so a sample at a boundary belongs to the step that starts there, and none is counted twice. Waits,
 //! lifetimes and running time are cut at the boundaries, to the nanosecond. Before the first step, after the last one and
 //! in gaps between steps nothing belongs to any step.
 //!
-//! So a worker's sample belongs to the step during which it was taken, even if the worker computes for a later one: steps
-//! are intervals of time, and nothing recorded says for which step a worker works.
+//! So a worker's sample belongs to the step during which it was taken, even if the worker computes for a later one:
+//! recordings do not show for which step a worker works.
 
 use stepscope_model::{Counts, Phase};
 

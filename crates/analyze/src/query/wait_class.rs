@@ -1,21 +1,20 @@
-//! What a blocked thread waited for, from the stack it blocked at.
+//! The cause of a blocked wait, from its stack.
 //!
-//! The kernel's frames know best: which system call or fault it was, and in `read` whether of a pipe, a socket or a file. They
-//! do not distinguish a lock from a condition variable, since both are the same `futex`; there the run-time library's
-//! frames above decide. Without rights for kernel stacks the library's frames decide alone.
+//! Kernel frames show the system call or fault, and whether `read` is of a pipe, a socket or a file. They do not distinguish
+//! a lock from a condition variable, because both are a `futex`; the run-time library's frames do. Without permission for
+//! kernel stacks, the library's frames decide alone.
 //!
-//! Frames are looked at from the leaf, and the first one that is known decides. User frames are followed only as far as
-//! the first function of the program itself, which may well be called `sleep` and do something else. Names are compared
-//! whole, never by a part of them.
+//! The first known frame from the leaf decides. User frames count only below the first function of the program itself:
+//! that may be called `sleep` and do something else. Names are compared as a whole.
 //!
 //! | class | is |
 //! |---|---|
 //! | lock | a mutex, a reader-writer lock, a lock inside the kernel |
 //! | condition | a condition variable, barrier, semaphore, join, parked thread |
-//! | sleep | asked for |
+//! | sleep | a sleep that the program requested |
 //! | file | opening, reading, writing, syncing files, and block devices |
 //! | network | sockets, and `poll`, `select`, `epoll_wait` whatever their descriptors are |
-//! | page fault | memory that had to be read or made first |
+//! | page fault | memory that had to be read or allocated first |
 //! | other | pipes, child processes, signals, terminals, and every stack that shows none of these |
 
 use rustc_hash::FxHashMap;
@@ -107,7 +106,7 @@ pub fn of_stack(capture: &Capture, functions: &Functions, stack: StackId) -> Wai
     of_kernel_frames(kernel).or_else(|| of_user_frames(user)).unwrap_or(WaitClass::Other)
 }
 
-/// A frame's verdict on what is waited for.
+/// The class that the kernel frames show.
 fn of_kernel_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
     let names = || frames.iter().map(|(name, _)| name.strip_suffix("_[k]").unwrap_or(name));
     if names().any(is_page_fault) {
@@ -318,7 +317,7 @@ fn of_library_function(name: &str) -> Option<WaitClass> {
         | "fwrite" | "fflush" | "fclose" | "readdir" | "readdir64" | "getdents64" | "stat" | "stat64" | "lstat"
         | "fstatat" | "fstatat64" | "statx" | "flock" | "unlink" | "rename" | "sendfile" | "sendfile64"
         | "copy_file_range" | "io_getevents" | "posix_fallocate" | "ftruncate" => WaitClass::File,
-        // Of what they read is not told; a pipe and a terminal block oftener than a file.
+        // Their descriptor is unknown; pipes and terminals block more often than files.
         "read" | "write" | "readv" | "writev" | "wait4" | "waitpid" | "waitid" | "wait" | "sigwait" | "sigwaitinfo"
         | "sigtimedwait" | "pause" | "sigsuspend" => WaitClass::Other,
         _ if name.starts_with("IO_") => WaitClass::File,

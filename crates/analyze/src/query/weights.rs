@@ -1,7 +1,7 @@
-//! [`StackWeights`]: how much ends at each node of the call tree.
+//! [`StackWeights`]: the own weight of each node of the call tree.
 //!
-//! The first step of every analysis of stacks. Samples are many and stacks repeat, so samples are added up by the node they
-//! end at, once; what follows walks the nodes and never the samples again.
+//! It is the first step of every analysis of stacks. Samples are many and stacks repeat, so samples are added up by node
+//! once. All further steps visit nodes only.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
@@ -12,12 +12,12 @@ use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::waits::blocked_ns;
 
-/// What samples stand for, and how many there are. Two numbers that are never mixed (erratum 1 of the Gazebo study).
+/// The weight of samples and their number, which are never mixed (erratum 1 of the Gazebo study).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount {
-    /// What they stand for, in the event's unit.
+    /// Their weight, in the event's unit.
     pub weight: u128,
-    /// How many samples; 0 where that is not known.
+    /// Number of samples; 0 if unknown.
     pub count: u64,
 }
 
@@ -58,12 +58,12 @@ impl Sum for Amount {
     }
 }
 
-/// How much ends at each node of a capture's call tree.
+/// The own weight of each node of a capture's call tree.
 #[derive(Debug, Clone)]
 pub struct StackWeights {
     /// By node.
     pub own: Vec<Amount>,
-    /// What has no stack.
+    /// Weight without a stack.
     pub no_stack: Amount,
     /// Whether the numbers of samples are known.
     pub counts_known: bool,
@@ -109,10 +109,10 @@ impl StackWeights {
         self.own.iter().copied().sum::<Amount>() + self.no_stack
     }
 
-    /// How much ends at each node or below it.
+    /// The weight of each node and all nodes below it.
     pub fn subtrees(&self, capture: &Capture) -> Vec<Amount> {
         let mut subtrees = self.own.clone();
-        // A parent comes before its children, so from the last one up every subtree is whole when it is added.
+        // A parent comes before its children, so in reverse order each subtree is complete when it is added.
         for (index, node) in capture.stacks.iter().enumerate().rev() {
             if let Some(parent) = node.parent {
                 let below = subtrees[index];
@@ -122,7 +122,7 @@ impl StackWeights {
         subtrees
     }
 
-    /// How much ends at each function.
+    /// Self weight of each function.
     pub fn self_by_function(&self, capture: &Capture, functions: &Functions) -> Vec<Amount> {
         self.by_function(functions, |node| Some(functions.of_node(capture, node)))
     }

@@ -42,7 +42,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut shown = ShownNotes::default();
     shown.add(&report.warnings);
     for placed in &sections {
-        write_section(placed, 2, &mut shown, out)?;
+        write_section(placed, TOP, &mut shown, out)?;
     }
     write!(
         out,
@@ -112,7 +112,10 @@ fn push_masthead(report: &Report, html: &mut String) {
     html.push_str("</header>\n");
 }
 
-/// Notes appear once in a section and the sections within it.
+/// Level of the headings of sections that are in no other section.
+const TOP: usize = 2;
+
+/// Notes appear once in a section of the top level.
 fn write_section(placed: &Placed<'_>, level: usize, shown: &mut ShownNotes, out: &mut dyn Write) -> io::Result<()> {
     let notes_above = shown.count();
     let Placed { section, anchor, within } = placed;
@@ -154,7 +157,9 @@ fn write_section(placed: &Placed<'_>, level: usize, shown: &mut ShownNotes, out:
     for placed in within {
         write_section(placed, level + 1, shown, out)?;
     }
-    shown.truncate(notes_above);
+    if level == TOP {
+        shown.truncate(notes_above);
+    }
     out.write_all(b"</section>\n")
 }
 

@@ -52,10 +52,24 @@ fn shorten_name(name: &str, columns: usize) -> String {
     if bare[parts.qualified..].width() <= columns {
         return bare[parts.qualified..].to_owned();
     }
-    let starts = bare[parts.qualified..parts.last].match_indices("::").map(|(at, _)| parts.qualified + at + 2);
+    let starts = bare[parts.qualified..parts.last_two].match_indices("::").map(|(at, _)| parts.qualified + at + 2);
     let mut without_namespaces = starts.map(|start| format!("{ELLIPSIS}{}", &bare[start..]));
     let fitting = without_namespaces.find(|form| form.width() <= columns);
-    fitting.unwrap_or_else(|| cut_middle(&bare[parts.last_two..], columns))
+    fitting.unwrap_or_else(|| cut_class(&bare[parts.last_two..parts.last], &bare[parts.last..], columns))
+}
+
+/// The start of the class and the whole name of the function, `EntityCompo…::each_no_cache`; less if that does not fit.
+fn cut_class(class: &str, function: &str, columns: usize) -> String {
+    const LEAST_CLASS: usize = 4;
+    let left = columns.saturating_sub(function.width() + 1);
+    match left.saturating_sub("::".len()) {
+        room if room >= LEAST_CLASS && !class.is_empty() => {
+            let (class, _) = take_columns(class.trim_end_matches("::").chars(), room);
+            format!("{class}{ELLIPSIS}::{function}")
+        }
+        _ if function.width() < columns => format!("{ELLIPSIS}{function}"),
+        _ => cut_middle(function, columns),
+    }
 }
 
 /// Different names in at most `columns` columns each, with what differs kept.
@@ -217,6 +231,9 @@ mod tests {
         assert_eq!(shortened([update], 60), ["gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::sim::E…)"]);
         assert_eq!(shortened([update], 46), ["…sim::v8::systems::PhysicsPrivate::UpdateSim"]);
         assert_eq!(shortened([update], 30), ["…PhysicsPrivate::UpdateSim"]);
+        assert_eq!(shortened([update], 20), ["PhysicsP…::UpdateSim"]);
+        assert_eq!(shortened([update], 12), ["…UpdateSim"]);
+        assert_eq!(shortened([update], 8), ["Up…teSim"]);
     }
 
     #[test]

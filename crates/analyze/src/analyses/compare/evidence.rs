@@ -1,10 +1,9 @@
-//! [`Evidence`]: what one recording says, reduced to what is compared.
+//! [`Evidence`]: one recording, reduced to the numbers that are compared.
 //!
-//! A recording is cut into *blocks*: consecutive steps of the loop, as many in each, or equal parts of its time where no
-//! steps are known. Every row (a function, a thread, ...) has its weight in each block; their spread is what the recording
-//! itself knows about its noise, and the bootstrap resamples them. There are at most [`MOST_BLOCKS`]: blocks must be long
-//! enough to keep together what hangs together (a slow step is followed by a slow one), and many more of them tell
-//! nothing that is not known by these.
+//! A recording is split into *blocks* of equally many consecutive steps, or without steps, of equal time. Every row (a
+//! function, a thread, ...) has its weight in each block. The bootstrap resamples blocks: their spread is the noise within the
+//! recording. There are at most [`MOST_BLOCKS`], because blocks must be longer than the correlation of steps (a slow step
+//! often follows a slow one).
 
 use std::ops::Range;
 
@@ -34,13 +33,13 @@ const LEAST_BLOCK_NS: u64 = 250_000_000;
 pub enum Family {
     /// Functions, by attributed cost: the cost whose nearest owned function they are.
     Attributed,
-    /// Functions, by what ends in them.
+    /// Functions, by self weight.
     Own,
-    /// Functions, by what ends in them or below.
+    /// Functions, by inclusive weight.
     Inclusive,
     /// Threads by name.
     Threads,
-    /// Kinds of code, by what ends in them.
+    /// Kinds of code, by self weight.
     Categories,
     /// Functions, by the blocked time attributed to them.
     Waits,
@@ -61,7 +60,7 @@ pub struct Course {
     pub count: u64,
 }
 
-/// Rows by what they are about. Threads and categories have no module.
+/// Rows by identity. Threads and categories have no module.
 pub type Rows = FxHashMap<Identity, Course>;
 
 /// What a table says about a function besides its numbers.
@@ -84,7 +83,7 @@ pub struct Evidence {
     pub unit: String,
     /// Whether the numbers of samples are known.
     pub counts_known: bool,
-    /// Steps, or seconds, in each block; hundredths of the whole weight where there are only shares.
+    /// Steps, or seconds, in each block; for shares, hundredths of the whole weight.
     pub exposure: Vec<f64>,
     /// The figures of the whole recording.
     pub metrics: Vec<Metric>,
@@ -191,7 +190,7 @@ impl Blocks {
         self.loops.as_ref().map_or(weight, |loops| loops.as_in_main(thread, weight))
     }
 
-    /// How much of a range of time is in each block that it meets.
+    /// The part of a range of time in each block.
     fn parts(&self, thread: ThreadId, range: &Range<u64>, mut add: impl FnMut(usize, u64)) {
         let Some(loops) = &self.loops else { return self.parts_of_window(range, add) };
         let steps = loops.of_thread(thread);

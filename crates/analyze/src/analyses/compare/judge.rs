@@ -106,7 +106,7 @@ pub struct Assessment {
     pub difference: Estimate,
     /// After over before; `None` unless both are positive.
     pub ratio: Option<Estimate>,
-    /// Probability of a difference this large or larger if nothing had changed; `None` where no test is possible.
+    /// Probability of a difference this large or larger if nothing had changed; `None` if no test is possible.
     pub p: Option<f64>,
     /// Adjusted for the number of rows; `None` for rows that are not tested.
     pub q: Option<f64>,
@@ -116,7 +116,7 @@ pub struct Assessment {
     pub more_runs: Option<u64>,
     /// The smallest change, in percent, that such runs detect in four of five cases.
     pub detectable_percent: Option<f64>,
-    /// Numbers of samples before and after, where they are known.
+    /// Numbers of samples before and after, if known.
     pub counts: Option<(u64, u64)>,
     tested: bool,
     /// Estimate and errors, until [`decide`] has used them.

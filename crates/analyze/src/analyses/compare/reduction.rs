@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! let reduction = Reduction::of(&scenario, &owned);          // functions of every capture
-//! let sides = reduction.select(&names, &filter)?;            // what the filter selects of each
+//! let sides = reduction.select(&names, &filter)?;            // with a filter
 //! let compared = ComparedScenario::of(&scenario, reduce(&sides), &remarks, &options);   // for tables
 //! let trees = differences(&sides, drawing, &options);                                   // for flame graphs
 //! ```

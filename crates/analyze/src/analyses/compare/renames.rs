@@ -1,12 +1,11 @@
-//! Which function after is which function before, where names differ.
+//! Renamed functions: matches of functions before and after whose names differ.
 //!
-//! Functions are joined by their exact identity: full name and module. Only those that are on one side alone are
-//! looked at here, and only a name that *one* function on either side fits is matched: a guess that could have gone
-//! otherwise is no match. What the user says comes first.
+//! Functions are joined by exact identity: full name and module. The rules here apply to functions that only one side has.
+//! A rule matches only if exactly *one* function on either side fits. The user's rules come first.
 //!
 //! | rule | example |
 //! |---|---|
-//! | told by the user | `gz::sim::v7::* => gz::sim::v8::*` |
+//! | the user's rule | `gz::sim::v7::* => gz::sim::v8::*` |
 //! | moved to another module | `Update` of `libsim.so`, then of `libphysics.so` |
 //! | the compiler's suffix differs | `step.constprop.0`, `step.isra.3`; Rust's `::h0123456789abcdef` |
 //! | a version in a namespace or a module differs | `gz::sim::v7::Step`, `libgz-sim7.so.7.4.0` |
@@ -129,7 +128,7 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// Matches what has the same key, and no other on either side has it.
+    /// Matches functions of the same key, if no other function on either side has it.
     fn by(&mut self, key: impl Fn(&Identity) -> Option<String>, how: impl Fn(&Identity, &Identity) -> String) {
         let before = only_ones(&self.before, &key);
         let after = only_ones(&self.after, &key);
@@ -165,7 +164,7 @@ fn only_ones<'a>(
     found
 }
 
-/// Name and module without what the compiler adds to copies and hashes.
+/// Name and module without the compiler's suffixes of copies and hashes.
 fn without_suffix(identity: &Identity) -> Option<String> {
     Some(format!("{} {}", plain(&identity.name), identity.module))
 }
@@ -203,10 +202,10 @@ fn is_version(part: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The own qualified name, with no more said about what it is called with.
+/// The own qualified name, without arguments.
 fn without_arguments(identity: &Identity) -> Option<String> {
     let own = own_name(&identity.name);
-    // What has no name of its own says nothing about what it was.
+    // Nameless functions cannot be matched.
     let named = own.chars().any(char::is_alphanumeric) && !own.starts_with('[') && !own.contains("+0x");
     named.then(|| format!("{own} {}", identity.module))
 }

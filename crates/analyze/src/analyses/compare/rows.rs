@@ -1,4 +1,4 @@
-//! Rows of a comparison: what is on both sides, matched and assessed.
+//! Rows of a comparison: functions, threads and others of both sides, matched and assessed.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! Which captures of several sets are compared with which: those of one scenario and phase.
+//! The captures of several sets that are compared: those of one scenario and phase.
 
 use std::collections::BTreeSet;
 

@@ -21,7 +21,7 @@ impl Side {
     }
 }
 
-/// Recordings of one variant, each with what a filter selects of it.
+/// Recordings of one variant, with a filter.
 #[derive(Debug, Clone)]
 pub struct SelectedSide<'a> {
     /// The variant's name, else that of the capture.

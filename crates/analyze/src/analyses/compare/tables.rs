@@ -253,7 +253,7 @@ pub fn of_scenarios(scenarios: &[ComparedScenario]) -> Vec<Table> {
     all
 }
 
-/// The tables of one comparison, and the values of the leading columns that tell it from others.
+/// The tables of one comparison, and the values of its leading columns.
 struct Part {
     labels: Vec<String>,
     tables: Vec<Table>,

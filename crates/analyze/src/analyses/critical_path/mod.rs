@@ -1,8 +1,8 @@
 //! The critical path of steps: what their duration consists of, on whichever thread.
 //!
-//! A profile shows the cost of threads. It does not show what a *step* waits for: a worker may use a core for 8 ms per step
-//! while the loop waits for another worker, and making the first twice as fast gains nothing. Wake-ups show it: a
-//! blocked thread is woken by the thread it waited for.
+//! A profile shows the cost of threads, but not the waits of a *step*. A worker may use a CPU for 8 ms per step while the
+//! loop waits for another worker; then a faster first worker gains nothing. Wake-ups show the difference: a blocked thread is
+//! woken by the thread it waited for.
 //!
 //! # The walk
 //! For each step, back from its end on the thread that ends it:
@@ -32,8 +32,8 @@
 //! Waits of two or more threads that one thread ends at about the same time ([`TOGETHER_NS`] from one to the next,
 //! within a step) are a *barrier*; the thread that ends them arrived last. The wait of another thread is its *slack*: how
 //! much longer its earlier work could take without delaying a step. The shortest wait is how far the last thread is
-//! *behind*: being faster by more than that gains nothing more there. A thread that hands out work to idle threads looks
-//! the same, and rightly: they waited for it.
+//! *behind*: to be faster by more than that gains nothing more there. A thread that hands out work to idle threads is a
+//! barrier too: they waited for it.
 
 mod barriers;
 mod path;

@@ -1,4 +1,4 @@
-//! [`Calls`]: the calls of a function in one selection, and what is above and below them.
+//! [`Calls`]: the calls of a function in one selection, and the functions above and below them.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ impl<'s, 'a> Calls<'s, 'a> {
         self.all().get(self.all().of_node(self.selection.capture(), node)).name.to_string()
     }
 
-    /// The stacks that hold the function, with what ends at them.
+    /// The stacks that contain the function, with their own weight.
     pub(super) fn stacks(&self) -> impl Iterator<Item = (StackId, Call, Amount)> + '_ {
         self.weights.occupied().filter_map(|(stack, amount)| Some((stack, self.calls[stack.index()]?, amount)))
     }

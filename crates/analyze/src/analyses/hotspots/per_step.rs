@@ -9,7 +9,7 @@ use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights};
 
-/// Weights of the samples and waits that belong to steps, by function; the last one is that of what has no stack.
+/// Weights of the samples and waits within steps, by function; the last one is without a stack.
 pub(super) struct PerStep {
     steps: u64,
     loops: usize,
@@ -22,7 +22,7 @@ pub(super) struct PerStep {
 }
 
 impl PerStep {
-    /// `None` where no steps are known, or the samples have no times.
+    /// `None` without steps, or if samples have no times.
     pub(super) fn of(selection: &Selection<'_>) -> Option<Self> {
         let loops = Loops::of(selection)?;
         if selection.samples().any(|sample| sample.time_ns.is_none()) {

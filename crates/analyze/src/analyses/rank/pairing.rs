@@ -1,4 +1,4 @@
-//! Which captures are evidence of the same thing.
+//! The captures that belong to one scenario.
 //!
 //! Two captures belong together if they have the same scenario, variant, phase and command, and no module of the same path
 //! has another build-id. A capture without a scenario belongs to no other: guessing from file names once paired one
@@ -36,7 +36,7 @@ pub fn phase(selections: &[Selection<'_>], wanted: Option<Phase>) -> Option<Phas
     wanted.or_else(|| phases().max())
 }
 
-/// Groups the captures of a phase, and those that name none, by what they are evidence of.
+/// Groups the captures of a phase, and those without a phase, by scenario.
 ///
 /// Captures that are left out, or ranked apart from others of their scenario, go to `notes`.
 pub fn pair<'s, 'a>(

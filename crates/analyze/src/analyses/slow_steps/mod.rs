@@ -1,8 +1,7 @@
-//! Slow steps: what happens in the slowest steps and not in typical steps.
+//! Slow steps: the costs of the slowest steps that typical steps do not have.
 //!
-//! A profile of a whole run is a profile of its typical steps: a cost of 20 ms in every 50th step is lost in it. This
-//! analysis splits the steps by their time, and compares each function's cost per slow step with its cost per typical
-//! step.
+//! A profile of a whole run shows typical steps; it hides a cost of 20 ms in every 50th step. This analysis splits the steps
+//! by time, and compares each function's cost per slow step with its cost per typical step.
 //!
 //! # Which steps
 //! Steps are split by one of two times. Both exclude [pacing](crate::analyses::step_times), so that it works for a loop with
@@ -19,10 +18,10 @@
 //! 2. if there is none, those beyond a gap in the time on the clock;
 //! 3. if there is none, those from the 95th percentile on, on the clock.
 //!
-//! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % are these and another 3 % that do nothing
-//! special, and each cost in the slow set is diluted to two fifths. With the gap, the cost is that of a slow step. Without
-//! a gap, `in_slow` is the share of slow steps that have the function at all. Why work first: a busy machine makes any step
-//! slow now and then, through no fault of a function; the table of parts shows that delay.
+//! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % include 3 % without it, and each cost in the slow
+//! set is diluted to two fifths. With the gap, the cost is that of a slow step. Without a gap, `in_slow` is the share of slow
+//! steps that have the function. Why work first: on a busy machine, steps are slow because other programs use the CPU; the
+//! table of parts shows that delay.
 //!
 //! # What is compared
 //! For each function, the mean per slow step minus the mean per typical step, of
@@ -35,7 +34,7 @@
 //! Samples and waits belong to the step in whose interval they fall ([`steps`](crate::query::steps)).
 //!
 //! The 95 % interval is BCa, from [resampling blocks of consecutive steps](stepscope_stats::bootstrap); a step stays in its
-//! set. The interval is valid for one row: of a hundred rows of noise, five exclude zero.
+//! set. The interval is valid for one row: five of a hundred rows of noise exclude zero.
 //!
 //! # Order
 //! Rows are sorted by the difference in attributed on-CPU time plus that of blocked time. Waits for other threads (locks,
@@ -185,16 +184,8 @@ impl Analysis for SlowSteps {
 /// The call trees of slow steps and of typical steps, compared.
 pub fn difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {
     let mut difference = TreeDifference::of(("slow steps", slow), ("typical steps", typical));
-    let tree = &mut difference.tree;
-    tree.title = format!("Slow steps against typical ones: {}", lower_first(&slow.title));
-    let against = format!("against {}", lower_first(&typical.title));
-    let parts = [tree.subtitle.as_str(), &against];
-    tree.subtitle = parts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
+    let (evidence, slow_steps) = slow.title.split_once(", ").unwrap_or(("", &slow.title));
+    let (_, typical_steps) = typical.title.split_once(", ").unwrap_or(("", &typical.title));
+    difference.tree.title = format!("{evidence}: {slow_steps} against {typical_steps}");
     difference
-}
-
-/// A heading as a part of a sentence.
-fn lower_first(title: &str) -> String {
-    let mut characters = title.chars();
-    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
 }

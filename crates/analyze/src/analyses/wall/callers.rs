@@ -121,7 +121,7 @@ fn table_columns<'t>(
     all
 }
 
-/// Blocked time within steps, per step, by caller; `None` where no steps are known.
+/// Blocked time within steps, per step, by caller; `None` without steps.
 fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>> {
     let loops = Loops::of(selection)?;
     let weights = loops.blocked_weights(selection);
