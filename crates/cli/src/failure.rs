@@ -14,6 +14,7 @@ pub enum Failure {
     /// It could not be done (exit code 1).
     Failed(String),
     /// The user interrupted it before there was anything to keep (exit code 130).
+    #[cfg(feature = "record")]
     Interrupted(String),
     /// The reader of the output closed it, as `head` does; nothing is printed.
     ReaderGone,
@@ -25,6 +26,7 @@ impl Failure {
         let (message, code) = match self {
             Failure::Usage(message) => (message, 2),
             Failure::Failed(message) => (message, 1),
+            #[cfg(feature = "record")]
             Failure::Interrupted(message) => (message, 130),
             Failure::ReaderGone => return ExitCode::SUCCESS,
         };

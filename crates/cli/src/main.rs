@@ -2,9 +2,6 @@
 //!
 //! Reads the command line, calls the crates below and prints. One short file per subcommand.
 
-// What only recording subcommands use.
-#![cfg_attr(not(feature = "record"), allow(dead_code))]
-
 mod arguments;
 mod commands;
 mod failure;

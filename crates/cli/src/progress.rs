@@ -36,6 +36,7 @@ pub fn of_step<T>(what: &str, work: impl FnOnce() -> T) -> T {
 }
 
 /// A line that the caller rewrites, e.g. while recording. It is cut to the width of the terminal.
+#[cfg(feature = "record")]
 pub fn line() -> ProgressBar {
     bar(ProgressBar::new_spinner(), "{spinner} {wide_msg}")
 }

@@ -1,5 +1,6 @@
 //! Which function's calls are the steps of a simulation, found by name before the program runs.
 
+#[cfg(feature = "record")]
 pub mod libraries;
 
 use std::collections::BTreeSet;
