@@ -1,8 +1,7 @@
 //! Ctrl-C and its relatives: a flag that long work looks at. A second one ends the program at once.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag as on_signal;
@@ -20,12 +19,4 @@ pub fn flag() -> Arc<AtomicBool> {
             .expect("these signals can be handled");
     }
     flag
-}
-
-/// Sleeps, but not beyond an interrupt.
-pub fn sleep(time: Duration, interrupted: &AtomicBool) {
-    let until = Instant::now() + time;
-    while Instant::now() < until && !interrupted.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
-    }
 }

@@ -1,8 +1,8 @@
-//! The lab: runs the scenarios of a lab file, each through its phases, and keeps what was recorded.
+//! The lab: runs the scenarios of a lab file through their phases, records them, and compares runs.
 //!
 //! A *scenario* is a program, the condition under which it is ready, and the clients (*drivers*) that must be attached
-//! to it. It is recorded in one or two *phases*: `loading`, from the launch until it is ready, and `steady`, for a
-//! while after that. Scenarios times *variants* are *trials*; the captures of all trials are a *run*, a folder.
+//! to it. It has one or two *phases*: `loading`, from the launch until it is ready, and `steady`, for a while after that. A
+//! scenario in a *variant* is a *trial*. The captures of all trials are a *run*, a folder.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -19,7 +19,7 @@
 //! let trials = lab.trials(&TrialFilter::default())?;
 //!
 //! let mut listener = |event: &Event<'_>| println!("{event:?}");
-//! let interrupt = AtomicBool::new(false); // set it on Ctrl-C: what was recorded so far is kept
+//! let interrupt = AtomicBool::new(false); // set it on Ctrl-C; finished recordings are kept
 //! let mut context = Context { recorder: &PerfRecorder::default(), interrupt: &interrupt, listener: &mut listener };
 //! let results = record_and_report(&lab, &trials, Path::new("stepscope-runs"), &mut context)?;
 //! println!("report: {:?}", results.report);
@@ -28,38 +28,38 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What each module knows:
+//! | module | knows |
+//! |---|---|
+//! | [`lab_file`] | the keys of a lab file, their defaults, and how to report mistakes |
+//! | [`folder_map`] | paths in another build folder or checkout |
+//! | [`run`] | the folder of a run, and running its trials in sequence |
+//! | [`source`] | opening captures, runs and files of other tools by path |
+//! | [`comparison`] | comparing sets of captures |
+//! | [`gate`] | judging a comparison by the limits of a lab file |
+//! | [`history`] | the metrics of every run, kept when the runs are deleted |
+//! | [`report`] | the sections of a report |
+//! | [`conditions`] | the background load of trials, and which of them it disturbed |
+//! | [`revision`] | the revision of a working tree |
+//! | [`outcome`] | how a trial can end, and the exit code that follows |
+//! | [`step`] | which function's calls are the steps |
 //!
-//! - [`lab_file`]: what a lab file may say, its defaults, and how to say what is wrong in one;
-//! - [`folder_map`]: takes a scenario's files from another build folder or checkout;
-//! - [`run`]: the folder of a run, and running its trials one after the other;
-//! - [`source`]: opening captures, runs and files of other tools by path;
-//! - [`comparison`]: comparing sets of captures;
-//! - [`gate`]: judging a comparison by the limits of a lab file;
-//! - [`ab`]: running two variants in turns;
-//! - [`conditions`]: the background load of trials, and which trials it disturbed;
-//! - [`calm`]: waiting for the machine to be calm;
-//! - [`revision`]: which revision a program was built from;
-//! - [`checkout`]: a revision's files, checked out and built;
-//! - [`execution`]: the life of one trial, from launch to captures;
-//! - [`ready`]: when a program is ready;
-//! - [`step`]: which function's calls are the steps;
-//! - [`outcome`]: how a trial can end, and what exit code follows;
-//! - [`history`]: what every run said, kept when the runs are deleted;
-//! - [`proving`]: measuring the tool itself, on a program whose costs are known;
-//! - [`event`]: the progress that a listener receives;
-//! - [`output`]: what programs print, followed and quoted;
-//! - [`report`]: what a report of a run holds;
-//! - [`recorder`]: the seam to what records, so that all of the above is tested with real programs and without the
-//!   right to record them.
+//! The feature `record`, on by default, adds the modules that launch and record:
 //!
-//! What reads (lab files, runs, reports, the history) needs no recorder. What launches and records is behind the feature
-//! `record`, which is on by default: `ab`, `calm`, `checkout`, `event`, `execution`, `output`, `proving`, `ready`,
-//! `recorder`, and in [`run`] what makes one.
+//! | module | knows |
+//! |---|---|
+//! | [`execution`] | the life of one trial, from launch to captures |
+//! | [`program`] | recording one program without a lab file |
+//! | [`ready`] | when a program is ready |
+//! | [`ab`] | running two variants in alternation |
+//! | [`calm`] | waiting for a low background load |
+//! | [`checkout`] | a revision's files, checked out and built |
+//! | [`output`] | what programs print, followed and quoted |
+//! | [`event`] | the progress that a listener receives |
+//! | [`recorder`] | the interface to the recorder, so that tests need no right to record |
+//! | [`proving`] | measuring Stepscope on a program with known costs |
 //!
-//! Two promises hold whatever happens. Nothing is left behind: a trial ends with its program, its drivers and all that
-//! these started, daemons included, ended. And nothing is lost: a phase that was recorded is kept, whatever fails
-//! after it.
+//! Nothing is left behind: when a trial ends, its program, its drivers and everything they started have ended, including
+//! daemons. Nothing is lost: a recorded phase is kept, whatever fails after it.
 
 #[cfg(feature = "record")]
 pub mod ab;
@@ -87,6 +87,8 @@ pub mod outcome;
 pub mod output;
 #[cfg(feature = "record")]
 mod own_metrics;
+#[cfg(feature = "record")]
+pub mod program;
 #[cfg(feature = "record")]
 pub mod proving;
 #[cfg(feature = "record")]

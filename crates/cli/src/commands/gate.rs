@@ -92,7 +92,6 @@ impl Gate {
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self.judge() {
             Ok(code) => Ok(ExitCode::from(code)),
-            Err(interrupted @ Failure::Interrupted(_)) => Err(interrupted),
             Err(failure) => {
                 failure.report();
                 Ok(ExitCode::from(NOT_JUDGED))

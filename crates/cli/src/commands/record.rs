@@ -1,23 +1,16 @@
 //! `stepscope record`: one capture of a program that is launched or already runs.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use stepscope_lab::execution::UNWANTED_FOLDER;
 use stepscope_lab::lab_file::Ready;
-use stepscope_lab::ready::{Observation, TreeSurroundings, Watch};
-use stepscope_lab::step::{StepFunction, libraries};
+use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
+use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
-use stepscope_record::launch::{Grace, Input, Launch, Launched, Output};
-use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
-use stepscope_record::{Label, StepTime, TimeArgument, clock, proc};
+use stepscope_record::session::{Options, Progress, Reason};
+use stepscope_record::{StepTime, TimeArgument, clock};
 
 use crate::arguments::duration;
 use crate::failure::Failure;
@@ -97,30 +90,28 @@ impl Record {
         let folder = self.folder();
         super::refuse_to_replace(&folder, self.force)?;
         disk::remove(&folder)?;
-        let interrupted = interrupt::flag();
-        let (mut launched, recording) = self.begin(&folder, &interrupted)?;
-        let reason = self.watch(&recording, &interrupted);
-        let mut exit = None;
-        if let Some(launched) = &mut launched {
-            exit = launched.exit()?;
-            if let Some(exit) = &exit {
-                recording.note_exit(launched.pid(), exit.status());
+        let line = progress::line();
+        let duration = self.duration;
+        let recorded = self.recording().record(&folder, &interrupt::flag(), &mut |event| match event {
+            ProgramEvent::Ready { after, by } => {
+                eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64());
             }
-        }
-        recording.stop()?;
-        if let Some(launched) = &mut launched {
-            let report = launched.stop(&Grace::default())?;
-            if !report.survivors.is_empty() {
-                eprintln!("stepscope: {report}");
-            }
+            ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
+        });
+        line.finish_and_clear();
+        let recorded = recorded.map_err(|error| match error {
+            ProgramError::Interrupted => Failure::Interrupted(error.to_string()),
+            error => error.into(),
+        })?;
+        if let Some(report) = recorded.stopped.filter(|report| !report.survivors.is_empty()) {
+            eprintln!("stepscope: {report}");
         }
         let capture = super::finish_recording(&folder)?;
-        summarise(&capture, &folder, &reason);
-        match exit.map(|exit| exit.status()) {
-            Some(status) if status != 0 => eprintln!("note: the program ended with status {status}"),
-            _ => {}
+        summarise(&capture, &folder, &recorded.reason);
+        if let Some(status) = recorded.status.filter(|status| *status != 0) {
+            eprintln!("note: the program ended with status {status}");
         }
-        match reason {
+        match recorded.reason {
             Reason::Failed(why) => Err(Failure::Failed(format!("the recording ended early: {why}"))),
             _ => Ok(ExitCode::SUCCESS),
         }
@@ -142,155 +133,26 @@ impl Record {
         PathBuf::from(format!("{program}-{time}.capture"))
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn recording(self) -> ProgramRecording {
         let mut options = Options {
             frequency_hz: self.frequency,
             stack_bytes: self.stack_bytes,
-            step_scope: self.step_scope.clone(),
+            step_scope: self.step_scope,
             ..Options::default()
         };
         if !self.dimensions.is_empty() {
-            options.dimensions = self.dimensions.iter().copied().collect();
+            options.dimensions = self.dimensions.into_iter().collect();
         }
-        if let Some(name) = &self.step_function {
-            let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
-            let time = self.step_time.clone().map(StepTime::Argument).or(every);
-            let function = StepFunction { name: name.clone(), module: self.step_module.clone(), time };
-            let program = self.program()?;
-            let libraries = || match self.pid {
-                Some(pid) => libraries::of_process(pid),
-                None => libraries::of_program(&program, &BTreeMap::new()),
-            };
-            options.step = Some(function.find(&program, libraries)?);
-        }
-        Ok(options)
-    }
-
-    /// The file of the program.
-    fn program(&self) -> Result<PathBuf, Failure> {
-        match self.pid {
-            Some(pid) => Ok(proc::executable(pid)?),
-            None => Ok(Launch::new(&self.command).program()?),
+        let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
+        let time = self.step_time.map(StepTime::Argument).or(every);
+        ProgramRecording {
+            target: self.pid.map_or(Target::Command(self.command), Target::Process),
+            start: self.ready.or(self.after.map(Ready::After)),
+            duration: self.duration,
+            step: self.step_function.map(|name| StepFunction { name, module: self.step_module, time }),
+            options,
         }
     }
-
-    /// Starts the recording: at once, or when the program has come so far.
-    fn begin(&self, folder: &Path, interrupted: &AtomicBool) -> Result<(Option<Launched>, Recording), Failure> {
-        let options = self.options()?;
-        if let Some(pid) = self.pid {
-            if let Some(delay) = self.after {
-                interrupt::sleep(delay, interrupted);
-            }
-            return Ok((None, Recording::attach(pid, &options, folder)?));
-        }
-        let Some(ready) = self.ready.clone().or(self.after.map(Ready::After)) else {
-            let (launched, recording) = Recording::launch(self.launch(Output::Inherit), &options, folder)?;
-            return Ok((Some(launched), recording));
-        };
-        let watch = Watch::new(&ready, &mut TreeSurroundings::before_launch());
-        let (launched, recording) = match ready {
-            Ready::Steps(_) => self.count_until(watch, &options, folder, interrupted)?,
-            Ready::Log(_) => {
-                let seen = Arc::new(Mutex::new(Vec::new()));
-                let passing_on = Some(passing_on(seen.clone()));
-                let output = Output::Captured { keep_lines: 10, copy_to: None, watch: passing_on };
-                let output_of = || std::mem::take(&mut *seen.lock().expect("the watcher does not panic"));
-                self.attach_when(watch, output, output_of, &options, folder, interrupted)?
-            }
-            _ => self.attach_when(watch, Output::Inherit, Vec::new, &options, folder, interrupted)?,
-        };
-        Ok((Some(launched), recording))
-    }
-
-    fn launch(&self, output: Output) -> Launch {
-        Launch::new(&self.command).input(Input::Inherit).output(output)
-    }
-
-    /// Launches the program without recording it, and attaches when it is ready.
-    fn attach_when(
-        &self,
-        watch: Watch,
-        output: Output,
-        new_output: impl Fn() -> Vec<u8>,
-        options: &Options,
-        folder: &Path,
-        interrupted: &AtomicBool,
-    ) -> Result<(Launched, Recording), Failure> {
-        let mut launched = self.launch(output).prepare()?.start()?;
-        await_ready(watch, &mut launched, interrupted, || (new_output(), None))?;
-        let recording = Recording::attach(launched.pid(), options, folder)?;
-        Ok((launched, recording))
-    }
-
-    /// Launches the program, counts its steps from the first one on, and keeps what comes after it is ready.
-    fn count_until(
-        &self,
-        watch: Watch,
-        options: &Options,
-        folder: &Path,
-        interrupted: &AtomicBool,
-    ) -> Result<(Launched, Recording), Failure> {
-        let unwanted = folder.join(UNWANTED_FOLDER);
-        let (mut launched, recording) = Recording::launch(self.launch(Output::Inherit), options, &unwanted)?;
-        recording.pause()?;
-        let ended = || recording.progress().steps.map(|started| started.saturating_sub(1));
-        let ready = await_ready(watch, &mut launched, interrupted, || (Vec::new(), ended()));
-        fs::remove_dir_all(&unwanted).map_err(Failure::writing(&unwanted.display().to_string()))?;
-        ready?;
-        recording.begin_next(folder, Label::default())?;
-        Ok((launched, recording))
-    }
-
-    /// Shows the live line until the recording is over.
-    fn watch(&self, recording: &Recording, interrupted: &AtomicBool) -> Reason {
-        let line = progress::line();
-        let until = Until { duration: self.duration, flag: Some(interrupted) };
-        let reason = recording.wait_watched(&until, |progress| line.set_message(live(progress, self.duration)));
-        line.finish_and_clear();
-        reason
-    }
-}
-
-/// Waits until the program is ready; `seen` gives its new output, and how many of its steps have ended.
-fn await_ready(
-    mut watch: Watch,
-    launched: &mut Launched,
-    interrupted: &AtomicBool,
-    seen: impl Fn() -> (Vec<u8>, Option<u64>),
-) -> Result<(), Failure> {
-    let mut surroundings = TreeSurroundings::of(launched.tree());
-    let started = Instant::now();
-    loop {
-        let (output, steps) = seen();
-        let observation = Observation { since_launch: started.elapsed(), output: &output, steps };
-        if let Some(by) = watch.look(&observation, &mut surroundings) {
-            eprintln!("stepscope: ready after {:.1} s ({by}); recording", started.elapsed().as_secs_f64());
-            return Ok(());
-        }
-        if let Some(exit) = launched.exit()? {
-            let why = watch.explain_failure(&mut surroundings);
-            let status = exit.status();
-            return Err(Failure::Failed(format!("the program ended with status {status} before it was ready: {why}")));
-        }
-        if interrupted.load(Ordering::Relaxed) {
-            launched.stop(&Grace::default())?;
-            return Err(Failure::Interrupted(
-                "interrupted before the program was ready; nothing was recorded".to_owned(),
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Passes the program's lines on to our standard output, and keeps them for the watch.
-fn passing_on(seen: Arc<Mutex<Vec<u8>>>) -> Box<dyn FnMut(&str) + Send> {
-    Box::new(move |text| {
-        // Where the reader of our output went away, the program still has to be watched.
-        let _ = writeln!(std::io::stdout(), "{text}");
-        let mut seen = seen.lock().expect("nobody panics with the lock");
-        seen.extend_from_slice(text.as_bytes());
-        seen.push(b'\n');
-    })
 }
 
 fn live(progress: &Progress, limit: Option<Duration>) -> String {
