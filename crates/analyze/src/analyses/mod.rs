@@ -3,6 +3,7 @@
 pub mod calltree;
 pub mod comparable;
 pub mod compare;
+pub mod cost_tree;
 pub mod critical_path;
 pub mod explain;
 pub mod faults;
@@ -28,6 +29,7 @@ use crate::analysis::{Analysis, AnalysisOfSeveral};
 /// Every analysis of one capture, in the order of a report.
 pub static ANALYSES: &[&dyn Analysis] = &[
     &summary::Summary,
+    &cost_tree::CostTree,
     &step_times::StepTimes,
     &slow_steps::SlowSteps,
     &critical_path::CriticalPath,

@@ -77,14 +77,7 @@ impl Functions {
         found.tell_apart(capture, owned);
         found.nearest_owned = found.nearest(capture, |function| function.owned);
         if !found.any_owned {
-            // Code without a name is the program's as much, where its module is known: that of run-time libraries is
-            // not of this kind.
-            let is_program = |function: &Function| match function.kind {
-                FrameKind::Native | FrameKind::Python => true,
-                FrameKind::Unknown => !function.module.is_empty(),
-                _ => false,
-            };
-            found.nearest_program = found.nearest(capture, is_program);
+            found.nearest_program = found.nearest(capture, is_of_program);
         }
         found.outermost = found.find_outermost(capture);
         found.owning_nothing = owned.unmatched(
@@ -128,6 +121,12 @@ impl Functions {
     /// Whether ownership is configured.
     pub fn ownership_known(&self) -> bool {
         self.any_owned
+    }
+
+    /// Whether costs are attributed to this function: an owned one, or without configured ownership one of the program.
+    pub fn is_owner(&self, id: FunctionId) -> bool {
+        let function = self.get(id);
+        if self.any_owned { function.owned } else { is_of_program(function) }
     }
 
     /// The patterns of ownership that own nothing in this capture.
@@ -223,6 +222,16 @@ impl Functions {
             Step::Leave(_) => {}
         });
         outermost
+    }
+}
+
+/// Whether a function is of the program: not of the kernel, a run-time library or an allocator. Code without a name counts
+/// where its module is known.
+fn is_of_program(function: &Function) -> bool {
+    match function.kind {
+        FrameKind::Native | FrameKind::Python => true,
+        FrameKind::Unknown => !function.module.is_empty(),
+        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@ pub mod category;
 pub mod coverage;
 pub mod cpu_holders;
 pub mod events;
+pub mod family;
 pub mod filter;
 mod filter_matches;
 pub mod function_names;

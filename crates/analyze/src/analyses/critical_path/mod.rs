@@ -39,10 +39,12 @@ mod barriers;
 mod path;
 mod slack;
 mod tables;
+mod weights;
 
 use stepscope_model::{Dimension, Note, Table, note};
 
 pub use path::{Part, Paths, State};
+pub(crate) use weights::PathWeights;
 
 use crate::analyses::step_times::no_steps;
 use crate::analysis::{Analysis, ReportSection, View};

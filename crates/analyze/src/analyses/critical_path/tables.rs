@@ -8,6 +8,7 @@ use stepscope_stats::Distribution;
 
 use super::barriers::Barrier;
 use super::path::{Interval, Paths, State};
+use super::weights::{PathWeights, is_timed};
 use crate::analyses::step_times::StepParts;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::off_cpu::OffCpu;
@@ -325,7 +326,7 @@ pub(super) fn no_functions(selection: &Selection<'_>) -> Table {
 
 /// The table `critical_path`: functions by time on the path, then by cost off it.
 pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Table {
-    let sums = FunctionSums::of(selection, steps, paths, holdings);
+    let sums = FunctionSums::of(selection, &PathWeights::on(selection, steps, paths, holdings));
     let functions = selection.functions();
     let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
     let row = |index: usize| FunctionRow { index, function: ids.get(index).copied() };
@@ -357,56 +358,24 @@ struct FunctionSums {
 }
 
 impl FunctionSums {
-    fn of(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Self {
+    fn of(selection: &Selection<'_>, weights: &PathWeights) -> Self {
         let (capture, functions) = (selection.capture(), selection.functions());
-        let none = || StackWeights::none(capture);
-        let (mut running, mut blocked, mut holding, mut cpu) = (none(), none(), none(), none());
-        let kept = steps.after_first();
-        let mut exact = 0_u128;
-        let mut running_on_path: Vec<Interval> = Vec::new();
-        for part in kept.clone().flat_map(|position| paths.of_step(position)) {
-            let length = u128::from(part.range.end - part.range.start);
-            match part.state {
-                State::Running => {
-                    exact += length;
-                    running_on_path.push(Interval { thread: part.thread, range: part.range.clone() });
-                }
-                State::Blocked(stack) if selection.has_stack(stack) && selection.has_thread(part.thread) => {
-                    *blocked.at(stack) += Amount { weight: length, count: 1 };
-                }
-                State::Blocked(_) | State::Runnable => {}
-            }
-        }
-        running_on_path.sort_unstable_by_key(|one| (one.thread, one.range.start));
-        let timed = selection.event().is_some_and(|event| event.unit == "ns");
-        for sample in selection.samples().filter(|_| timed) {
-            let Some(time) = sample.time_ns else { continue };
-            if !steps.at(time).is_some_and(|position| kept.contains(&position)) {
-                continue;
-            }
-            let amount = Amount { weight: sample.weight.into(), count: 1 };
-            *cpu.at(sample.stack) += amount;
-            if is_in(&running_on_path, sample.thread, time) {
-                *running.at(sample.stack) += amount;
-            } else if is_in(holdings, sample.thread, time) {
-                *holding.at(sample.stack) += amount;
-            }
-        }
+        let PathWeights { running, blocked, holding, cpu, .. } = weights;
         let with = |sums: Vec<Amount>, weights: &StackWeights| -> Vec<u128> {
             sums.into_iter().chain([weights.no_stack]).map(|amount| amount.weight).collect()
         };
         let inclusive = |weights: &StackWeights| with(weights.inclusive_by_function(capture, functions), weights);
         let attributed = |weights: &StackWeights| with(weights.attributed_by_function(functions), weights);
         Self {
-            running: attributed(&running),
-            running_self: with(running.self_by_function(capture, functions), &running),
-            running_inclusive: inclusive(&running),
-            blocked: attributed(&blocked),
-            blocked_inclusive: inclusive(&blocked),
-            held_up_inclusive: inclusive(&holding),
-            cpu: attributed(&cpu),
-            cpu_inclusive: inclusive(&cpu),
-            coverage: coverage_note(selection, timed, exact, &running),
+            running: attributed(running),
+            running_self: with(running.self_by_function(capture, functions), running),
+            running_inclusive: inclusive(running),
+            blocked: attributed(blocked),
+            blocked_inclusive: inclusive(blocked),
+            held_up_inclusive: inclusive(holding),
+            cpu: attributed(cpu),
+            cpu_inclusive: inclusive(cpu),
+            coverage: coverage_note(selection, weights),
         }
     }
 
@@ -423,25 +392,18 @@ impl FunctionSums {
     }
 }
 
-/// Whether a moment of a thread is in one of these intervals, which are sorted.
-fn is_in(intervals: &[Interval], thread: ThreadId, time_ns: u64) -> bool {
-    let before = intervals.partition_point(|one| (one.thread, one.range.start) <= (thread, time_ns));
-    let last = before.checked_sub(1).map(|index| &intervals[index]);
-    last.is_some_and(|one| one.thread == thread && one.range.contains(&time_ns))
-}
-
-fn coverage_note(selection: &Selection<'_>, timed: bool, exact: u128, running: &StackWeights) -> Option<Note> {
-    if !timed {
+fn coverage_note(selection: &Selection<'_>, weights: &PathWeights) -> Option<Note> {
+    if !is_timed(selection) {
         return Some(note!(Loss, "No samples of CPU time were recorded: only waits are attributed to functions."));
     }
     if selection.filters_stacks() || selection.filters_threads() {
         return None;
     }
-    let sampled = running.total();
+    let sampled = weights.running.total();
     Some(note!(
         Fact,
         "Samples cover {} of the critical path's running time ({}).",
-        NoteValue::percent(percent(sampled.weight, exact)?),
+        NoteValue::percent(percent(sampled.weight, weights.running_ns)?),
         NoteValue::plural(sampled.count as usize, "sample")
     ))
 }

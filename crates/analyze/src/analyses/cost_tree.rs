@@ -1,0 +1,247 @@
+//! The cost tree: what your functions cost over all scenarios, as one tree.
+//!
+//! It is the call tree of *owned* functions, over all threads. What is not owned belongs to the nearest owned caller, so a
+//! defect is one row with its parts below, where a list of functions splits it over several rows.
+//!
+//! - A function that is called again below itself is one node: what it does there counts at its first call, once.
+//! - A chain of functions, each of which only calls the next, is one row: `A > … > B (N functions)`.
+//! - Code outside of owned functions is shown by [family](Family) below its owned caller: `[allocation]`, `[containers]`.
+//!   A family opens into its members. Other code is part of its owned caller's self cost.
+//! - Owned functions that differ in their template arguments only are one row, which opens into its instances. So are
+//!   functions that match a group of the user.
+//! - Rows below a threshold in every scenario are added up by caller. The children of a row and its self cost add up to it.
+//!
+//! Each scenario has columns of its own, so that none hides behind the worst. Costs are per step where all scenarios have
+//! steps, as in [`rank`](crate::analyses::rank).
+//!
+//! The gain bound of a row is the part of the [critical path](crate::analyses::critical_path) under it: no change of this
+//! code can make a step faster by more.
+
+mod outline;
+mod owners;
+
+use stepscope_model::{Columns, Dimension, Phase, Table, Value};
+
+use self::outline::{Outline, Row};
+use self::owners::{Owners, Place, Weights};
+use crate::analyses::critical_path::PathWeights;
+use crate::analyses::rank::extent::{self, Extent, cost_column};
+use crate::analyses::rank::pairing;
+use crate::analysis::{Analysis, AnalysisOption, ReportSection, View};
+use crate::columns;
+use crate::notes::ownership_note;
+use crate::query::basis::Basis;
+#[cfg(doc)]
+use crate::query::family::Family;
+use crate::query::pattern::Pattern;
+use crate::query::select::Selection;
+use crate::query::steps::Loops;
+use crate::query::weights::{StackWeights, percent};
+
+/// What the tree shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The phase; by default `steady` if any capture is of it.
+    pub phase: Option<Phase>,
+    /// Rows with less than this percent of the cost in every scenario are added up.
+    pub least_percent: f64,
+    /// Functions that are one row, by pattern.
+    pub groups: Vec<Pattern>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { phase: None, least_percent: 1.0, groups: Vec::new() }
+    }
+}
+
+/// A scenario of the tree.
+struct Scenario {
+    label: String,
+    extent: Extent,
+    /// Steps on whose critical path gain bounds are known.
+    path_steps: u64,
+    blocked_known: bool,
+}
+
+/// The table `cost_tree` of scenarios.
+pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
+    let mut notes = Vec::new();
+    let phase = pairing::phase(selections, options.phase);
+    let paired = pairing::pair(selections, phase, &mut notes);
+    let paired: Vec<_> = paired.into_iter().filter(|scenario| scenario.cpu().next().is_some()).collect();
+    let mut owners = Owners::new(paired.len());
+    let mut scenarios = Vec::with_capacity(paired.len());
+    for (index, one) in paired.iter().enumerate() {
+        let mut scenario =
+            Scenario { label: one.label.clone(), extent: Extent::default(), path_steps: 0, blocked_known: false };
+        for selection in one.cpu() {
+            let places = owners.places(selection, &options.groups);
+            let weights = scenario.extent.add(selection);
+            owners.add(index, &places, &weights, |cost| Weights { cost, ..Weights::default() });
+            if let Some(path) = PathWeights::of(selection) {
+                scenario.path_steps += path.steps;
+                for weights in path.gain_bounds() {
+                    owners.add(index, &places, weights, |gain_bound| Weights { gain_bound, ..Weights::default() });
+                }
+            }
+            if selection.has_switches() {
+                scenario.blocked_known = true;
+                let blocked = match Loops::of(selection) {
+                    Some(loops) => loops.blocked_weights(selection),
+                    None => StackWeights::of_blocked(selection),
+                };
+                owners.add(index, &places, &blocked, |blocked| Weights { blocked, ..Weights::default() });
+            }
+        }
+        scenarios.push(scenario);
+    }
+    owners.finish(&options.groups);
+    let extents: Vec<(&str, &Extent)> = scenarios.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
+    let basis = extent::common_basis(&extents, &mut notes);
+    let rows = match scenarios.is_empty() {
+        true => Vec::new(),
+        false => Outline::of(&owners, options.least_percent),
+    };
+    let title = match phase {
+        Some(phase) => format!("Cost tree of your functions, {phase} phase"),
+        None => "Cost tree of your functions".to_owned(),
+    };
+    let mut table = table_columns(&owners, &scenarios, basis).table("cost_tree", title, rows);
+    let under_owned = |index: usize| {
+        let outside = owners.nodes.iter().find(|node| node.place == Place::NoOwner);
+        owners.nodes[0].total[index].cost - outside.map_or(0, |node| node.total[index].cost)
+    };
+    let facts = scenarios.iter().enumerate();
+    table.add_notes(facts.map(|(index, one)| one.extent.note(under_owned(index), basis).about(&one.label)));
+    table.add_notes(notes);
+    table.add_notes(ownership_note(selections));
+    table
+}
+
+fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis) -> Columns<'a, Row> {
+    let unit = scenarios.first().map_or("", |one| one.extent.unit.as_str());
+    let whole = |index: usize| owners.nodes[0].total[index].cost;
+    let mut columns = Columns::<Row>::new().with(
+        columns::text(
+            "tree",
+            "The function, two spaces further to the right than its caller. `A > … > B (N functions)` is a chain of calls, \
+             `[family]` code of a family that the function above called, `(N more)` what was added up.",
+        )
+        .essential(),
+        |row| format!("{}{}", "  ".repeat(row.indent), row.text).into(),
+    );
+    let several = scenarios.len() > 1;
+    for (index, scenario) in scenarios.iter().enumerate() {
+        let name = |what: &str| if several { format!("{what}.{}", scenario.label) } else { what.to_owned() };
+        let label = |what: &str| match (several, what) {
+            (false, what) => what.to_owned(),
+            (true, "cost") => scenario.label.clone(),
+            (true, what) => format!("{what} {}", scenario.label),
+        };
+        let about = |doc: &str| if several { format!("{doc}, in {}.", scenario.label) } else { format!("{doc}.") };
+        let cost = move |weight: u128| Value::from(scenario.extent.cost(weight, basis));
+        let path = move |weight: u128| (scenario.path_steps > 0).then(|| weight as f64 / scenario.path_steps as f64);
+        let column = |what: &str, doc: &str| cost_column(&name(what), unit, basis, &about(doc)).labelled(label(what));
+        let share = |what: &str, doc: &str| columns::percent(&name(what), &about(doc)).labelled(label(what));
+        let duration = |what: &str, doc: &str| cost_column(&name(what), "ns", basis, &about(doc)).labelled(label(what));
+        columns = columns
+            .with_if(basis != Basis::Share, column("cost", "Cost of the function and all that it calls"), move |row| {
+                cost(row.total[index].cost)
+            })
+            .with(
+                share("share", "Cost of the function and all that it calls, in percent of all cost").essential(),
+                move |row| percent(row.total[index].cost, whole(index)).into(),
+            )
+            .with(share("self_share", "Cost without the rows below it, in percent of all cost"), move |row| {
+                percent(row.own[index].cost, whole(index)).into()
+            })
+            .with_if(
+                scenario.path_steps > 0,
+                columns::duration(&name("gain_bound"), &about("Most that a step could be faster without this cost"))
+                    .labelled(label("gain_bound")),
+                move |row| path(row.total[index].gain_bound).into(),
+            )
+            .with_if(
+                scenario.blocked_known && basis != Basis::Share,
+                duration("blocked", "Blocked time under the function, of all threads").detail(),
+                move |row| cost(row.total[index].blocked),
+            );
+    }
+    let function = |row: &Row| match row.node.map(|node| &owners.nodes[node].place) {
+        Some(Place::Function(identity) | Place::Member(identity)) => Some(identity.clone()),
+        _ => None,
+    };
+    let kind = |row: &Row| match row.node.map(|node| &owners.nodes[node].place) {
+        None => "more",
+        Some(Place::All | Place::NoOwner) => "group",
+        Some(Place::Function(_)) => "function",
+        Some(Place::Instances(_)) => "instances",
+        Some(Place::Family(_)) => "family",
+        Some(Place::Member(_)) => "member",
+    };
+    columns
+        .with(
+            columns::text("kind", "What the row is: function, instances, family, member, group, or more.").detail(),
+            move |row| kind(row).into(),
+        )
+        .with(
+            columns::text("function", "Full name of the function; of a chain, the last one's.").detail(),
+            move |row| function(row).map(|identity| identity.name.to_string()).into(),
+        )
+        .with(columns::text("module", "File name of the function's module.").detail(), move |row| {
+            function(row).map(|identity| identity.module.to_string()).into()
+        })
+        .with(columns::count("depth", "", "Number of rows above it that contain it.").detail(), |row| row.indent.into())
+}
+
+/// Rows with less than this percent of the cost are added up.
+const LEAST_PERCENT: AnalysisOption = AnalysisOption {
+    name: "least",
+    value: "PERCENT",
+    range: (0.0, 100.0),
+    default: "1 percent",
+    doc: "Add up rows of the cost tree with less than this percent of the cost",
+};
+
+/// What your functions cost, as one tree.
+pub struct CostTree;
+
+impl Analysis for CostTree {
+    fn title(&self) -> &'static str {
+        "Cost tree"
+    }
+
+    fn views(&self) -> &'static [View] {
+        &[View {
+            name: "cost-tree",
+            question: "What do your functions cost, each with all that it calls, and what would it gain to change them?",
+            tables: |selection, values| {
+                let least_percent = values.get(&LEAST_PERCENT).unwrap_or(Options::default().least_percent);
+                let phase = selection.capture().info.phase;
+                vec![table(std::slice::from_ref(selection), &Options { phase, least_percent, ..Options::default() })]
+            },
+        }]
+    }
+
+    fn needs(&self) -> &'static [Dimension] {
+        &[Dimension::Cpu]
+    }
+
+    fn options(&self) -> &'static [AnalysisOption] {
+        &[LEAST_PERCENT]
+    }
+
+    fn also_in(&self) -> &'static [&'static str] {
+        &["rank"]
+    }
+
+    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        let options = Options { phase: selection.capture().info.phase, ..Options::default() };
+        let table = table(std::slice::from_ref(selection), &options);
+        ReportSection::of_tables("Cost tree", vec![table]).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
