@@ -7,8 +7,8 @@
 //! - A chain of functions, each of which only calls the next, is one row: `A > … > B (N functions)`.
 //! - Code outside of owned functions is shown by [family](Family) below its owned caller: `[allocation]`, `[containers]`.
 //!   A family opens into its members. Other code is part of its owned caller's self cost.
-//! - Owned functions that differ in their template arguments only are one row, which opens into its instances. So are
-//!   functions that match a group of the user.
+//! - Owned functions that differ in template arguments or parameters only are one row, which opens into its instances. So
+//!   are functions that match a group of the user.
 //! - Rows below a threshold in every scenario are added up by caller. The children of a row and its self cost add up to it.
 //!
 //! Each scenario has columns of its own, so that none hides behind the worst. Costs are per step where all scenarios have
@@ -126,7 +126,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
         columns::text(
             "tree",
             "The function, two spaces further to the right than its caller. `A > … > B (N functions)` is a chain of calls, \
-             `[family]` code of a family that the function above called, `(N more)` what was added up.",
+             `[family]` code of a family that the function above called. Names are without template arguments and parameters. `(N more)` is what was added up.",
         )
         .essential(),
         |row| format!("{}{}", "  ".repeat(row.indent), row.text).into(),

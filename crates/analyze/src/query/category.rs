@@ -14,7 +14,7 @@
 
 use stepscope_model::{Frame, FrameKind, Language, Module};
 
-use crate::query::qualified_name::own_name;
+use crate::query::qualified_name::{own_name, trait_name};
 
 /// The category of a frame whose code is in `module`.
 pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
@@ -42,7 +42,10 @@ pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
     if name.ends_with("@plt") {
         return FrameKind::Runtime;
     }
-    if is_standard_library(&own) || (module.is_empty() && is_runtime_function(&own)) {
+    if is_standard_library(&own)
+        || is_rust_standard_impl(name, &own)
+        || (module.is_empty() && is_runtime_function(&own))
+    {
         return FrameKind::Runtime;
     }
     FrameKind::Native
@@ -194,6 +197,21 @@ fn is_standard_library(own: &str) -> bool {
     ["std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "__cxa_"].iter().any(|prefix| own.starts_with(prefix))
 }
 
+/// A method of a Rust type or trait that the standard library declares: `<usize>::abs_diff`, `<T as core::cmp::Ord>::cmp`.
+fn is_rust_standard_impl(name: &str, own: &str) -> bool {
+    const PRIMITIVES: [&str; 18] = [
+        "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64", "bool",
+        "char", "str", "()",
+    ];
+    if !name.starts_with('<') {
+        return false;
+    }
+    let of_type = own.split("::").next().unwrap_or(own).trim_start_matches(['&', '[']);
+    let is_parameter = of_type.len() == 1 && of_type.starts_with(|character: char| character.is_ascii_uppercase());
+    PRIMITIVES.contains(&of_type.trim_end_matches(']'))
+        || (is_parameter && trait_name(name).is_some_and(|of_trait| is_standard_library(&of_trait)))
+}
+
 /// Whether it is a function of the C run-time library. Imported stacks name no module.
 fn is_runtime_function(own: &str) -> bool {
     const NAMES: [&str; 34] = [
@@ -317,6 +335,11 @@ mod tests {
         assert_eq!(category("std::_Hashtable<gz::A, int>::find", "/srv/sim"), "runtime");
         assert_eq!(category("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
         assert_eq!(category("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
+        assert_eq!(category("<usize>::abs_diff", "/srv/sim"), "runtime");
+        assert_eq!(category("<usize as core::cmp::PartialOrd>::lt", "/srv/sim"), "runtime");
+        assert_eq!(category("<T as core::slice::sort::SmallSort>::small_sort", "/srv/sim"), "runtime");
+        assert_eq!(category("<T as sim::Solve>::solve", "/srv/sim"), "native");
+        assert_eq!(category("<sim::Pose as core::clone::Clone>::clone", "/srv/sim"), "native");
         assert_eq!(category("pthread_mutex_lock", ""), "runtime");
         assert_eq!(category("__memset_avx2_unaligned_erms", ""), "runtime");
         assert_eq!(category("poll", "/srv/sim"), "native", "a function of the program's own that is called so");

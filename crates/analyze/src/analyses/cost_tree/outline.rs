@@ -2,6 +2,7 @@
 
 use crate::analyses::cost_tree::owners::{Owners, Place, Weights};
 use crate::query::family::Family;
+use crate::query::qualified_name::own_name;
 use crate::query::weights::percent;
 
 /// A row of the cost tree.
@@ -58,9 +59,10 @@ impl<'a> Outline<'a> {
         waiting.extend(shown.into_iter().rev().map(|child| (vec![child], indent + 1)));
         let text = match chain[..] {
             [only] => self.text(only),
-            [first, last] => format!("{} > {}", self.text(first), self.text(last)),
+            [family, member] if !self.is_function(family) => format!("{} {}", self.text(family), self.text(member)),
+            [first, last] => format!("{} > {}", self.short(first), self.short(last)),
             [first, .., last] => {
-                format!("{} > … > {} ({} functions)", self.text(first), self.text(last), chain.len())
+                format!("{} > … > {} ({} functions)", self.short(first), self.short(last), chain.len())
             }
             [] => String::new(),
         };
@@ -76,21 +78,29 @@ impl<'a> Outline<'a> {
         self.rows.push(Row { text, indent, node: None, own: total.clone(), total });
     }
 
-    /// A chain of owned functions, each of which only calls the next: nothing else of it has a row of its own.
+    /// A chain of owned functions, each of which only calls the next: nothing else of it has a row of its own. A family
+    /// with one member is a chain, too.
     fn chain(&self, first: usize) -> Vec<usize> {
         let nodes = &self.owners.nodes;
         let mut chain = vec![first];
         let mut last = first;
-        while matches!(nodes[last].place, Place::Function(_)) {
+        if let (Place::Family(_), [member]) = (&nodes[first].place, &nodes[first].children[..]) {
+            return vec![first, *member];
+        }
+        while self.is_function(last) {
             let mut shown = nodes[last].children.iter().copied().filter(|&child| self.is_shown(child));
             let (Some(next), None) = (shown.next(), shown.next()) else { break };
-            if !matches!(nodes[next].place, Place::Function(_)) || self.loses_much(last, next) {
+            if !self.is_function(next) || self.loses_much(last, next) {
                 break;
             }
             chain.push(next);
             last = next;
         }
         chain
+    }
+
+    fn is_function(&self, node: usize) -> bool {
+        matches!(self.owners.nodes[node].place, Place::Function(_))
     }
 
     /// Whether a function has more than a light node's cost beside its callee.
@@ -107,12 +117,25 @@ impl<'a> Outline<'a> {
         shares.flatten().any(|share| share >= self.least_percent)
     }
 
+    /// Whether only its full name tells it from its siblings.
+    fn is_instance(&self, node: usize) -> bool {
+        matches!(self.owners.nodes[self.owners.nodes[node].parent].place, Place::Instances(_))
+    }
+
+    /// The last two parts of a function's name, as a chain shows them.
+    fn short(&self, node: usize) -> String {
+        let text = self.text(node);
+        let start = text.rmatch_indices("::").nth(1).map_or(0, |(at, colons)| at + colons.len());
+        text[start..].to_owned()
+    }
+
+    /// A function is shown by its own name; `function` has the full one.
     fn text(&self, node: usize) -> String {
         match &self.owners.nodes[node].place {
             Place::All => "all".to_owned(),
             Place::NoOwner => "(no owned caller)".to_owned(),
-            Place::Function(identity) => identity.name.to_string(),
-            Place::Member(identity) => identity.name.to_string(),
+            Place::Function(identity) if self.is_instance(node) => identity.name.to_string(),
+            Place::Function(identity) | Place::Member(identity) => own_name(&identity.name).into_owned(),
             Place::Instances(name) => format!("{name} ({} functions)", self.owners.nodes[node].children.len()),
             Place::Family(Family::Group(pattern)) => format!("[{pattern}]"),
             Place::Family(family) => format!("[{}]", family.name()),

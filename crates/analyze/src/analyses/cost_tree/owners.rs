@@ -1,5 +1,6 @@
 //! [`Owners`]: the call tree of owned functions over several scenarios.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -44,7 +45,7 @@ pub(super) enum Place {
     NoOwner,
     /// An owned function.
     Function(Identity),
-    /// Owned functions that differ in their template arguments only, or that a group of the user joins.
+    /// Owned functions that differ in template arguments or parameters only, or that a group of the user joins.
     Instances(Arc<str>),
     /// Code of a family that the function above it called.
     Family(Family),
@@ -191,10 +192,8 @@ impl Owners {
         for (index, node) in self.nodes.iter().enumerate() {
             if let Place::Function(identity) = &node.place {
                 let group = groups.iter().find(|group| group.matches(&identity.name));
-                let name = group.map_or_else(|| generic_name(&identity.name), |group| Some(group.as_str().into()));
-                if let Some(name) = name {
-                    siblings.entry((node.parent, name)).or_default().push(index);
-                }
+                let name = group.map_or_else(|| own_name(&identity.name), |group| Cow::Borrowed(group.as_str()));
+                siblings.entry((node.parent, name.into())).or_default().push(index);
             }
         }
         let mut siblings: Vec<_> = siblings.into_iter().filter(|(_, nodes)| nodes.len() > 1).collect();
@@ -206,11 +205,6 @@ impl Owners {
             }
         }
     }
-}
-
-/// The name that instances of one template share: the function's own name, where the full one has template arguments.
-fn generic_name(name: &str) -> Option<Arc<str>> {
-    name.contains('<').then(|| own_name(name)).filter(|own| !own.contains('<') && **own != *name).map(Into::into)
 }
 
 /// What a function of a capture is to the tree.

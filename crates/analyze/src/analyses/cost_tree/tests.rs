@@ -82,12 +82,9 @@ fn code_that_is_not_owned_is_shown_by_family_and_a_decoder_keeps_its_allocations
         [
             "all | 100 | 0",
             "  gz::Load | 100 | 25",
-            "    [image decoding] | 40 | 0",
-            "      stbi_load | 40 | 40",
-            "    [allocation] | 20 | 0",
-            "      operator new | 20 | 20",
-            "    [containers] | 15 | 0",
-            "      std::vector<int>::push_back | 15 | 15",
+            "    [image decoding] stbi_load | 40 | 40",
+            "    [allocation] operator new | 20 | 20",
+            "    [containers] std::vector::push_back | 15 | 15",
         ]
     );
 }
@@ -159,6 +156,14 @@ fn costs_are_per_step_with_gain_bound_and_blocked_time() {
     assert_eq!(
         cells(&tree_of(&[&capture], &Options::default()), &["tree", "cost", "share", "gain_bound", "blocked"])[..2],
         ["all | 120 | 100 | 101.25 | 1", "  gz::Step | 80 | 66.666667 | 101.25 | 1"]
+    );
+}
+
+#[test]
+fn a_chain_shows_the_end_of_each_name() {
+    assert_eq!(
+        rows("main;gz::sim::v11::Runner::Step;gz::sim::v11::Physics::Update(int) 1")[1],
+        "  Runner::Step > Physics::Update | 100 | 100"
     );
 }
 
