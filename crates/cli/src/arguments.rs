@@ -32,25 +32,30 @@ pub struct OwnedArguments {
     /// Functions that are not yours after all: a glob over their own qualified names, e.g. 'btVector3::*'; repeatable.
     #[arg(id = "not-owned", long, value_name = "GLOB")]
     not_owned: Vec<String>,
+    /// Functions that are one row in trees: a glob over their own qualified names, e.g. 'stbi_*'; repeatable.
+    #[arg(id = "group", long, value_name = "GLOB")]
+    groups: Vec<String>,
 }
 
 impl OwnedArguments {
-    /// The patterns of the command line; without any, `otherwise`, e.g. those of a run's lab file. Exceptions are added
-    /// to either.
+    /// The patterns of the command line; without any, `otherwise`, e.g. those of a run's lab file. Exceptions and groups are
+    /// added to either.
     pub fn ownership(&self, otherwise: Option<&Ownership>) -> Ownership {
         let given = Ownership {
             namespaces: self.namespaces.clone(),
             modules: self.modules.clone(),
             sources: self.sources.clone(),
-            not_owned: Vec::new(),
+            not_owned: self.not_owned.clone(),
+            groups: self.groups.clone(),
         };
         let given = match std::env::current_dir() {
             Ok(folder) => given.relative_to(&folder),
             Err(_) => given,
         };
-        let mut ownership = if given.is_empty() { otherwise.cloned().unwrap_or(given) } else { given };
-        ownership.not_owned.extend(self.not_owned.iter().cloned());
-        ownership
+        match otherwise {
+            Some(otherwise) => given.or(otherwise),
+            None => given,
+        }
     }
 
     /// The same, ready to judge.

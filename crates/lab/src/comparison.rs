@@ -142,11 +142,10 @@ impl CaptureSets {
     /// # Errors
     /// If the sets have no scenario in common, or differ in what makes a comparison meaningless.
     pub fn compare(&self, request: &Request, options: &Options, extent: Extent) -> Result<Compared, SourceError> {
-        let mut ownership = match &self.lab {
-            Some(lab) if request.owned.is_empty() => lab.owned.clone(),
-            _ => Ownership { not_owned: Vec::new(), ..request.owned.clone() },
+        let ownership = match &self.lab {
+            Some(lab) => request.owned.clone().or(&lab.owned),
+            None => request.owned.clone(),
         };
-        ownership.not_owned.extend(request.owned.not_owned.iter().cloned());
         let owned = ownership.compile().map_err(|error| SourceError::Usage(error.to_string()))?;
         let pairing = Pairing { phase: request.phase, across: request.across.contains(&Difference::Scenario) };
         let sets: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();

@@ -6,7 +6,7 @@
 mod comparison;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
-use stepscope_analyze::{ANALYSES, Selection, rank, summary};
+use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Kind, Machine, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
@@ -97,7 +97,9 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
             "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
              add up to its total.",
         );
-        section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))
+        let mut tree = cost_tree::table(selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
+        tree.notes.clear();
+        section.table(tree).table(of(rank::Order::Cost)).table(of(rank::Order::Score))
     };
     phases.into_iter().map(section).collect()
 }
@@ -106,15 +108,21 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
 fn titled(mut table: Table, by: rank::Order) -> Table {
     let (title, without): (_, &[&str]) = match by {
         rank::Order::Cost => ("By cost, the mean over scenarios", BY_SCORE),
+        rank::Order::Inclusive => ("By inclusive cost, the mean over scenarios", BY_SCORE),
         rank::Order::Score => ("By score: evidence of all dimensions", BY_COST),
     };
     table.title = title.to_owned();
-    table.drop_columns(without);
+    // The cost tree has a column for each scenario.
+    let by_scenario = |name: &str| name.starts_with("share.") || name.starts_with("inclusive_share.");
+    let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let dropped = names.iter().map(String::as_str).filter(|name| without.contains(name) || by_scenario(name));
+    table.drop_columns(&dropped.collect::<Vec<_>>());
     table
 }
 
 /// Columns of a rank that explain its order by cost.
-const BY_COST: &[&str] = &["worst_scenario", "share", "inclusive_share", "scenarios", "cost_min", "cost_max"];
+const BY_COST: &[&str] =
+    &["inclusive", "worst_scenario", "share", "inclusive_share", "scenarios", "cost_min", "cost_max"];
 
 /// Columns of a rank that explain its order by score.
 const BY_SCORE: &[&str] =

@@ -99,16 +99,22 @@ impl Column {
         self.label.as_deref().unwrap_or(&self.name)
     }
 
+    /// The same column of this importance.
+    #[must_use]
+    pub fn at(self, importance: Importance) -> Self {
+        Self { importance, ..self }
+    }
+
     /// The same column as a [`Importance::Detail`].
     #[must_use]
     pub fn detail(self) -> Self {
-        Self { importance: Importance::Detail, ..self }
+        self.at(Importance::Detail)
     }
 
     /// The same column as [`Importance::Essential`].
     #[must_use]
     pub fn essential(self) -> Self {
-        Self { importance: Importance::Essential, ..self }
+        self.at(Importance::Essential)
     }
 }
 

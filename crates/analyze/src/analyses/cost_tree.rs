@@ -27,31 +27,28 @@ use self::owners::{Owners, Place, Weights};
 use crate::analyses::critical_path::PathWeights;
 use crate::analyses::rank::extent::{self, Extent, cost_column};
 use crate::analyses::rank::pairing;
-use crate::analysis::{Analysis, AnalysisOption, ReportSection, View};
+use crate::analysis::{Analysis, AnalysisOption, View};
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
 #[cfg(doc)]
 use crate::query::family::Family;
-use crate::query::pattern::Pattern;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{StackWeights, percent};
 
 /// What the tree shows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
     /// The phase; by default `steady` if any capture is of it.
     pub phase: Option<Phase>,
     /// Rows with less than this percent of the cost in every scenario are added up.
     pub least_percent: f64,
-    /// Functions that are one row, by pattern.
-    pub groups: Vec<Pattern>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { phase: None, least_percent: 1.0, groups: Vec::new() }
+        Self { phase: None, least_percent: 1.0 }
     }
 }
 
@@ -76,7 +73,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
         let mut scenario =
             Scenario { label: one.label.clone(), extent: Extent::default(), path_steps: 0, blocked_known: false };
         for selection in one.cpu() {
-            let places = owners.places(selection, &options.groups);
+            let places = owners.places(selection);
             let weights = scenario.extent.add(selection);
             owners.add(index, &places, &weights, |cost| Weights { cost, ..Weights::default() });
             if let Some(path) = PathWeights::of(selection) {
@@ -96,7 +93,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
         }
         scenarios.push(scenario);
     }
-    owners.finish(&options.groups);
+    owners.finish();
     let extents: Vec<(&str, &Extent)> = scenarios.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
     let basis = extent::common_basis(&extents, &mut notes);
     let rows = match scenarios.is_empty() {
@@ -204,7 +201,7 @@ const LEAST_PERCENT: AnalysisOption = AnalysisOption {
     doc: "Add up rows of the cost tree with less than this percent of the cost",
 };
 
-/// What your functions cost, as one tree.
+/// What your functions cost, as one tree. A report has one tree of all captures, so its captures' sections have none.
 pub struct CostTree;
 
 impl Analysis for CostTree {
@@ -219,7 +216,7 @@ impl Analysis for CostTree {
             tables: |selection, values| {
                 let least_percent = values.get(&LEAST_PERCENT).unwrap_or(Options::default().least_percent);
                 let phase = selection.capture().info.phase;
-                vec![table(std::slice::from_ref(selection), &Options { phase, least_percent, ..Options::default() })]
+                vec![table(std::slice::from_ref(selection), &Options { phase, least_percent })]
             },
         }]
     }
@@ -234,12 +231,6 @@ impl Analysis for CostTree {
 
     fn also_in(&self) -> &'static [&'static str] {
         &["rank"]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
-        let options = Options { phase: selection.capture().info.phase, ..Options::default() };
-        let table = table(std::slice::from_ref(selection), &options);
-        ReportSection::of_tables("Cost tree", vec![table]).into_iter().collect()
     }
 }
 

@@ -49,8 +49,9 @@ pub mod score;
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::Add;
 
-use stepscope_model::{Columns, Phase, Table, Value, note};
+use stepscope_model::{Columns, Importance, Phase, Table, Value, note};
 
 use self::costs::Costs;
 use self::extent::{Extent, cost_column};
@@ -80,6 +81,8 @@ pub enum Order {
     /// Cost, the mean over scenarios.
     #[default]
     Cost,
+    /// Inclusive cost, the mean over scenarios.
+    Inclusive,
     /// The composite score.
     Score,
 }
@@ -88,6 +91,7 @@ pub enum Order {
 struct Ranked<'a> {
     function: Identity,
     cost: f64,
+    inclusive: f64,
     least: f64,
     most: f64,
     worst: Option<&'a Costs>,
@@ -105,9 +109,10 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let costs: Vec<&Costs> = all.iter().filter(|costs| costs.has_cpu()).collect();
     let extents: Vec<(&str, &Extent)> = costs.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
     let basis = extent::common_basis(&extents, &mut notes);
-    let mut ranked = rank(&costs, basis);
+    let mut ranked = rank(&costs, basis, options.by);
     ranked.sort_by(|a, b| a.compare(b, options.by));
-    let mut table = table_columns(&costs, basis).table("rank", title(options.by, phase), ranked.iter().enumerate());
+    let mut table =
+        table_columns(&costs, basis, options.by).table("rank", title(options.by, phase), ranked.iter().enumerate());
     table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
     table.add_notes(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
     table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
@@ -125,13 +130,15 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table
 }
 
-fn rank<'a>(costs: &[&'a Costs], basis: Basis) -> Vec<Ranked<'a>> {
+fn rank<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Vec<Ranked<'a>> {
     let functions: BTreeSet<&Identity> = costs.iter().flat_map(|one| one.functions()).collect();
-    functions.into_iter().filter_map(|function| Ranked::of(function, costs, basis)).collect()
+    let ranked = functions.into_iter().filter_map(|function| Ranked::of(function, costs, basis));
+    // A wrapper that has only its callees' cost is of interest in the order of inclusive cost alone.
+    ranked.filter(|one| one.scenarios > 0 || one.score.points > 0 || by == Order::Inclusive).collect()
 }
 
 impl<'a> Ranked<'a> {
-    /// `None` if the function neither costs nor scores anything.
+    /// `None` if there are no scenarios.
     fn of(function: &Identity, costs: &[&'a Costs], basis: Basis) -> Option<Self> {
         let in_scenario =
             |one: &&'a Costs| (*one, one.attributed(function), one.extent.cost(one.attributed(function), basis));
@@ -148,12 +155,11 @@ impl<'a> Ranked<'a> {
             let by_cost = || cost(a).total_cmp(&cost(b)).then_with(|| b.label.cmp(&a.label));
             a_score.points.cmp(&b_score.points).then_with(by_cost)
         })?;
-        if found.is_empty() && score.points == 0 {
-            return None;
-        }
+        let inclusive = |one: &&'a Costs| one.extent.cost(one.inclusive(function), basis);
         Some(Self {
             function: function.clone(),
             cost: found.iter().fold(0.0, |sum, (.., cost)| sum + cost) / costs.len() as f64,
+            inclusive: costs.iter().map(inclusive).fold(0.0, Add::add) / costs.len() as f64,
             least: found.iter().map(|(.., cost)| *cost).min_by(f64::total_cmp).unwrap_or(0.0),
             most: worst.map_or(0.0, |(.., cost)| cost),
             worst: worst.map(|(one, ..)| one),
@@ -168,6 +174,7 @@ impl<'a> Ranked<'a> {
         let score = other.score.points.cmp(&self.score.points);
         let ordered = match by {
             Order::Cost => cost.then(score),
+            Order::Inclusive => other.inclusive.total_cmp(&self.inclusive).then(cost),
             Order::Score => score.then(cost),
         };
         ordered.then_with(|| self.function.cmp(&other.function))
@@ -177,6 +184,7 @@ impl<'a> Ranked<'a> {
 fn title(by: Order, phase: Option<Phase>) -> String {
     let by = match by {
         Order::Cost => "cost",
+        Order::Inclusive => "inclusive cost",
         Order::Score => "score",
     };
     match phase {
@@ -186,13 +194,19 @@ fn title(by: Order, phase: Option<Phase>) -> String {
 }
 
 /// The columns. Rows are places, from 0, and the functions there.
-fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a Ranked<'a>)> {
+fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a, (usize, &'a Ranked<'a>)> {
     let unit = costs.first().map_or("", |one| one.extent.unit.as_str());
     let cost = |name: &str, doc: &str| cost_column(name, unit, basis, doc);
-    let share = |one: &Ranked<'_>, of: fn(&Costs, &Identity) -> u128| {
-        one.worst.and_then(|worst| percent(of(worst, &one.function), worst.extent.total))
+    let share =
+        |one: &Ranked<'_>| one.worst.and_then(|worst| percent(worst.attributed(&one.function), worst.extent.total));
+    let all = costs.to_vec();
+    let most_inclusive = move |one: &Ranked<'_>| {
+        let shares = all.iter().filter_map(|costs| percent(costs.inclusive(&one.function), costs.extent.total));
+        shares.max_by(f64::total_cmp)
     };
-    Columns::<(usize, &'a Ranked<'a>)>::new()
+    let inclusive = if by == Order::Inclusive { Importance::Essential } else { Importance::Detail };
+    let among_several = if costs.len() > 1 { Importance::Normal } else { Importance::Detail };
+    let mut columns =     Columns::<(usize, &'a Ranked<'a>)>::new()
         .with(columns::count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
         .with(columns::text("function", "Full name of the function that costs are attributed to.").essential(), |(_, one)| {
             (&*one.function.name).into()
@@ -208,16 +222,23 @@ fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a 
             .essential(),
             |(_, one)| one.cost.into(),
         )
-        .with(columns::text("worst_scenario", "The scenario in which its cost is largest."), |(_, one)| {
+        .with(cost("inclusive", "Cost with all that it calls: the mean over all scenarios.").at(inclusive), |(_, one)| {
+            one.inclusive.into()
+        })
+        .with(columns::text("worst_scenario", "The scenario in which its cost is largest.").at(among_several), |(_, one)| {
             one.worst.map(|worst| worst.label.as_str()).into()
         })
         .with(
             columns::percent("share", "Attributed weight in percent of all weight, in the worst scenario.").essential(),
-            move |(_, one)| share(one, Costs::attributed).into(),
+            move |(_, one)| share(one).into(),
         )
         .with(
-            columns::percent("inclusive_share", "Inclusive weight in percent of all weight, in the worst scenario.").detail(),
-            move |(_, one)| share(one, Costs::inclusive).into(),
+            columns::percent(
+                "inclusive_share",
+                "Inclusive weight in percent of all weight, in the scenario where that is largest.",
+            )
+            .detail(),
+            move |(_, one)| most_inclusive(one).into(),
         )
         .with(columns::count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(), |(_, one)| {
             one.scenarios.into()
@@ -257,7 +278,27 @@ fn table_columns<'a>(costs: &[&Costs], basis: Basis) -> Columns<'a, (usize, &'a 
         .with(
             columns::flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.").detail(),
             |(_, one)| one.scored_in.evidence(&one.function).delayed.into(),
-        )
+        );
+    if costs.len() > 1 {
+        for one in costs.iter().copied() {
+            let place = |part: &str| format!("{part}.{}", one.label);
+            let (doc, all) = (format!("Attributed share of all weight in {}.", one.label), one.extent.total);
+            let with_callees = format!("Inclusive share of all weight in {}.", one.label);
+            columns = columns
+                .with(
+                    columns::percent(&place("share"), &doc).labelled(format!("share {}", one.label)).detail(),
+                    move |(_, ranked)| percent(one.attributed(&ranked.function), all).into(),
+                )
+                .with(
+                    columns::percent(&place("inclusive_share"), &with_callees).labelled(&one.label).at(match by {
+                        Order::Inclusive => Importance::Normal,
+                        _ => Importance::Detail,
+                    }),
+                    move |(_, ranked)| percent(one.inclusive(&ranked.function), all).into(),
+                );
+        }
+    }
+    columns
 }
 
 #[cfg(test)]

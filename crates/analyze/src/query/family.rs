@@ -9,9 +9,8 @@ use std::sync::Arc;
 use stepscope_model::FrameKind;
 
 use crate::query::category::undecorated;
-use crate::query::functions::Function;
-use crate::query::pattern::Pattern;
-use crate::query::qualified_name::own_name;
+use crate::query::functions::{Function, FunctionId, Functions};
+use crate::query::qualified_name::{own_name, trait_name};
 
 /// A family of functions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,19 +64,23 @@ impl Family {
     }
 
     /// The family of a function outside of owned code, if it is of one.
-    pub fn of(function: &Function, groups: &[Pattern]) -> Option<Self> {
-        if let Some(group) = groups.iter().find(|group| group.matches(&function.name)) {
-            return Some(Family::Group(group.as_str().into()));
-        }
+    pub fn of(functions: &Functions, id: FunctionId) -> Option<Self> {
+        let by_user = functions.group(id).map(|group| Family::Group(group.clone()));
+        by_user.or_else(|| Self::built_in(functions.get(id)))
+    }
+
+    fn built_in(function: &Function) -> Option<Self> {
         match function.kind {
             FrameKind::Kernel => return Some(Family::Kernel),
             FrameKind::Allocator => return Some(Family::Allocation),
             FrameKind::Group | FrameKind::Python => return None,
             FrameKind::Native | FrameKind::Runtime | FrameKind::Unknown => {}
         }
-        let (module, own) = (&*function.module, without_inline_namespace(own_name(&function.name)));
         let runtime = function.kind == FrameKind::Runtime;
-        RULES.iter().find(|rule| rule.matches(module, &own, runtime)).map(|rule| rule.family.clone())
+        let named = |own: &str| RULES.iter().find(|rule| rule.matches(&function.module, own, runtime));
+        let own = without_inline_namespace(own_name(&function.name));
+        let rule = named(&own).or_else(|| named(&trait_name(&function.name)?));
+        rule.map(|rule| rule.family.clone())
     }
 }
 
@@ -349,7 +352,7 @@ mod tests {
 
     fn family(name: &str, module: &str, kind: FrameKind) -> Option<String> {
         let function = Function { name: name.into(), module: module.into(), owned: false, kind };
-        Family::of(&function, &["stbi_*".parse().unwrap()]).map(|family| family.name().to_owned())
+        Family::built_in(&function).map(|family| family.name().to_owned())
     }
 
     #[test]
@@ -375,9 +378,8 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_the_user_come_first_and_other_code_is_of_no_family() {
-        assert_eq!(family("stbi_load", "sim", FrameKind::Native).as_deref(), Some("stbi_*"));
-        assert_eq!(family("stbi__jpeg_huff_decode", "sim", FrameKind::Native).as_deref(), Some("stbi_*"));
+    fn other_code_is_of_no_family() {
+        assert_eq!(family("stbi__jpeg_huff_decode", "sim", FrameKind::Native).as_deref(), Some("image decoding"));
         assert_eq!(family("dart::step", "libdart.so", FrameKind::Native), None);
         assert_eq!(family("memcpy_fast", "sim", FrameKind::Native), None, "only the run-time library's");
     }

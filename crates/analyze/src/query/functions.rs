@@ -68,6 +68,7 @@ pub struct Functions {
     outermost: Vec<bool>,
     any_owned: bool,
     owning_nothing: Vec<String>,
+    groups: FxHashMap<FunctionId, Arc<str>>,
 }
 
 impl Functions {
@@ -80,6 +81,8 @@ impl Functions {
             found.nearest_program = found.nearest(capture, is_of_program);
         }
         found.outermost = found.find_outermost(capture);
+        let groups = found.all().filter_map(|(id, function)| Some((id, owned.group_of(&function.name)?.into())));
+        found.groups = groups.collect();
         found.owning_nothing = owned.unmatched(
             found.functions.iter().map(|function| &*function.name),
             capture.modules.iter().map(|module| module.path.as_str()),
@@ -127,6 +130,11 @@ impl Functions {
     pub fn is_owner(&self, id: FunctionId) -> bool {
         let function = self.get(id);
         if self.any_owned { function.owned } else { is_of_program(function) }
+    }
+
+    /// The user's group that this function belongs to.
+    pub fn group(&self, id: FunctionId) -> Option<&Arc<str>> {
+        self.groups.get(&id)
     }
 
     /// The patterns of ownership that own nothing in this capture.

@@ -10,6 +10,7 @@
 //! - `sources`: the path of its source file, e.g. `/home/me/sim/src/**`. Inlined standard-library code keeps the path of
 //!   its header, so being compiled into an owned file does not make it owned.
 //! - `not_owned`: exceptions, patterns over names as in `namespaces`.
+//! - `groups`: functions, owned or not, that are one row in trees; patterns over names.
 //!
 //! Each pattern matches the whole name, file name or path.
 
@@ -38,9 +39,23 @@ pub struct Ownership {
     pub sources: Vec<String>,
     /// Patterns over names, as in `namespaces`: functions that are not owned whatever else matches.
     pub not_owned: Vec<String>,
+    /// Patterns over names, as in `namespaces`: functions, owned or not, that are one row in trees.
+    pub groups: Vec<String>,
 }
 
 impl Ownership {
+    /// These patterns; if none of them makes code owned, those of `otherwise`, with these exceptions and groups added.
+    #[must_use]
+    pub fn or(self, otherwise: &Self) -> Self {
+        if !self.is_empty() {
+            return self;
+        }
+        let mut ownership = otherwise.clone();
+        ownership.not_owned.extend(self.not_owned);
+        ownership.groups.extend(self.groups);
+        ownership
+    }
+
     /// Whether it names nothing, so that nothing is owned.
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty() && self.modules.is_empty() && self.sources.is_empty()
@@ -66,6 +81,7 @@ impl Ownership {
             written: self.clone(),
             names: name_patterns(&self.namespaces)?,
             exceptions: name_patterns(&self.not_owned)?,
+            groups: name_patterns(&self.groups)?,
             module_names: globs(&names)?,
             module_paths: globs(&paths)?,
             sources: globs(&self.sources.iter().collect::<Vec<_>>())?,
@@ -126,6 +142,7 @@ pub struct Owned {
     written: Ownership,
     names: Vec<Pattern>,
     exceptions: Vec<Pattern>,
+    groups: Vec<Pattern>,
     module_names: GlobSet,
     module_paths: GlobSet,
     sources: GlobSet,
@@ -144,6 +161,7 @@ impl Owned {
             written: Ownership::default(),
             names: Vec::new(),
             exceptions: Vec::new(),
+            groups: Vec::new(),
             module_names: GlobSet::empty(),
             module_paths: GlobSet::empty(),
             sources: GlobSet::empty(),
@@ -163,6 +181,16 @@ impl Owned {
     /// Whether the function of this full name is an exception, which is not owned whatever else matches.
     pub fn excepts(&self, name: &str) -> bool {
         any_matches(&self.exceptions, name)
+    }
+
+    /// The group of the function of this full name.
+    pub fn group_of(&self, name: &str) -> Option<&str> {
+        if self.groups.is_empty() {
+            return None;
+        }
+        let names = names_of(name);
+        let group = self.groups.iter().find(|group| names.iter().any(|name| group.matches(name)));
+        group.map(Pattern::as_str)
     }
 
     /// The patterns that match none of these names, module paths and source paths: mostly typing errors.
@@ -273,6 +301,7 @@ mod tests {
             modules: vec!["libgz-*".to_owned(), "libnope*".to_owned()],
             sources: vec!["src/**".to_owned(), "/srv/src/**".to_owned()],
             not_owned: Vec::new(),
+            groups: Vec::new(),
         };
         let unmatched = |sources: &[&'static str]| {
             let (names, modules) = (["main", "void gz::Run<int>"], ["/usr/lib/libgz-sim.so"]);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use stepscope_analyze::rank;
+use stepscope_analyze::{cost_tree, rank};
 use stepscope_model::{Phase, Table};
 
 use crate::arguments::{OwnedArguments, SelectArguments};
@@ -18,9 +18,11 @@ pub struct Rank {
     /// Runs, captures, or files that can be imported.
     #[arg(required = true, value_name = "RUN|CAPTURE")]
     sources: Vec<PathBuf>,
-    /// cost: what each function costs as the nearest owned caller. score: evidence of all dimensions, 0 to 100.
-    #[arg(long, value_enum, default_value_t)]
-    by: By,
+    /// tree: what your functions cost with all that they call, as one tree. cost: what each costs as the nearest owned
+    /// caller. inclusive: what each costs with all that it calls. score: evidence of all dimensions, 0 to 100 [default: the
+    /// tree, then cost; cost alone in formats for programs].
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// Only this phase [default: steady if there is any].
     #[arg(long, value_enum)]
     phase: Option<PhaseArgument>,
@@ -32,10 +34,11 @@ pub struct Rank {
     output: TableArguments,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
-    #[default]
+    Tree,
     Cost,
+    Inclusive,
     Score,
 }
 
@@ -56,18 +59,23 @@ impl From<PhaseArgument> for Phase {
 
 impl Rank {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        self.output.print(vec![self.table(&load::all(&self.sources)?)?])?;
+        self.output.print(self.tables(&load::all(&self.sources)?)?)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn table(&self, loaded: &Loaded) -> Result<Table, Failure> {
+    fn tables(&self, loaded: &Loaded) -> Result<Vec<Table>, Failure> {
         let functions = load::functions(loaded, &self.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
-        let by = match self.by {
-            By::Cost => rank::Order::Cost,
-            By::Score => rank::Order::Score,
-        };
-        let options = rank::Options { by, phase: self.phase.map(Phase::from), ..rank::Options::default() };
-        Ok(rank::table(&selections, &options))
+        let phase = self.phase.map(Phase::from);
+        let tree = || cost_tree::table(&selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
+        let by = |by| rank::table(&selections, &rank::Options { by, phase, ..rank::Options::default() });
+        Ok(match self.by {
+            None if self.output.for_programs() => vec![by(rank::Order::Cost)],
+            None => vec![tree(), by(rank::Order::Cost)],
+            Some(By::Tree) => vec![tree()],
+            Some(By::Cost) => vec![by(rank::Order::Cost)],
+            Some(By::Inclusive) => vec![by(rank::Order::Inclusive)],
+            Some(By::Score) => vec![by(rank::Order::Score)],
+        })
     }
 }

@@ -1,6 +1,5 @@
 //! [`Owners`]: the call tree of owned functions over several scenarios.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -8,7 +7,6 @@ use stepscope_model::StackId;
 
 use crate::query::family::Family;
 use crate::query::functions::{FunctionId, Functions, Identity};
-use crate::query::pattern::Pattern;
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::weights::StackWeights;
@@ -71,6 +69,7 @@ pub(super) struct Owners {
     pub(super) nodes: Vec<Node>,
     scenarios: usize,
     index: FxHashMap<(usize, Place), usize>,
+    groups: FxHashMap<Identity, Arc<str>>,
 }
 
 /// Where the stacks of one capture are in the tree.
@@ -83,7 +82,8 @@ impl Owners {
     /// A tree of nothing.
     pub(super) fn new(scenarios: usize) -> Self {
         let root = Node { parent: 0, place: Place::All, own: vec![], total: vec![], children: vec![] };
-        let mut owners = Self { nodes: vec![root], scenarios, index: FxHashMap::default() };
+        let mut owners =
+            Self { nodes: vec![root], scenarios, index: FxHashMap::default(), groups: FxHashMap::default() };
         owners.nodes[0].own = vec![Weights::default(); scenarios];
         owners
     }
@@ -92,9 +92,11 @@ impl Owners {
     ///
     /// A function that is called again below itself is the same node, so that recursion counts once. What is not owned
     /// belongs to the nearest owned caller, below it by family.
-    pub(super) fn places(&mut self, selection: &Selection<'_>, groups: &[Pattern]) -> Places {
+    pub(super) fn places(&mut self, selection: &Selection<'_>) -> Places {
         let (capture, functions) = (selection.capture(), selection.functions());
-        let kinds: Vec<Kind> = functions.all().map(|(id, _)| Kind::of(functions, id, groups)).collect();
+        let kinds: Vec<Kind> = functions.all().map(|(id, _)| Kind::of(functions, id)).collect();
+        let grouped = functions.all().filter_map(|(id, one)| Some((one.identity(), functions.group(id)?.clone())));
+        self.groups.extend(grouped);
         let no_owner = self.child(0, Place::NoOwner);
         let mut states: Vec<State> = Vec::with_capacity(capture.stacks.len());
         for index in 0..capture.stacks.len() {
@@ -149,8 +151,8 @@ impl Owners {
     }
 
     /// Adds up totals, joins instances of one function, and sorts callees by their mean share, heaviest first.
-    pub(super) fn finish(&mut self, groups: &[Pattern]) {
-        self.join_instances(groups);
+    pub(super) fn finish(&mut self) {
+        self.join_instances();
         for node in &mut self.nodes {
             node.total = node.own.clone();
             node.children.clear();
@@ -187,13 +189,13 @@ impl Owners {
     }
 
     /// Puts siblings that are one function for a reader below a node of their own.
-    fn join_instances(&mut self, groups: &[Pattern]) {
+    fn join_instances(&mut self) {
         let mut siblings: FxHashMap<(usize, Arc<str>), Vec<usize>> = FxHashMap::default();
         for (index, node) in self.nodes.iter().enumerate() {
             if let Place::Function(identity) = &node.place {
-                let group = groups.iter().find(|group| group.matches(&identity.name));
-                let name = group.map_or_else(|| own_name(&identity.name), |group| Cow::Borrowed(group.as_str()));
-                siblings.entry((node.parent, name.into())).or_default().push(index);
+                let group = self.groups.get(identity).cloned();
+                let name = group.unwrap_or_else(|| own_name(&identity.name).into());
+                siblings.entry((node.parent, name)).or_default().push(index);
             }
         }
         let mut siblings: Vec<_> = siblings.into_iter().filter(|(_, nodes)| nodes.len() > 1).collect();
@@ -214,11 +216,10 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(functions: &Functions, id: FunctionId, groups: &[Pattern]) -> Self {
-        let function = functions.get(id);
+    fn of(functions: &Functions, id: FunctionId) -> Self {
         match functions.is_owner(id) {
-            true => Kind::Owner(function.identity()),
-            false => Kind::Other(Family::of(function, groups)),
+            true => Kind::Owner(functions.get(id).identity()),
+            false => Kind::Other(Family::of(functions, id)),
         }
     }
 }

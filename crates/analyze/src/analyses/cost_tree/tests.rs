@@ -7,17 +7,21 @@ use super::*;
 use crate::columns::read::cells;
 use crate::drawn::{self, Drawing, owned_by};
 use crate::query::functions::Functions;
+use crate::query::ownership::{Owned, Ownership};
 
-fn tree_of(captures: &[&Capture], options: &Options) -> Table {
-    let owned = owned_by(&["gz::"]);
-    let functions: Vec<Functions> = captures.iter().map(|capture| Functions::of(capture, &owned)).collect();
+fn tree_of(captures: &[&Capture]) -> Table {
+    tree_with(captures, &owned_by(&["gz::"]))
+}
+
+fn tree_with(captures: &[&Capture], owned: &Owned) -> Table {
+    let functions: Vec<Functions> = captures.iter().map(|capture| Functions::of(capture, owned)).collect();
     let selections: Vec<Selection<'_>> =
         captures.iter().zip(&functions).map(|(capture, functions)| Selection::all(capture, functions)).collect();
-    table(&selections, options)
+    table(&selections, &Options::default())
 }
 
 fn rows(stacks: &str) -> Vec<String> {
-    cells(&tree_of(&[&drawn::folded(stacks)], &Options::default()), &["tree", "share", "self_share"])
+    cells(&tree_of(&[&drawn::folded(stacks)]), &["tree", "share", "self_share"])
 }
 
 #[test]
@@ -97,9 +101,10 @@ fn instances_of_a_template_and_groups_of_the_user_are_one_row_each() {
         main;gz::Step;gz::WriteFile 25
         main;gz::Step;gz::WriteLog 25
         ";
-    let options = Options { groups: vec!["gz::Write*".parse().unwrap()], ..Options::default() };
+    let list = |pattern: &str| vec![pattern.to_owned()];
+    let owned = Ownership { namespaces: list("gz::"), groups: list("gz::Write*"), ..Ownership::default() };
     assert_eq!(
-        cells(&tree_of(&[&drawn::folded(stacks)], &options), &["tree", "share", "kind"]),
+        cells(&tree_with(&[&drawn::folded(stacks)], &owned.compile().unwrap()), &["tree", "share", "kind"]),
         [
             "all | 100 | group",
             "  gz::Step | 100 | function",
@@ -122,7 +127,7 @@ fn every_scenario_has_its_columns_and_a_row_that_one_of_them_needs_is_shown() {
     };
     let small = of("small", "main;gz::Step;gz::Scan 1\nmain;gz::Step;gz::Draw 999");
     let large = of("large", "main;gz::Step;gz::Scan 400\nmain;gz::Step;gz::Draw 600");
-    let table = tree_of(&[&small, &large], &Options::default());
+    let table = tree_of(&[&small, &large]);
     assert_eq!(
         cells(&table, &["tree", "share.small", "share.large", "self_share.large"]),
         [
@@ -154,7 +159,7 @@ fn costs_are_per_step_with_gain_bound_and_blocked_time() {
     let mut capture = capture;
     capture.waits[0].waker = Some(capture.waits[0].thread);
     assert_eq!(
-        cells(&tree_of(&[&capture], &Options::default()), &["tree", "cost", "share", "gain_bound", "blocked"])[..2],
+        cells(&tree_of(&[&capture]), &["tree", "cost", "share", "gain_bound", "blocked"])[..2],
         ["all | 120 | 100 | 101.25 | 1", "  gz::Step | 80 | 66.666667 | 101.25 | 1"]
     );
 }
@@ -169,7 +174,7 @@ fn a_chain_shows_the_end_of_each_name() {
 
 #[test]
 fn nothing_has_no_rows() {
-    assert!(tree_of(&[&Capture::default()], &Options::default()).rows.is_empty());
+    assert!(tree_of(&[&Capture::default()]).rows.is_empty());
 }
 
 proptest! {
@@ -188,10 +193,10 @@ proptest! {
         let functions = Functions::of(&capture, &owned_by(&["gz::"]));
         let selection = Selection::all(&capture, &functions);
         let mut owners = Owners::new(1);
-        let places = owners.places(&selection, &[]);
+        let places = owners.places(&selection);
         let weights = StackWeights::of_samples(&selection);
         owners.add(0, &places, &weights, |cost| Weights { cost, ..Weights::default() });
-        owners.finish(&[]);
+        owners.finish();
         let rows = Outline::of(&owners, least_percent);
         prop_assert_eq!(rows[0].total[0].cost, weights.total().weight);
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.node.is_some()) {

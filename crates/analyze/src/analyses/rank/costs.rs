@@ -8,7 +8,7 @@ use crate::analyses::rank::pairing::Scenario;
 use crate::analyses::rank::score::{Evidence, Part};
 use crate::analyses::sched;
 use crate::query::events::{self, Role};
-use crate::query::functions::Identity;
+use crate::query::functions::{FunctionId, Identity};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 
@@ -59,7 +59,8 @@ impl Costs {
         let attributed = weights.attributed_by_function(functions);
         let inclusive = weights.inclusive_by_function(selection.capture(), functions);
         self.under_owned += attributed.iter().map(|amount| amount.weight).sum::<u128>();
-        for (id, function) in functions.all().filter(|(id, _)| !attributed[id.index()].is_zero()) {
+        let costs = |id: FunctionId| !attributed[id.index()].is_zero() || !inclusive[id.index()].is_zero();
+        for (id, function) in functions.all().filter(|(id, _)| functions.is_owner(*id) && costs(*id)) {
             let sums = self.by_function.entry(function.identity()).or_default();
             sums.0 += attributed[id.index()].weight;
             sums.1 += inclusive[id.index()].weight;

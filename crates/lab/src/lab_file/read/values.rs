@@ -97,8 +97,10 @@ impl Reader {
             self.patterns(fields.take("sources"), problems, |sources| Ownership { sources, ..Ownership::default() });
         let not_owned = self
             .patterns(fields.take("not_owned"), problems, |not_owned| Ownership { not_owned, ..Ownership::default() });
+        let groups =
+            self.patterns(fields.take("groups"), problems, |groups| Ownership { groups, ..Ownership::default() });
         fields.finish(problems);
-        Some(Ownership { namespaces, modules, sources, not_owned }.relative_to(&self.folder))
+        Some(Ownership { namespaces, modules, sources, not_owned, groups }.relative_to(&self.folder))
     }
 
     /// Patterns that are understood as `ownership` of them.
