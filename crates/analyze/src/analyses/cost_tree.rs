@@ -76,7 +76,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
             let places = owners.places(selection);
             let weights = scenario.extent.add(selection);
             owners.add(index, &places, &weights, |cost| Weights { cost, ..Weights::default() });
-            if let Some(path) = PathWeights::of(selection) {
+            if let Some(path) = scenario.extent.steps.and_then(|_| PathWeights::of(selection)) {
                 scenario.path_steps += path.steps;
                 for weights in path.gain_bounds() {
                     owners.add(index, &places, weights, |gain_bound| Weights { gain_bound, ..Weights::default() });
@@ -84,7 +84,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
             }
             if selection.has_switches() {
                 scenario.blocked_known = true;
-                let blocked = match Loops::of(selection) {
+                let blocked = match Loops::of_costs(selection) {
                     Some(loops) => loops.blocked_weights(selection),
                     None => StackWeights::of_blocked(selection),
                 };
@@ -112,6 +112,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let facts = scenarios.iter().enumerate();
     table.add_notes(facts.map(|(index, one)| one.extent.note(under_owned(index), basis).about(&one.label)));
     table.add_notes(notes);
+    table.add_notes(scenarios.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
     table.add_notes(ownership_note(selections));
     table
 }

@@ -125,6 +125,9 @@ impl<'a> Outline<'a> {
     /// The last two parts of a function's name, as a chain shows them.
     fn short(&self, node: usize) -> String {
         let text = self.text(node);
+        if text.contains('<') {
+            return text;
+        }
         let start = text.rmatch_indices("::").nth(1).map_or(0, |(at, colons)| at + colons.len());
         text[start..].to_owned()
     }
