@@ -125,7 +125,7 @@ impl<W: Target> Assembler<W> {
                     start: mapping.range.start,
                     length: mapping.range.end.saturating_sub(mapping.range.start),
                     offset: mapping.offset,
-                    file: FileIdentity::Unknown,
+                    file: mapping.build_id.clone().map_or(FileIdentity::Unknown, FileIdentity::BuildId),
                     executable: true,
                     kernel: false,
                     path: mapping.path.clone().into_bytes(),
@@ -153,6 +153,11 @@ impl<W: Target> Assembler<W> {
     /// Whether a process belongs to the capture.
     pub fn follows(&self, pid: u32) -> bool {
         self.follow == Follow::Everything || self.awaits(pid) || self.processes.contains_key(&pid)
+    }
+
+    /// What is asked about the recorded processes.
+    pub fn target_mut(&mut self) -> &mut W {
+        &mut self.target
     }
 
     /// Ids of the followed processes that run.

@@ -259,6 +259,11 @@ impl Builder {
         let mut named = vec![Vec::new(); self.frames.len()];
         let mut problems = BTreeSet::new();
         let mut modules: HashMap<(String, Option<String>), ModuleId> = HashMap::new();
+        for module in &self.modules {
+            if let ModuleKind::JitDump(pid) = module.kind {
+                symbols.add_jit_dump(pid, module.path.as_ref());
+            }
+        }
         for index in 0..self.modules.len() {
             let frames = by_module.remove(&Some(ModuleRef(index as u32))).unwrap_or_default();
             let offsets: Vec<u64> = frames.iter().map(|&frame| self.frames[frame].1).collect();
@@ -267,6 +272,9 @@ impl Builder {
                 for (&frame, &offset) in frames.iter().zip(&offsets) {
                     named[frame] = vec![self.capture.intern_frame(Frame::named(StackMark::name(offset)))];
                 }
+                continue;
+            }
+            if matches!(module.kind, ModuleKind::JitDump(_)) {
                 continue;
             }
             let names = symbols.name(&code(&module), &offsets);
@@ -410,7 +418,7 @@ fn code(module: &entry::Module) -> Code {
         ModuleKind::Kernel => Code::Kernel,
         ModuleKind::Vdso => Code::Vdso,
         ModuleKind::Jit(pid) => Code::Jit { pid },
-        ModuleKind::StackMarks => unreachable!("marks are named before"),
+        ModuleKind::StackMarks | ModuleKind::JitDump(_) => unreachable!("they have no code"),
     }
 }
 

@@ -251,6 +251,8 @@ pub enum ModuleKind {
     Vdso,
     /// Anonymous executable memory of the process with this pid.
     Jit(u32),
+    /// None: the file describes the code that the process with this pid generated (`jit-PID.dump`).
+    JitDump(u32),
     /// None: its frames say how a stack was found. Their offsets are those of [`StackMark`].
     StackMarks,
 }

@@ -37,4 +37,6 @@ pub struct InitialMapping {
     pub offset: u64,
     /// Path of the file, as the kernel shows it.
     pub path: String,
+    /// Build-id of the file, if known.
+    pub build_id: Option<Vec<u8>>,
 }

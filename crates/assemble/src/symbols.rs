@@ -1,5 +1,7 @@
 //! Where names of code come from: the seam between the finisher and whatever reads files.
 
+use std::path::Path;
+
 use stepscope_model::{Build, Capture, SymbolSource};
 use stepscope_symbolize::{Code, ModuleNames, NamedBy, NamedFrame, Place, Symbolizer, build};
 
@@ -8,6 +10,11 @@ pub trait Symbols {
     /// Names the code at these offsets of one module; gives one place for each offset, in their order.
     fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames;
 
+    /// Adds a file that describes the generated code of a process.
+    fn add_jit_dump(&mut self, pid: u32, path: &Path) {
+        let _ = (pid, path);
+    }
+
     /// How the main program of a capture was built, where that is known.
     fn build_of(&mut self, capture: &Capture) -> Option<Build>;
 }
@@ -15,6 +22,10 @@ pub trait Symbols {
 impl Symbols for Symbolizer {
     fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
         Symbolizer::name(self, code, offsets)
+    }
+
+    fn add_jit_dump(&mut self, pid: u32, path: &Path) {
+        Symbolizer::add_jit_dump(self, pid, path);
     }
 
     fn build_of(&mut self, capture: &Capture) -> Option<Build> {

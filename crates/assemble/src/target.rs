@@ -8,6 +8,11 @@ pub trait Target {
     /// Unwind tables of a module that `pid` has mapped. The assembler asks once for each module.
     fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables>;
 
+    /// A process mapped a file that describes the code that it generates.
+    fn describes_code(&mut self, module: &Module, pid: u32) {
+        let _ = (module, pid);
+    }
+
     /// Reads memory of a process, and returns how many bytes it read. The default reads nothing.
     fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
         let _ = (pid, address, into);

@@ -483,7 +483,7 @@ impl Execution<'_, '_> {
             format!("{error}; once this is repaired, `stepscope recover {}` makes the capture", folder.display())
         })?;
         // The capture holds all of it.
-        let _ = fs::remove_file(folder.join(disk::RAW_LOG_FILE));
+        let _ = disk::remove_log(&folder);
         self.context.listener.notify(&Event::Captured {
             phase,
             folder: &folder,

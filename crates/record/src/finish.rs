@@ -53,6 +53,7 @@ pub fn finish(folder: &Path, symbolizer: &mut Symbolizer) -> Result<Capture, Log
         Ok(log) => log,
         Err(source) => return Err(LogError::Io { action: "open", path, source }),
     };
+    symbolizer.add_copies(&folder.join(disk::FILES_FOLDER));
     let read = stepscope_assemble::finish(io::BufReader::new(log), symbolizer);
     let mut capture = read.map_err(|source| LogError::Read { path, source })?;
     if let Some(cost) = &mut capture.info.recording_cost {

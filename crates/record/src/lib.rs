@@ -5,6 +5,7 @@ pub mod calls;
 pub mod clock;
 pub mod conditions;
 mod finish;
+mod kept_files;
 pub mod launch;
 mod live;
 pub mod machine;

@@ -7,21 +7,35 @@ use object::read::ReadCache;
 use stepscope_assemble::{Image, Module, ModuleKind, Target, UnwindTables};
 use stepscope_symbolize::own_vdso;
 
+use crate::kept_files::{KeptFiles, without_suffix};
 use crate::proc::{self, Backing};
 
 /// Files, memory and command lines of processes that run now.
 #[derive(Debug, Default)]
-pub(crate) struct LiveTarget;
+pub(crate) struct LiveTarget {
+    pub kept: KeptFiles,
+}
 
 impl Target for LiveTarget {
     fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables> {
         match module.kind {
             ModuleKind::File => {
                 let file = open_mapped(&module.path, pid)?;
+                self.kept.keep(&module.path, &file);
                 UnwindTables::of_elf(&ReadCache::new(file))
             }
             ModuleKind::Vdso => UnwindTables::of_elf(&*own_vdso()?),
-            ModuleKind::Kernel | ModuleKind::Jit(_) | ModuleKind::StackMarks => None,
+            ModuleKind::Jit(pid) => {
+                self.kept.expect_map(pid);
+                None
+            }
+            ModuleKind::Kernel | ModuleKind::StackMarks | ModuleKind::JitDump(_) => None,
+        }
+    }
+
+    fn describes_code(&mut self, module: &Module, pid: u32) {
+        if let Some(file) = open_mapped(&module.path, pid) {
+            self.kept.keep(&module.path, &file);
         }
     }
 
@@ -42,8 +56,8 @@ impl Target for LiveTarget {
 
 /// Opens the file that a process has mapped: as it sees the path, else as we do, else, where the name is gone, by the
 /// mapping itself (which takes CAP_CHECKPOINT_RESTORE).
-fn open_mapped(path: &str, pid: u32) -> Option<File> {
-    let name = path.strip_suffix(" (deleted)").unwrap_or(path);
+pub(crate) fn open_mapped(path: &str, pid: u32) -> Option<File> {
+    let name = without_suffix(path);
     let in_its_root = PathBuf::from(format!("/proc/{pid}/root{name}"));
     if name == path
         && let Ok(file) = File::open(in_its_root).or_else(|_| File::open(name))

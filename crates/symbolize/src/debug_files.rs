@@ -25,13 +25,12 @@ pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options
         None => (path, false),
     };
     let mut problem = Problem::Missing { path: path.to_owned() };
-    if !deleted || build_id.is_some() {
-        for root in &options.roots {
-            match Image::open(&below(root, path)).and_then(|image| of_build(image, build_id)) {
-                Ok(image) => return Ok(image),
-                Err(Problem::Missing { .. }) => {}
-                Err(found) => problem = found,
-            }
+    let roots = if deleted && build_id.is_none() { &[] } else { &options.roots[..] };
+    for root in options.copies.iter().chain(roots) {
+        match Image::open(&below(root, path)).and_then(|image| of_build(image, build_id)) {
+            Ok(image) => return Ok(image),
+            Err(Problem::Missing { .. }) => {}
+            Err(found) => problem = found,
         }
     }
     let cached = build_id

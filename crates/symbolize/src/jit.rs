@@ -51,7 +51,8 @@ pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
         break;
     }
     for path in dumps {
-        found |= read_dump(path, &mut functions);
+        let candidates = in_roots(pid, path, options);
+        found |= candidates.iter().any(|candidate| read_dump(candidate, &mut functions));
     }
     JitCode::new(pid, found, functions)
 }
@@ -61,8 +62,17 @@ fn map_candidates(pid: u32, options: &Options) -> Vec<PathBuf> {
     let own_root = PathBuf::from(format!("/proc/{pid}/root"));
     let inner = inner_pid(pid).unwrap_or(pid);
     let inside = own_root.join("tmp").join(format!("perf-{inner}.map"));
-    let outside = options.roots.iter().map(|root| root.join("tmp").join(format!("perf-{pid}.map")));
+    let outside = options.copies.iter().chain(&options.roots);
+    let outside = outside.map(|root| root.join("tmp").join(format!("perf-{pid}.map")));
     std::iter::once(inside).chain(outside).collect()
+}
+
+/// A path that a process saw, in its root directory, then in ours.
+fn in_roots(pid: u32, path: &Path, options: &Options) -> Vec<PathBuf> {
+    let Ok(inside) = path.strip_prefix("/") else { return vec![path.to_owned()] };
+    let own_root = PathBuf::from(format!("/proc/{pid}/root"));
+    let roots = std::iter::once(&own_root).chain(&options.copies).chain(&options.roots);
+    roots.map(|root| root.join(inside)).collect()
 }
 
 /// The pid of a process in its own pid namespace.

@@ -8,6 +8,8 @@ pub struct Options {
     /// Directories that replace `/` of the recorded processes, in order: `/`, a sysroot, `/proc/PID/root` of a process
     /// in a container. The first one with the file (of the recorded build) is used.
     pub roots: Vec<PathBuf>,
+    /// Directories that replace `/` with copies of files as they were mapped. They are searched before the roots.
+    pub copies: Vec<PathBuf>,
     /// Directories of separate debug files, laid out like `/usr/lib/debug`, or with files named as the modules.
     pub debug_directories: Vec<PathBuf>,
     /// Caches of files by build-id: those of `perf` (`~/.debug`) and debuginfod (`~/.cache/debuginfod_client`).
@@ -42,6 +44,7 @@ impl Default for Options {
         let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         Self {
             roots: vec![PathBuf::from("/")],
+            copies: Vec::new(),
             debug_directories: vec![PathBuf::from("/usr/lib/debug")],
             build_id_caches: [perf_cache, debuginfod_cache].into_iter().flatten().collect(),
             kernel_cache: caches.or_else(|| in_home(".cache")).map(|caches| caches.join("stepscope")),

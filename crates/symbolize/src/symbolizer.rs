@@ -28,6 +28,13 @@ impl Symbolizer {
         Self { options, ..Self::default() }
     }
 
+    /// Uses the copies in a folder, in which each folder replaces `/`.
+    pub fn add_copies(&mut self, folder: &Path) {
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        self.options.copies.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+        self.options.copies.sort();
+    }
+
     /// Adds the jitdump of a process: the file `jit-PID.dump` that it mapped as executable.
     pub fn add_jit_dump(&mut self, pid: u32, path: impl AsRef<Path>) {
         self.jit_dumps.entry(pid).or_default().push(path.as_ref().to_owned());

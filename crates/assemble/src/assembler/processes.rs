@@ -129,10 +129,15 @@ impl<W: Target> Assembler<W> {
         }
         let Some(end) = map.start.checked_add(map.length) else { return };
         let Some(module) = module_of(&map, pid) else { return };
+        if matches!(module.kind, ModuleKind::JitDump(_)) {
+            self.target.describes_code(&module, pid);
+            self.interner.module(module, sink);
+            return;
+        }
         let offset = match module.kind {
             ModuleKind::File => map.offset,
             ModuleKind::Vdso => 0,
-            ModuleKind::Jit(_) | ModuleKind::Kernel | ModuleKind::StackMarks => map.start,
+            _ => map.start,
         };
         let is_file = module.kind == ModuleKind::File;
         let module = self.interner.module(module, sink);
@@ -241,6 +246,13 @@ fn wait(thread: ThreadRef, interval: OffCpu) -> Entry {
     })
 }
 
+/// Whether a file describes generated code: `jit-PID.dump`, which generators map as code to be found (jitdump
+/// specification of `perf`).
+fn is_jit_dump(path: &str) -> bool {
+    let name = path.rsplit('/').next().and_then(|name| name.strip_prefix("jit-")?.strip_suffix(".dump"));
+    path.starts_with('/') && name.is_some_and(|pid| pid.parse::<u32>().is_ok())
+}
+
 /// The module of a mapping. `None` for pages without code of interest.
 fn module_of(map: &Map, pid: u32) -> Option<Module> {
     let path = String::from_utf8_lossy(&map.path);
@@ -251,6 +263,7 @@ fn module_of(map: &Map, pid: u32) -> Option<Module> {
         path if path.starts_with("[anon") || path.starts_with("/memfd:") || path.starts_with("/anon_hugepage") => {
             ModuleKind::Jit(pid)
         }
+        path if is_jit_dump(path) => ModuleKind::JitDump(pid),
         path if path.starts_with('/') => ModuleKind::File,
         _ => ModuleKind::Jit(pid),
     };

@@ -232,6 +232,7 @@ impl ChunkPacker {
             ModuleKind::Vdso => (2, 0),
             ModuleKind::Jit(pid) => (3, pid),
             ModuleKind::StackMarks => (4, 0),
+            ModuleKind::JitDump(pid) => (5, pid),
         };
         self.bytes.push(kind);
         self.number(u64::from(pid));

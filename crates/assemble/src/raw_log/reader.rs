@@ -197,6 +197,7 @@ impl<'a> ChunkReader<'a> {
             2 => ModuleKind::Vdso,
             3 => ModuleKind::Jit(pid),
             4 => ModuleKind::StackMarks,
+            5 => ModuleKind::JitDump(pid),
             _ => return None,
         };
         let path = self.text()?;

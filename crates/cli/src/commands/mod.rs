@@ -135,7 +135,6 @@ fn write_capture(capture: Capture, folder: &Path) -> Result<Capture, Failure> {
         let name = folder.display();
         Failure::Failed(format!("{error}; nothing is lost: make room, then `stepscope recover {name}`"))
     })?;
-    let log = folder.join(disk::RAW_LOG_FILE);
-    fs::remove_file(&log).map_err(Failure::writing(&log.display().to_string()))?;
+    disk::remove_log(folder).map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(capture)
 }

@@ -35,6 +35,7 @@ impl Recover {
         let failed = |reason: String| Failure::Failed(format!("{}: {reason}", log.display()));
         let file = File::open(&log).map_err(|error| failed(error.to_string()))?;
         let mut symbolizer = Symbolizer::default();
+        symbolizer.add_copies(&self.capture.join(disk::FILES_FOLDER));
         let read = progress::of_step("naming functions", || finish(BufReader::new(file), &mut symbolizer));
         let capture = super::write_capture(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
         for note in &capture.info.notes {

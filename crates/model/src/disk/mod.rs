@@ -29,6 +29,9 @@ pub const INFO_FILE: &str = "capture.json";
 /// Name of the log that a recorder writes while it runs, for `stepscope recover`.
 pub const RAW_LOG_FILE: &str = "raw.log";
 
+/// Folder beside the raw log with copies of files that the log names. Each folder in it stands for `/`.
+pub const FILES_FOLDER: &str = "files";
+
 /// Why a capture could not be read or written.
 #[derive(Debug, Error)]
 pub enum DiskError {
@@ -148,7 +151,25 @@ pub fn remove(folder: &Path) -> Result<(), DiskError> {
             _ => {}
         }
     }
-    Ok(())
+    remove_files(folder)
+}
+
+/// Removes the raw log of a capture that was written, and the copies of files beside it.
+///
+/// # Errors
+/// [`DiskError::Io`] if a file cannot be removed.
+pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
+    let log = folder.join(RAW_LOG_FILE);
+    fs::remove_file(&log).map_err(DiskError::io(&log))?;
+    remove_files(folder)
+}
+
+fn remove_files(folder: &Path) -> Result<(), DiskError> {
+    let files = folder.join(FILES_FOLDER);
+    match fs::remove_dir_all(&files) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DiskError::io(&files)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Reads the capture in `folder`.

@@ -49,7 +49,7 @@ pub(super) enum Command {
 
 /// Where entries go.
 enum Output {
-    Log { writer: Writer<File>, cpu_before_ns: u64, start: Box<MachineReading> },
+    Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
     Paused,
 }
 
@@ -222,7 +222,7 @@ impl Recorder {
         let mut recorder = Self {
             events,
             meanings: BTreeMap::new(),
-            assembler: Assembler::new(LiveTarget, Follow::Tree, switches, Some(window_ns)),
+            assembler: Assembler::new(LiveTarget::default(), Follow::Tree, switches, Some(window_ns)),
             sink: Counted::new(Output::Paused),
             marks,
             resources,
@@ -282,7 +282,7 @@ impl Recorder {
             dimensions: self.dimensions.clone(),
             ..CaptureInfo::default()
         })));
-        Ok(Output::Log { writer, cpu_before_ns: 0, start })
+        Ok(Output::Log { writer, folder: folder.to_owned(), cpu_before_ns: 0, start })
     }
 
     fn enable(&self) -> Result<(), RecordError> {
@@ -302,6 +302,7 @@ impl Recorder {
                 self.bury();
                 self.assembler.expected_pids().for_each(|pid| self.events.admit(pid));
                 self.read_resources();
+                self.assembler.target_mut().kept.look();
                 self.flush();
             }
             if self.started && self.assembler.is_over() {
@@ -441,15 +442,16 @@ impl Recorder {
     }
 
     /// Completes a log.
-    fn close(&self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
-        let Output::Log { writer, cpu_before_ns, start } = &mut sink.output else { return };
+    fn close(&mut self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
+        let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
+        let kept = self.assembler.target_mut().kept.copy_to(folder);
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
         let log_bytes = writer.bytes();
         writer.take(Entry::MarksLost { count: self.marks.lost() });
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
-            notes: self.marks.notes(),
+            notes: self.marks.notes().into_iter().chain(kept).collect(),
             dimensions: self.dimensions_at_end(),
             machine: Some(((**start).clone(), end)),
         })));

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use object::Object as _;
+use object::read::ReadCache;
 use stepscope_assemble::{InitialMapping, InitialProcess, InitialState, InitialThread};
 
+use crate::live::open_mapped;
 use crate::proc::{self, Backing, State};
 
 /// A running process, as `/proc` tells it.
@@ -15,20 +18,27 @@ pub(super) fn present(pid: u32) -> Option<InitialProcess> {
     });
     let threads: Vec<_> = threads.collect();
     let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
-    let mappings = mappings.map(|mapping| InitialMapping {
-        range: mapping.start..mapping.end,
-        offset: mapping.offset,
-        path: match mapping.backing {
+    let mappings = mappings.map(|mapping| {
+        let path = match mapping.backing {
             Backing::Anonymous => String::new(),
             Backing::File { path, deleted } => {
                 let path = path.to_string_lossy().into_owned();
                 if deleted { path + " (deleted)" } else { path }
             }
             Backing::Special(name) => name,
-        },
+        };
+        let build_id = (mapping.inode != 0).then(|| build_id(&path, pid)).flatten();
+        InitialMapping { range: mapping.start..mapping.end, offset: mapping.offset, path, build_id }
     });
     let parent_pid = proc::stat(pid).ok().map(|stat| stat.parent);
     (!threads.is_empty()).then(|| InitialProcess { pid, parent_pid, threads, mappings: mappings.collect() })
+}
+
+/// The build-id of a mapped file. The kernel tells it only of files that are mapped while it records.
+fn build_id(path: &str, pid: u32) -> Option<Vec<u8>> {
+    let file = ReadCache::new(open_mapped(path, pid)?);
+    let elf = object::File::parse(&file).ok()?;
+    Some(elf.build_id().ok()??.to_owned())
 }
 
 /// Command, directory, and the environment that matters.

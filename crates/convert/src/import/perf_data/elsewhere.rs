@@ -102,22 +102,15 @@ impl Target for Elsewhere<'_> {
     }
 }
 
-/// Adds data to modules on their way to a sink: build-ids that the file lists by path, and files that describe
-/// generated code.
+/// Adds the build-ids that the file lists by path to modules on their way to a sink.
 pub(super) struct Modules<'a, S> {
     pub inner: S,
     elsewhere: Elsewhere<'a>,
-    jit_dumps: Vec<(u32, String)>,
 }
 
 impl<'a, S> Modules<'a, S> {
     pub fn new(inner: S, elsewhere: Elsewhere<'a>) -> Self {
-        Self { inner, elsewhere, jit_dumps: Vec::new() }
-    }
-
-    /// Processes that generated code, with the `jit-PID.dump` files that they mapped for perf.
-    pub fn jit_dumps(&self) -> impl Iterator<Item = (u32, &str)> {
-        self.jit_dumps.iter().map(|(pid, path)| (*pid, path.as_str()))
+        Self { inner, elsewhere }
     }
 }
 
@@ -129,13 +122,7 @@ impl<S: Sink> Sink for Modules<'_, S> {
             if module.build_id.is_none() && !self.elsewhere.is_here {
                 self.elsewhere.doubtful.set(self.elsewhere.doubtful.get() + 1);
             }
-            self.jit_dumps.extend(dumping_process(&module.path).map(|pid| (pid, module.path.clone())));
         }
         self.inner.take(Entry::Module(module));
     }
-}
-
-fn dumping_process(path: &str) -> Option<u32> {
-    let name = path.rsplit('/').next()?;
-    name.strip_prefix("jit-")?.strip_suffix(".dump")?.parse().ok()
 }

@@ -178,11 +178,7 @@ impl<'a> Reading<'a> {
         options.recorded_kernel =
             Some(RecordedKernel { build_id: features.kernel_build_id.clone(), text_address: self.kernel_text });
         options.recorded_vdso = features.vdso_build_id.clone();
-        let mut symbolizer = Symbolizer::new(options);
-        for (pid, path) in self.sink.jit_dumps() {
-            symbolizer.add_jit_dump(pid, path);
-        }
-        symbolizer
+        Symbolizer::new(options)
     }
 }
 

@@ -1,0 +1,134 @@
+//! Files of recorded processes that may be gone when functions are named.
+//!
+//! A process in a container has files that no path of ours leads to, a program can be rebuilt or deleted while it runs,
+//! and maps of generated code go with their container. Each file stays open while the recording runs. At its end, files
+//! that cannot be found by their path any more are copied into the capture's folder.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use stepscope_model::disk;
+
+use crate::proc;
+
+/// Open files, at most.
+const MOST_FILES: usize = 1000;
+
+/// Open files of recorded processes.
+#[derive(Debug, Default)]
+pub(crate) struct KeptFiles {
+    files: Vec<KeptFile>,
+    /// Maps of generated code by process, opened once there is one.
+    maps: BTreeMap<u32, Option<File>>,
+}
+
+#[derive(Debug)]
+struct KeptFile {
+    /// Path as the process saw it.
+    path: PathBuf,
+    file: File,
+}
+
+impl KeptFiles {
+    /// Keeps a file that a process mapped as `path`.
+    pub fn keep(&mut self, path: &str, file: &File) {
+        if self.files.len() < MOST_FILES
+            && let Ok(file) = file.try_clone()
+        {
+            self.files.push(KeptFile { path: PathBuf::from(without_suffix(path)), file });
+        }
+    }
+
+    /// Expects that a process writes a map of the code that it generates.
+    pub fn expect_map(&mut self, pid: u32) {
+        self.maps.entry(pid).or_default();
+    }
+
+    /// Opens maps that were written since the last look.
+    pub fn look(&mut self) {
+        for (&pid, map) in self.maps.iter_mut().filter(|(_, map)| map.is_none()) {
+            let inner = proc::status(pid).ok().and_then(|status| status.namespace_pids.last().copied()).unwrap_or(pid);
+            *map = File::open(format!("/proc/{pid}/root/tmp/perf-{inner}.map")).ok();
+        }
+    }
+
+    /// Copies what cannot be found by its path into a capture's folder. Returns notes about failures.
+    pub fn copy_to(&mut self, folder: &Path) -> Vec<String> {
+        self.look();
+        let maps = self.maps.iter().filter_map(|(pid, map)| {
+            // Under the name that the process has for us.
+            Some((PathBuf::from(format!("/tmp/perf-{pid}.map")), map.as_ref()?))
+        });
+        let files = self.files.iter().map(|kept| (kept.path.clone(), &kept.file));
+        let mut notes = Vec::new();
+        for (path, file) in files.chain(maps) {
+            if leads_to(&path, file) {
+                continue;
+            }
+            if let Err(error) = copy(&path, file, folder) {
+                notes.push(format!(
+                    "{}: the file is no longer at its path and could not be copied ({error}), so its functions have no \
+                     names.",
+                    path.display()
+                ));
+            }
+        }
+        notes
+    }
+}
+
+/// The path without what the kernel appends when the file was deleted.
+pub(crate) fn without_suffix(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+fn leads_to(path: &Path, file: &File) -> bool {
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    match (fs::metadata(path), file.metadata()) {
+        (Ok(found), Ok(kept)) => identity(found) == identity(kept),
+        _ => false,
+    }
+}
+
+/// Copies a file to where its path leads below a root of the capture. Files of one path have different roots.
+fn copy(path: &Path, mut file: &File, folder: &Path) -> io::Result<()> {
+    let inside = path.strip_prefix("/").map_err(|_| io::ErrorKind::InvalidInput)?;
+    let roots = (0..).map(|root: u32| folder.join(disk::FILES_FOLDER).join(root.to_string()));
+    let target = roots.map(|root| root.join(inside)).find(|target| !target.exists()).expect("one is free");
+    fs::create_dir_all(target.parent().unwrap_or(folder))?;
+    io::Seek::rewind(&mut file)?;
+    let copied = io::copy(&mut file, &mut File::create(&target)?);
+    if copied.is_err() {
+        let _ = fs::remove_file(&target);
+    }
+    copied.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_their_path_does_not_lead_to_are_copied() {
+        let (host, capture) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut kept = KeptFiles::default();
+        for (name, text) in [("same", "1"), ("deleted", "2"), ("replaced", "3")] {
+            let path = host.path().join(name);
+            fs::write(&path, text).unwrap();
+            kept.keep(
+                &format!("{}{}", path.display(), if name == "deleted" { " (deleted)" } else { "" }),
+                &File::open(&path).unwrap(),
+            );
+        }
+        fs::remove_file(host.path().join("deleted")).unwrap();
+        fs::write(host.path().join("new"), "another build").unwrap();
+        fs::rename(host.path().join("new"), host.path().join("replaced")).unwrap();
+        assert_eq!(kept.copy_to(capture.path()), Vec::<String>::new());
+        let root = capture.path().join(disk::FILES_FOLDER).join("0").join(host.path().strip_prefix("/").unwrap());
+        let copied = |name: &str| fs::read_to_string(root.join(name)).ok();
+        assert_eq!(["same", "deleted", "replaced"].map(copied), [None, Some("2".to_owned()), Some("3".to_owned())]);
+    }
+}
