@@ -5,10 +5,12 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash};
 
 use foldhash::fast::RandomState;
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
 use stepscope_model::{Capture, FrameId, StackId, StackNode};
 
 /// The frames and stacks that an importer has added, by its keys (`K`).
@@ -17,12 +19,13 @@ use stepscope_model::{Capture, FrameId, StackId, StackNode};
 #[derive(Debug)]
 pub struct CallTreeRows<K> {
     frames: HashMap<K, FrameId, RandomState>,
-    nodes: FxHashMap<StackNode, StackId>,
+    /// Holds only ids: the capture has the nodes.
+    nodes: HashTable<StackId>,
 }
 
 impl<K: Hash + Eq> CallTreeRows<K> {
     pub fn new() -> Self {
-        Self { frames: HashMap::default(), nodes: FxHashMap::default() }
+        Self { frames: HashMap::default(), nodes: HashTable::new() }
     }
 
     /// The frame of `key`. For a new key, `add` adds the frame and returns the key to store.
@@ -47,9 +50,17 @@ impl<K: Hash + Eq> CallTreeRows<K> {
     /// The node for `frame` called from `parent`, added if new.
     pub fn node(&mut self, parent: Option<StackId>, frame: FrameId, capture: &mut Capture) -> StackId {
         let node = StackNode { parent, frame };
-        *self.nodes.entry(node).or_insert_with(|| {
-            capture.stacks.push(node);
-            StackId::from_index(capture.stacks.len() - 1)
-        })
+        let hash = |node: &StackNode| FxBuildHasher.hash_one(node);
+        let stacks = &mut capture.stacks;
+        let is_node = |id: &StackId| stacks[id.index()] == node;
+        match self.nodes.entry(hash(&node), is_node, |id| hash(&stacks[id.index()])) {
+            Entry::Occupied(found) => *found.get(),
+            Entry::Vacant(place) => {
+                let id = StackId::from_index(stacks.len());
+                place.insert(id);
+                stacks.push(node);
+                id
+            }
+        }
     }
 }

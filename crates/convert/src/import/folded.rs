@@ -124,7 +124,7 @@ struct Reader<'a> {
     capture: Capture,
     event: EventId,
     rows: CallTreeRows<Arc<str>>,
-    samples: FxHashMap<(ThreadId, Option<StackId>), usize>,
+    sums: Sums,
     threads: Threads,
     modules: HashMap<String, ModuleId>,
     previous: Previous,
@@ -134,6 +134,29 @@ struct Reader<'a> {
     renamed: u64,
     /// The number and count of a last line that has no line end.
     unended: Option<(u64, u64)>,
+}
+
+/// The row of each thread and stack. Few stacks are of several threads, so a list by stack holds nearly all rows.
+#[derive(Default)]
+struct Sums {
+    /// The row of a stack's first thread, by stack id + 1.
+    first: Vec<u32>,
+    /// The rows of a stack's other threads.
+    further: FxHashMap<(ThreadId, Option<StackId>), u32>,
+}
+
+impl Sums {
+    const NONE: u32 = u32::MAX;
+
+    fn row_of(&mut self, thread: ThreadId, stack: Option<StackId>, samples: &[Sample]) -> &mut u32 {
+        let index = stack.map_or(0, |stack| stack.index() + 1);
+        if self.first.len() <= index {
+            self.first.resize(index + 1, Self::NONE);
+        }
+        let first = &mut self.first[index];
+        let is_of_another = samples.get(*first as usize).is_some_and(|sample| sample.thread != thread);
+        if is_of_another { self.further.entry((thread, stack)).or_insert(Self::NONE) } else { first }
+    }
 }
 
 /// The names of the previous line. Neighbouring lines share most of their stack, which is not looked up again.
@@ -156,7 +179,7 @@ impl<'a> Reader<'a> {
             capture,
             event,
             rows: CallTreeRows::new(),
-            samples: FxHashMap::default(),
+            sums: Sums::default(),
             threads: Threads::default(),
             modules: HashMap::new(),
             previous: Previous::default(),
@@ -185,16 +208,17 @@ impl<'a> Reader<'a> {
     }
 
     fn add(&mut self, thread: ThreadId, stack: Option<StackId>, count: u64) {
-        let row = self.samples.entry((thread, stack)).or_insert(usize::MAX);
-        if let Some(sample) = self.capture.samples.get_mut(*row)
+        let samples = &mut self.capture.samples;
+        let row = self.sums.row_of(thread, stack, samples);
+        if let Some(sample) = samples.get_mut(*row as usize)
             && let Some(sum) = sample.weight.checked_add(count)
         {
             sample.weight = sum;
             return;
         }
         // New, or a sum beyond 64 bits, which continues in a new row.
-        *row = self.capture.samples.len();
-        self.capture.samples.push(Sample { time_ns: None, thread, cpu: None, stack, event: self.event, weight: count });
+        *row = u32::try_from(samples.len()).expect("a table holds fewer than 2^32 rows");
+        samples.push(Sample { time_ns: None, thread, cpu: None, stack, event: self.event, weight: count });
     }
 
     /// The thread and node of a line's names, reusing those shared with the previous line.

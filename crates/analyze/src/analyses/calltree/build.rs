@@ -1,9 +1,12 @@
 //! Building a call tree from weighted stacks.
 
 use std::cmp::Reverse;
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId};
 
 use super::{Grouping, Options, Order, WeightedStack};
@@ -21,19 +24,56 @@ pub(super) fn build(
 ) -> CallTree {
     let mut growing = Growing::new(selection, options.order);
     let groups = Groups::of(selection, options.grouping);
-    let mut sums: FxHashMap<(u32, Option<StackId>), u64> = FxHashMap::default();
+    let mut sums = Sums::default();
     for WeightedStack { thread, time_ns, stack, weight } in weights.filter(|one| one.weight > 0) {
-        let sum = sums.entry((groups.number(thread, time_ns), stack)).or_default();
-        *sum = sum.saturating_add(weight);
+        sums.add(Sum { group: groups.number(thread, time_ns), stack, weight });
     }
-    let mut sums: Vec<((u32, Option<StackId>), u64)> = sums.into_iter().collect();
-    sums.sort_unstable();
-    for of_group in sums.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-        let stacks: Vec<(Option<StackId>, u64)> =
-            of_group.iter().map(|((_, stack), weight)| (*stack, *weight)).collect();
-        growing.add_group(groups.path(of_group[0].0.0), &stacks);
+    sums.merge();
+    for of_group in sums.sums.chunk_by(|a, b| a.group == b.group) {
+        growing.add_group(groups.path(of_group[0].group), of_group);
     }
+    drop(sums);
     growing.finish(selection, title, unit)
+}
+
+/// The weight of a stack in a group.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    group: u32,
+    stack: Option<StackId>,
+    weight: u64,
+}
+
+/// Weights that are added up by sorting: captures with millions of stacks are nearly in order, and a hash table of them
+/// is slower and larger.
+#[derive(Default)]
+struct Sums {
+    sums: Vec<Sum>,
+    /// Number of sums at which equal ones are merged.
+    limit: usize,
+}
+
+impl Sums {
+    const LEAST_LIMIT: usize = 1 << 16;
+
+    fn add(&mut self, sum: Sum) {
+        if self.sums.len() >= self.limit {
+            self.merge();
+            self.limit = (2 * self.sums.len()).max(Self::LEAST_LIMIT);
+        }
+        self.sums.push(sum);
+    }
+
+    fn merge(&mut self) {
+        self.sums.sort_unstable_by_key(|sum| (sum.group, sum.stack));
+        self.sums.dedup_by(|next, kept| {
+            let is_equal = (next.group, next.stack) == (kept.group, kept.stack);
+            if is_equal {
+                kept.weight = kept.weight.saturating_add(next.weight);
+            }
+            is_equal
+        });
+    }
 }
 
 /// The group of a stack, and the names of the groups around it.
@@ -106,7 +146,8 @@ struct Growing<'a> {
     order: Order,
     groups: Vec<Arc<str>>,
     nodes: Vec<Node>,
-    children: FxHashMap<(u32, Key), u32>,
+    /// All nodes but the whole, by parent and key.
+    children: HashTable<u32>,
     /// State of each stack of the capture while a group is added, by stack id.
     on_stack: Vec<Option<OnStack>>,
 }
@@ -123,17 +164,25 @@ struct OnStack {
 impl<'a> Growing<'a> {
     fn new(selection: &'a Selection<'a>, order: Order) -> Self {
         let whole = Node { parent: None, key: None, own: 0, total: 0, place: None, inlined: false };
-        let (groups, children) = (Vec::new(), FxHashMap::default());
+        let (groups, children) = (Vec::new(), HashTable::new());
         Self { selection, order, groups, nodes: vec![whole], children, on_stack: Vec::new() }
     }
 
     fn child(&mut self, parent: u32, key: Key) -> u32 {
-        let next = self.nodes.len() as u32;
         let nodes = &mut self.nodes;
-        *self.children.entry((parent, key)).or_insert_with(|| {
-            nodes.push(Node { parent: Some(parent), key: Some(key), own: 0, total: 0, place: None, inlined: true });
-            next
-        })
+        let identity = |node: &Node| (node.parent, node.key);
+        let hash = |identity: (Option<u32>, Option<Key>)| FxBuildHasher.hash_one(identity);
+        let wanted = (Some(parent), Some(key));
+        let is_wanted = |node: &u32| identity(&nodes[*node as usize]) == wanted;
+        match self.children.entry(hash(wanted), is_wanted, |node| hash(identity(&nodes[*node as usize]))) {
+            Entry::Occupied(found) => *found.get(),
+            Entry::Vacant(place) => {
+                let next = nodes.len() as u32;
+                place.insert(next);
+                nodes.push(Node { parent: Some(parent), key: Some(key), own: 0, total: 0, place: None, inlined: true });
+                next
+            }
+        }
     }
 
     fn own(&mut self, node: u32, weight: u64) {
@@ -156,7 +205,7 @@ impl<'a> Growing<'a> {
     }
 
     /// Adds stacks with their weights, each stack once, below the groups on the path.
-    fn add_group(&mut self, path: &[Arc<str>], stacks: &[(Option<StackId>, u64)]) {
+    fn add_group(&mut self, path: &[Arc<str>], sums: &[Sum]) {
         let root = path.iter().fold(0, |parent, name| {
             let known = self.groups.iter().position(|group| group == name);
             let group = known.unwrap_or_else(|| {
@@ -165,11 +214,11 @@ impl<'a> Growing<'a> {
             });
             self.child(parent, Key::Group(group as u32))
         });
-        for (_, weight) in stacks.iter().filter(|(stack, _)| stack.is_none()) {
+        for sum in sums.iter().filter(|sum| sum.stack.is_none()) {
             let node = self.child(root, Key::NoStack);
-            self.own(node, *weight);
+            self.own(node, sum.weight);
         }
-        let stacks = stacks.iter().filter_map(|(stack, weight)| Some(((*stack)?, *weight)));
+        let stacks = sums.iter().filter_map(|sum| Some((sum.stack?, sum.weight)));
         match self.order {
             Order::CallersFirst => self.add_callers_first(root, stacks),
             Order::LeavesFirst => stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight)),
@@ -203,7 +252,6 @@ impl<'a> Growing<'a> {
         }
         // An upper bound: places of one function become one node.
         self.nodes.reserve(nodes.len());
-        self.children.reserve(nodes.len());
         for &stack in &nodes {
             let node = capture.stacks[stack.index()];
             let parent = node.parent.and_then(|parent| on_stack[parent.index()]).map_or(root, |parent| parent.node);
@@ -232,6 +280,8 @@ impl<'a> Growing<'a> {
 
     /// Adds up totals, and sorts children by name.
     fn finish(mut self, selection: &Selection<'_>, title: &str, unit: &str) -> CallTree {
+        // Not needed any more, and large.
+        (self.children, self.on_stack) = (HashTable::new(), Vec::new());
         for index in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[index];
             node.total = node.total.saturating_add(node.own);
