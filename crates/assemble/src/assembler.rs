@@ -4,6 +4,7 @@
 //! assembler asks of a [`Target`]. Its entries go to a [`Sink`]: the raw log of a recording, or the builder of a capture.
 
 mod callchain;
+mod cpus;
 mod interner;
 mod processes;
 mod samples;
@@ -16,9 +17,10 @@ use crate::address_space::{AddressSpace, RuleCaches};
 use crate::entry::{Entry, EventRef, FrameRef, ProcessRef, Sink, ThreadRef};
 use crate::event_role::{EventRole, Follow, Switches};
 use crate::initial_process::InitialProcess;
-use crate::kernel_record::{Body, FileIdentity, Map, Record, ThreadIds};
+use crate::kernel_record::{Body, FileIdentity, Map, Record, Switch, SwitchWay, ThreadIds};
 use crate::target::{Image, Target};
 use crate::thread_timeline::ThreadTimeline;
+use cpus::Cpus;
 use interner::Interner;
 use samples::SampleRecord;
 
@@ -32,6 +34,7 @@ pub struct Assembler<W> {
     rule_caches: RuleCaches,
     processes: FxHashMap<u32, Process>,
     threads: FxHashMap<u32, Thread>,
+    cpus: Cpus,
     /// Processes and threads of the present log.
     process_count: u32,
     thread_count: u32,
@@ -62,6 +65,10 @@ struct Thread {
     pid: u32,
     name: String,
     timeline: ThreadTimeline,
+    /// Where it was last seen running.
+    cpu: Option<u32>,
+    /// Its exit was recorded, and it still runs.
+    exits: bool,
 }
 
 /// A child of the recorder that is about to execute the recorded program.
@@ -90,6 +97,7 @@ impl<W: Target> Assembler<W> {
             rule_caches: RuleCaches::new(),
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
+            cpus: Cpus::default(),
             process_count: 0,
             thread_count: 0,
             ended: FxHashSet::default(),
@@ -226,22 +234,27 @@ impl<W: Target> Assembler<W> {
             Body::Comm { ids, ref name, exec: true } => self.exec(ids, name, time, sink),
             Body::Comm { ids, ref name, exec: false } => self.rename(ids, name, time, sink),
             Body::Fork { child, parent } => self.fork(child, parent, time, sink),
-            Body::Exit { tid } => {
-                self.ended.insert(tid);
-                self.end_thread(tid, time, sink);
-            }
+            Body::Exit { tid } => self.exit(tid, time, record.cpu, sink),
             Body::Map(map) => self.map(map, sink),
-            Body::SwitchIn => {
-                let Some(ids) = record.thread() else { return };
-                self.switch(ids, time, sink, |timeline, time| timeline.switch_in(time, record.cpu));
-            }
-            Body::SwitchOut { preempted } => {
-                let Some(ids) = record.thread() else { return };
-                self.switch(ids, time, sink, |timeline, time| timeline.switch_out(time, preempted));
-            }
+            Body::Switch(switch) => self.add_switch(switch, &record, sink),
             Body::Lost(count) => self.losses.lost_records = self.losses.lost_records.saturating_add(count),
             Body::Throttled => self.losses.throttled += 1,
             Body::Other => {}
+        }
+    }
+
+    fn add_switch(&mut self, switch: Switch, record: &Record<'_>, sink: &mut impl Sink) {
+        let Some(time) = record.time else { return };
+        self.cpus.are_whole |= switch.cpu_wide;
+        let followed = record.thread().filter(|&ids| self.thread(ids, Some(time), sink).is_some());
+        match (followed, switch.way) {
+            (Some(ids), SwitchWay::In) => self.enter_cpu(ids, record.cpu, time, sink),
+            (Some(ids), SwitchWay::Out { preempted }) => self.leave_cpu(ids, record.cpu, time, preempted, sink),
+            (None, way) => {
+                if let Some(cpu) = record.cpu {
+                    self.note_other_switch(cpu, time, way != SwitchWay::In, sink);
+                }
+            }
         }
     }
 
@@ -290,6 +303,7 @@ impl<W: Target> Assembler<W> {
         for tid in sorted_keys(&self.threads) {
             let thread = self.threads.get_mut(&tid).expect("its key was just read");
             let next = end_ns.map(|end_ns| thread.timeline.continued(end_ns));
+            processes::count_unknown(&mut self.losses, thread);
             processes::end_timeline(thread, end_ns, self.switches).into_iter().for_each(|entry| sink.take(entry));
             if let Some(next) = next {
                 thread.timeline = next;

@@ -15,6 +15,7 @@ use stepscope_model::{
 use stepscope_symbolize::{Code, NamedBy, Place};
 
 use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
+use crate::kernel_account::{self, ExitUsage};
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, ReadError};
@@ -54,6 +55,7 @@ pub struct Builder {
     last_ns: Option<u64>,
     /// The whole machine at the start and the end of the window.
     machine: Option<(MachineReading, MachineReading)>,
+    exit_usage: Option<ExitUsage>,
     started: bool,
     ended: bool,
     /// Entries that refer to missing entries. Only damaged or hostile logs have any.
@@ -98,6 +100,10 @@ impl Builder {
             }
             Entry::ExitStatus { pid, status } => {
                 capture.processes.iter_mut().rev().find(|process| process.pid == pid)?.exit_status = Some(status);
+            }
+            Entry::ExitUsage { pid, cpu_ns, peak_rss_bytes } => {
+                self.exit_usage = Some(ExitUsage { pid, cpu_ns });
+                self.add_peak_rss(pid, peak_rss_bytes);
             }
             Entry::Thread { tid, process, start_ns, name } => {
                 let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
@@ -180,6 +186,23 @@ impl Builder {
         Some(())
     }
 
+    /// Adds the largest resident memory at the end of the only process. Of several, the kernel does not say whose it was.
+    fn add_peak_rss(&mut self, pid: u32, peak_rss_bytes: Option<u64>) {
+        let capture = &mut self.capture;
+        let [process] = &capture.processes[..] else { return };
+        let Some(bytes) = peak_rss_bytes.and_then(|bytes| i64::try_from(bytes).ok()).filter(|_| process.pid == pid)
+        else {
+            return;
+        };
+        let Some(time_ns) = process.end_ns.or(self.last_ns) else { return };
+        let name = capture.intern_text("peak_rss_bytes");
+        let before = capture.counters.iter().rev().find(|counter| counter.name == name);
+        if before.is_none_or(|before| before.value < bytes) {
+            let process = Some(ProcessId(0));
+            capture.counters.push(Counter { time_ns, process, thread: None, name, value: bytes });
+        }
+    }
+
     fn has_stack(&self, stack: Option<StackRef>) -> bool {
         stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
     }
@@ -219,6 +242,8 @@ impl Builder {
         capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
         capture.steps = steps(&capture.threads, self.step_starts);
         self.marks.fill(capture);
+        let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
+        kernel_account::reconcile(capture, self.exit_usage, stolen_ns.unwrap_or(0));
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
         count_coverage(capture);

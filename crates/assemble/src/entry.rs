@@ -90,6 +90,15 @@ pub enum Entry {
         /// Exit code, or 128 + signal.
         status: i32,
     },
+    /// What the program used until its end, by the kernel's account (`wait4(2)`).
+    ExitUsage {
+        /// The id of its process.
+        pid: u32,
+        /// CPU time of the process and of the children that it waited for.
+        cpu_ns: u64,
+        /// Largest resident memory, where it is that of the program.
+        peak_rss_bytes: Option<u64>,
+    },
     /// A thread.
     Thread {
         /// Its id.

@@ -58,11 +58,25 @@ pub(crate) enum Body<'a> {
     Fork { child: ThreadIds, parent: ThreadIds },
     Exit { tid: u32 },
     Map(Map),
-    SwitchIn,
-    SwitchOut { preempted: bool },
+    Switch(Switch),
     Lost(u64),
     Throttled,
     Other,
+}
+
+/// A context switch, on the CPU of the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switch {
+    pub way: SwitchWay,
+    /// Whether the source records the switches of every thread on that CPU.
+    pub cpu_wide: bool,
+}
+
+/// Whether the thread of the record comes to the CPU or leaves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SwitchWay {
+    In,
+    Out { preempted: bool },
 }
 
 /// The fields of a `PERF_RECORD_SAMPLE` that matter here.
@@ -201,11 +215,11 @@ impl<'a> Record<'a> {
             RecordType::MMAP => parse_map(cursor, raw.misc)?,
             RecordType::MMAP2 => parse_map2(cursor, raw.misc)?,
             RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
-                if raw.misc & PERF_RECORD_MISC_SWITCH_OUT == 0 {
-                    Body::SwitchIn
-                } else {
-                    Body::SwitchOut { preempted: raw.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 }
-                }
+                let way = match raw.misc & PERF_RECORD_MISC_SWITCH_OUT != 0 {
+                    false => SwitchWay::In,
+                    true => SwitchWay::Out { preempted: raw.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 },
+                };
+                Body::Switch(Switch { way, cpu_wide: raw.record_type == RecordType::SWITCH_CPU_WIDE })
             }
             RecordType::LOST => {
                 cursor.u64()?;

@@ -35,6 +35,7 @@
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
 //! - `builder`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `kernel_account`: CPU time by context switches against what the kernel says
 
 mod address_space;
 mod assembler;
@@ -43,6 +44,7 @@ mod calls;
 mod entry;
 mod event_role;
 mod initial_process;
+mod kernel_account;
 mod kernel_record;
 mod machine_reading;
 mod marks;

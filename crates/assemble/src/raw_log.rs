@@ -85,7 +85,12 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Bytes written so far.
+    /// Where the log goes.
+    pub fn out(&self) -> &W {
+        &self.out
+    }
+
+    /// Bytes of whole chunks written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -254,6 +259,8 @@ mod tests {
             Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
             Entry::ProcessEnd { process: ProcessRef(0), time_ns: 9_500 },
             Entry::ExitStatus { pid: 40, status: -1 },
+            Entry::ExitUsage { pid: 40, cpu_ns: 1_000_000, peak_rss_bytes: Some(4096) },
+            Entry::ExitUsage { pid: 40, cpu_ns: u64::MAX, peak_rss_bytes: None },
             Entry::Losses(Box::new(Losses { lost_records: 3, ..Losses::default() })),
             Entry::RecordingEnd(Box::new(RecordingEnd { end_ns: Some(10_000), ..RecordingEnd::default() })),
         ]

@@ -93,8 +93,12 @@ pub(crate) struct ThreadTimeline {
     /// A wake-up that came while the thread still ran.
     early_wake_up: Option<WakeUp>,
     switch_stack: Option<StackRef>,
+    /// The last time at which it ran for sure.
+    seen_ns: u64,
     pub running_ns: u64,
     pub runnable_ns: u64,
+    /// Time for which lost records leave open whether it ran. It counts as not running.
+    pub unknown_ns: u64,
 }
 
 impl ThreadTimeline {
@@ -114,7 +118,16 @@ impl ThreadTimeline {
     }
 
     fn new(since_ns: u64, state: State) -> Self {
-        Self { state, since_ns, early_wake_up: None, switch_stack: None, running_ns: 0, runnable_ns: 0 }
+        Self {
+            state,
+            since_ns,
+            early_wake_up: None,
+            switch_stack: None,
+            seen_ns: since_ns,
+            running_ns: 0,
+            runnable_ns: 0,
+            unknown_ns: 0,
+        }
     }
 
     /// Sets the stack of the coming switch-out.
@@ -124,8 +137,10 @@ impl ThreadTimeline {
 
     /// The thread left the CPU.
     pub fn switch_out(&mut self, time_ns: u64, preempted: bool) -> Option<OffCpu> {
-        // Two switch-outs in a row: the switch-in between them was lost, and its time with it. The known state stays.
+        // Two switch-outs in a row: the switch-in between them was lost. The known state stays.
         if let State::Off(_) = self.state {
+            self.unknown_ns += time_ns.saturating_sub(self.since_ns.max(self.seen_ns));
+            self.seen_ns = self.seen_ns.max(time_ns);
             return None;
         }
         self.run_until(time_ns);
@@ -139,12 +154,35 @@ impl ThreadTimeline {
     /// The thread was switched in, or was sampled on a CPU.
     pub fn on_cpu(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<OffCpu> {
         match self.state {
-            State::Running => None,
+            State::Running => {
+                self.seen_ns = self.seen_ns.max(time_ns);
+                None
+            }
             State::Initial(_) => {
                 self.state = State::Running;
+                self.seen_ns = self.seen_ns.max(time_ns);
                 None
             }
             State::Off(_) => self.end_wait(time_ns, cpu),
+        }
+    }
+
+    /// The thread left the CPU at some time until now, and the record of it was lost. It counts as off the CPU since it was
+    /// last seen.
+    pub fn lose_switch_out(&mut self, time_ns: u64) {
+        if matches!(self.state, State::Off(_)) {
+            return;
+        }
+        let seen_ns = self.seen_ns.max(self.since_ns);
+        self.run_until(seen_ns);
+        self.unknown_ns += time_ns.saturating_sub(seen_ns);
+        self.state = State::Off(InitialState::Blocked.wait());
+    }
+
+    /// The CPU of the coming switch-out was free at this time: so the thread did not run there before.
+    pub fn was_elsewhere_until(&mut self, time_ns: u64) {
+        if matches!(self.state, State::Off(_)) {
+            self.seen_ns = self.seen_ns.max(time_ns);
         }
     }
 
@@ -234,6 +272,7 @@ impl ThreadTimeline {
         self.runnable_ns += runnable_ns.unwrap_or(0);
         self.state = State::Running;
         self.since_ns = end_ns;
+        self.seen_ns = end_ns;
         Some(OffCpu { start_ns, end_ns, state, stack, runnable_ns, cpu, wake_up })
     }
 }
@@ -347,6 +386,28 @@ mod tests {
     }
 
     #[test]
+    fn a_lost_switch_out_ends_the_running_time_where_the_thread_was_last_seen() {
+        let mut timeline = ThreadTimeline::created(0);
+        timeline.switch_in(10, Some(1));
+        timeline.on_cpu(14, Some(1));
+        timeline.lose_switch_out(504);
+        let wait = timeline.switch_in(600, Some(1)).unwrap();
+        assert_eq!((wait.start_ns, wait.end_ns), (14, 600));
+        timeline.end(610);
+        assert_eq!((timeline.running_ns, timeline.unknown_ns), (4 + 10, 490));
+    }
+
+    #[test]
+    fn a_lost_switch_in_leaves_the_time_since_the_cpu_was_free_open() {
+        let mut timeline = ThreadTimeline::running(0);
+        timeline.switch_out(10, false);
+        timeline.was_elsewhere_until(90);
+        timeline.switch_out(100, false);
+        timeline.end(120);
+        assert_eq!((timeline.running_ns, timeline.unknown_ns), (10, 10));
+    }
+
+    #[test]
     fn a_wait_that_is_cut_goes_on_in_the_next_capture() {
         let mut timeline = ThreadTimeline::running(0);
         timeline.switch_out(10, false);
@@ -361,7 +422,7 @@ mod tests {
         #[test]
         fn running_runnable_and_blocked_add_up_to_the_lifetime(
             born in 0..3u8,
-            events in proptest::collection::vec((0u64..200_000, 0..6u8), 0..60),
+            events in proptest::collection::vec((0u64..200_000, 0..7u8), 0..60),
         ) {
             let mut timeline = match born {
                 0 => ThreadTimeline::created(1000),
@@ -383,6 +444,7 @@ mod tests {
                     2 => timeline.switch_out(time, false),
                     3 => timeline.switch_out(time, true),
                     4 => timeline.on_cpu(time, Some(1)),
+                    5 => { timeline.lose_switch_out(time); None }
                     _ => { timeline.wake_up(WakeUp { time_ns: time, waker: None, stack: None }); None }
                 });
             }

@@ -419,7 +419,7 @@ impl Execution<'_, '_> {
         self.context.listener.notify(&Event::Stopping);
         let Live { recording, mut drivers, mut launched, .. } = live;
         if let Ok(Some(exit)) = launched.exit() {
-            recording.note_exit(launched.pid(), exit.status());
+            recording.note_exit(launched.pid(), &exit);
         }
         // Before anything is ended: shutting down is no part of the phase.
         let recorded = recording.stop();

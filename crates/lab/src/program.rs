@@ -57,6 +57,8 @@ pub enum ProgramEvent<'a> {
     },
     /// The recording continues.
     Recording(&'a Progress),
+    /// The recording cannot go on; the launched program does.
+    Failed(&'a str),
 }
 
 /// How a recording ended. The raw log is in the folder of the capture.
@@ -123,15 +125,26 @@ impl ProgramRecording {
         }
         let (mut launched, recording) = self.start(folder, interrupted, listener)?;
         let until = Until { duration: self.duration, flag: Some(interrupted) };
-        let reason = recording.wait_watched(&until, |progress| listener(ProgramEvent::Recording(progress)));
-        let mut recorded = ProgramRecorded { reason, status: None, stopped: None };
+        let started = Instant::now();
+        let mut reason = recording.wait_watched(&until, |progress| listener(ProgramEvent::Recording(progress)));
+        if let (Reason::Failed(why), Some(launched)) = (&reason, &mut launched) {
+            listener(ProgramEvent::Failed(why));
+            let is_up = || self.duration.is_some_and(|limit| started.elapsed() >= limit);
+            while !launched.all_ended()? && !is_up() && !interrupted.load(Ordering::Relaxed) {
+                thread::sleep(LOOK_EVERY);
+            }
+        }
+        let mut status = None;
         if let Some(launched) = &mut launched
             && let Some(exit) = launched.exit()?
         {
-            recording.note_exit(launched.pid(), exit.status());
-            recorded.status = Some(exit.status());
+            recording.note_exit(launched.pid(), &exit);
+            status = Some(exit.status());
         }
-        recording.stop()?;
+        if let Some(failure) = recording.stop()?.failure {
+            reason = Reason::Failed(failure);
+        }
+        let mut recorded = ProgramRecorded { reason, status, stopped: None };
         if let Some(launched) = &mut launched {
             recorded.stopped = Some(launched.stop(&Grace::default())?);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use stepscope_model::{Capture, Dimension};
-use stepscope_record::launch::{Launch, Launched};
+use stepscope_record::launch::{Exit, Launch, Launched};
 
 use stepscope_record::{Label, LogError, Options, Progress, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
@@ -66,7 +66,7 @@ pub trait Recording {
     fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError>;
 
     /// Adds to the present capture how a process ended.
-    fn note_exit(&self, pid: u32, status: i32);
+    fn note_exit(&self, pid: u32, exit: &Exit);
 
     /// Stops recording and completes the log.
     ///
@@ -119,8 +119,8 @@ impl Recording for stepscope_record::Recording {
         stepscope_record::Recording::begin_next(self, folder, label)
     }
 
-    fn note_exit(&self, pid: u32, status: i32) {
-        stepscope_record::Recording::note_exit(self, pid, status);
+    fn note_exit(&self, pid: u32, exit: &Exit) {
+        stepscope_record::Recording::note_exit(self, pid, exit);
     }
 
     fn stop(self: Box<Self>) -> Result<Progress, RecordError> {

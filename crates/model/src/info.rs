@@ -420,6 +420,13 @@ pub struct Losses {
     /// Exact on-CPU time of all threads, from context-switch records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time_ns: Option<u64>,
+    /// Time for which lost context-switch records leave open whether a thread ran. `cpu_time_ns` does not include it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_cpu_ns: Option<u64>,
+    /// CPU time of the recorded threads by the kernel's own account (`rusage` at exit, else `schedstat`), where it is
+    /// known. `cpu_time_ns` is exact if it agrees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_cpu_ns: Option<u64>,
     /// Weight of the on-CPU samples where their unit is ns. `sampled_ns / cpu_time_ns` is the coverage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_ns: Option<u64>,

@@ -1,4 +1,19 @@
 //! Recording on Linux: perf events, unwinding, launching and attaching to process trees.
+//!
+//! A [`Recording`] writes a raw log into a folder until it is stopped; [`finish`] makes a capture of that log.
+//!
+//! Modules:
+//!
+//! - [`session`]: a recording from start to stop, and what it is asked to record
+//! - `perf`: the kernel's perf events, and their rings in the order of time
+//! - [`launch`]: starting a program, and ending it with everything that it started
+//! - [`proc`]: processes as `/proc` shows them; process trees, resources
+//! - `marks`: what programs mark themselves: steps, scopes, counters
+//! - `live`: files and memory of running processes, for unwinding
+//! - `finish`: the raw log, from its folder to a capture
+//! - [`abilities`]: what this machine and user can record
+//! - [`conditions`], [`machine`]: background load; CPU model, cores, kernel
+//! - [`clock`]: the clocks of a recording
 
 pub mod abilities;
 pub mod calls;

@@ -101,6 +101,11 @@ pub fn stat(pid: u32) -> Result<Stat, ProcError> {
     parsed(pid, "stat", Stat::parse)
 }
 
+/// Whether a process can run no more. A process whose first thread alone has ended goes on.
+pub fn has_ended(pid: u32) -> bool {
+    stat(pid).map_or(true, |stat| stat.process_has_ended())
+}
+
 /// `/proc/PID/task/TID/stat`: the same of one thread.
 ///
 /// # Errors

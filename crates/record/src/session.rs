@@ -1,7 +1,9 @@
 //! Recordings: started, watched, cut into captures, stopped.
 
+mod log;
 mod options;
 mod plan;
+mod privilege;
 mod recorder;
 mod running;
 mod thinning;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use stepscope_model::disk;
 
 use crate::finish::LogError;
-use crate::launch::{Launch, LaunchError, Launched};
+use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
@@ -128,8 +130,9 @@ impl Recording {
     pub fn launch(launch: Launch, options: &Options, folder: &Path) -> Result<(Launched, Self), RecordError> {
         let marks = Marks::new(step_marks(options));
         let prepared = launch.env(RECORDER_VARIABLE, marks.greeting()).prepare()?;
-        let recorder = Recorder::of_child(prepared.pid(), options, folder, marks)?;
-        let recording = Self::run(recorder);
+        let pid = prepared.pid();
+        let (own, at) = (options.clone(), folder.to_owned());
+        let recording = Self::run(move || Recorder::of_child(pid, &own, &at, marks))?;
         match prepared.start() {
             Ok(launched) => Ok((launched, recording)),
             Err(error) => {
@@ -146,16 +149,27 @@ impl Recording {
     /// # Errors
     /// [`RecordError`]
     pub fn attach(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
-        Ok(Self::run(Recorder::of_tree(pid, options, folder, Marks::new(step_marks(options)))?))
+        let (options, folder) = (options.clone(), folder.to_owned());
+        Self::run(move || Recorder::of_tree(pid, &options, &folder, Marks::new(step_marks(&options))))
     }
 
-    fn run(recorder: Recorder) -> Self {
+    /// Opens and runs a recorder in a thread of its own, whose priority is raised before it opens anything.
+    fn run(open: impl FnOnce() -> Result<Recorder, RecordError> + Send + 'static) -> Result<Self, RecordError> {
         let (commands, received) = mpsc::channel();
+        let (opened, is_open) = mpsc::channel();
         let progress = Arc::new(Mutex::new(Progress::default()));
         let shared = progress.clone();
+        let record = move || match open() {
+            Ok(recorder) => {
+                let _ = opened.send(Ok(()));
+                recorder.run(&received, &shared);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        };
         let thread = std::thread::Builder::new().name("recorder".into());
-        let thread = thread.spawn(move || recorder.run(&received, &shared)).expect("a thread can be started");
-        Self { commands, progress, thread: Some(thread) }
+        let thread = thread.spawn(record).map_err(|error| RecordError::Broken(error.to_string()))?;
+        is_open.recv().map_err(|_| RecordError::Broken("it panicked".to_owned()))??;
+        Ok(Self { commands, progress, thread: Some(thread) })
     }
 
     /// What it has done so far.
@@ -212,9 +226,9 @@ impl Recording {
         self.ask(Command::Pause)
     }
 
-    /// Adds to the present capture how a process ended.
-    pub fn note_exit(&self, pid: u32, status: i32) {
-        let _ = self.commands.send(Command::Exited { pid, status });
+    /// Adds to the present capture how the launched program ended, and what it used.
+    pub fn note_exit(&self, pid: u32, exit: &Exit) {
+        let _ = self.commands.send(Command::Exited { pid, exit: *exit });
     }
 
     /// Stops recording and completes the log.

@@ -193,10 +193,14 @@ fn records_onto_little_space() {
     let reason = recording.wait(&Until { duration: Some(Duration::from_secs(240)), flag: None });
     let Reason::Failed(why) = &reason else { panic!("the disk is not full: {reason:?}") };
     assert!(why.contains("cannot be written") && why.contains("kept"), "{why}");
+    assert!(why.contains("missing"), "{why}");
     recording.stop().unwrap();
+    assert_eq!(launched.exit().unwrap(), None, "the program goes on");
     launched.stop(&Grace::default()).unwrap();
     let capture = capture_in(&folder);
     assert_eq!(capture.info.origin, Origin::Recovered);
+    let notes = &capture.info.notes;
+    assert!(!notes.iter().any(|note| note.contains("damaged")), "{notes:?}");
     assert!(capture.samples.len() > 20, "{} samples", capture.samples.len());
     println!("kept {} samples: {why}", capture.samples.len());
 }
@@ -210,7 +214,7 @@ fn a_program_that_dies_at_once_gives_a_complete_small_capture() {
         let Some((mut launched, recording)) = start(test, launch, folder.path()) else { return };
         assert_eq!(recording.wait(&Until { duration: None, flag: None }), Reason::Over);
         let exit = launched.wait_for(Duration::from_secs(120)).unwrap().unwrap();
-        recording.note_exit(launched.pid(), exit.status());
+        recording.note_exit(launched.pid(), &exit);
         recording.stop().unwrap();
         let capture = capture_in(folder.path());
         assert_eq!(capture.info.origin, Origin::Recorded);

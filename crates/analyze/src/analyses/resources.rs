@@ -181,9 +181,14 @@ fn largest_together(processes: &[Observed<'_>], name: &str) -> Option<i64> {
     largest
 }
 
-/// The largest resident memory of all selected processes together, at one reading; absent if it was not read.
+/// The largest resident memory of all selected processes together: the largest sum at one reading, or the peak of one
+/// process where that is larger. Absent if it was not read.
 pub fn peak_rss_together(selection: &Selection<'_>) -> Option<i64> {
-    largest_together(&observed(selection), "rss_bytes")
+    peak_rss(&observed(selection))
+}
+
+fn peak_rss(processes: &[Observed<'_>]) -> Option<i64> {
+    largest_together(processes, "rss_bytes").max(processes.iter().filter_map(Observed::peak_rss).max())
 }
 
 /// By how much a total (`minor_faults`, `context_switches_voluntary`, ...) changed in all selected processes together;
@@ -264,11 +269,13 @@ impl<'a> Row<'a> {
             last: level_at_the_end(selection, processes, level),
             max: largest_together(processes, level),
         };
+        let mut levels = LEVELS.map(level);
+        levels[0].max = peak_rss(processes);
         Self {
             label: ALL.to_owned(),
             process: None,
             cpu_ns: sum(&|one| one.cpu_ns()),
-            levels: LEVELS.map(level),
+            levels,
             changes: CHANGES.map(|(quantity, ..)| sum(&|one| one.change(quantity))),
             observed_ns: selection.wall_ns().unwrap_or(0),
         }
@@ -306,8 +313,11 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
             row.levels[0].last.into()
         })
         .with(
-            columns::bytes("rss_peak", "Largest resident memory; of all together, the largest sum at one reading.")
-                .essential(),
+            columns::bytes(
+                "rss_peak",
+                "Largest resident memory. All together: the largest sum at one reading, or the peak of one process.",
+            )
+            .essential(),
             |row| row.levels[0].max.into(),
         )
         .with(threads("threads_first", "Threads at the first reading.").detail(), |row| row.levels[1].first.into())

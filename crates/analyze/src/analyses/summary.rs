@@ -108,9 +108,13 @@ where
             row.step(|steps| steps.times.percentile(99.0))
         })
         .with(columns::duration("step_max", "Longest step.").detail(), |row| row.step(|steps| steps.times.max()))
-        .with(columns::duration("cpu", "Exact CPU time of all threads, from context switches."), |row| {
-            row.cpu_ns.into()
-        })
+        .with(
+            columns::duration(
+                "cpu",
+                "CPU time of all threads, from context switches: exact unless a note says otherwise.",
+            ),
+            |row| row.cpu_ns.into(),
+        )
         .with(columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."), |row| {
             row.cores().into()
         })
@@ -173,6 +177,7 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
             coverage
         ));
     }
+    notes.extend(coverage::cpu_notes(capture));
     if losses.throttled > 0 {
         notes.push(note!(
             Loss,

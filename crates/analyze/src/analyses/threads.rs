@@ -189,6 +189,7 @@ fn notes(selection: &Selection<'_>, usages: &[Usage]) -> Vec<Note> {
     if selection.threads().all(|(id, _)| usages[id.index()].cpu_ns.is_none()) {
         notes.push(note!(Limit, "Context switches were not recorded, so exact CPU time and coverage are unknown."));
     }
+    notes.extend(coverage::cpu_notes(selection.capture()));
     notes.extend(other_events(selection));
     notes
 }

@@ -1,5 +1,7 @@
 //! Coverage: sampled CPU time in percent of exact CPU time.
 
+use stepscope_model::{Capture, Note, NoteValue, note};
+
 use crate::query::events::{self, Role};
 use crate::query::select::Selection;
 use crate::query::weights;
@@ -12,6 +14,40 @@ pub fn cpu_ns(selection: &Selection<'_>) -> Option<u64> {
     let sum = selection.cpu_times().into_iter().flatten().reduce(u64::saturating_add);
     let whole = || selection.capture().info.losses.cpu_time_ns;
     sum.or_else(|| if selection.filters_threads() || selection.filters_time() { None } else { whole() })
+}
+
+/// What is wrong with the CPU time by context switches: the kernel's own account differs, or switches were lost.
+///
+/// The kernel's account is read a little earlier or later (20 ms, and 1 %), and does not have the time that a hypervisor took.
+/// A launched program's account has only the children that were waited for, so that several processes may have used more.
+pub fn cpu_notes(capture: &Capture) -> Vec<Note> {
+    const ERROR_NS: u64 = 20_000_000;
+    let losses = &capture.info.losses;
+    let mut notes = Vec::new();
+    if let (Some(switches_ns), Some(kernel_ns)) = (losses.cpu_time_ns, losses.kernel_cpu_ns) {
+        let stolen_ns = capture.info.conditions.as_ref().and_then(|conditions| conditions.stolen_ns).unwrap_or(0);
+        let error_ns = ERROR_NS + kernel_ns / 100;
+        let lacks = kernel_ns.saturating_sub(switches_ns) > error_ns;
+        let exceeds = switches_ns.saturating_sub(kernel_ns) > error_ns.saturating_add(stolen_ns);
+        if lacks || exceeds && capture.processes.len() == 1 {
+            let (switches, kernel) = (NoteValue::ns(switches_ns), NoteValue::ns(kernel_ns));
+            notes.push(note!(
+                Loss,
+                "CPU time is not exact: {} by context switches, {} by the kernel's account.",
+                switches,
+                kernel
+            ));
+        }
+    }
+    if let Some(unknown_ns) = losses.unknown_cpu_ns.filter(|&ns| ns > ERROR_NS) {
+        let unknown = NoteValue::ns(unknown_ns);
+        notes.push(note!(
+            Loss,
+            "Records of context switches were lost: {} may be CPU time and is not counted.",
+            unknown
+        ));
+    }
+    notes
 }
 
 /// Coverage of the selected threads. `None` if either time is unknown, or only some stacks are selected.

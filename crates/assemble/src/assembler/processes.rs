@@ -1,6 +1,7 @@
 //! Processes and threads: how records introduce, change and end them.
 
 use rustc_hash::FxHashSet;
+use stepscope_model::Losses;
 
 use super::{Assembler, Process, Thread};
 use crate::address_space::{AddressSpace, Mapping};
@@ -89,6 +90,10 @@ impl<W: Target> Assembler<W> {
     }
 
     pub(super) fn fork(&mut self, child: ThreadIds, parent: ThreadIds, time: Option<u64>, sink: &mut impl Sink) {
+        // A thread that exits has its id until its last switch, which may have been lost.
+        if let Some(time) = time.filter(|_| self.threads.get(&child.tid).is_some_and(|thread| thread.exits)) {
+            self.end_exiting(child.tid, time, sink);
+        }
         if self.awaits(parent.pid) || self.threads.contains_key(&child.tid) {
             return;
         }
@@ -177,7 +182,7 @@ impl<W: Target> Assembler<W> {
         let process = self.processes.get_mut(&pid).expect("a thread starts in a known process");
         process.threads.insert(tid);
         sink.take(Entry::Thread { tid, process: process.id, start_ns, name: name.clone() });
-        self.threads.insert(tid, Thread { id, pid, name, timeline });
+        self.threads.insert(tid, Thread { id, pid, name, timeline, cpu: None, exits: false });
         id
     }
 
@@ -193,6 +198,7 @@ impl<W: Target> Assembler<W> {
 
     pub(super) fn end_thread(&mut self, tid: u32, time: Option<u64>, sink: &mut impl Sink) {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
+        count_unknown(&mut self.losses, &thread);
         end_timeline(&mut thread, time, self.switches).into_iter().for_each(|entry| sink.take(entry));
         let Some(process) = self.processes.get_mut(&thread.pid) else { return };
         process.threads.remove(&tid);
@@ -216,6 +222,14 @@ impl<W: Target> Assembler<W> {
         let Image { executable, command_line } = image.clone();
         process.image = Some(image);
         sink.take(Entry::Image { process: process.id, executable, command_line });
+    }
+}
+
+/// Counts the time for which it is open whether the thread ran.
+pub(super) fn count_unknown(losses: &mut Losses, thread: &Thread) {
+    if thread.timeline.unknown_ns > 0 {
+        let unknown_ns = losses.unknown_cpu_ns.get_or_insert(0);
+        *unknown_ns = unknown_ns.saturating_add(thread.timeline.unknown_ns);
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) mod tag {
     pub const MARKED_COUNTER: u8 = 25;
     pub const MARKS_LOST: u8 = 26;
     pub const TIMED_STEP_BEGIN: u8 = 27;
+    pub const EXIT_USAGE: u8 = 28;
 }
 
 pub(super) const SAME_WEIGHT: u8 = 0x20;

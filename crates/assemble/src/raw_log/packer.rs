@@ -123,6 +123,12 @@ impl ChunkPacker {
                 self.number(u64::from(*pid));
                 self.signed(i64::from(*status));
             }
+            Entry::ExitUsage { pid, cpu_ns, peak_rss_bytes } => {
+                self.bytes.push(tag::EXIT_USAGE);
+                self.number(u64::from(*pid));
+                self.number(*cpu_ns);
+                self.optional(*peak_rss_bytes);
+            }
             Entry::Thread { tid, process, start_ns, name } => {
                 self.bytes.push(tag::THREAD);
                 self.number(u64::from(*tid));

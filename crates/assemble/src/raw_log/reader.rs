@@ -122,6 +122,9 @@ impl<'a> ChunkReader<'a> {
             }
             tag::PROCESS_END => Entry::ProcessEnd { process: ProcessRef(self.small()?), time_ns: self.since_last()? },
             tag::EXIT_STATUS => Entry::ExitStatus { pid: self.small()?, status: i32::try_from(self.signed()?).ok()? },
+            tag::EXIT_USAGE => {
+                Entry::ExitUsage { pid: self.small()?, cpu_ns: self.number()?, peak_rss_bytes: self.optional()? }
+            }
             tag::THREAD => Entry::Thread {
                 tid: self.small()?,
                 process: ProcessRef(self.small()?),

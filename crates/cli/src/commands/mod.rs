@@ -133,7 +133,7 @@ fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
 fn write_capture(capture: Capture, folder: &Path) -> Result<Capture, Failure> {
     progress::of_step("writing the capture", || disk::write(&capture, folder)).map_err(|error| {
         let name = folder.display();
-        Failure::Failed(format!("{error}; nothing is lost: make room, then `stepscope recover {name}`"))
+        Failure::Failed(format!("{error}; the recorded log is kept: make room, then `stepscope recover {name}`"))
     })?;
     disk::remove_log(folder).map_err(|error| Failure::Failed(error.to_string()))?;
     Ok(capture)

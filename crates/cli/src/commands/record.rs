@@ -97,6 +97,7 @@ impl Record {
                 eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64());
             }
             ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
+            ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program goes on")),
         });
         line.finish_and_clear();
         let recorded = recorded.map_err(|error| match error {

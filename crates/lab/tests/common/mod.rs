@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use stepscope_lab::lab_file::{LabFile, Trial, TrialFilter};
 use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
-use stepscope_record::launch::{Launch, Launched};
+use stepscope_record::launch::{Exit, Launch, Launched};
 
 use stepscope_record::{Label, LogError, Progress, RecordError};
 
@@ -109,8 +109,8 @@ impl Recording for FakeRecording {
         Ok(())
     }
 
-    fn note_exit(&self, _: u32, status: i32) {
-        self.tell(format!("exit {status}"));
+    fn note_exit(&self, _: u32, exit: &Exit) {
+        self.tell(format!("exit {}", exit.status()));
     }
 
     fn stop(self: Box<Self>) -> Result<Progress, RecordError> {

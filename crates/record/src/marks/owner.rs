@@ -23,12 +23,7 @@ pub fn has_ended(pid: u32, start_ticks: u64) -> bool {
     match proc::stat(pid) {
         Err(_) => true,
         Ok(stat) if stat.start_ticks != start_ticks => true,
-        Ok(stat) if !stat.state.has_ended() => false,
-        // Its first thread has ended; others may go on.
-        Ok(_) => {
-            let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
-            proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
-        }
+        Ok(stat) => stat.process_has_ended(),
     }
 }
 

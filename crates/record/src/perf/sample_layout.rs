@@ -22,6 +22,7 @@ pub(super) const SAMPLE_TIME_AT: usize = 24;
 const SAMPLE_MARK_AT: usize = 32;
 pub(super) const TIME_FROM_END: usize = 24;
 const PID_FROM_END: usize = 32;
+const CPU_FROM_END: usize = 16;
 
 /// The word after the time in samples of this kind, as a flag of `sample_type`: the id again, the address, or neither and
 /// so the CPU's number.
@@ -102,6 +103,12 @@ impl Layouts {
         let pid = body.len().checked_sub(PID_FROM_END).and_then(|at| word(body, at));
         Some(Common { kind, layout, pid: pid.map(|word| word as u32) })
     }
+}
+
+/// The time of a record that is no sample, and its CPU.
+pub(super) fn time_and_cpu(body: &[u8]) -> Option<(u64, u32)> {
+    let time = word(body, body.len().checked_sub(TIME_FROM_END)?)?;
+    Some((time, word(body, body.len().checked_sub(CPU_FROM_END)?)? as u32))
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {

@@ -175,7 +175,7 @@ impl ResourceSampler {
         let found_new = self.tree.refresh();
         let stats: Vec<Stat> = self.tree.members().map(|member| member.stat.clone()).collect();
         self.processes.retain(|pid, _| stats.iter().any(|stat| stat.pid == *pid));
-        for stat in stats.iter().filter(|stat| !stat.state.has_ended()) {
+        for stat in stats.iter().filter(|stat| !stat.process_has_ended()) {
             self.sample_process(stat, found_new, readings);
         }
     }

@@ -74,6 +74,12 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Whether the process can run no more. The first thread may have ended while others run: the process is then shown
+    /// as a zombie with several threads.
+    pub fn process_has_ended(&self) -> bool {
+        self.state.has_ended() && self.threads <= 1
+    }
+
     /// Parses the file's text. `None` if it is not of this form, or cut short.
     pub fn parse(text: &[u8]) -> Option<Self> {
         // The name may itself hold parentheses and spaces, so it ends at the *last* closing one.
@@ -292,6 +298,14 @@ mod tests {
         for end in 0..=rss {
             assert_eq!(Stat::parse(&STAT.as_bytes()[..end]), None, "{end} bytes");
         }
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_runs_as_long_as_it_has_others() {
+        let ended = |text: String| Stat::parse(text.as_bytes()).unwrap().process_has_ended();
+        assert!(!ended(STAT.to_owned()));
+        assert!(!ended(STAT.replace(" R ", " Z ")), "it has seven threads");
+        assert!(ended(STAT.replace(" R ", " Z ").replace(" 20 0 7 ", " 20 0 1 ")));
     }
 
     #[test]

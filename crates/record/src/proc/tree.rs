@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use super::Stat;
 use super::files::Files;
 use super::stat::numbers;
-use super::{Stat, State};
 
 /// A process and everything it started, kept up to date by [`refresh`](Self::refresh).
 ///
@@ -45,9 +45,9 @@ impl Member {
         self.stat.pid
     }
 
-    /// Whether it ended, and only its parent's asking for its status is missing.
+    /// Whether it has ended with all its threads, and its parent has not asked for its status.
     pub fn is_zombie(&self) -> bool {
-        self.stat.state == State::Zombie
+        self.stat.process_has_ended()
     }
 }
 

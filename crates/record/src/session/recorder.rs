@@ -1,29 +1,32 @@
 //! The thread that records: rings in, log out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use linux_perf_event_reader::RawEventRecord;
-use stepscope_assemble::raw_log::Writer;
-use stepscope_assemble::{Assembler, Entry, EventRef, EventRole, Follow, MachineReading, RecordingEnd, Sink};
+use stepscope_assemble::{Assembler, Entry, EventRole, Follow, MachineReading, RecordingEnd, Sink};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Losses, Machine, Origin, RecordingCost};
 
+use super::log::{Counted, Output};
 use super::plan::{Plan, open_side_band};
+use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
 use super::running::{present, program_of};
 use super::thinning::{Slice, Thinning};
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::conditions::read_machine;
 use crate::finish::create_log;
+use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::Marks;
 use crate::perf::{Events, Kind, RecordTaker, Scope};
 use crate::proc::{self, ProcessTree, ResourceSampler};
+
 /// How long records wait at most, where only rings are read: they wake us when they fill.
 const ROUND: Duration = Duration::from_millis(50);
 /// The longest round if stacks are continued from live memory, or if programs leave marks. That memory must have changed
@@ -43,42 +46,8 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 pub(super) enum Command {
     BeginNext { folder: PathBuf, label: Label, answer: Sender<Result<(), RecordError>> },
     Pause(Sender<()>),
-    Exited { pid: u32, status: i32 },
+    Exited { pid: u32, exit: Exit },
     Stop(Sender<()>),
-}
-
-/// Where entries go.
-enum Output {
-    Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
-    Paused,
-}
-
-/// A sink that counts what passes.
-struct Counted {
-    output: Output,
-    /// The event of CPU samples.
-    cpu_event: Option<EventRef>,
-    cpu_samples: u64,
-    waits: u64,
-    steps: u64,
-}
-
-impl Counted {
-    fn new(output: Output) -> Self {
-        Self { output, cpu_event: None, cpu_samples: 0, waits: 0, steps: 0 }
-    }
-}
-
-impl Sink for Counted {
-    fn take(&mut self, entry: Entry) {
-        let is_cpu = |event| Some(event) == self.cpu_event;
-        self.cpu_samples += u64::from(matches!(&entry, Entry::Sample(sample) if is_cpu(sample.event)));
-        self.waits += u64::from(matches!(entry, Entry::Wait(_)));
-        self.steps += u64::from(matches!(entry, Entry::StepStart { .. } | Entry::StepMark { .. }));
-        if let Output::Log { writer, .. } = &mut self.output {
-            writer.take(entry);
-        }
-    }
 }
 
 /// Everything that a recording needs, ready to run.
@@ -93,12 +62,21 @@ pub(super) struct Recorder {
     machine: Machine,
     label: Label,
     launched: Option<u32>,
+    /// Whether the present capture has all of the launched program.
+    holds_launch: bool,
+    /// Largest resident memory of the recorder at the launch.
+    own_peak_rss_bytes: u64,
     program: (Vec<String>, Option<String>, BTreeMap<String, String>),
     thinning: Thinning,
     pace: Pace,
+    priority: Priority,
     window_ns: u64,
-    /// Everything recorded before this time is in the rings for sure.
+    /// Records of earlier times are in the rings for sure.
     looked_ns: u64,
+    /// Until when the log on disk reaches.
+    written_ns: u64,
+    /// Why the log could not be written any more.
+    failure: Option<String>,
     started: bool,
     /// Processes that were gone at the last look.
     gone: BTreeSet<u32>,
@@ -144,6 +122,10 @@ impl RecordTaker for AssemblerFeed<'_> {
         self.assembler.follows(pid)
     }
 
+    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, out: bool) {
+        self.assembler.note_other_switch(cpu, time_ns, out, self.sink);
+    }
+
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
         let meaning = self.meanings.get(&kind).copied().unwrap_or(EventRole::SideBand);
         self.assembler.add_record(meaning, record, self.sink);
@@ -153,10 +135,14 @@ impl RecordTaker for AssemblerFeed<'_> {
 impl Recorder {
     /// Prepares to record a child that waits before its exec.
     pub fn of_child(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
-        let mut recorder = Self::open(Scope::OnExec(pid), options, folder, ProcessTree::of(pid), marks)?;
+        let tree = ProcessTree::of(pid);
+        let mut recorder = Self::open(Scope::OnExec(pid), options, Some(folder), tree, marks)?;
         recorder.assembler.expect_exec(pid, std::process::id());
         recorder.events.admit(pid);
         recorder.launched = Some(pid);
+        recorder.holds_launch = true;
+        recorder.own_peak_rss_bytes =
+            proc::status(std::process::id()).ok().and_then(|own| own.peak_rss_bytes).unwrap_or(u64::MAX);
         recorder.enable()?;
         Ok(recorder)
     }
@@ -168,14 +154,14 @@ impl Recorder {
         let pids = |tree: &ProcessTree| -> Vec<u32> { tree.members().map(|member| member.pid()).collect() };
         let threads: Vec<u32> =
             pids(&tree).into_iter().flat_map(|pid| proc::threads(pid).unwrap_or_default()).collect();
-        if threads.is_empty() || proc::stat(pid).is_ok_and(|stat| stat.state.has_ended()) {
+        if threads.is_empty() || proc::has_ended(pid) {
             return Err(RecordError::NoProcess { pid });
         }
-        let mut recorder = Self::open(Scope::Threads(threads), options, folder, ProcessTree::of(pid), marks)?;
+        let mut recorder = Self::open(Scope::Threads(threads), options, None, ProcessTree::of(pid), marks)?;
         recorder.note_program(pid);
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
-        // Read after enabling: whatever changes from here on is also in the rings, and knowing it twice does no harm.
+        // Read after enabling: later changes are also in the rings, and it does no harm to know them twice.
         tree.refresh();
         for pid in pids(&tree) {
             recorder.events.admit(pid);
@@ -183,16 +169,22 @@ impl Recorder {
                 recorder.assembler.add_running(&present, &mut recorder.sink);
             }
         }
+        // The capture begins when all is enabled and known. Records that were lost until then are not of it.
+        recorder.read_resources();
+        recorder.round();
+        recorder.begin_next(folder, options.label.clone())?;
         Ok(recorder)
     }
 
+    /// Opens all events, disabled. Without a folder, nothing is kept until a capture begins.
     fn open(
         scope: Scope,
         options: &Options,
-        folder: &Path,
+        folder: Option<&Path>,
         tree: ProcessTree,
         marks: Marks,
     ) -> Result<Self, RecordError> {
+        let priority = raise_priority();
         raise_descriptor_limit();
         let mut events = open_side_band(scope, options)?;
         events.set_stack_bytes(
@@ -230,6 +222,8 @@ impl Recorder {
             machine,
             label: options.label.clone(),
             launched: None,
+            holds_launch: false,
+            own_peak_rss_bytes: 0,
             program: Default::default(),
             thinning: Thinning {
                 max_hz: options.max_switch_stacks_hz.max(1),
@@ -239,8 +233,11 @@ impl Recorder {
                 stacks: 0,
             },
             pace: Pace::default(),
+            priority,
             window_ns,
             looked_ns: window_ns,
+            written_ns: window_ns,
+            failure: None,
             started: false,
             gone: BTreeSet::new(),
         };
@@ -248,7 +245,9 @@ impl Recorder {
             let path = fs::canonicalize(module).unwrap_or_else(|_| module.clone());
             recorder.assembler.set_step_probe(path.to_string_lossy().into_owned(), *offset);
         }
-        recorder.sink.output = recorder.new_log(folder)?;
+        if let Some(folder) = folder {
+            recorder.sink.output = recorder.new_log(folder)?;
+        }
         for (kind, event, weight) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
             if kind == Kind::Cpu {
@@ -292,7 +291,6 @@ impl Recorder {
 
     /// Records until told to stop.
     pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
-        raise_priority();
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
             self.events.wait(self.pace.next(self.assembler.losses(), self.marks.are_made()));
@@ -388,8 +386,19 @@ impl Recorder {
                 self.cut(Output::Paused);
                 let _ = answer.send(());
             }
-            Command::Exited { pid, status } => self.sink.take(Entry::ExitStatus { pid, status }),
+            Command::Exited { pid, exit } => self.note_exit(pid, &exit),
             Command::Stop(_) => unreachable!("stopping is the loop's"),
+        }
+    }
+
+    fn note_exit(&mut self, pid: u32, exit: &Exit) {
+        self.sink.take(Entry::ExitStatus { pid, status: exit.status() });
+        let Usage { user_ns, system_ns, peak_rss_bytes, .. } = exit.usage;
+        // The kernel's figures are since the fork. Before its exec, the program had as much memory as the recorder.
+        let peak_rss_bytes = Some(peak_rss_bytes).filter(|&bytes| bytes > self.own_peak_rss_bytes);
+        // Of a capture that began later, the program's CPU time is only a part.
+        if self.holds_launch {
+            self.sink.take(Entry::ExitUsage { pid, cpu_ns: user_ns.saturating_add(system_ns), peak_rss_bytes });
         }
     }
 
@@ -403,6 +412,7 @@ impl Recorder {
 
     /// Ends the present log at the time up to which records have been taken, and goes on with another.
     fn cut(&mut self, output: Output) {
+        self.holds_launch = false;
         // Everything up to the last look has arrived.
         let now_ns = self.looked_ns;
         self.drain(now_ns);
@@ -439,6 +449,7 @@ impl Recorder {
         let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Paused));
         self.close(&mut sink, end_ns, reading);
         self.sink = sink;
+        self.check_log();
     }
 
     /// Completes a log.
@@ -451,11 +462,24 @@ impl Recorder {
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
-            notes: self.marks.notes().into_iter().chain(kept).collect(),
+            notes: self.notes().into_iter().chain(kept).collect(),
             dimensions: self.dimensions_at_end(),
             machine: Some(((**start).clone(), end)),
         })));
         writer.flush();
+    }
+
+    /// Remarks for the reader of the capture.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.marks.notes();
+        if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {
+            notes.push(
+                "The recorder had ordinary priority and waited for a CPU while records were lost. It may raise its \
+                 priority with CAP_SYS_NICE, or where `ulimit -r` or `ulimit -e` allow it."
+                    .to_owned(),
+            );
+        }
+        notes
     }
 
     fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
@@ -481,22 +505,33 @@ impl Recorder {
         self.sink.take(Entry::MarksLost { count: self.marks.lost() });
         if let Output::Log { writer, .. } = &mut self.sink.output {
             writer.flush();
+            self.check_log();
+        }
+    }
+
+    /// Stops recording if the log cannot be written any more. It then ends with its last whole chunk.
+    fn check_log(&mut self) {
+        let Output::Log { writer, .. } = &mut self.sink.output else { return };
+        match writer.error() {
+            None => self.written_ns = self.looked_ns,
+            Some(error) if self.failure.is_none() => {
+                let kept_s = self.written_ns.saturating_sub(self.window_ns) as f64 / 1e9;
+                self.failure = Some(format!(
+                    "the recording cannot be written any more ({error}): the first {kept_s:.1} s are kept, and the rest \
+                     is missing"
+                ));
+                // A chunk that was written in part would count as damage.
+                let _ = writer.out().set_len(writer.bytes());
+                let _ = self.events.disable();
+            }
+            Some(_) => {}
         }
     }
 
     /// Ends what has ended without our seeing it: where records are lost, the end of a process can be among them, and
     /// a recording would wait for it forever.
     fn bury(&mut self) {
-        let gone = |pid: u32| match proc::stat(pid) {
-            Err(_) => true,
-            Ok(stat) if !stat.state.has_ended() => false,
-            // Its first thread has ended; others may go on.
-            Ok(_) => {
-                let ended = |tid: &u32| proc::thread_stat(pid, *tid).map_or(true, |stat| stat.state.has_ended());
-                proc::threads(pid).map_or(true, |threads| threads.iter().all(ended))
-            }
-        };
-        let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| gone(pid)).collect();
+        let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| proc::has_ended(pid)).collect();
         // What was gone at the last look already, and had its end recorded, would be known by now.
         for pid in gone.intersection(&self.gone) {
             self.assembler.end_process(*pid, self.looked_ns, &mut self.sink);
@@ -541,9 +576,7 @@ impl Recorder {
         progress.over = self.started && self.assembler.is_over();
         if let Output::Log { writer, .. } = &self.sink.output {
             progress.bytes = writer.bytes();
-            progress.failure = writer.error().map(|error| {
-                format!("the recording cannot be written any more ({error}); what was written so far is kept")
-            });
+            progress.failure.clone_from(&self.failure);
         }
     }
 }
@@ -562,30 +595,4 @@ fn counter(
         None => None,
     };
     Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
-}
-
-/// Raises the limit on open files: each event needs a descriptor per CPU and thread, and the soft limit is often 1024.
-fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure outlives both calls; raising the soft limit to the hard one needs no rights.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
-}
-
-/// Gives the recorder real-time priority, so that it keeps up with programs that use every CPU.
-///
-/// With ordinary priority, even a raised one, it waited up to 20 ms for a CPU on a busy machine, and rings overflowed.
-/// It needs little CPU time. Without the rights for it, the priority stays as it is.
-fn raise_priority() {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call; 0 means this thread. What it starts is ordinary again.
-    unsafe {
-        if libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) != 0 {
-            libc::setpriority(libc::PRIO_PROCESS, 0, -10);
-        }
-    }
 }

@@ -16,9 +16,11 @@ pub(super) fn present(pid: u32) -> Option<InitialProcess> {
         let state = if stat.state == State::Running { InitialState::Runnable } else { InitialState::Blocked };
         Some(InitialThread { tid, name: stat.name, state })
     });
-    let threads: Vec<_> = threads.collect();
-    let mappings = proc::maps(pid).unwrap_or_default().into_iter().filter(|mapping| mapping.access.execute);
-    let mappings = mappings.map(|mapping| {
+    let mut threads: Vec<_> = threads.collect();
+    threads.sort_by_key(|thread| thread.tid != pid);
+    // A thread that has ended has no mappings, even if it is the first.
+    let mappings = proc::maps(threads.first()?.tid).unwrap_or_default();
+    let mappings = mappings.into_iter().filter(|mapping| mapping.access.execute).map(|mapping| {
         let path = match mapping.backing {
             Backing::Anonymous => String::new(),
             Backing::File { path, deleted } => {

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use stepscope_model::{Capture, FrameId, Sample};
 use stepscope_record::launch::{Grace, Launch, Output};
@@ -49,6 +50,7 @@ fn build_programs() -> Option<PathBuf> {
         && compile("plugin.so", "plugin.cpp", &["-shared", "-fPIC", "-s"])
         && compile("waits", "waits.cpp", &["-g1"])
         && compile("steps", "steps.cpp", &["-g1"])
+        && compile("ends", "ends.cpp", &["-g1"])
         && compile("naps", "naps.cpp", &["-g1"]);
     let compile_c = |compiler: &str, name: &str, flags: &[&str]| {
         let mut compiler = Command::new(compiler);
@@ -137,6 +139,9 @@ pub fn record_launched(test: &str, launch: Launch, options: &Options) -> Option<
     };
     recording.wait(&Until { duration: None, flag: None });
     let pid = launched.pid();
+    if let Some(exit) = launched.wait_for(Duration::from_secs(60)).unwrap() {
+        recording.note_exit(pid, &exit);
+    }
     launched.stop(&Grace::default()).unwrap();
     recording.stop().unwrap();
     Some((pid, captured(folder.path()), launched.last_lines()))

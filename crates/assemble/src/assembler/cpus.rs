@@ -1,0 +1,149 @@
+//! Which thread each CPU runs, from context switches.
+//!
+//! A CPU runs one thread at a time. If another thread is on a CPU, the switch-out of the one before it was lost, however
+//! long its own next record takes to come. One lost record then costs the time since the thread was last seen, and not the
+//! time until it is seen again.
+//!
+//! Where the source records the switches of every thread, a CPU goes from one thread to the next without a gap: the kernel
+//! charges the switch itself to the incoming thread, so its time starts when the other one left. And an exiting thread
+//! runs until its CPU switches to another one: the kernel frees its memory after the record of its exit.
+
+use rustc_hash::FxHashMap;
+
+use super::Assembler;
+use crate::entry::Sink;
+use crate::event_role::Switches;
+use crate::kernel_record::ThreadIds;
+use crate::target::Target;
+
+/// The CPUs that any record named.
+#[derive(Debug, Default)]
+pub(super) struct Cpus {
+    by_number: FxHashMap<u32, Cpu>,
+    /// Whether the source records the switches of every thread.
+    pub are_whole: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Cpu {
+    /// The followed thread that runs.
+    tid: Option<u32>,
+    /// When the last thread left, if no other came since.
+    free_since: Option<u64>,
+}
+
+impl Cpus {
+    /// A followed thread runs on a CPU. Returns the one that did so before.
+    fn enter(&mut self, cpu: u32, tid: u32) -> Option<u32> {
+        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), free_since: None });
+        before.and_then(|before| before.tid).filter(|&before| before != tid)
+    }
+
+    /// A thread left a CPU, or one that is not followed came (`free_since` is then `None`). Returns the followed thread
+    /// that ran there.
+    fn leave(&mut self, cpu: u32, free_since: Option<u64>) -> Option<u32> {
+        self.by_number.insert(cpu, Cpu { tid: None, free_since }).and_then(|before| before.tid)
+    }
+
+    fn free_since(&self, cpu: u32) -> Option<u64> {
+        self.by_number.get(&cpu)?.free_since.filter(|_| self.are_whole)
+    }
+
+    fn runs(&self, cpu: u32, tid: u32) -> bool {
+        self.by_number.get(&cpu).is_some_and(|known| known.tid == Some(tid))
+    }
+}
+
+impl<W: Target> Assembler<W> {
+    /// A thread was switched in.
+    pub(super) fn enter_cpu(&mut self, ids: ThreadIds, cpu: Option<u32>, time: u64, sink: &mut impl Sink) {
+        let free_since = cpu.and_then(|cpu| self.cpus.free_since(cpu));
+        let since = free_since.map_or(time, |since| since.min(time));
+        self.is_on_cpu(ids.tid, cpu, time, sink);
+        self.switch(ids, Some(since), sink, |timeline, since| timeline.switch_in(since, cpu));
+    }
+
+    /// A thread was switched out.
+    pub(super) fn leave_cpu(
+        &mut self,
+        ids: ThreadIds,
+        cpu: Option<u32>,
+        time: u64,
+        preempted: bool,
+        sink: &mut impl Sink,
+    ) {
+        let free_since = cpu.and_then(|cpu| self.cpus.free_since(cpu));
+        self.is_on_cpu(ids.tid, cpu, time, sink);
+        self.switch(ids, Some(time), sink, |timeline, time| {
+            free_since.into_iter().for_each(|since| timeline.was_elsewhere_until(since));
+            timeline.switch_out(time, preempted)
+        });
+        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(time)));
+        if !preempted && self.threads.get(&ids.tid).is_some_and(|thread| thread.exits) {
+            self.end_exiting(ids.tid, time, sink);
+        }
+    }
+
+    /// A record shows that a thread runs on a CPU: neither does another one there, nor does it elsewhere.
+    pub(super) fn is_on_cpu(&mut self, tid: u32, cpu: Option<u32>, time: u64, sink: &mut impl Sink) {
+        let Some(cpu) = cpu.filter(|&cpu| self.switches != Switches::Unrecorded && !self.cpus.runs(cpu, tid)) else {
+            return;
+        };
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if let Some(elsewhere) = thread.cpu.replace(cpu).filter(|&before| self.cpus.runs(before, tid)) {
+            self.cpus.leave(elsewhere, None);
+            thread.timeline.lose_switch_out(time);
+        }
+        if let Some(before) = self.cpus.enter(cpu, tid) {
+            self.was_displaced(before, time, sink);
+        }
+    }
+
+    /// A thread that is not followed left a CPU (`out`), or came to it.
+    pub fn note_other_switch(&mut self, cpu: u32, time: u64, out: bool, sink: &mut impl Sink) {
+        if let Some(before) = self.cpus.leave(cpu, out.then_some(time)) {
+            self.was_displaced(before, time, sink);
+        }
+    }
+
+    fn was_displaced(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        match thread.exits {
+            true => self.end_exiting(tid, time, sink),
+            false => thread.timeline.lose_switch_out(time),
+        }
+    }
+
+    /// A thread exits. It still runs until its CPU switches to another, where that is recorded.
+    pub(super) fn exit(&mut self, tid: u32, time: Option<u64>, cpu: Option<u32>, sink: &mut impl Sink) {
+        let runs = self.cpus.are_whole && cpu.is_some_and(|cpu| self.cpus.runs(cpu, tid));
+        if let Some(thread) = self.threads.get_mut(&tid).filter(|_| runs) {
+            thread.exits = true;
+            return;
+        }
+        self.ended.insert(tid);
+        self.end_thread(tid, time, sink);
+    }
+
+    pub(super) fn end_exiting(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
+        self.ended.insert(tid);
+        self.end_thread(tid, Some(time), sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_runs_one_followed_thread_at_a_time() {
+        let mut cpus = Cpus { are_whole: true, ..Cpus::default() };
+        assert_eq!(cpus.enter(0, 7), None);
+        assert_eq!(cpus.enter(0, 7), None, "it is there already");
+        assert_eq!(cpus.enter(0, 8), Some(7), "the switch-out of 7 was lost");
+        assert_eq!(cpus.leave(0, Some(90)), Some(8));
+        assert_eq!(cpus.free_since(0), Some(90));
+        assert_eq!(cpus.leave(0, None), None, "a thread that is not followed came");
+        assert_eq!(cpus.free_since(0), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! CPU time by context switches, compared with the kernel's own account.
+//!
+//! The recorder reads each thread's CPU time from `/proc/PID/task/TID/schedstat` twice a second, and a launched program's
+//! from `rusage` when it ends. Between two readings of a thread, its time by switches must agree. Where it is larger by
+//! more than the readings' error, records were lost: the difference is taken off the thread's CPU time, and counted.
+
+use std::collections::BTreeMap;
+
+use stepscope_model::{Capture, Counter, ThreadId, Wait};
+
+/// The quantity of a thread's CPU time, as the recorder names it.
+const THREAD_CPU: &str = "thread_cpu_ns";
+/// A running thread's account is brought up to date at each tick, and reading all threads takes a while.
+const READING_ERROR_NS: u64 = 20_000_000;
+/// The same error as a share of the time between readings: one percent.
+const READING_ERROR_SHARE: u64 = 100;
+
+/// CPU time of a process and of all children that it waited for, at its end (`wait4(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExitUsage {
+    pub pid: u32,
+    pub cpu_ns: u64,
+}
+
+/// Reconciles each thread's CPU time, and notes the kernel's account of all.
+///
+/// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
+pub(crate) fn reconcile(capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
+    let readings = readings(capture);
+    let mut account = Some(0_u64);
+    for index in 0..capture.threads.len() {
+        let Some(cpu_ns) = capture.threads[index].cpu_ns else { continue };
+        let compared = readings.get(&index).and_then(|readings| Compared::of(capture, index, readings));
+        let Some(compared) = compared else {
+            account = account.filter(|_| cpu_ns < READING_ERROR_NS);
+            continue;
+        };
+        let by_kernel_ns = cpu_ns.saturating_sub(compared.by_switches_ns).saturating_add(compared.by_kernel_ns);
+        account = account.map(|account| account.saturating_add(by_kernel_ns));
+        let excess_ns = compared.by_switches_ns.saturating_sub(compared.by_kernel_ns);
+        if excess_ns > compared.error_ns.saturating_add(stolen_ns) {
+            capture.threads[index].cpu_ns = Some(by_kernel_ns);
+            let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
+            *unknown_ns = unknown_ns.saturating_add(excess_ns);
+        }
+    }
+    let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
+    let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
+    capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
+}
+
+/// One thread's CPU time between two readings.
+struct Compared {
+    by_switches_ns: u64,
+    by_kernel_ns: u64,
+    error_ns: u64,
+}
+
+impl Compared {
+    /// From the thread's start, if that is recorded, or else the first reading, to the last reading.
+    fn of(capture: &Capture, thread: usize, readings: &[(u64, u64)]) -> Option<Self> {
+        let thread_row = &capture.threads[thread];
+        let recording_ns = capture.info.start_ns.unwrap_or(0);
+        let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns);
+        let (start_ns, before_ns) = started_ns.map(|start_ns| (start_ns, 0)).or(readings.first().copied())?;
+        let end_ns = thread_row.end_ns.unwrap_or(u64::MAX);
+        let &(last_ns, after_ns) = readings.last()?;
+        let last_ns = last_ns.min(end_ns);
+        let span_ns = last_ns.checked_sub(start_ns).filter(|&span_ns| span_ns > 0)?;
+        let off_ns: u64 = waits_of(capture, thread).iter().map(|wait| overlap_ns(wait, start_ns, last_ns)).sum();
+        Some(Self {
+            by_switches_ns: span_ns.saturating_sub(off_ns),
+            by_kernel_ns: after_ns.saturating_sub(before_ns),
+            error_ns: READING_ERROR_NS + span_ns / READING_ERROR_SHARE,
+        })
+    }
+}
+
+/// Times and values of each thread's readings.
+fn readings(capture: &Capture) -> BTreeMap<usize, Vec<(u64, u64)>> {
+    let mut readings: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
+    for Counter { time_ns, thread, name, value, .. } in &capture.counters {
+        if let Some(thread) = thread.filter(|_| **name == *THREAD_CPU) {
+            readings.entry(thread.index()).or_default().push((*time_ns, u64::try_from(*value).unwrap_or(0)));
+        }
+    }
+    readings.values_mut().for_each(|readings| readings.sort_unstable());
+    readings
+}
+
+/// The waits of a thread; those of a capture are ordered by thread.
+fn waits_of(capture: &Capture, thread: usize) -> &[Wait] {
+    let thread = ThreadId(thread as u32);
+    let from = capture.waits.partition_point(|wait| wait.thread < thread);
+    let until = capture.waits.partition_point(|wait| wait.thread <= thread);
+    &capture.waits[from..until]
+}
+
+fn overlap_ns(wait: &Wait, start_ns: u64, end_ns: u64) -> u64 {
+    wait.end_ns.min(end_ns).saturating_sub(wait.start_ns.max(start_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{Process, ProcessId, Thread, WaitState};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A thread from 0 to 1,000 ms that is off the CPU in `off`, and the kernel's readings at these times, all in ms.
+    fn drawn(off: &[(u64, u64)], readings: &[(u64, i64)]) -> Capture {
+        let mut capture = Capture::default();
+        capture.info.start_ns = Some(0);
+        capture.add_process(Process { pid: 40, ..Process::default() });
+        let off_ns: u64 = off.iter().map(|(start, end)| (end - start) * MS).sum();
+        let thread = capture.add_thread(Thread {
+            tid: 40,
+            process: Some(ProcessId(0)),
+            start_ns: Some(0),
+            end_ns: Some(1_000 * MS),
+            cpu_ns: Some(1_000 * MS - off_ns),
+            ..Thread::default()
+        });
+        capture.waits.extend(off.iter().map(|(start, end)| Wait {
+            start_ns: start * MS,
+            end_ns: end * MS,
+            thread,
+            stack: None,
+            state: WaitState::Blocked,
+            runnable_ns: None,
+            cpu: None,
+            waker: None,
+            waker_stack: None,
+        }));
+        let name = capture.intern_text(THREAD_CPU);
+        capture.counters.extend(readings.iter().map(|&(time, cpu_ms)| Counter {
+            time_ns: time * MS,
+            process: Some(ProcessId(0)),
+            thread: Some(thread),
+            name: name.clone(),
+            value: cpu_ms * MS as i64,
+        }));
+        capture
+    }
+
+    fn after(mut capture: Capture, exit: Option<ExitUsage>) -> (Option<u64>, Option<u64>, Option<u64>) {
+        reconcile(&mut capture, exit, 0);
+        let losses = &capture.info.losses;
+        (
+            capture.threads[0].cpu_ns.map(|ns| ns / MS),
+            losses.unknown_cpu_ns.map(|ns| ns / MS),
+            losses.kernel_cpu_ns.map(|ns| ns / MS),
+        )
+    }
+
+    #[test]
+    fn time_that_agrees_with_the_kernel_stays() {
+        let capture = drawn(&[(100, 900)], &[(0, 5_000), (500, 5_100), (990, 5_180)]);
+        assert_eq!(after(capture, None), (Some(200), None, Some(190)));
+    }
+
+    #[test]
+    fn a_thread_gets_no_more_than_the_kernel_charged_it() {
+        // It ran for 4 ms; the record of its switch-out was lost.
+        let capture = drawn(&[(504, 1_000)], &[(0, 70), (480, 74)]);
+        assert_eq!(after(capture, None), (Some(28), Some(476), Some(28)));
+    }
+
+    #[test]
+    fn the_account_at_exit_is_that_of_the_launched_program() {
+        let exit = ExitUsage { pid: 40, cpu_ns: 300 * MS };
+        assert_eq!(after(drawn(&[(100, 900)], &[]), Some(exit)), (Some(200), None, Some(300)));
+        let other = ExitUsage { pid: 41, ..exit };
+        assert_eq!(after(drawn(&[(100, 900)], &[]), Some(other)), (Some(200), None, None));
+    }
+
+    #[test]
+    fn hostile_readings_change_nothing_else() {
+        let capture = drawn(&[(100, 900)], &[(0, i64::MIN / MS as i64), (u64::MAX / MS, i64::MAX / MS as i64)]);
+        assert_eq!(after(capture, None).0, Some(200));
+    }
+}

@@ -1,0 +1,41 @@
+//! The log of a capture, and what was written to it.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use stepscope_assemble::raw_log::Writer;
+use stepscope_assemble::{Entry, EventRef, MachineReading, Sink};
+
+/// Where entries go.
+pub(super) enum Output {
+    Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
+    Paused,
+}
+
+/// A sink that counts what passes.
+pub(super) struct Counted {
+    pub output: Output,
+    /// The event of CPU samples.
+    pub cpu_event: Option<EventRef>,
+    pub cpu_samples: u64,
+    pub waits: u64,
+    pub steps: u64,
+}
+
+impl Counted {
+    pub fn new(output: Output) -> Self {
+        Self { output, cpu_event: None, cpu_samples: 0, waits: 0, steps: 0 }
+    }
+}
+
+impl Sink for Counted {
+    fn take(&mut self, entry: Entry) {
+        let is_cpu = |event| Some(event) == self.cpu_event;
+        self.cpu_samples += u64::from(matches!(&entry, Entry::Sample(sample) if is_cpu(sample.event)));
+        self.waits += u64::from(matches!(entry, Entry::Wait(_)));
+        self.steps += u64::from(matches!(entry, Entry::StepStart { .. } | Entry::StepMark { .. }));
+        if let Output::Log { writer, .. } = &mut self.output {
+            writer.take(entry);
+        }
+    }
+}
