@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::Bed;
 use stepscope_lab::checkout::{CheckoutError, Checkouts};
@@ -167,13 +167,16 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
     let bed = Bed::new();
     let test = "an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout";
     let Some(root) = repository(test, &bed) else { return };
-    let text = LAB.replace("[\"sh\", \"build.sh\"]", "['sh', '-c', 'sleep 4321 & sleep 4322']");
+    let (building, built) = (bed.folder.path().join("building"), bed.folder.path().join("built"));
+    let build = format!("sleep 4321 & touch {}; sleep 4322; touch {}", building.display(), built.display());
+    let text = LAB.replace("[\"sh\", \"build.sh\"]", &format!("['sh', '-c', '{build}']"));
     let mut trial = trial_of(&root, &text, "old");
     let interrupt = &bed.interrupt;
-    let start = Instant::now();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(300));
+            while !building.exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             interrupt.store(true, Ordering::Relaxed);
         });
         let mut listener = |_: &Event<'_>| {};
@@ -181,7 +184,7 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
         Checkouts::default().prepare(&mut trial, bed.folder.path(), &mut context).unwrap_err()
     });
     assert_eq!(error.outcome(), Outcome::Interrupted);
-    assert!(start.elapsed() < Duration::from_secs(60), "it did not wait for the build");
+    assert!(!built.exists(), "it did not wait for the build");
     assert_eq!(worktrees(&root), 0);
     let sleeps = Command::new("pgrep").args(["-f", "^sleep 432[12]$"]).output();
     assert!(sleeps.is_err() || sleeps.unwrap().stdout.is_empty(), "the build's own processes are ended");

@@ -163,12 +163,11 @@ fn a_file_that_was_there_before_does_not_make_a_scenario_ready() {
         &bed,
         r#"
         [scenario.a]
-        command = ["sleep", "60"]
+        command = ["sh", "-c", "sleep 0.5; exit 5"]
         ready = { file = "loaded" }
-        record = { loading = { timeout_s = 0.1 } }
         "#,
     );
-    assert_eq!(failure(&executed).stage, Stage::Loading);
+    assert_eq!((failure(&executed).stage, failure(&executed).status), (Stage::Loading, Some(5)));
 }
 
 #[test]
@@ -204,12 +203,12 @@ fn a_scenario_that_is_never_ready_fails_with_its_last_lines_and_keeps_what_was_r
         [scenario.a]
         command = ["sh", "-c", "echo one; echo two >&2; sleep 60"]
         ready = { log = "Loaded" }
-        record = { loading = { timeout_s = 1.5 } }
+        record = { loading = { timeout_s = 5.5 } }
         "#,
     );
     let failure = failure(&executed);
     assert_eq!((failure.stage, failure.status), (Stage::Loading, None));
-    assert!(failure.reason.starts_with("not ready after 1.5 s"), "{}", failure.reason);
+    assert!(failure.reason.starts_with("not ready after 5.5 s"), "{}", failure.reason);
     assert!(failure.reason.contains("no line of its output held \"Loaded\""), "{}", failure.reason);
     assert_eq!(failure.last_lines, ["one", "two"]);
     assert_eq!(executed.captured, [Phase::Loading]);

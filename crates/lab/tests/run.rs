@@ -28,7 +28,7 @@ ready = { log = "Loaded" }
 [scenario.never_ready]
 command = ["sh", "-c", "echo waiting; exec sleep 60"]
 ready = { log = "Loaded" }
-record = { loading = { timeout_s = 1 } }
+record = { loading = { timeout_s = 5 } }
 
 [scenario.good]
 axis = "a world that loads"
