@@ -1,23 +1,22 @@
-//! Two variants of the same scenarios, run in turns, so that what else changes meanwhile changes both.
+//! Two variants of the same scenarios in alternation, so that changes of the machine affect both.
 //!
-//! # The order
+//! # Order
 //!
-//! All rounds of a scenario are run before the next scenario begins. A round is one run of each variant. Which comes
-//! first is drawn for each *pair* of rounds, and the other comes first in the second round of the pair: A B B A, or
-//! B A A B. So of each two rounds one has each order, and whatever changes linearly with time (a room that warms up, a
-//! disk that fills, a cache that grows) has the same mean over both variants: their difference is free of it. Drawing
-//! keeps anything periodic from falling in step with the rounds. An odd last round is drawn by itself. The seed is kept in
-//! `run.json`, and with it the same order is drawn again.
+//! All rounds of a scenario are run before the next scenario starts. A round is one run of each variant. Their order is
+//! random for the first round of each *pair* of rounds, and reversed for the second: A B B A or B A A B. Both orders occur
+//! equally often, so a linear drift (a room that warms up, a disk that fills) has the same mean for both variants and
+//! cancels in their difference. The random choice prevents synchronisation with periodic disturbances. An odd last round
+//! has a random order of its own. `run.json` keeps the seed, which gives the same order again.
 //!
-//! Scenario by scenario, because only runs of the same scenario are compared: they should be close to each other in time,
-//! background load should affect both variants, and an interrupt should leave whole scenarios.
+//! Only runs of the same scenario are compared, so they should be close in time, and an interrupt should leave complete
+//! scenarios. Therefore scenarios are not interleaved.
 //!
-//! # Rounds that do not count
+//! # Excluded rounds
 //!
-//! A round that is interrupted, or of which a trial fails, is set aside as a whole, so that both variants keep as many
-//! runs. So is a round with a [disturbed](crate::conditions) trial, once another round was run in its place: at most a
-//! quarter as many as were asked for (and one at least) are run again. What is not replaced is compared all the same, and
-//! said to be disturbed. Nothing is ever chosen by what was measured of the program.
+//! A round is set aside as a whole if it is interrupted or a trial fails, so that both variants keep the same number of
+//! runs. A round with a [disturbed](crate::conditions) trial is set aside when another round has replaced it. At most a
+//! quarter of the requested rounds, but at least one, are repeated. Disturbed rounds without a replacement are compared,
+//! with a note. Measurements of the program never decide which rounds count.
 
 use std::fs;
 use std::path::Path;
@@ -36,31 +35,31 @@ use crate::lab_file::{LabFile, Pair, Pairs, Trial};
 use crate::outcome::Outcome;
 use crate::run::{AbInfo, Run, RunError};
 
-/// Rounds of a scenario that may fail before it is given up: whatever fails twice fails always.
+/// Failed rounds after which a scenario is abandoned.
 const MOST_FAILED: usize = 2;
 
-/// Folder, removed afterwards, of rounds that warm up.
+/// Folder of warm-up rounds, removed afterwards.
 const WARM_FOLDER: &str = ".warm-up";
 
-/// How often, and how.
+/// Number of runs, and how to run them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Runs of each variant of each scenario, at least 1.
     pub runs: u32,
-    /// Rounds before these that are not kept.
+    /// Warm-up rounds before these, which are not kept.
     pub warm: u32,
-    /// What the order is drawn with.
+    /// Seed of the random order.
     pub seed: u64,
-    /// How long each trial waits for others to leave the machine alone.
+    /// How long each trial waits for a low background load.
     pub patience: Duration,
-    /// What becomes of disturbed rounds.
+    /// What happens to disturbed rounds.
     pub disturbed: Disturbed,
 }
 
-/// What becomes of rounds during which others used much of the machine.
+/// What happens to rounds with a high background load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Disturbed {
-    /// A few are run again.
+    /// Some are repeated.
     #[default]
     Again,
     /// They are kept.
@@ -70,7 +69,7 @@ pub enum Disturbed {
 /// The side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What is compared with.
+    /// The baseline.
     Baseline,
     /// The candidate.
     Candidate,
@@ -101,7 +100,7 @@ impl Side {
     }
 }
 
-/// Draws which variant comes first in each round.
+/// The random order of the rounds.
 #[derive(Debug)]
 struct Order {
     random: SplitMix64,
@@ -133,20 +132,20 @@ impl Order {
 pub struct Plan {
     pairs: Pairs,
     options: Options,
-    /// Of each pair, which variant comes first in each round.
+    /// For each pair, the first variant of each round.
     rounds: Vec<Vec<Side>>,
     order: Order,
 }
 
 impl Plan {
-    /// Draws the order.
+    /// Plans the runs in random order.
     pub fn new(pairs: Pairs, options: Options) -> Self {
         let mut order = Order::new(options.seed);
         let rounds = pairs.pairs.iter().map(|_| order.rounds(options.runs)).collect();
         Self { pairs, options, rounds, order }
     }
 
-    /// Records only this phase. Scenarios that do not record it are left as they are.
+    /// Records only this phase. Scenarios without it do not change.
     pub fn only(mut self, phase: Phase) -> Self {
         for pair in &mut self.pairs.pairs {
             for trial in [&mut pair.baseline, &mut pair.candidate] {
@@ -159,7 +158,7 @@ impl Plan {
         self
     }
 
-    /// What is compared.
+    /// The compared variants.
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }
@@ -169,7 +168,7 @@ impl Plan {
         &self.options
     }
 
-    /// How long it takes at the least: warm-ups and recordings, without loading, stopping and naming.
+    /// Shortest total time: warm-ups and recordings, without loading, stopping and symbolization.
     pub fn least(&self) -> Duration {
         let rounds = self.options.runs + self.options.warm;
         let of = |trial: &Trial| {
@@ -185,7 +184,7 @@ impl Plan {
         2 * self.options.runs as usize * self.pairs.pairs.len()
     }
 
-    /// Every trial in the order of running.
+    /// Every trial, in order.
     fn in_order(&self) -> Vec<Trial> {
         let rounds = self.pairs.pairs.iter().zip(&self.rounds);
         let trials = rounds.flat_map(|(pair, firsts)| {
@@ -216,7 +215,7 @@ fn numbered(trial: &Trial, repetition: u32) -> Trial {
     Trial { repetition: Some(repetition), ..trial.clone() }
 }
 
-/// Runs everything into a new folder below `runs`. What fails or is interrupted is in the run's outcomes.
+/// Runs everything into a new folder below `runs`. The run's outcomes hold failures and interrupts.
 ///
 /// # Errors
 /// If the folder or `run.json` cannot be written.
@@ -240,7 +239,7 @@ pub fn record(runs: &Path, lab: &LabFile, mut plan: Plan, context: &mut Context<
     Ok(run)
 }
 
-/// Builds what has to be built. If that fails nothing is compared, so nothing is run.
+/// Builds the variants. If that fails, nothing is run, because nothing could be compared.
 fn prepare(
     run: &mut Run,
     plan: &mut Plan,
@@ -265,14 +264,14 @@ fn prepare(
     Ok(ready)
 }
 
-/// The rounds of one scenario, being run.
+/// The rounds of a scenario while they run.
 struct Turns<'a> {
     run: &'a mut Run,
     pair: &'a Pair,
     options: &'a Options,
     order: &'a mut Order,
     calm: &'a mut Calm,
-    /// The rounds that count so far.
+    /// The valid rounds so far.
     rounds: Vec<Round>,
 }
 
@@ -284,7 +283,7 @@ struct Round {
 }
 
 impl Turns<'_> {
-    /// Runs the planned rounds, of which the first trial is the `planned`-th, and then some in place of disturbed ones.
+    /// Runs the planned rounds, whose first trial has the index `planned`, and then repeats disturbed ones.
     fn conduct(mut self, planned: usize, firsts: &[Side], context: &mut Context<'_>) -> Result<(), RunError> {
         if !self.warm_up(context) {
             return Ok(());
@@ -309,7 +308,7 @@ impl Turns<'_> {
         context.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Rounds that are not kept. Whether the scenario is worth going on with.
+    /// Runs the warm-up rounds. Returns whether to continue with the scenario.
     fn warm_up(&mut self, context: &mut Context<'_>) -> bool {
         let folder = self.run.folder().join(WARM_FOLDER);
         for _ in 0..self.options.warm {
@@ -324,7 +323,7 @@ impl Turns<'_> {
         true
     }
 
-    /// Runs both variants. Whether both were recorded; else the round is set aside.
+    /// Runs both variants. Returns whether both were recorded; otherwise the round is set aside.
     fn round(
         &mut self,
         number: u32,

@@ -1,4 +1,4 @@
-//! The background load around a trial: waiting for the machine to be calm before it, adding up its captures after it.
+//! The background load: waits for a low one before a trial, and sums up that of its captures.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use stepscope_record::machine;
 
 use crate::conditions::{Before, CALM_PERCENT, During};
 
-/// How long the machine is watched at a time.
+/// Length of a measurement.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Waits for the machine to be calm before each trial.
+/// Waits for a low background load before each trial.
 #[derive(Debug, Clone)]
 pub struct Calm {
     patience: Duration,
@@ -21,13 +21,13 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// Waits at most `patience` each time.
+    /// Waits at most `patience` before each trial.
     pub fn new(patience: Duration) -> Self {
         Self { patience, accepted_percent: CALM_PERCENT }
     }
 
-    /// Looks at the machine, and waits while others use much of it. Where they do not leave it alone for as long as we
-    /// wait, what they use is accepted from then on: waiting before every trial would not make them.
+    /// Waits while the background load is high. After a wait in vain, that load is accepted for later trials, because more
+    /// waiting would not lower it.
     pub fn before(&mut self, interrupt: &AtomicBool, mut waiting: impl FnMut(f64, Duration)) -> Before {
         let start = Instant::now();
         let mut waited = Duration::ZERO;
@@ -59,7 +59,7 @@ impl Calm {
     }
 }
 
-/// The machine now, and the background load since shortly before.
+/// The state of the machine, and its background load during a short measurement.
 fn look() -> (MachineReading, Option<f64>) {
     let (first, start) = (read_machine(), Instant::now());
     std::thread::sleep(LOOK);
@@ -79,7 +79,7 @@ pub(crate) struct DuringSum {
     stolen: Sum,
 }
 
-/// A sum, and of how many captures it is.
+/// A sum over a number of captures.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     ns: f64,
@@ -114,7 +114,7 @@ impl DuringSum {
     }
 }
 
-/// To hundredths, which is more than is known.
+/// Rounded to hundredths.
 fn rounded(percent: f64) -> f64 {
     (percent * 100.0).round() / 100.0
 }

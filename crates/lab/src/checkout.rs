@@ -1,8 +1,7 @@
-//! The files of another revision: a git worktree of its own, built, and removed when it is no longer needed.
+//! The files of another revision: a git worktree, built, and removed after use.
 //!
-//! Worktrees lie in `stepscope/` of the repository's own folder (`.git`): on the disk that the repository is on, where
-//! git may write anyway, and where nothing is ever tracked. Each is named after the process that made it. One whose
-//! process is gone was left by a crash, and is removed before the next is made.
+//! Worktrees are in `.git/stepscope/`: on the repository's disk, writable, and never tracked. Each has the name of the
+//! process that made it. Worktrees of processes that no longer exist are removed before the next one is made.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,21 +25,20 @@ use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
 use crate::revision::{Checkout, WorkingTree};
 
-/// Folder of our worktrees in the repository's own folder.
+/// Folder of worktrees in `.git`.
 const FOLDER: &str = "stepscope";
 
-/// How many lines of a failed build are shown.
+/// Lines shown of a failed build.
 const LAST_LINES: usize = 20;
 
-/// How often a running build is looked at.
+/// Time between looks at a running build.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Variables that would let git work on another repository than the one of the lab file. They are set where we are
-/// called from a hook.
+/// Variables that make git work on another repository than the lab file's. Git sets them for hooks.
 const OF_GIT: [&str; 6] =
     ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX"];
 
-/// Why the files of a revision are not there.
+/// Why a revision could not be checked out or built.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
     /// There is no git.
@@ -49,22 +47,22 @@ pub enum CheckoutError {
     )]
     NoGit(io::Error),
     /// The lab file is not in a repository.
-    #[error("{} is in no git repository ({reason}): `revision` is one of the repository that the lab file lies in", folder.display())]
+    #[error("{} is in no git repository ({reason}); `revision` needs the lab file in one", folder.display())]
     NoRepository {
         /// The lab file's folder.
         folder: PathBuf,
-        /// What git says.
+        /// Git's message.
         reason: String,
     },
-    /// No commit is called so.
-    #[error("`{revision}` is no revision of {}: `git -C {0} log --all --oneline` lists them, `git fetch` gets those of the server", repository.display())]
+    /// No commit has this name.
+    #[error("`{revision}` is not a revision of {}: `git -C {0} log --all --oneline` lists them, `git fetch` gets those of the server", repository.display())]
     NoRevision {
-        /// What was asked for.
+        /// The requested revision.
         revision: String,
         /// The repository.
         repository: PathBuf,
     },
-    /// The lab file's folder was not there in that revision.
+    /// The revision lacks the lab file's folder.
     #[error("{commit} has no folder {}: the lab file's folder must be in the revision, as its build commands run there", folder.display())]
     NoFolder {
         /// The commit.
@@ -72,19 +70,19 @@ pub enum CheckoutError {
         /// The lab file's folder, from the repository's root.
         folder: PathBuf,
     },
-    /// git refuses.
+    /// Git failed.
     #[error("git {action} failed: {reason}")]
     Git {
-        /// What was asked of it.
+        /// The attempted action.
         action: &'static str,
-        /// What it said.
+        /// Git's message.
         reason: String,
     },
     /// A build command cannot be run.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// A build command failed.
-    #[error("`{command}` {how}; all that it printed is in {}", log.display())]
+    #[error("`{command}` {how}; its output is in {}", log.display())]
     Build {
         /// The command.
         command: String,
@@ -94,24 +92,24 @@ pub enum CheckoutError {
         status: i32,
         /// Its output.
         log: PathBuf,
-        /// The last lines of that.
+        /// Its last lines.
         last_lines: Vec<String>,
     },
-    /// A file or folder cannot be made.
+    /// A file or folder cannot be created.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The user interrupted it.
-    #[error("interrupted while {0} was built")]
+    #[error("interrupted while building {0}")]
     Interrupted(String),
 }
 
 impl CheckoutError {
-    /// What becomes of the trials that need these files.
+    /// The outcome of trials that need these files.
     pub fn outcome(&self) -> Outcome {
         let (status, last_lines) = match self {
             CheckoutError::Interrupted(_) => return Outcome::Interrupted,
@@ -123,13 +121,13 @@ impl CheckoutError {
 }
 
 impl Checkout {
-    /// What takes the place of what.
+    /// The repository's paths and those of the checkout in their place.
     fn moved(&self) -> FolderMap {
         FolderMap::new([(self.repository.clone(), self.tree.clone())])
     }
 
-    /// Tells in a capture which revision it is of. Paths of sources become those in the repository: the worktree is
-    /// gone when they are looked at, and code is owned by the same patterns on both sides.
+    /// Notes the revision in a capture. Paths of sources become those in the repository, because the worktree is removed
+    /// and ownership patterns must match on both sides.
     pub(crate) fn label(&self, capture: &mut Capture) {
         let mut moved: HashMap<Arc<str>, Option<Arc<str>>> = HashMap::new();
         for index in 0..capture.frames.len() {
@@ -147,17 +145,17 @@ impl Checkout {
         let told_by = told.told_by.map(|told_by| told_by.replace(&*tree, &repository));
         capture.info.build = Some(Build { told_by, revision: Some(self.commit.clone()), ..told });
         capture.info.notes.push(format!(
-            "The program was built from commit {} in a checkout of its own; paths of its sources are shown as those in {}.",
+            "The program was built from commit {} in a separate checkout; source paths are shown as in {}.",
             self.commit, repository
         ));
     }
 }
 
-/// The checkouts that a run needs. Dropped, they are removed.
+/// The checkouts of a run, removed on drop.
 #[derive(Debug, Default)]
 pub struct Checkouts {
     made: Vec<Prepared>,
-    /// What could not be made: not tried again for every trial.
+    /// Failed checkouts, which are not tried again.
     failed: Vec<(Source, Arc<CheckoutError>)>,
 }
 
@@ -169,8 +167,8 @@ struct Prepared {
 }
 
 impl Checkouts {
-    /// Lets a trial use the files of its revision, which are checked out and built if no earlier trial needed them. What
-    /// a build prints goes to `build-VARIANT.log` in `logs`. Trials without a revision stay as they are.
+    /// Makes a trial use the files of its revision, which are checked out and built once. The output of the build goes to
+    /// `build-VARIANT.log` in `logs`. Trials without a revision do not change.
     ///
     /// # Errors
     /// [`CheckoutError`]
@@ -213,7 +211,7 @@ fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -
     if !folder.is_dir() {
         return Err(CheckoutError::NoFolder { commit, folder: inside });
     }
-    // What the lab file calls the repository's files begins with its own folder, links and all.
+    // Paths in the lab file begin with the lab file's folder, including links.
     let repository = lexical_root(&source.folder, &inside).unwrap_or(repository);
     let checkout = Checkout { commit, tree: worktree.path.clone(), repository };
     for (index, command) in source.build.iter().enumerate() {
@@ -226,7 +224,7 @@ fn make(source: Source, variant: &str, logs: &Path, context: &mut Context<'_>) -
     Ok(Prepared { source, checkout, _worktree: worktree })
 }
 
-/// The lab file's folder as seen from the root.
+/// The lab file's folder, relative to the root.
 fn inside(repository: &Path, folder: &Path) -> PathBuf {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     real.strip_prefix(repository).map(Path::to_owned).unwrap_or_default()
@@ -266,7 +264,7 @@ fn build(
     })
 }
 
-/// How a build command ended; `None` if the user interrupted it. What it left running is ended in either case.
+/// How a build command ended; `None` if the user interrupted it. Its remaining processes are terminated in both cases.
 fn await_end(launched: &mut Launched, context: &Context<'_>) -> Result<Option<Exit>, CheckoutError> {
     let exit = loop {
         if let Some(exit) = launched.exit()? {
@@ -281,7 +279,7 @@ fn await_end(launched: &mut Launched, context: &Context<'_>) -> Result<Option<Ex
     Ok(exit)
 }
 
-/// A worktree of ours. Dropped, it is removed.
+/// A worktree, removed on drop.
 #[derive(Debug)]
 struct Worktree {
     repository: PathBuf,
@@ -296,11 +294,11 @@ impl Worktree {
         let (pid, start) = us();
         let name = |number: u32| folder.join(format!("{pid}-{start}-{number}-{variant}"));
         let path = (1..).map(name).find(|path| !path.exists()).expect("there are more numbers than worktrees");
-        // Created before git starts: what git leaves when it fails half-way is removed too.
+        // Created before git starts, so that the remains of a failed checkout are removed too.
         let worktree = Self { repository: repository.to_owned(), path };
         let path = worktree.path.to_str().ok_or_else(|| CheckoutError::Git {
             action: "worktree add",
-            reason: format!("the path {} is no UTF-8", worktree.path.display()),
+            reason: format!("the path {} is not UTF-8", worktree.path.display()),
         })?;
         git(repository, "worktree add", &["worktree", "add", "--quiet", "--detach", path, commit])?;
         if worktree.path.join(".gitmodules").exists() {
@@ -317,19 +315,19 @@ impl Drop for Worktree {
     }
 }
 
-/// Removes a worktree and what git knows of it. Of what cannot be removed, the next run tries again.
+/// Removes a worktree and git's record of it. The next run tries again if that fails.
 fn remove(repository: &Path, path: &Path) {
     let text = path.to_string_lossy();
     let _ = git(repository, "worktree remove", &["worktree", "remove", "--force", "--force", &text]);
     let _ = fs::remove_dir_all(path);
     let _ = git(repository, "worktree prune", &["worktree", "prune"]);
-    // The last one takes the folder with it.
+    // Fails unless the folder is empty.
     if let Some(folder) = path.parent() {
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// Removes the worktrees of processes that are gone.
+/// Removes the worktrees of processes that no longer exist.
 fn remove_leftovers(repository: &Path, folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -342,7 +340,7 @@ fn remove_leftovers(repository: &Path, folder: &Path) {
     }
 }
 
-/// This process: its id, and when it started, as ids are used again.
+/// This process: its id and start time, because ids are reused.
 fn us() -> (u32, u64) {
     let pid = std::process::id();
     (pid, proc::stat(pid).map_or(0, |stat| stat.start_ticks))
@@ -374,12 +372,12 @@ fn commit_of(repository: &Path, revision: &str) -> Result<String, CheckoutError>
     })
 }
 
-/// What git prints, without the end of the line.
+/// The output of git, without the line end.
 fn git(folder: &Path, action: &'static str, arguments: &[&str]) -> Result<String, CheckoutError> {
     let mut command = Command::new("git");
-    // Looking at a repository must not lock it for the user.
+    // Reading a repository must not lock it for the user.
     command.arg("--no-optional-locks").arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).env("LC_ALL", "C");
-    // Ctrl-C is for us: a worktree that is half made would be harder to remove.
+    // Ctrl-C must not reach git: an incomplete worktree is harder to remove.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     for name in OF_GIT {
         command.env_remove(name);
@@ -395,7 +393,7 @@ fn git(folder: &Path, action: &'static str, arguments: &[&str]) -> Result<String
 }
 
 impl WorkingTree {
-    /// That of the repository that `folder` is in; `None` if it is in none, or there is no git.
+    /// The working tree that contains `folder`; `None` without one, or without git.
     pub fn of(folder: &Path) -> Option<Self> {
         let revision = git(folder, "rev-parse", &["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
         let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=untracked"];

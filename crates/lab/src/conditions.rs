@@ -1,20 +1,18 @@
-//! What else goes on on the machine: before a trial, during it, and whether that spoils it.
+//! The background load before and during a trial, and whether it disturbed the trial.
 //!
-//! # Which trials are disturbed
+//! # Disturbed trials
 //!
-//! Other work on the machine slows a program without being in it, so a trial during which others did much more than usual
-//! says little. Leaving out trials can make any difference out of nothing, though, if what is left out depends on what
-//! was measured. So the criterion looks **only at the CPU time of others** ([`stepscope_model::Conditions`]), never at
-//! a time, a step or a sample of the program:
+//! Other processes slow the program, so a trial with an unusually high background load is unreliable. But excluding trials by
+//! their measurements would bias the comparison. So the criterion uses **only the CPU time of other processes**
+//! ([`stepscope_model::Conditions`]), never times, steps or samples of the program:
 //!
 //! - The background load is the CPU time of other processes over the capacity of the machine (all CPUs for the length of the
 //!   recording), in percent.
 //! - A trial is disturbed if that share is more than 10 points above the median of the trials of the same scenario and
 //!   variant, or more than three times the median and 2 points above it.
 //!
-//! The median is that of the same variant, because a variant may have work done outside of what is recorded (by a
-//! driver, a daemon, the kernel): what belongs to it in every trial disturbs none. A machine on which others are
-//! always busy disturbs no single trial either; that makes the results less certain, and the intervals tell so.
+//! The median is that of the same variant, because a variant may cause work outside the recorded processes (in a
+//! driver, a daemon, the kernel). A constant background load disturbs no trial; it makes the intervals wider.
 
 use serde::{Deserialize, Serialize};
 use stepscope_stats::median;
@@ -22,10 +20,10 @@ use stepscope_stats::median;
 /// Highest background load of a quiet machine, in percent.
 pub const CALM_PERCENT: f64 = 5.0;
 
-/// Points above the median beyond which a trial is disturbed.
+/// A trial is disturbed beyond this many percentage points above the median.
 const POINTS: f64 = 10.0;
 
-/// The same for a trial that is also beyond [`TIMES`] the median.
+/// The same for a trial beyond [`TIMES`] the median.
 const FEW_POINTS: f64 = 2.0;
 
 /// See [`FEW_POINTS`].
@@ -39,7 +37,7 @@ pub struct Before {
     /// Background load at the last look, in percent of all CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_percent: Option<f64>,
-    /// How long the trial waited for the machine to become calm.
+    /// How long the trial waited for a low background load.
     pub waited_ms: u64,
     /// The hottest CPU sensor, in thousandths of a degree Celsius.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +50,7 @@ pub struct Before {
 /// Background load while a trial was recorded, in percent of the capacity of the machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct During {
-    /// Other processes and the kernel. Absent unless it is known for every phase.
+    /// Other processes and the kernel. `None` unless known for every phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_percent: Option<f64>,
     /// Other guests of the hypervisor.
@@ -66,8 +64,8 @@ pub fn busy_percent<'t>(trials: impl IntoIterator<Item = &'t During>) -> Option<
     median(&shares).filter(|share| *share > CALM_PERCENT)
 }
 
-/// Why each of the trials of one scenario and variant is disturbed, given the background load of each, if
-/// it is. Trials without a known background load are not.
+/// For each trial of a scenario and variant, the reason why it is disturbed, if it is. Trials with an unknown background
+/// load are not.
 pub fn disturbed(others_percent: &[Option<f64>]) -> Vec<Option<String>> {
     let mut known: Vec<f64> = others_percent.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
@@ -91,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_busy_if_others_have_much_of_it_most_of_the_time() {
+    fn a_machine_is_busy_if_the_median_background_load_is_high() {
         let busy = |shares: &[Option<f64>]| {
             let trials: Vec<During> =
                 shares.iter().map(|share| During { others_percent: *share, ..During::default() }).collect();
@@ -103,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_disturbed_by_what_others_did_beyond_the_median_of_its_kind() {
+    fn a_trial_is_disturbed_by_background_load_far_above_its_median() {
         assert_eq!(marked(&[0.5, 0.6, 11.0, 0.4]), [2]);
         assert_eq!(marked(&[0.1, 0.1, 1.9]), [0_usize; 0], "many times the median, and still nothing");
         assert_eq!(marked(&[1.0, 1.0, 3.5]), [2]);

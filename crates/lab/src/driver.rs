@@ -7,7 +7,7 @@ use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Outpu
 use crate::lab_file::{Driver, Scenario};
 use crate::output::OutputFile;
 
-/// A driver that was started. Dropped, it is ended at once with all that it started.
+/// A running driver. On drop, it and everything it started is killed.
 #[derive(Debug)]
 pub(crate) struct Running {
     command: Vec<String>,
@@ -17,7 +17,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the `index`-th driver of a scenario; what it prints goes to `driver-N.log` in `folder`.
+    /// Starts the `index`-th driver of a scenario; its output goes to `driver-N.log` in `folder`.
     pub(crate) fn start(
         driver: &Driver,
         index: usize,
@@ -38,7 +38,7 @@ impl Running {
         &self.command
     }
 
-    /// How it ended, the first time this is known: an error of the system counts as "still runs".
+    /// How it ended, returned once. An error of the system counts as "still runs".
     pub(crate) fn newly_ended(&mut self) -> Option<Exit> {
         if self.seen.is_some() {
             return None;

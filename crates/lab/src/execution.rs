@@ -482,7 +482,7 @@ impl Execution<'_, '_> {
         disk::write(&capture, &folder).map_err(|error| {
             format!("{error}; once this is repaired, `stepscope recover {}` makes the capture", folder.display())
         })?;
-        // The capture holds all of it.
+        // The capture holds everything that the log held.
         let _ = disk::remove_log(&folder);
         self.context.listener.notify(&Event::Captured {
             phase,
@@ -492,7 +492,7 @@ impl Execution<'_, '_> {
         Ok(())
     }
 
-    /// Lets the captures say how the trial ended.
+    /// Notes in the captures how the trial ended.
     fn remark(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Failed(failure) => {
@@ -525,7 +525,7 @@ impl Execution<'_, '_> {
 }
 
 impl Abort {
-    /// For failures that are not the program's: its output would mislead.
+    /// A failure that is not the program's, without its output, which would mislead.
     fn without_lines(mut self) -> Self {
         if let Abort::Failed(failure) = &mut self {
             failure.last_lines.clear();
@@ -538,9 +538,9 @@ fn grace(stop: StopSettings) -> Grace {
     Grace { after_interrupt: stop.interrupt, after_terminate: stop.terminate, ..Grace::default() }
 }
 
-/// Waits that long, or until the program ends.
+/// Waits this long, or until the program ends.
 fn pause(launched: &mut Launched, length: Duration) {
-    // Once it has ended, waiting for its end would return at once, again and again.
+    // After its end, waiting for it would return at once.
     match launched.exit() {
         Ok(None) => drop(launched.wait_for(length)),
         _ => std::thread::sleep(length),

@@ -1,27 +1,27 @@
-//! What came of running a scenario: kept in `run.json`, told to the user, turned into an exit code.
+//! [`Outcome`]: how a trial ended. It is kept in `run.json` and determines the exit code.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What came of one trial.
+/// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
-    /// It has not been run yet, or the run ended before its turn.
+    /// It has not run yet, or the run ended before it.
     NotRun,
-    /// Every phase asked for was recorded.
+    /// Every requested phase was recorded.
     Recorded,
-    /// It went wrong; phases recorded before that are kept.
+    /// It failed; phases recorded before that are kept.
     Failed(Failure),
-    /// The user interrupted it; what was recorded so far is kept.
+    /// The user interrupted it; earlier recordings are kept.
     Interrupted,
 }
 
-/// What went wrong with a trial.
+/// Why a trial failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// In which part of its life.
+    /// The stage that failed.
     pub stage: Stage,
     /// What happened and what may help, in sentences.
     pub reason: String,
@@ -33,23 +33,23 @@ pub struct Failure {
     pub last_lines: Vec<String>,
 }
 
-/// The parts of a trial's life.
+/// The stages of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Its revision being checked out and built.
+    /// Its revision is checked out and built.
     Build,
-    /// Being started.
+    /// The program is launched.
     Launch,
-    /// From launch until ready.
+    /// The program is not ready yet.
     Loading,
-    /// Drivers started, steady recording not started yet.
+    /// Drivers have started; the steady recording has not.
     WarmUp,
     /// The steady recording.
     Steady,
-    /// Being ended.
+    /// The programs are stopped.
     Stop,
-    /// Naming addresses and writing captures.
+    /// Addresses are resolved and captures are written.
     Finish,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Stage {
 }
 
 impl Outcome {
-    /// Whether every phase asked for was recorded.
+    /// Whether every requested phase was recorded.
     pub fn is_recorded(&self) -> bool {
         *self == Outcome::Recorded
     }

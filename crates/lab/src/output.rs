@@ -1,19 +1,19 @@
-//! What a scenario or a driver writes: kept in a file, watched as it grows, its last lines shown when something fails.
+//! The output of a scenario or a driver: kept in a file, followed, and quoted if something fails.
 //!
-//! The program writes into the file itself. With a pipe to us it would wait whenever we are slow to read, and the
-//! recording would show our delay as its own.
+//! The program writes into the file itself. With a pipe, a slow reader would block the program, and the recording would
+//! show that delay.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of the file's end is read for its last lines.
+/// Bytes read at the end of the file for its last lines.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// How much is read at a time; the rest is read the next time.
+/// Bytes read at a time.
 const READ_BYTES: u64 = 4 << 20;
 
-/// A file that a program writes its output to, and where we are in reading it.
+/// A file that receives a program's output, and the position of its reader.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -22,20 +22,20 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// The output file at `path`, which may not be there yet.
+    /// The output file at `path`, which need not exist yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), file: None, offset: 0 }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What was written since the last call, at most a few MB at a time.
+    /// New output since the last call, at most a few MB.
     ///
     /// # Errors
-    /// If the file is there but cannot be read.
+    /// If the file exists but cannot be read.
     pub fn read_new(&mut self) -> io::Result<Vec<u8>> {
         if self.file.is_none() {
             match File::open(&self.path) {
@@ -46,7 +46,7 @@ impl OutputFile {
         }
         let Some(file) = &mut self.file else { return Ok(Vec::new()) };
         if file.metadata()?.len() < self.offset {
-            // The program truncated its own output (`> /dev/stdout`); what is there now is new.
+            // The program truncated its output (`> /dev/stdout`), so all content is new.
             self.offset = 0;
         }
         file.seek(SeekFrom::Start(self.offset))?;
@@ -56,7 +56,7 @@ impl OutputFile {
         Ok(bytes)
     }
 
-    /// The last `count` lines that are not blank, as text that a terminal can be given. Empty if there is no output.
+    /// The last `count` lines that are not blank, safe for a terminal. Empty without output.
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let Ok(bytes) = read_end(&self.path) else { return Vec::new() };
         last_lines(&bytes, count)

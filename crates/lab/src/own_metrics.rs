@@ -21,7 +21,7 @@ struct Extent {
 }
 
 impl PhaseExtents {
-    /// A phase starts: what is in the files already is not of it.
+    /// A phase starts; earlier content of the files does not belong to it.
     pub(crate) fn start(&mut self, phase: Phase, metrics: &[MetricSettings], output: &Path) {
         for file in metrics.iter().filter_map(|metric| file_of(metric, output)) {
             let extent = Extent { start: length(&file), end: None };
@@ -29,7 +29,7 @@ impl PhaseExtents {
         }
     }
 
-    /// A phase ends: what comes later is not of it.
+    /// A phase ends; later content does not belong to it.
     pub(crate) fn end(&mut self, phase: Phase) {
         for ((of, file), extent) in &mut self.marks {
             if *of == phase {

@@ -1,18 +1,18 @@
-//! Measures the tool itself: runs a program whose pathologies are known and can be switched on, in all the ways that
+//! Measures Stepscope itself on a program with known pathologies that can be switched on. The runs are those that
 //! [`proof`](stepscope_analyze::proof) compares.
 //!
-//! The program is the bundled proving ground, or any other that keeps to the same contract:
+//! The program is the bundled simulator, or any other with this interface:
 //!
 //! - `PROGRAM list --format json` prints its [`Catalogue`];
-//! - `PROGRAM ARGUMENTS --slow NAMES` runs a scenario of that, with `all` and `-NAME` among the names;
-//! - `--warm-steps K` steps before it is ready, when it makes the file `--ready-file`; then it runs until it gets SIGTERM,
-//!   or until it did `--steps` in all, or for `--seconds`; with `--linger` it then waits for SIGTERM, and with `--pause S` it is
+//! - `PROGRAM ARGUMENTS --slow NAMES` runs a scenario of the catalogue; names include `all` and `-NAME`;
+//! - it makes the file `--ready-file` after `--warm-steps K` steps; it then runs until SIGTERM,
+//!   for `--steps` in total, or for `--seconds`; with `--linger` it then waits for SIGTERM, and with `--pause S` it is
 //!   idle for a while before its steady phase;
-//! - `--account FILE` makes it write an account when it did its steps, with `--scopes` of the functions too.
+//! - `--account FILE` makes it write an account after its last step; with `--scopes`, also of functions.
 //!
-//! Runs of a case are interleaved in a drawn order, all settings and ways in each round, so that what else happens on the
-//! machine meets all of them. All runs of a case have the same steps to warm up, and bare runs that are compared have equally
-//! many steps. Recorded runs are an ordinary [run](crate::run), which every other subcommand opens.
+//! Runs of a case are interleaved in random order, with all settings and ways in each round, so that changes of the
+//! machine affect all of them. All runs of a case have the same number of warm-up steps, and compared bare runs have the
+//! same number of steps. Recorded runs form an ordinary [run](crate::run), which all subcommands open.
 
 mod account;
 mod again;
@@ -37,7 +37,7 @@ pub use scores::{Entry, Held, SCORES, Scores};
 
 use crate::run::RunError;
 
-/// Why the tool could not be measured.
+/// Why Stepscope could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvingError {
     /// The program cannot be run.
@@ -45,59 +45,59 @@ pub enum ProvingError {
     Program {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It failed.
+    /// The program failed.
     #[error("{program} {arguments} failed ({status}): {said}")]
     Failed {
         /// The program.
         program: PathBuf,
-        /// What it was asked.
+        /// Its arguments.
         arguments: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
     },
-    /// What it wrote is not what it should be.
-    #[error("{path}: {reason}; is this a proving ground of this version?")]
+    /// Its output is invalid.
+    #[error("{path}: {reason}; is this a simulator of this version?")]
     Damaged {
         /// The file, or the program.
         path: PathBuf,
         /// What is wrong.
         reason: String,
     },
-    /// Nothing is asked for.
+    /// There is no such switch.
     #[error("there is no switch `{asked}`; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         asked: String,
-        /// What there is.
+        /// All names.
         known: String,
     },
     /// A recording failed.
     #[error("{trial} was not recorded: {outcome}")]
     NotRecorded {
-        /// Which.
+        /// Its name.
         trial: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: String,
     },
-    /// The run is not one of a proving ground.
-    #[error("{run}: no run of `prove`, or one of an earlier version that kept no catalogue: {source}")]
+    /// The run is not one of `prove`.
+    #[error("{run}: not a run of `stepscope prove`, or one of an earlier version without a catalogue: {source}")]
     NotProved {
         /// The run's folder.
         run: PathBuf,
-        /// Why.
+        /// The reason.
         source: Box<ProvingError>,
     },
     /// A build could not be made.
     #[error("cannot make the {build} build: {reason}")]
     Build {
-        /// Which.
+        /// Its name.
         build: &'static str,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A file cannot be read or written.
@@ -105,7 +105,7 @@ pub enum ProvingError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A capture cannot be read.
@@ -125,7 +125,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ProvingError> {
         .map_err(|error| ProvingError::Damaged { path: path.to_owned(), reason: error.to_string() })
 }
 
-/// Whose code is looked at; `of` is what says so.
+/// Compiles the patterns of owned code; `of` names their source in errors.
 fn owned_code(ownership: &Ownership, of: &Path) -> Result<Owned, ProvingError> {
     ownership.compile().map_err(|error| ProvingError::Damaged { path: of.to_owned(), reason: error.to_string() })
 }

@@ -1,7 +1,7 @@
 //! When a scenario is ready: the conditions that end its loading phase.
 //!
-//! A [`Watch`] is a state machine. It is shown an [`Observation`] every few milliseconds and says when its condition
-//! has come true; what only the system knows it asks of [`Surroundings`], so that tests need no processes.
+//! A [`Watch`] is a state machine. It receives an [`Observation`] every few milliseconds and reports when its condition
+//! is met. It asks [`Surroundings`] for the state of the system, so that tests need no processes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,20 +15,20 @@ mod surroundings;
 
 pub use surroundings::{FileState, Listener, Surroundings, TreeSurroundings};
 
-/// The longest line that is kept while its end is not there. Of longer ones the last part is.
+/// Most bytes kept of a line without an end; the last part is kept.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// How often conditions that look into `/proc` are looked at.
+/// Time between checks of conditions that read `/proc`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What happened since the last look.
+/// Events since the last observation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Observation<'a> {
     /// Time since the scenario was launched.
     pub since_launch: Duration,
     /// New output of the scenario.
     pub output: &'a [u8],
-    /// Steps that have ended so far, where they are counted.
+    /// Steps that have ended so far, if they are counted.
     pub steps: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ enum Wanted {
 }
 
 impl Watch {
-    /// A watch for `ready`, made before the launch: a file that is there already does not count.
+    /// A watch for `ready`, made before the launch: an existing file does not count.
     pub fn new(ready: &Ready, surroundings: &mut dyn Surroundings) -> Self {
         let condition = match ready {
             Ready::Log(text) => Condition::Log { wanted: Wanted::Text(text.clone()), line: Vec::new() },
@@ -67,7 +67,7 @@ impl Watch {
         Self { condition }
     }
 
-    /// Whether the condition has come true, and by what: a phrase such as ``output "Loaded world"``.
+    /// What met the condition, such as ``output "Loaded world"``; `None` if it is not met yet.
     pub fn look(&mut self, seen: &Observation, surroundings: &mut dyn Surroundings) -> Option<String> {
         match &mut self.condition {
             Condition::Log { wanted, line } => {
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// What was waited for in vain, and what may help, in a sentence.
+    /// Why the condition was not met, and what may help, in a sentence.
     pub fn explain_failure(&self, surroundings: &mut dyn Surroundings) -> String {
         match &self.condition {
             Condition::Log { wanted, .. } => {
@@ -102,7 +102,7 @@ impl Watch {
                     Wanted::Match(regex) => format!("matched `{regex}`"),
                 };
                 format!(
-                    "no line of its output {wanted}. A program may hold its output back when it does not write to a \
+                    "no line of its output {wanted}. A program may buffer its output when it does not write to a \
                      terminal: run it under `stdbuf -oL`, or with PYTHONUNBUFFERED=1 for Python"
                 )
             }
@@ -121,7 +121,7 @@ impl Watch {
                 format!("the file {} never {change}", path.display())
             }
             Condition::Steps(steps) => {
-                format!("fewer than {steps} steps ended, or none is counted: `stepscope doctor` says what steps need")
+                format!("fewer than {steps} steps ended, or none is counted; `stepscope doctor` shows what steps need")
             }
             Condition::After(time) => {
                 format!("`after_s` is {} s, longer than the loading timeout", time.as_secs_f64())
@@ -130,8 +130,7 @@ impl Watch {
     }
 }
 
-/// The first line that is wanted among those that `output` ends or goes on with. `line` holds what came before of the
-/// line that has not ended.
+/// The first wanted line in `output`. `line` holds the start of a line that has not ended.
 fn find_line(wanted: &Wanted, line: &mut Vec<u8>, output: &[u8]) -> Option<String> {
     let mut rest = output;
     while let Some(end) = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
@@ -147,7 +146,7 @@ fn find_line(wanted: &Wanted, line: &mut Vec<u8>, output: &[u8]) -> Option<Strin
         }
     }
     line.extend_from_slice(rest);
-    // A prompt has no line end and may never get one. A pattern may mean the end of the line, so it waits for it.
+    // A prompt may never get a line end, but a pattern may refer to it, so only text matches without one.
     if let Wanted::Text(text) = wanted {
         let so_far = printable(line);
         if !rest.is_empty() && so_far.contains(text.as_str()) {
@@ -169,10 +168,10 @@ fn shortened(line: &str) -> String {
     line.chars().take(LONGEST).chain(std::iter::once('\u{2026}')).collect()
 }
 
-/// Whether this condition can be observed at all by a recorder that counts steps or does not.
+/// Checks that the condition can be observed.
 ///
 /// # Errors
-/// A sentence that says why not and what to write instead.
+/// The reason, and what to write instead.
 pub fn check_observable(ready: &Ready, steps: &StepsSeen) -> Result<(), String> {
     match (ready, steps) {
         (Ready::Steps(_), StepsSeen::Never { reason }) => Err(format!(
@@ -183,14 +182,14 @@ pub fn check_observable(ready: &Ready, steps: &StepsSeen) -> Result<(), String> 
     }
 }
 
-/// Whether a recorder knows of steps while it records.
+/// Whether steps are known while recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepsSeen {
-    /// [`Observation::steps`] will be given.
+    /// [`Observation::steps`] is known.
     WhileRecording,
-    /// It will not.
+    /// It is unknown.
     Never {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -219,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The text or pattern, the pieces of output, and what is found after which piece.
+    /// Feeds pieces of output, and returns the matches with the number of the piece.
     fn found(ready: &Ready, pieces: &[&str]) -> Option<(usize, String)> {
         let mut watch = Watch::new(ready, &mut Fake::default());
         pieces.iter().enumerate().find_map(|(index, piece)| {

@@ -1,8 +1,7 @@
-//! The seam between the lab and what records: [`PerfRecorder`] on a real system, a fake in tests.
+//! [`Recorder`]: the interface to the recorder, implemented by [`PerfRecorder`] and by a fake in tests.
 //!
-//! Processes are real on both sides of the seam. What is launched, watched and stopped is launched by
-//! [`stepscope_record::launch`], so that tests of the lab show what becomes of processes without needing the right to
-//! record them.
+//! Processes are real in both cases: [`stepscope_record::launch`] launches and stops them. So tests of the lab check the
+//! handling of processes without the right to record them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,18 +12,18 @@ use stepscope_record::launch::{Exit, Launch, Launched};
 use stepscope_record::{Label, LogError, Options, Progress, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
 
-/// What one launch is recorded with.
+/// How a launch is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// Kinds of evidence wanted.
     pub dimensions: BTreeSet<Dimension>,
     /// CPU samples per second and CPU.
     pub frequency_hz: u64,
-    /// Where each step begins, if steps are wanted.
+    /// Where each step starts, if steps are wanted.
     pub step: Option<StepPoint>,
-    /// The scope of the program's own marks whose begins are those of steps, if one is.
+    /// The marked scope whose start begins a new step, if there is one.
     pub step_scope: Option<String>,
-    /// What the first capture is of.
+    /// Label of the first capture.
     pub label: Label,
 }
 
@@ -33,7 +32,7 @@ pub trait Recorder {
     /// Launches a program and records it into `folder` from its first instruction.
     ///
     /// # Errors
-    /// If the program cannot be run, or not be recorded. Nothing is left running then.
+    /// If the program cannot be run or recorded. Nothing is left running.
     fn launch(
         &self,
         launch: Launch,
@@ -44,28 +43,28 @@ pub trait Recorder {
     /// The capture of a recording that has stopped or moved on from `folder`.
     ///
     /// # Errors
-    /// If there is no log in the folder, or it cannot be read.
+    /// If the folder has no readable log.
     fn finish(&self, folder: &Path) -> Result<Capture, LogError>;
 }
 
-/// A recording that runs. Dropped, it stops.
+/// A running recording, which stops on drop.
 pub trait Recording {
-    /// What it has done so far.
+    /// Its totals so far.
     fn progress(&self) -> Progress;
 
-    /// Ends the present capture here and records nothing until [`begin_next`](Self::begin_next).
+    /// Ends the current capture, and records nothing until [`begin_next`](Self::begin_next).
     ///
     /// # Errors
     /// If the recorder no longer answers.
     fn pause(&self) -> Result<(), RecordError>;
 
-    /// Begins another capture of the same processes, in another folder.
+    /// Starts another capture of the same processes, in another folder.
     ///
     /// # Errors
     /// If the folder cannot be used.
     fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError>;
 
-    /// Adds to the present capture how a process ended.
+    /// Adds how a process ended to the current capture.
     fn note_exit(&self, pid: u32, exit: &Exit);
 
     /// Stops recording and completes the log.

@@ -1,10 +1,10 @@
-//! Which revision a program was built from.
+//! Revisions of programs.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the files of a revision are.
+/// The checked-out files of a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
     /// The commit, in full.
@@ -15,7 +15,7 @@ pub struct Checkout {
     pub repository: PathBuf,
 }
 
-/// The repository's own working tree, as it is when a run begins.
+/// The repository's own working tree at the start of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingTree {
     /// The commit that is checked out.

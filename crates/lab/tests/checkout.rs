@@ -140,7 +140,7 @@ fn what_is_wrong_is_said_with_what_to_do_and_leaves_nothing() {
     let Some(root) = repository("what_is_wrong_is_said_with_what_to_do_and_leaves_nothing", &bed) else { return };
     let error = |text: &str| prepared(&bed, &root, text, &mut Checkouts::default()).unwrap_err();
     let unknown = error(&LAB.replace("\"v1\"", "\"v9\""));
-    assert!(unknown.starts_with("`v9` is no revision of ") && unknown.contains("git fetch"), "{unknown}");
+    assert!(unknown.starts_with("`v9` is not a revision of ") && unknown.contains("git fetch"), "{unknown}");
     let failed = error(&LAB.replace("[\"sh\", \"build.sh\"]", "['sh', '-c', 'echo no compiler; exit 3']"));
     assert!(failed.contains("exited with status 3") && failed.contains("build-old.log"), "{failed}");
     let missing = error(&LAB.replace("[\"sh\", \"build.sh\"]", "['no-such-builder']"));

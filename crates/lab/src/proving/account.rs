@@ -1,4 +1,4 @@
-//! What a run of a proving ground says that it did.
+//! [`Account`]: what the program counted in a run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,26 +12,26 @@ use super::{ProvingError, read_json};
 /// The file of an account.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Account {
-    /// Hash of all that was simulated.
+    /// Hash of the simulated state.
     pub state: String,
-    /// Steps that were done.
+    /// Number of steps.
     pub steps: u64,
     loading: Part,
     steady: Part,
-    /// From the start to the end.
+    /// Duration.
     pub whole: Part,
 }
 
-/// What was done in a part of a run.
+/// The counts of a phase.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Part {
     wall_s: f64,
     cpu_s: f64,
-    /// Context switches by waiting.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Context switches by others.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
-    /// What was counted.
+    /// Counters by name.
     pub counts: BTreeMap<String, u64>,
     scopes: BTreeMap<String, Timed>,
 }
@@ -43,12 +43,12 @@ struct Timed {
 }
 
 impl Account {
-    /// Reads it.
+    /// Reads an account.
     pub fn read(path: &Path) -> Result<Self, ProvingError> {
         read_json(path)
     }
 
-    /// What it says of a phase.
+    /// The counts of a phase.
     pub fn truth(&self, phase: Phase) -> Truth {
         let part = match phase {
             Phase::Loading => &self.loading,
@@ -65,7 +65,7 @@ impl Account {
 }
 
 impl Part {
-    /// Steps that were done in it.
+    /// Number of steps in it.
     pub fn steps(&self) -> u64 {
         self.counts.get("steps").copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Scoring what an earlier run left on disk. Nothing is run.
+//! Scores the files of an earlier run again, without running anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,12 +16,12 @@ use super::{BuildKind, Catalogue, Control, ProofRun, ProvingError, Switch, build
 use crate::outcome::Outcome;
 use crate::run::{Run, TrialInfo};
 
-/// Puts together what an earlier run measured, of these switches, or of all that it had for none. Builds without names
-/// are left out, and said to be.
+/// The measurements of an earlier run for these switches, or for all if none is named. Builds without names
+/// are excluded, with a note.
 ///
 /// # Errors
-/// If the folder is no run of a proving ground, or does not have a switch that is asked for. What cannot be read is among
-/// what is missing.
+/// If the folder is not a run of `prove`, or lacks a requested switch. Unreadable files are listed as
+/// missing.
 pub fn again(folder: &Path, switches: &[String]) -> Result<ProofRun, ProvingError> {
     let run = Run::open(folder)?;
     let accounts = run.folder().join(ACCOUNTS);
@@ -38,11 +38,11 @@ pub fn again(folder: &Path, switches: &[String]) -> Result<ProofRun, ProvingErro
     Ok(ProofRun { proof, run, missing, interrupted: false })
 }
 
-/// What a run left.
+/// The files of a run.
 struct Kept<'a> {
     run: &'a Run,
     accounts: PathBuf,
-    /// Names of the files there.
+    /// File names.
     files: BTreeSet<String>,
     owned: Owned,
     proof: Proof,
@@ -101,7 +101,7 @@ impl Kept<'_> {
                 let Some(account) = self.readable(Account::read(&file)) else { continue };
                 let profile = match way {
                     Way::Recorded => {
-                        // An account without its recording is of one that failed.
+                        // The recording of an account without a capture failed.
                         let Some(capture) = captures.get(&round).and_then(|folder| self.capture(folder)) else {
                             continue;
                         };
@@ -116,7 +116,7 @@ impl Kept<'_> {
         evidence.case
     }
 
-    /// `None` if none of its recordings can be read; the reason is printed.
+    /// `None` if no recording can be read; the reason is printed.
     fn control(&mut self, control: &Control) -> Option<ControlCase> {
         let mut profiles = Vec::new();
         for folder in self.captures(&control.name, CONTROL, Phase::Steady).values() {
@@ -134,7 +134,7 @@ impl Kept<'_> {
         account.map(|account| counted(world, &capture, &account, catalogue)).unwrap_or_default()
     }
 
-    /// Folders of recordings, by their round.
+    /// Folders of recordings by round.
     fn captures(&self, scenario: &str, variant: &str, phase: Phase) -> BTreeMap<u32, PathBuf> {
         let is_it = |trial: &&TrialInfo| trial.scenario == scenario && trial.variant.as_deref() == Some(variant);
         let folder = |trial: &TrialInfo| self.run.folder().join(trial.folder()).join(phase.to_string());
@@ -145,7 +145,7 @@ impl Kept<'_> {
         self.readable(disk::read(folder).map_err(ProvingError::from))
     }
 
-    /// What could be read. The rest is listed at the end.
+    /// The readable measurements; the others are listed at the end.
     fn readable<T>(&mut self, read: Result<T, ProvingError>) -> Option<T> {
         read.map_err(|error| self.missing.push(error.to_string())).ok()
     }

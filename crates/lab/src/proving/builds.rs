@@ -1,4 +1,4 @@
-//! The same program without its names: how much of what the tool says depends on them.
+//! Builds of the program without names, which show how much the results depend on names.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,16 +16,16 @@ use super::ProvingError;
 /// A build of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BuildKind {
-    /// As it is.
+    /// Unchanged.
     Plain,
-    /// Every function has a hash for a name; no debug information.
+    /// Function names replaced by hashes; no debug information.
     Renamed,
-    /// No names at all; no debug information.
+    /// No names and no debug information.
     Stripped,
 }
 
 impl BuildKind {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             BuildKind::Plain => "plain",
@@ -35,7 +35,7 @@ impl BuildKind {
     }
 }
 
-/// A function of the program's symbol table.
+/// A function in the program's symbol table.
 struct Symbol {
     address: u64,
     mangled: String,
@@ -49,12 +49,12 @@ impl Symbol {
     }
 }
 
-/// The program as it is.
+/// The unchanged program.
 pub(super) fn plain() -> Build {
     Build { name: BuildKind::Plain.name().to_owned(), shown: None }
 }
 
-/// Makes a build in `folder`, and says which names it shows.
+/// Makes a build in `folder`, with the names that it shows.
 pub(super) fn make(kind: BuildKind, program: &Path, folder: &Path) -> Result<(PathBuf, Build), ProvingError> {
     if kind == BuildKind::Plain {
         return Ok((program.to_owned(), plain()));
@@ -70,7 +70,7 @@ pub(super) fn make(kind: BuildKind, program: &Path, folder: &Path) -> Result<(Pa
     } else {
         let file = folder.join("renamed.symbols");
         let mut lines = String::new();
-        // Static functions of several files may have one name.
+        // Static functions of several files may share a name.
         let names: BTreeMap<&str, &Symbol> = symbols.iter().map(|symbol| (symbol.mangled.as_str(), symbol)).collect();
         for symbol in names.values() {
             let _ = writeln!(lines, "{} {}", symbol.mangled, symbol.hashed());
@@ -91,7 +91,7 @@ pub(super) fn make(kind: BuildKind, program: &Path, folder: &Path) -> Result<(Pa
     Ok((made, Build { name, shown: Some(shown) }))
 }
 
-/// Each name once, at its address.
+/// Each name with its address.
 fn functions(program: &Path) -> Result<Vec<Symbol>, String> {
     let listed = run(Command::new("nm").args(["--defined-only", "--format=posix"]).arg(program))?;
     let symbol = |line: &str| {

@@ -1,4 +1,4 @@
-//! What a proving ground says of itself.
+//! [`Catalogue`]: the switches and controls of the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,26 +11,26 @@ use stepscope_model::output_file::write_durably;
 
 use super::{ProvingError, read_json};
 
-/// Everything that can be slow, and everything that must stay silent.
+/// Everything that can be slow, and all controls.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Catalogue {
     /// Namespaces of the program's own code.
     pub owned: Vec<String>,
-    /// What can be slow.
+    /// The switches.
     pub switches: Vec<Switch>,
-    /// What must stay silent.
+    /// The controls, which must not be found.
     pub controls: Vec<Control>,
-    /// Scopes of the program's marks that it counts too.
+    /// Marked scopes that the program also counts.
     #[serde(default)]
     pub counted_scopes: Vec<CountedScope>,
 }
 
-/// A switch.
+/// A pathology that can be switched on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Switch {
     /// Its name.
     pub name: String,
-    /// The world that it is in.
+    /// Its world.
     pub world: String,
     phase: Phase,
     function: String,
@@ -38,26 +38,26 @@ pub struct Switch {
     seam: Vec<String>,
     saves: String,
     downstream: String,
-    /// What runs it at its size, without `--slow`.
+    /// Arguments that run it, without `--slow`.
     pub arguments: Vec<String>,
 }
 
-/// Something that must stay silent.
+/// A control: code that must not be found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Control {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The world that it is in.
+    /// Its world.
     pub world: String,
-    /// Why one might think otherwise.
+    /// Why it looks suspicious.
     pub why: String,
-    /// What must not be found.
+    /// Functions that must not be found.
     pub silent: Vec<String>,
-    /// What runs it.
+    /// Arguments that run it.
     pub arguments: Vec<String>,
 }
 
-/// A scope that is marked as often as a counter counts.
+/// A scope with as many marks as a counter counts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CountedScope {
     /// The world.
@@ -69,10 +69,10 @@ pub struct CountedScope {
 }
 
 impl Catalogue {
-    /// Asks a program for it.
+    /// Runs the program to get its catalogue.
     ///
     /// # Errors
-    /// If it cannot be run, or does not answer with a catalogue.
+    /// If it cannot be run, or prints no catalogue.
     pub fn of(program: &Path) -> Result<Self, ProvingError> {
         let output = Command::new(program).args(["list", "--format", "json"]).output();
         let output = output.map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
@@ -82,23 +82,23 @@ impl Catalogue {
         })
     }
 
-    /// Reads one that was [written](Catalogue::write).
+    /// Reads a [written](Catalogue::write) catalogue.
     pub(super) fn read(path: &Path) -> Result<Self, ProvingError> {
         read_json(path)
     }
 
-    /// Keeps it beside what was measured: another version of the program may say otherwise.
+    /// Writes it beside the measurements, because another version of the program may have another.
     pub(super) fn write(&self, path: &Path) -> Result<(), ProvingError> {
         let text = serde_json::to_vec_pretty(self).expect("a catalogue is plain data");
         write_durably(path, &text).map_err(|source| ProvingError::File { path: path.to_owned(), source })
     }
 
-    /// What is the program's own code, by name.
+    /// Ownership of the program's own code, by name.
     pub(super) fn ownership(&self) -> Ownership {
         Ownership { namespaces: self.owned.clone(), ..Ownership::default() }
     }
 
-    /// The switches of these names; all of them for none.
+    /// The switches with these names; all if none is named.
     ///
     /// # Errors
     /// If a name is unknown.

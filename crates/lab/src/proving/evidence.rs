@@ -1,4 +1,4 @@
-//! What the runs of a case bring together, and the files that they leave.
+//! The measurements of a case, and their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use stepscope_model::{Capture, ThreadId};
 use super::account::Account;
 use super::{Catalogue, Switch};
 
-/// Folder, in that of the run, of what the program said of its runs.
+/// Folder of accounts in a run's folder.
 pub(super) const ACCOUNTS: &str = "accounts";
 
-/// What the program said of itself, in that folder.
+/// The catalogue, in that folder.
 pub(super) const CATALOGUE_FILE: &str = "catalogue.json";
 
-/// The variant that recordings of controls go by.
+/// Variant name of recordings of controls.
 pub(super) const CONTROL: &str = "control";
 
-/// The scenario in which everything is counted, of a world.
+/// Scenario of a world in which everything is counted.
 pub(super) fn counts_of(world: &str) -> String {
     format!("counts-{world}")
 }
 
-/// Which switches are slow.
+/// Which switches are on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setting {
     Alone,
@@ -59,12 +59,12 @@ impl Setting {
 pub(super) enum Way {
     Recorded,
     Timed,
-    /// The how many-th of its round.
+    /// Number within its round.
     Bare(u32),
 }
 
 impl Way {
-    /// The file of such a run's account.
+    /// File name of such a run's account.
     pub fn file(self, scenario: &str, setting: Setting, round: u32) -> String {
         let way = match self {
             Way::Recorded => "recorded".to_owned(),
@@ -74,7 +74,7 @@ impl Way {
         format!("{scenario}-{}-{way}-{round}.json", setting.name())
     }
 
-    /// The way and the round of a file of this scenario and setting.
+    /// Way and round from the file name of an account of this scenario and setting.
     pub fn of_file(file: &str, scenario: &str, setting: Setting) -> Option<(Self, u32)> {
         let rest = file.strip_prefix(scenario)?.strip_prefix('-')?.strip_prefix(setting.name())?.strip_prefix('-')?;
         let mut parts = rest.strip_suffix(".json")?.split('-');
@@ -89,7 +89,7 @@ impl Way {
     }
 }
 
-/// A case, and what its runs simulated: by number of steps, one hash each unless a switch changes more than it should.
+/// A case and the state hashes of its runs, by number of steps. More than one hash means that a switch changes the simulation.
 pub(super) struct Evidence {
     pub case: Case,
     states: BTreeMap<u64, BTreeSet<String>>,
@@ -108,7 +108,7 @@ impl Evidence {
         Self { case, states: BTreeMap::new() }
     }
 
-    /// Takes in what came of a run; the profile is that of a recorded one.
+    /// Adds a run; recorded runs have a profile.
     pub fn add(&mut self, setting: Setting, way: Way, account: &Account, profile: Option<Profile>) {
         self.states.entry(account.steps).or_default().insert(account.state.clone());
         let truth = account.truth(self.case.known.phase);
@@ -126,18 +126,18 @@ impl Evidence {
         runs.profiles.extend(profile);
     }
 
-    /// Whether runs of equally many steps ended in different states.
+    /// Whether runs with the same number of steps ended in different states.
     pub fn differs(&self) -> bool {
         self.states.values().any(|states| states.len() > 1)
     }
 }
 
-/// The note for that case.
+/// The note about that.
 pub(super) fn differs(switch: &Switch) -> String {
     format!("{}: what is simulated is not the same in all settings", switch.name)
 }
 
-/// What the tool counted of a run, and what the program did.
+/// Counts of a recording and those of the program.
 pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalogue: &Catalogue) -> Vec<Counted> {
     let whole = &account.whole;
     let row = |what: &str, program: u64, recorded: Option<u64>, may_differ: u64, remark: &str| Counted {
@@ -162,7 +162,7 @@ pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalog
         rows.push(row(&format!("scope {}", counted.scope), *program, Some(recorded), 0, ""));
     }
     let switches = whole.voluntary_switches + whole.involuntary_switches;
-    // Of the program alone: what it started has context switches of its own.
+    // Only the program's, because its children have context switches of their own.
     let process = |thread: ThreadId| capture.threads[thread.index()].process;
     let own = capture.steps.first().and_then(|step| process(step.thread));
     let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).count() as u64;
@@ -184,7 +184,7 @@ pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalog
     rows
 }
 
-/// What a recording says.
+/// The profile of a recording.
 pub(super) fn profile(capture: &Capture, owned: &Owned) -> Profile {
     let functions = Functions::of(capture, owned);
     Profile::of(&Selection::all(capture, &functions))
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_accounts_say_what_they_are_of() {
+    fn file_names_of_accounts_name_scenario_setting_way_and_round() {
         for setting in Setting::EACH {
             for way in [Way::Recorded, Way::Timed, Way::Bare(3), Way::Bare(12)] {
                 let file = way.file("full-scan", setting, 7);

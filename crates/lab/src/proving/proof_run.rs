@@ -1,4 +1,4 @@
-//! Running all cases in all settings and ways.
+//! Runs all cases in all settings and ways.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -22,71 +22,70 @@ use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
-/// Fewest and most runs of a switch in a round: four settings, recorded, timed and repeatedly bare.
+/// Fewest and most runs of a switch per round: four settings; recorded, timed and several times bare.
 pub const RUNS_A_ROUND: [u32; 2] = [4 * (2 + BARE_EACH_ROUND), 4 * (2 + MOST_BARE_A_ROUND)];
 
-/// What to run, and how often.
+/// What to run, and how many times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Rounds: recorded runs of each setting, and timed ones; three times as many are bare.
+    /// Rounds: recorded runs and timed runs per setting. Bare runs are three times as many.
     pub runs: u32,
-    /// How long a run of the steady phase is to take.
+    /// Target duration of the steady phase.
     pub duration: Duration,
-    /// Names of switches; all of them for none.
+    /// Names of switches; all if empty.
     pub switches: Vec<String>,
     /// Builds to run.
     pub builds: BTreeSet<BuildKind>,
-    /// What the orders are drawn with.
+    /// Seed of the random orders.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results.
 pub struct ProofRun {
-    /// Everything that was measured.
+    /// The measurements.
     pub proof: Proof,
     /// The recordings.
     pub run: Run,
-    /// What could not be measured, and why.
+    /// Missing measurements, with reasons.
     pub missing: Vec<String>,
-    /// Whether it was interrupted. What was measured until then is whole.
+    /// Whether it was interrupted; earlier measurements are complete.
     pub interrupted: bool,
 }
 
-/// Bare runs of a setting in a round. They take little, and what they tell, the difference of two settings, is what runs
-/// scatter most in.
+/// Bare runs per setting and round. They are short, and the difference of two settings varies most from run to run.
 const BARE_EACH_ROUND: u32 = 3;
 
-/// Further bare runs follow, in turns, until what a fix saves is known with this standard error, points...
+/// Bare runs continue until the standard error of each saving is at most this many percentage points, ...
 const SETTLED_POINTS: f64 = 1.5;
 
-/// ...or a setting had this many in a round on average.
+/// ... or a setting has had this many per round on average.
 const MOST_BARE_A_ROUND: u32 = 10;
 
-/// Wall time of a run that only tells how fast it steps.
+/// Wall time of a run that only measures the step rate.
 const PILOT: Duration = Duration::from_millis(400);
 
-/// Steps before the steady phase: about so long, s, and not fewer and not more.
+/// Duration of the warm-up in seconds, and its fewest and most steps.
 const WARM_S: f64 = 0.3;
 const WARM_STEPS: (f64, f64) = (5.0, 200.0);
 
-/// Fewest steps of a run, and the most as a multiple of the requested duration.
+/// Fewest steps of a run, and its longest duration as a multiple of the requested one.
 const LEAST_STEPS: f64 = 20.0;
 const MOST_TIMES: f64 = 2.0;
 
-/// Steps of a run in which everything is counted: about so long, s, and not fewer and not more.
+/// Duration in seconds of a run in which everything is counted, and its fewest and most steps.
 const COUNTED_S: f64 = 1.5;
 const COUNTED_STEPS: (f64, f64) = (20.0, 500.0);
 
-/// How long the program waits for the recording of its steady phase to begin.
+/// Pause of the program before its steady phase, so that recording can start.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// How long a scenario may take to become ready.
+/// Time limit for a scenario to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs everything, into a new run below `runs`.
+/// Runs all cases into a new run below `runs`.
 ///
 /// # Errors
-/// If the program does not answer, or nothing can be written. What fails later is among what is missing.
+/// If the program has no catalogue, or nothing can be written. Later failures are listed as missing.
 pub fn prove(
     program: &Path,
     runs: &Path,
@@ -101,7 +100,7 @@ pub fn prove(
     let mut run = Run::create(runs, &lab, &[])?;
     let accounts = run.folder().join(ACCOUNTS);
     let made = fs::create_dir_all(&accounts).and_then(|()| accounts.canonicalize());
-    // The program is run elsewhere: its paths have to be whole.
+    // The program runs in another directory, so its paths must be absolute.
     let accounts = made.map_err(|source| ProvingError::File { path: accounts, source })?;
     catalogue.write(&accounts.join(CATALOGUE_FILE))?;
     let mut missing = Vec::new();
@@ -129,9 +128,9 @@ pub fn prove(
     Ok(ProofRun { proof, run, missing, interrupted })
 }
 
-/// The lab file of the run: for those who open it later.
+/// The lab file of the run, for later readers.
 fn lab_file(catalogue: &Catalogue, program: &Path, runs: &Path) -> Result<LabFile, ProvingError> {
-    // Strings and arrays of strings are written in TOML as they are in JSON.
+    // Strings and arrays of strings look the same in TOML and JSON.
     let (owned, command) = (serde_json::json!(catalogue.owned), serde_json::json!([program.display().to_string()]));
     let text = format!(
         "[project]\nname = \"proving ground\"\nowned = {{ namespaces = {owned} }}\n\n[scenario.proving]\n\
@@ -141,7 +140,7 @@ fn lab_file(catalogue: &Catalogue, program: &Path, runs: &Path) -> Result<LabFil
         .map_err(|error| ProvingError::Damaged { path: program.to_owned(), reason: error.to_string() })
 }
 
-/// A build, and whose code is looked at in it.
+/// A build and the ownership of its code.
 struct Subject {
     program: PathBuf,
     build: Build,
@@ -151,7 +150,7 @@ struct Subject {
 impl Subject {
     fn new(kind: BuildKind, catalogue: &Catalogue, program: &Path, folder: &Path) -> Result<Self, ProvingError> {
         let (program, build) = builds::make(kind, program, folder)?;
-        // Where names say nothing, all code of the program's file has to count as its own.
+        // Without names, all code in the program's file counts as owned.
         let file = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let ownership = match kind {
             BuildKind::Plain => catalogue.ownership(),
@@ -161,7 +160,7 @@ impl Subject {
         Ok(Self { program, build, owned })
     }
 
-    /// A scenario's name of its own: the plain build's is that of the switch.
+    /// A unique scenario name; for the plain build, the name of the switch.
     fn scenario(&self, name: &str) -> String {
         match self.build.shown {
             None => name.to_owned(),
@@ -170,7 +169,7 @@ impl Subject {
     }
 }
 
-/// The trials that will be recorded, in the order of running.
+/// The trials to record, in order.
 struct Plan(VecDeque<(usize, Trial)>);
 
 impl Plan {
@@ -216,7 +215,7 @@ impl Plan {
         Self(planned)
     }
 
-    /// The next trial of this name, which need not be the very next one: the order of settings is drawn.
+    /// The next trial with this name. Others may precede it, because the order of settings is random.
     fn take(&mut self, scenario: &str, variant: &str) -> Option<(usize, Trial)> {
         let is_it =
             |(_, trial): &(usize, Trial)| trial.scenario.name == scenario && trial.variant.as_deref() == Some(variant);
@@ -225,21 +224,21 @@ impl Plan {
     }
 }
 
-/// Of the worlds of these switches, the first switch that the catalogue has of each: what a world is asked to count does not
-/// depend on which of its switches were chosen.
+/// The first switch in the catalogue of each world of these switches, so that a world's counts do not depend on the
+/// chosen switches.
 fn worlds<'c>(switches: &[&Switch], catalogue: &'c Catalogue) -> Vec<&'c Switch> {
     let mut wanted: BTreeSet<&str> = switches.iter().map(|switch| switch.world.as_str()).collect();
     catalogue.switches.iter().filter(|switch| wanted.remove(switch.world.as_str())).collect()
 }
 
-/// How many steps the runs of a case have.
+/// Numbers of steps of the runs of a case.
 #[derive(Debug, Clone, Copy)]
 struct Steps {
     warm: u64,
     alone: Pace,
-    /// As many as alone, and more where these would be over before they can be measured.
+    /// As for one switch alone, or more if those would end too early to be measured.
     fast: Pace,
-    /// With all, and with all but one.
+    /// With all switches, and with all but one.
     all: Pace,
 }
 
@@ -253,7 +252,7 @@ impl Steps {
     }
 }
 
-/// How many steps a setting is measured for, and how fast it steps.
+/// Number of measured steps of a setting, and its step rate.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     count: u64,
@@ -261,7 +260,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long a recording has to be, so that all steps are in it even where the machine is slower than it was.
+    /// Length of a recording that contains all steps even if the machine becomes slower.
     fn duration(&self) -> Duration {
         PAUSE + Duration::from_secs_f64(1.3 * self.count as f64 / self.per_second + 0.2)
     }
@@ -310,7 +309,7 @@ impl Proving<'_, '_> {
         Ok(())
     }
 
-    /// What was measured. What could not be measured is listed at the end.
+    /// The measurements; missing ones are listed at the end.
     fn kept<T>(&mut self, name: &str, measured: Result<T, ProvingError>) -> Result<Option<T>, ProvingError> {
         match measured {
             Ok(measured) => Ok(Some(measured)),
@@ -330,7 +329,7 @@ impl Proving<'_, '_> {
                 self.one((subject, switch), (setting, way), round, steps, &mut evidence)?;
             }
         }
-        // Of builds without names nothing is asked.
+        // Builds without names have no requirements.
         if subject.build.shown.is_none() {
             self.settle((subject, switch), steps, &mut evidence)?;
         }
@@ -338,7 +337,7 @@ impl Proving<'_, '_> {
         Ok(evidence.case)
     }
 
-    /// Every setting in every way, in a drawn order.
+    /// Every setting in every way, in random order.
     fn round(&mut self) -> Vec<(Setting, Way)> {
         let bare = (1..=BARE_EACH_ROUND).map(Way::Bare);
         let ways: Vec<Way> = [Way::Recorded, Way::Timed].into_iter().chain(bare).collect();
@@ -348,7 +347,7 @@ impl Proving<'_, '_> {
         round
     }
 
-    /// Bare runs of both sides of each gain, until it is known well enough.
+    /// Bare runs with and without each fix, until the saving is precise enough.
     fn settle(&mut self, of: (&Subject, &Switch), steps: Steps, evidence: &mut Evidence) -> Result<(), ProvingError> {
         let most = MOST_BARE_A_ROUND * self.options.runs;
         for sides in [[Setting::Alone, Setting::Fast], [Setting::All, Setting::AllBut]] {
@@ -368,7 +367,7 @@ impl Proving<'_, '_> {
         Ok(())
     }
 
-    /// One run of a case: what came of it is added to the evidence.
+    /// Runs a case once and adds the result to the evidence.
     fn one(
         &mut self,
         (subject, switch): (&Subject, &Switch),
@@ -383,7 +382,7 @@ impl Proving<'_, '_> {
         let mut arguments = switch.arguments.clone();
         arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
         for (option, steps) in [("--warm-steps", steps.warm), ("--steps", steps.warm + pace.count)] {
-            // Loading ends with the first step, and nothing follows.
+            // Loading ends with the first step, which is the last.
             let steps = if phase == Phase::Loading { 1 } else { steps };
             arguments.extend([option.to_owned(), steps.to_string()]);
         }
@@ -407,7 +406,7 @@ impl Proving<'_, '_> {
         Ok(())
     }
 
-    /// How fast it steps decides how many steps it is measured for.
+    /// Determines the number of measured steps from the step rate.
     fn steps(&mut self, subject: &Subject, switch: &Switch) -> Result<Steps, ProvingError> {
         if switch.known().phase == Phase::Loading {
             let once = Pace { count: 1, per_second: 1.0 };
@@ -416,7 +415,7 @@ impl Proving<'_, '_> {
         let mut rate = |setting: Setting| self.rate(subject, switch, setting);
         let (alone, fast, all) = (rate(Setting::Alone)?, rate(Setting::Fast)?, rate(Setting::All)?);
         let seconds = self.options.duration.as_secs_f64();
-        // Enough that the fast way takes long enough to be measured too, unless the slow way would take for ever.
+        // Enough for the fast way to be measurable, within the time limit of the slow way.
         let both = (seconds * alone).max(0.4 * seconds * fast).min(MOST_TIMES * seconds * alone).max(LEAST_STEPS);
         let pace = |count: f64, per_second| Pace { count: count as u64, per_second };
         Ok(Steps {
@@ -427,7 +426,7 @@ impl Proving<'_, '_> {
         })
     }
 
-    /// Steps a second.
+    /// Steps per second.
     fn rate(&mut self, subject: &Subject, switch: &Switch, setting: Setting) -> Result<f64, ProvingError> {
         let mut arguments = switch.arguments.clone();
         arguments.extend(["--slow".to_owned(), setting.slow(&switch.name)]);
@@ -436,7 +435,7 @@ impl Proving<'_, '_> {
         Ok(1e9 * truth.steps.max(1.0) / truth.wall_ns)
     }
 
-    /// Runs the program by itself.
+    /// Runs the program without recording.
     fn account(&mut self, program: &Path, arguments: Vec<String>, file: &Path) -> Result<Account, ProvingError> {
         if self.context.interrupt.load(Ordering::Relaxed) {
             return Err(ProvingError::Interrupted);
@@ -445,7 +444,7 @@ impl Proving<'_, '_> {
         command.args(&arguments).arg("--account").arg(file).stdin(Stdio::null());
         let output =
             command.output().map_err(|source| ProvingError::Program { program: program.to_owned(), source })?;
-        // It gets the Ctrl-C too.
+        // Ctrl-C reaches the program, too.
         if self.context.interrupt.load(Ordering::Relaxed) {
             return Err(ProvingError::Interrupted);
         }
@@ -461,7 +460,7 @@ impl Proving<'_, '_> {
         Account::read(file)
     }
 
-    /// Records the program.
+    /// Records the program's steady phase.
     fn record(
         &mut self,
         subject: &Subject,
@@ -510,7 +509,7 @@ impl Proving<'_, '_> {
         Ok(ControlCase { name, why, silent, profiles })
     }
 
-    /// A run that is recorded from its first instruction until all of its steps are done.
+    /// Records a run from its first instruction to its last step.
     fn counts(
         &mut self,
         subject: &Subject,

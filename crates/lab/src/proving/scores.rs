@@ -1,4 +1,4 @@
-//! Earlier scores: how right the tool was, from version to version.
+//! Scores of earlier versions of Stepscope.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,45 +10,45 @@ use stepscope_record::clock;
 use crate::history::Store;
 use crate::json_lines::JsonLines;
 
-/// Name of the file of scores, in the folder of the project's history.
+/// File name of the scores, in the folder of the history.
 pub const SCORES: &str = "prove.jsonl";
 
-/// Version of a line.
+/// Version of the format of a line.
 const SCHEMA: u32 = 1;
 
-/// One score.
+/// The score of a run of `prove`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Version of this form.
+    /// Version of the format.
     pub schema: u32,
-    /// When, RFC 3339 in UTC.
+    /// Time, RFC 3339 in UTC.
     pub at: String,
     /// Program and version.
     pub tool: String,
-    /// Where.
+    /// Description of the machine.
     pub host: String,
-    /// Runs of each setting in each way.
+    /// Runs per setting and way.
     pub runs: u32,
-    /// Switches that were run.
+    /// Number of switches.
     pub switches: usize,
-    /// What held.
+    /// The requirements.
     pub held: Vec<Held>,
 }
 
-/// How often something held.
+/// How often a requirement held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Held {
-    /// What.
+    /// The requirement.
     pub what: String,
-    /// In which build.
+    /// The build.
     pub build: String,
-    /// How often.
+    /// Cases in which it held.
     pub held: u64,
-    /// Of how many.
+    /// All cases.
     pub of: u64,
-    /// Whether that is often enough; `None` where nothing is asked.
+    /// Whether that is enough; `None` without a target.
     pub holds: Option<bool>,
-    /// The largest error, the worst place or the largest share.
+    /// The largest error, lowest rank or largest share.
     pub worst: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ pub struct Scores {
 }
 
 impl Entry {
-    /// Of the table `prove`.
+    /// The score of the table `prove`.
     pub fn new(score: &Table, runs: u32, switches: usize) -> Self {
         let text = |row: usize, column: &str| match score.get(row, column) {
             Some(Value::Text(text)) => text.clone(),
@@ -96,7 +96,7 @@ impl Entry {
 }
 
 impl Scores {
-    /// Those beside the [store](Store) of someone who works in this folder.
+    /// The scores beside the [store](Store) of a project that contains this folder.
     pub fn of(folder: &Path) -> Self {
         Self { path: Store::of(folder).index().with_file_name(SCORES) }
     }
@@ -106,7 +106,7 @@ impl Scores {
         &self.path
     }
 
-    /// Adds one.
+    /// Adds a score.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -114,12 +114,12 @@ impl Scores {
         JsonLines::open_to_append(&self.path, SCHEMA)?.append(&[entry])
     }
 
-    /// All of them as a table, the oldest first. Its notes list unreadable lines.
+    /// The scores as a table, oldest first. Notes list unreadable lines.
     ///
     /// # Errors
-    /// If the file is there and cannot be read.
+    /// If the file exists and cannot be read.
     pub fn table(&self) -> io::Result<Table> {
-        let mut table = Table::new("prove_history", "How right the tool was", columns());
+        let mut table = Table::new("prove_history", "Scores over time", columns());
         let Some(mut lines) = JsonLines::open(&self.path, SCHEMA)? else {
             table.note(format!("{} is not there: nothing was scored yet.", self.path.display()));
             return Ok(table);
@@ -154,16 +154,16 @@ fn columns() -> Vec<Column> {
     let count = |name: &str, doc: &str| Column::new(name, Kind::Count, "", doc);
     vec![
         text("at", "When.").essential(),
-        text("tool", "Version of the tool."),
+        text("tool", "Version of Stepscope."),
         text("host", "Where.").detail(),
-        count("runs", "Runs of each setting in each way."),
-        count("switches", "Switches that were run."),
+        count("runs", "Runs per setting and way."),
+        count("switches", "Number of switches."),
         text("build", "The program's build."),
-        text("what", "What must hold.").essential(),
-        count("held", "In how many cases it held.").essential(),
+        text("what", "The requirement.").essential(),
+        count("held", "Cases in which it held.").essential(),
         count("of", "Of how many.").essential(),
-        Column::new("holds", Kind::Flag, "", "Whether that is often enough."),
-        Column::new("worst", Kind::Number, "", "The largest error in points, the worst place, or the largest share.")
+        Column::new("holds", Kind::Flag, "", "Whether that is enough."),
+        Column::new("worst", Kind::Number, "", "The largest error in points, the lowest rank, or the largest share.")
             .essential(),
     ]
 }

@@ -1,4 +1,4 @@
-//! What a ready condition asks of the system: files, and who listens on a port.
+//! The state of the system for ready conditions: files and listening ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use stepscope_record::proc::ProcessTree;
 
-/// What the system is asked.
+/// Access to the system.
 pub trait Surroundings {
     /// The state of the file at `path`; `None` if there is none.
     fn file(&mut self, path: &Path) -> Option<FileState>;
@@ -17,8 +17,8 @@ pub trait Surroundings {
     fn listeners(&mut self, port: u16) -> Vec<Listener>;
 }
 
-/// What changes when a file is written or replaced. A comparison of times alone would depend on the clock of the file
-/// system, which ticks only every few milliseconds.
+/// Properties that change when a file is written or replaced. Times alone are not enough: the clock of a file system ticks
+/// only every few milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileState {
     /// Device and inode.
@@ -29,19 +29,17 @@ pub struct FileState {
     pub modified_ns: i128,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listener {
-    /// The process of the scenario that holds it; `None` if it is another program's, perhaps a server left over from
-    /// before.
+    /// The scenario's process that holds it; `None` for another program, such as a server of an earlier run.
     pub pid: Option<u32>,
 }
 
 /// The system, seen from a scenario's process tree.
 ///
-/// Ports are looked up in `/proc/PID/net/tcp` instead of being connected to: that sees the network namespace of the
-/// scenario (`unshare -n`), tells its sockets from those of other programs, and makes no connection that the program
-/// would have to serve.
+/// Ports are looked up in `/proc/PID/net/tcp`. This works in the network namespace of the scenario (`unshare -n`),
+/// distinguishes its sockets from those of other programs, and makes no connection that the program must serve.
 #[derive(Debug)]
 pub struct TreeSurroundings {
     tree: Option<ProcessTree>,
@@ -53,7 +51,7 @@ impl TreeSurroundings {
         Self { tree: None }
     }
 
-    /// Those of a running scenario.
+    /// The surroundings of a running scenario.
     pub fn of(tree: ProcessTree) -> Self {
         Self { tree: Some(tree) }
     }
@@ -73,7 +71,7 @@ impl Surroundings for TreeSurroundings {
         let Some(tree) = &mut self.tree else { return Vec::new() };
         tree.refresh();
         let pids: Vec<u32> = tree.members().filter(|member| !member.is_zombie()).map(|member| member.pid()).collect();
-        // One process of each namespace shows all sockets of it.
+        // One process of each namespace shows all its sockets.
         let by_namespace: BTreeMap<PathBuf, u32> =
             pids.iter().filter_map(|&pid| Some((fs::read_link(format!("/proc/{pid}/ns/net")).ok()?, pid))).collect();
         let listening: BTreeSet<u64> =
