@@ -25,7 +25,7 @@ pub(crate) fn flag(name: &str, doc: &str) -> Column {
     Column::new(name, Kind::Flag, "", doc)
 }
 
-pub(crate) fn percent(name: &str, doc: &str) -> Column {
+pub(crate) fn percentage(name: &str, doc: &str) -> Column {
     Column::new(name, Kind::Percent, "percent", doc)
 }
 
@@ -60,10 +60,10 @@ pub(crate) fn bounds<'a, R: 'a>(
 }
 
 /// The columns `change, change_low, change_high`: a trend from first to last.
-pub(crate) fn change<'a, R: 'a>(doc: &str, estimate: impl Fn(&R) -> Option<Estimate> + Copy + 'a) -> Columns<'a, R> {
+pub(crate) fn trend<'a, R: 'a>(doc: &str, estimate: impl Fn(&R) -> Option<Estimate> + Copy + 'a) -> Columns<'a, R> {
     Columns::new()
-        .with(percent("change", doc), move |row| estimate(row).map(|estimate| estimate.value).into())
-        .with_all(bounds("change_", percent, estimate))
+        .with(percentage("change", doc), move |row| estimate(row).map(|estimate| estimate.value).into())
+        .with_all(bounds("change_", percentage, estimate))
 }
 
 /// The columns of a function: `function, module, owned, category`. Rows without one are about samples without a stack.

@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use self::calls::Calls;
 use crate::analyses::rank;
-use crate::columns;
+use crate::columns::{count, duration, flag, percentage, text, weight};
 use crate::query::function_names::{FunctionNameError, matching};
 use crate::query::functions::source_of;
 use crate::query::select::Selection;
@@ -141,7 +141,7 @@ fn common_unit<'c>(calls: &'c [Calls<'_, '_>]) -> &'c str {
 
 /// The column that names the capture of a row.
 fn capture<'c, R: 'c>(label: impl Fn(&R) -> String + 'c) -> Columns<'c, R> {
-    let column = columns::text("capture", "Scenario, variant and phase; the file of imported evidence.");
+    let column = text("capture", "Scenario, variant and phase; the file of imported evidence.");
     Columns::new().with(column.grouping(), move |row| label(row).into())
 }
 
@@ -162,15 +162,15 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         attributed: one.all().ownership_known().then(|| one.sum(|stack, _| one.is_attributed(stack))),
     });
     capture(|row: &Row<'_>| row.calls.label())
-        .with(columns::text("function", "Full name."), |row| row.calls.name().into())
-        .with(columns::text("module", "File name of its module; empty where unknown.").detail(), |row| {
+        .with(text("function", "Full name."), |row| row.calls.name().into())
+        .with(text("module", "File name of its module; empty where unknown.").detail(), |row| {
             row.calls.modules().into()
         })
-        .with(columns::flag("owned", "Whether it is code that the user's team can change.").detail(), |row| {
+        .with(flag("owned", "Whether it is code that the user's team can change.").detail(), |row| {
             row.attributed.map(|_| row.calls.is_owned()).into()
         })
         .with(
-            columns::count(
+            count(
                 "count",
                 "samples",
                 "Number of samples that contain it; missing if only sums of weights were imported.",
@@ -178,21 +178,20 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
             .detail(),
             |row| row.calls.weights.counts_known.then_some(row.inclusive.count).into(),
         )
-        .with(columns::weight("self", unit, "Weight of the samples whose leaf it is."), |row| row.own.weight.into())
-        .with(
-            columns::weight("inclusive", unit, "Weight of the samples that contain it, recursion counted once."),
-            |row| row.inclusive.weight.into(),
-        )
-        .with(columns::weight("attributed", unit, "Weight of the samples whose nearest owned function it is."), |row| {
+        .with(weight("self", unit, "Weight of the samples whose leaf it is."), |row| row.own.weight.into())
+        .with(weight("inclusive", unit, "Weight of the samples that contain it, recursion counted once."), |row| {
+            row.inclusive.weight.into()
+        })
+        .with(weight("attributed", unit, "Weight of the samples whose nearest owned function it is."), |row| {
             row.attributed.map(|amount| amount.weight).into()
         })
-        .with(columns::percent("self_share", "Self in percent of all weight.").essential(), |row| {
+        .with(percentage("self_share", "Self in percent of all weight.").essential(), |row| {
             row.own.percent_of(row.total).into()
         })
-        .with(columns::percent("inclusive_share", "Inclusive in percent of all weight.").essential(), |row| {
+        .with(percentage("inclusive_share", "Inclusive in percent of all weight.").essential(), |row| {
             row.inclusive.percent_of(row.total).into()
         })
-        .with(columns::percent("attributed_share", "Attributed in percent of all weight.").essential(), |row| {
+        .with(percentage("attributed_share", "Attributed in percent of all weight.").essential(), |row| {
             row.attributed.and_then(|amount| amount.percent_of(row.total)).into()
         })
         .table("explain_costs", format!("Cost of {asked}"), rows)
@@ -248,19 +247,18 @@ fn listed<'s, 'a>(
         })
     };
     capture(|row: &Row| row.label.clone())
-        .with(columns::text(about.column, about.doc).essential(), |row| row.text.as_str().into())
+        .with(text(about.column, about.doc).essential(), |row| row.text.as_str().into())
         .with(
-            columns::count("count", "samples", "Number of samples; missing if only sums of weights were imported.")
-                .detail(),
+            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
             |row| row.count.into(),
         )
-        .with(columns::weight("weight", common_unit(calls), "Weight of the samples.").essential(), |row| {
+        .with(weight("weight", common_unit(calls), "Weight of the samples.").essential(), |row| {
             row.amount.weight.into()
         })
-        .with(columns::percent("share", "Weight in percent of all rows of this capture.").essential(), |row| {
+        .with(percentage("share", "Weight in percent of all rows of this capture.").essential(), |row| {
             row.amount.percent_of(row.whole).into()
         })
-        .with(columns::percent("total_share", "Weight in percent of all weight of the capture.").detail(), |row| {
+        .with(percentage("total_share", "Weight in percent of all weight of the capture.").detail(), |row| {
             row.amount.percent_of(row.total).into()
         })
         .table(about.name, about.title, calls.iter().flat_map(of_capture))
@@ -300,16 +298,13 @@ fn lines(calls: &[Calls<'_, '_>]) -> Table {
     };
     let unit = common_unit(calls);
     capture(|row: &Row| row.label.clone())
-        .with(columns::text("source", "Source file and line.").essential(), |row| row.source.as_str().into())
-        .with(columns::weight("self", unit, "Weight of the samples whose leaf is this line of it."), |row| {
-            row.cost.own.into()
-        })
+        .with(text("source", "Source file and line.").essential(), |row| row.source.as_str().into())
+        .with(weight("self", unit, "Weight of the samples whose leaf is this line of it."), |row| row.cost.own.into())
         .with(
-            columns::weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.")
-                .essential(),
+            weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.").essential(),
             |row| row.cost.inclusive.into(),
         )
-        .with(columns::percent("share", "Inclusive in percent of the function's."), |row| {
+        .with(percentage("share", "Inclusive in percent of the function's."), |row| {
             percent(row.cost.inclusive, row.whole).into()
         })
         .table("explain_lines", "Lines of its source", calls.iter().flat_map(of_capture))
@@ -361,13 +356,13 @@ fn blocked(calls: &[Calls<'_, '_>]) -> Table {
         rows.into_iter().map(move |(class, time)| Row { label: label.clone(), class, time })
     };
     capture(|row: &Row| row.label.clone())
-        .with(columns::text("class", "What it waited for."), |row| row.class.name().into())
-        .with(columns::duration("blocked", "Blocked time at stacks that contain it."), |row| row.time.blocked.into())
-        .with(columns::duration("attributed", "The part of it whose nearest owned caller it is."), |row| {
+        .with(text("class", "What it waited for."), |row| row.class.name().into())
+        .with(duration("blocked", "Blocked time at stacks that contain it."), |row| row.time.blocked.into())
+        .with(duration("attributed", "The part of it whose nearest owned caller it is."), |row| {
             row.time.attributed.into()
         })
-        .with(columns::count("waits", "", "Number of waits."), |row| row.time.waits.into())
-        .with(columns::duration("longest", "The longest wait."), |row| row.time.longest.into())
+        .with(count("waits", "", "Number of waits."), |row| row.time.waits.into())
+        .with(duration("longest", "The longest wait."), |row| row.time.longest.into())
         .table("explain_blocked", "Blocked time under it", calls.iter().flat_map(of_capture))
 }
 

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use stepscope_model::{Columns, Dimension, NoteValue, Table, Value, note};
 
 use crate::analysis::{Analysis, View};
-use crate::columns;
+use crate::columns::{count, of_function, percentage};
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
@@ -117,12 +117,12 @@ fn table_columns<'t>(
     major: Option<&'t Faults>,
 ) -> Columns<'t, Option<FunctionId>> {
     let known = functions.ownership_known();
-    let faults = |name: &str, doc: &str| columns::count(name, "faults", doc);
+    let faults = |name: &str, doc: &str| count(name, "faults", doc);
     // Samples without a stack are attributed to no function.
     let attributed =
         move |faults: &Faults, id: &Option<FunctionId>| id.filter(|_| known).map(|id| faults.attributed[id.index()]);
     let weight = |amount: Option<Amount>| Value::from(amount.map(|amount| amount.weight));
-    columns::of_function(functions)
+    of_function(functions)
         .with(faults("self", "Page faults whose leaf is the function.").essential(), move |id| {
             weight(Some(all.own(id)))
         })
@@ -137,10 +137,10 @@ fn table_columns<'t>(
             .essential(),
             move |id| weight(attributed(all, id)),
         )
-        .with(columns::percent("self_share", "Self in percent of all selected faults.").essential(), move |id| {
+        .with(percentage("self_share", "Self in percent of all selected faults.").essential(), move |id| {
             all.own(id).percent_of(all.total).into()
         })
-        .with(columns::percent("attributed_share", "Attributed in percent of all selected faults."), move |id| {
+        .with(percentage("attributed_share", "Attributed in percent of all selected faults."), move |id| {
             attributed(all, id).and_then(|amount| amount.percent_of(all.total)).into()
         })
         .with(faults("minor_self", "Minor faults in it; missing if the source does not separate them."), move |id| {

@@ -25,7 +25,7 @@ use crate::analyses::compare::{Assessment, Comparison, Family, Row};
 #[cfg(doc)]
 use crate::analyses::metrics;
 use crate::analyses::metrics::Better;
-use crate::columns;
+use crate::columns::{self, count, text};
 use crate::query::pattern::Pattern;
 use crate::query::qualified_name::own_name;
 
@@ -282,9 +282,9 @@ impl Range {
 pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
     let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let columns = vec![
-        columns::text("scenario", "The scenario and phase."),
-        columns::text("metric", "What is limited.").essential(),
-        columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(),
+        text("scenario", "The scenario and phase."),
+        text("metric", "What is limited.").essential(),
+        text("unit", "Unit of `before`, `after` and `difference`.").detail(),
         in_row_unit("before", "Mean of the runs before."),
         in_row_unit("after", "Mean of the runs after."),
         in_row_unit("difference", "After less before.").detail(),
@@ -293,14 +293,14 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
         columns::number("ratio", "", "After over before: 0.5 is half.").essential(),
         columns::number("ratio_low", "", "Lower end of its 95 % interval."),
         columns::number("ratio_high", "", "Upper end of its 95 % interval."),
-        columns::text("allowed", "The change for the worse that is tolerated.").essential(),
-        columns::text(
+        text("allowed", "The change for the worse that is tolerated.").essential(),
+        text(
             "result",
             "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
         )
         .essential(),
-        columns::text("reason", "Why the check is inconclusive."),
-        columns::count("more_runs", "runs", "How many more runs a side would tell, in four of five cases."),
+        text("reason", "Why the check is inconclusive."),
+        count("more_runs", "runs", "How many more runs a side would tell, in four of five cases."),
     ];
     let mut table = Table::new("gate", "Gate", columns);
     for (scenario, judgements) in scenarios {

@@ -40,7 +40,7 @@ use stepscope_model::{Columns, Dimension, FrameId, Note, NoteValue, Table, note}
 pub use self::edges::edges;
 use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns;
+use crate::columns::{self, count, percentage, text};
 use crate::notes::ownership_note;
 use crate::query::functions::{FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
@@ -194,7 +194,7 @@ fn table_columns<'t>(
     columns::of_function(functions)
         .on(|cost: &Cost| &cost.function)
         .with(
-            columns::count(
+            count(
                 "count",
                 "samples",
                 "Number of samples that contain the function; missing if only sums of weights were imported.",
@@ -217,21 +217,21 @@ fn table_columns<'t>(
             ),
             move |cost| known.then_some(cost.attributed.weight).into(),
         )
-        .with(columns::percent("self_share", "Self in percent of the selected total.").essential(), move |cost| {
+        .with(percentage("self_share", "Self in percent of the selected total.").essential(), move |cost| {
             share(cost.own).into()
         })
-        .with(columns::percent("inclusive_share", "Inclusive in percent of the selected total.").essential(), move |cost| {
+        .with(percentage("inclusive_share", "Inclusive in percent of the selected total.").essential(), move |cost| {
             share(cost.inclusive).into()
         })
         .with(
-            columns::percent("attributed_share", "Attributed in percent of the selected total.").essential(),
+            percentage("attributed_share", "Attributed in percent of the selected total.").essential(),
             move |cost| share(cost.attributed).filter(|_| known).into(),
         )
-        .with(columns::count("self_count", "samples", "Number of samples whose leaf is the function.").detail(), move |cost| {
+        .with(count("self_count", "samples", "Number of samples whose leaf is the function.").detail(), move |cost| {
             counted(cost.own).into()
         })
         .with(
-            columns::text(
+            text(
                 "source",
                 "Source file and line within the function with most of its self weight (or inclusive weight, if it has no self weight).",
             )

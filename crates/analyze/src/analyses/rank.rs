@@ -57,7 +57,7 @@ use self::costs::Costs;
 use self::extent::{Extent, cost_column};
 use self::score::Score;
 use crate::analyses::sched;
-use crate::columns;
+use crate::columns::{count, duration, flag, number, percentage, text};
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
@@ -207,11 +207,11 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
     let inclusive = if by == Order::Inclusive { Importance::Essential } else { Importance::Detail };
     let among_several = if costs.len() > 1 { Importance::Normal } else { Importance::Detail };
     let mut columns =     Columns::<(usize, &'a Ranked<'a>)>::new()
-        .with(columns::count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
-        .with(columns::text("function", "Full name of the function that costs are attributed to.").essential(), |(_, one)| {
+        .with(count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
+        .with(text("function", "Full name of the function that costs are attributed to.").essential(), |(_, one)| {
             (&*one.function.name).into()
         })
-        .with(columns::text("module", "File name of its module; empty where unknown.").detail(), |(_, one)| {
+        .with(text("module", "File name of its module; empty where unknown.").detail(), |(_, one)| {
             (&*one.function.module).into()
         })
         .with(
@@ -225,42 +225,42 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
         .with(cost("inclusive", "Cost with all that it calls: the mean over all scenarios.").at(inclusive), |(_, one)| {
             one.inclusive.into()
         })
-        .with(columns::text("worst_scenario", "The scenario in which its cost is largest.").at(among_several), |(_, one)| {
+        .with(text("worst_scenario", "The scenario in which its cost is largest.").at(among_several), |(_, one)| {
             one.worst.map(|worst| worst.label.as_str()).into()
         })
         .with(
-            columns::percent("share", "Attributed weight in percent of all weight, in the worst scenario.").essential(),
+            percentage("share", "Attributed weight in percent of all weight, in the worst scenario.").essential(),
             move |(_, one)| share(one).into(),
         )
         .with(
-            columns::percent(
+            percentage(
                 "inclusive_share",
                 "Inclusive weight in percent of all weight, in the scenario where that is largest.",
             )
             .detail(),
             move |(_, one)| most_inclusive(one).into(),
         )
-        .with(columns::count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(), |(_, one)| {
+        .with(count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(), |(_, one)| {
             one.scenarios.into()
         })
         .with(cost("cost_min", "Its least cost over those scenarios.").detail(), |(_, one)| one.least.into())
         .with(cost("cost_max", "Its largest cost over those scenarios: that of the worst one.").detail(), |(_, one)| {
             one.most.into()
         })
-        .with(columns::count("score", "points", "Composite score, in the scenario in which it is highest."), |(_, one)| {
+        .with(count("score", "points", "Composite score, in the scenario in which it is highest."), |(_, one)| {
             one.score.points.into()
         })
-        .with(columns::count("score_max", "points", "Highest score that the evidence of that scenario allows.").detail(), |(_, one)| {
+        .with(count("score_max", "points", "Highest score that the evidence of that scenario allows.").detail(), |(_, one)| {
             one.score.reachable.into()
         })
-        .with(columns::text("score_scenario", "The scenario in which the score is highest.").detail(), |(_, one)| {
+        .with(text("score_scenario", "The scenario in which the score is highest.").detail(), |(_, one)| {
             one.scored_in.label.as_str().into()
         })
-        .with(columns::text("evidence", "Points of each recorded dimension, of the most that it can give.").detail(), |(_, one)| {
+        .with(text("evidence", "Points of each recorded dimension, of the most that it can give.").detail(), |(_, one)| {
             one.score.to_string().into()
         })
         .with(
-            columns::number(
+            number(
                 "cache_ratio",
                 "",
                 "Share of cache misses over share of CPU, in that scenario: above 1.3 is cache-hostile. Missing without cache evidence.",
@@ -269,14 +269,14 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
             |(_, one)| one.scored_in.evidence(&one.function).cache_ratio().into(),
         )
         .with(
-            columns::count("offcpu_place", "", "Place among the callers with most blocked time, in that scenario.").detail(),
+            count("offcpu_place", "", "Place among the callers with most blocked time, in that scenario.").detail(),
             |(_, one)| one.scored_in.evidence(&one.function).blocked_place.flatten().into(),
         )
-        .with(columns::duration("blocked", "Blocked time attributed to it, in that scenario.").detail(), |(_, one)| {
+        .with(duration("blocked", "Blocked time attributed to it, in that scenario.").detail(), |(_, one)| {
             one.scored_in.blocked_ns(&one.function).into()
         })
         .with(
-            columns::flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.").detail(),
+            flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.").detail(),
             |(_, one)| one.scored_in.evidence(&one.function).delayed.into(),
         );
     if costs.len() > 1 {
@@ -286,11 +286,11 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
             let with_callees = format!("Inclusive share of all weight in {}.", one.label);
             columns = columns
                 .with(
-                    columns::percent(&place("share"), &doc).labelled(format!("share {}", one.label)).detail(),
+                    percentage(&place("share"), &doc).labelled(format!("share {}", one.label)).detail(),
                     move |(_, ranked)| percent(one.attributed(&ranked.function), all).into(),
                 )
                 .with(
-                    columns::percent(&place("inclusive_share"), &with_callees).labelled(&one.label).at(match by {
+                    percentage(&place("inclusive_share"), &with_callees).labelled(&one.label).at(match by {
                         Order::Inclusive => Importance::Normal,
                         _ => Importance::Detail,
                     }),

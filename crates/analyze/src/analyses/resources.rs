@@ -21,7 +21,7 @@ use std::ops::Range;
 use stepscope_model::{Columns, Dimension, Process, ProcessId, Table};
 
 use crate::analysis::{Analysis, View};
-use crate::columns;
+use crate::columns::{bytes, count, duration, flag, number, text};
 use crate::query::select::Selection;
 
 /// What the row of all processes is called.
@@ -287,15 +287,15 @@ impl<'a> Row<'a> {
 }
 
 fn table_columns<'a>() -> Columns<'a, Row<'a>> {
-    let threads = |name: &str, doc: &str| columns::count(name, "threads", doc);
-    let fds = |name: &str, doc: &str| columns::count(name, "fds", doc);
+    let threads = |name: &str, doc: &str| count(name, "threads", doc);
+    let fds = |name: &str, doc: &str| count(name, "fds", doc);
     let mut all = Columns::<Row<'a>>::new()
-        .with(columns::text("process", "File name of the executable; `(all)` for the processes together."), |row| {
+        .with(text("process", "File name of the executable; `(all)` for the processes together."), |row| {
             row.label.as_str().into()
         })
-        .with(columns::number("pid", "", "Process id."), |row| row.process.map(|process| process.pid).into())
+        .with(number("pid", "", "Process id."), |row| row.process.map(|process| process.pid).into())
         .with(
-            columns::duration(
+            duration(
                 "cpu",
                 "CPU time: exact from context switches if they were recorded, else from /proc in steps of 10 ms.",
             )
@@ -303,17 +303,13 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
             |row| row.cpu_ns.into(),
         )
         .with(
-            columns::number("cores", "cores", "CPU time over the observed time: 1 is one core kept busy.").essential(),
+            number("cores", "cores", "CPU time over the observed time: 1 is one core kept busy.").essential(),
             |row| row.cores().into(),
         )
-        .with(columns::bytes("rss_first", "Resident memory at the first reading.").detail(), |row| {
-            row.levels[0].first.into()
-        })
-        .with(columns::bytes("rss_last", "Resident memory at the last reading.").detail(), |row| {
-            row.levels[0].last.into()
-        })
+        .with(bytes("rss_first", "Resident memory at the first reading.").detail(), |row| row.levels[0].first.into())
+        .with(bytes("rss_last", "Resident memory at the last reading.").detail(), |row| row.levels[0].last.into())
         .with(
-            columns::bytes(
+            bytes(
                 "rss_peak",
                 "Largest resident memory. All together: the largest sum at one reading, or the peak of one process.",
             )
@@ -330,16 +326,15 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
         .with(fds("fds_max", "Most open file descriptors at a reading."), |row| row.levels[2].max.into());
     for (index, (quantity, name, doc)) in CHANGES.into_iter().enumerate() {
         let column = match unit_of(quantity) {
-            "bytes" => columns::bytes(name, doc),
-            unit => columns::count(name, unit, doc),
+            "bytes" => bytes(name, doc),
+            unit => count(name, unit, doc),
         };
         all = all.with(column, move |row| row.changes[index].into());
     }
-    all.with(columns::duration("observed", "Time from the first to the last reading."), |row| row.observed_ns.into())
-        .with(
-            columns::number("exit_status", "", "Exit code, or 128 + signal, if it ended within the recording."),
-            |row| row.process.and_then(|process| process.exit_status).into(),
-        )
+    all.with(duration("observed", "Time from the first to the last reading."), |row| row.observed_ns.into())
+        .with(number("exit_status", "", "Exit code, or 128 + signal, if it ended within the recording."), |row| {
+            row.process.and_then(|process| process.exit_status).into()
+        })
 }
 
 fn observed_ns(window: &Range<u64>) -> u64 {
@@ -385,20 +380,17 @@ pub fn counters(selection: &Selection<'_>) -> Table {
         rows.collect::<Vec<_>>()
     });
     Columns::<Row<'_>>::new()
-        .with(columns::text("process", "File name of the executable."), |row| row.label.into())
-        .with(columns::number("pid", "", "Process id."), |row| row.process.pid.into())
-        .with(columns::text("quantity", "What was read; its name ends in its unit.").essential(), |row| {
-            row.quantity.into()
+        .with(text("process", "File name of the executable."), |row| row.label.into())
+        .with(number("pid", "", "Process id."), |row| row.process.pid.into())
+        .with(text("quantity", "What was read; its name ends in its unit.").essential(), |row| row.quantity.into())
+        .with(flag("total", "Whether it counts from the start of the process; the others are levels."), |row| {
+            is_total(row.quantity).into()
         })
+        .with(number("first", "", "The first reading, in the quantity's unit."), |row| row.course.first.into())
+        .with(number("last", "", "The last reading."), |row| row.course.last.into())
+        .with(number("max", "", "The largest reading."), |row| row.course.max.into())
         .with(
-            columns::flag("total", "Whether it counts from the start of the process; the others are levels."),
-            |row| is_total(row.quantity).into(),
-        )
-        .with(columns::number("first", "", "The first reading, in the quantity's unit."), |row| row.course.first.into())
-        .with(columns::number("last", "", "The last reading."), |row| row.course.last.into())
-        .with(columns::number("max", "", "The largest reading."), |row| row.course.max.into())
-        .with(
-            columns::number(
+            number(
                 "change",
                 "",
                 "Last less first reading; from 0 for totals of processes that started within the recording.",
@@ -406,7 +398,7 @@ pub fn counters(selection: &Selection<'_>) -> Table {
             .essential(),
             |row| row.course.change.into(),
         )
-        .with(columns::number("rate", "1/s", "The change per second of observed time."), |row| {
+        .with(number("rate", "1/s", "The change per second of observed time."), |row| {
             (row.course.change as f64 / row.seconds).into()
         })
         .table("counters", "Readings by process and quantity", rows)

@@ -24,7 +24,7 @@ use stepscope_model::{Columns, Dimension, Note, NoteValue, Table, ThreadId, Wait
 use stepscope_stats::Distribution;
 
 use crate::analysis::{Analysis, View};
-use crate::columns;
+use crate::columns::{self, count, duration, flag, percentage};
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
@@ -228,40 +228,36 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 fn table_columns<'a>(selection: &Selection<'a>, options: Options) -> Columns<'a, Delays> {
     columns::thread(selection)
         .on(|delays: &Delays| &delays.thread)
-        .with(columns::duration("cpu", "Exact time on a CPU, from context switches."), |one| one.cpu_ns.into())
-        .with(columns::duration("delay", "Total time runnable, waiting for a CPU.").essential(), |one| {
-            one.total_ns.into()
-        })
+        .with(duration("cpu", "Exact time on a CPU, from context switches."), |one| one.cpu_ns.into())
+        .with(duration("delay", "Total time runnable, waiting for a CPU.").essential(), |one| one.total_ns.into())
         .with(
-            columns::duration("delay_mean", "Mean delay; over all switches if wake-ups were not recorded.").essential(),
+            duration("delay_mean", "Mean delay; over all switches if wake-ups were not recorded.").essential(),
             |one| one.mean_ns().into(),
         )
         .with(
-            columns::duration(
+            duration(
                 "delay_p99",
                 "99th percentile of the delays; of the preempted intervals if wake-ups were not recorded.",
             ),
             |one| one.recorded.percentile(99.0).into(),
         )
         .with(
-            columns::duration("delay_max", "Longest delay; of the preempted intervals if wake-ups were not recorded."),
+            duration("delay_max", "Longest delay; of the preempted intervals if wake-ups were not recorded."),
             |one| one.recorded.max().into(),
         )
-        .with(columns::percent("delay_share", "Total delay in percent of the lifetime.").detail(), |one| {
+        .with(percentage("delay_share", "Total delay in percent of the lifetime.").detail(), |one| {
             one.lifetime_ns.and_then(|life| percent(one.total_ns, u128::from(life))).into()
         })
         .with(
-            columns::count("voluntary", "switches", "Number of times it was switched out because it blocked.").detail(),
+            count("voluntary", "switches", "Number of times it was switched out because it blocked.").detail(),
             |one| one.voluntary.into(),
         )
         .with(
-            columns::count("involuntary", "switches", "Number of times it was switched out although runnable.")
-                .detail(),
+            count("involuntary", "switches", "Number of times it was switched out although runnable.").detail(),
             |one| one.involuntary.into(),
         )
         .with(
-            columns::flag("flagged", "Whether its mean delay is above the threshold and it does real work.")
-                .essential(),
+            flag("flagged", "Whether its mean delay is above the threshold and it does real work.").essential(),
             move |one| one.is_flagged(&options).into(),
         )
 }

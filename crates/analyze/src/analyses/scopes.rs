@@ -24,7 +24,7 @@ use stepscope_model::{Columns, Note, NoteValue, Scope, Table, ThreadId, Value, n
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns;
+use crate::columns::{self, duration, number, percentage, text, trend};
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -182,49 +182,40 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let exact = |ns: u64| Value::from(off_cpu.is_some().then_some(ns));
     let per_step = |value: f64| Value::from(loops.is_some().then_some(value));
     let mut table = Columns::<Row<'_>>::new()
-        .with(columns::text("scope", "Name of the scope.").essential(), |row| row.key.0.into())
-        .with(
-            columns::text("thread", "Last name of the threads with this scope; one row per name.").essential(),
-            |row| row.key.1.into(),
-        )
+        .with(text("scope", "Name of the scope.").essential(), |row| row.key.0.into())
+        .with(text("thread", "Last name of the threads with this scope; one row per name.").essential(), |row| {
+            row.key.1.into()
+        })
         .with(columns::count("threads", "threads", "Number of threads of that name.").detail(), |row| {
             row.named.threads.into()
         })
         .with(columns::count("calls", "", "Number of calls.").essential(), |row| row.calls.len().into())
         .with(
-            columns::duration("total", "Time in the scope. A scope within one of the same name counts once.")
-                .essential(),
+            duration("total", "Time in the scope. A scope within one of the same name counts once.").essential(),
             |row| row.named.total.into(),
         )
-        .with(columns::duration("self", "Time in the scope and in no inner scope.").essential(), |row| {
-            row.named.own.into()
-        })
-        .with(columns::duration("per_step", "Total per simulation step.").essential(), |row| {
-            per_step(row.named.in_steps)
-        })
-        .with(columns::number("calls_per_step", "", "Calls per simulation step.").detail(), |row| {
+        .with(duration("self", "Time in the scope and in no inner scope.").essential(), |row| row.named.own.into())
+        .with(duration("per_step", "Total per simulation step.").essential(), |row| per_step(row.named.in_steps))
+        .with(number("calls_per_step", "", "Calls per simulation step.").detail(), |row| {
             per_step(row.named.calls_in_steps)
         })
-        .with(columns::duration("mean", "Mean of the calls."), |row| row.calls.mean().into())
-        .with(columns::duration("median", "Median of the calls."), |row| row.calls.median().into())
-        .with(columns::duration("p95", "95th percentile.").detail(), |row| row.calls.percentile(95.0).into())
-        .with(columns::duration("p99", "99th percentile.").detail(), |row| row.calls.percentile(99.0).into())
-        .with(columns::duration("max", "Longest call."), |row| row.calls.max().into())
-        .with(
-            columns::duration("running", "Part of `total`: on a CPU. Exact, from context switches.").detail(),
-            |row| exact(row.named.spent.running),
-        )
-        .with(columns::duration("runnable", "Part of `total`: waiting for a CPU.").detail(), |row| {
+        .with(duration("mean", "Mean of the calls."), |row| row.calls.mean().into())
+        .with(duration("median", "Median of the calls."), |row| row.calls.median().into())
+        .with(duration("p95", "95th percentile.").detail(), |row| row.calls.percentile(95.0).into())
+        .with(duration("p99", "99th percentile.").detail(), |row| row.calls.percentile(99.0).into())
+        .with(duration("max", "Longest call."), |row| row.calls.max().into())
+        .with(duration("running", "Part of `total`: on a CPU. Exact, from context switches.").detail(), |row| {
+            exact(row.named.spent.running)
+        })
+        .with(duration("runnable", "Part of `total`: waiting for a CPU.").detail(), |row| {
             exact(row.named.spent.runnable)
         })
-        .with(columns::duration("blocked", "Part of `total`: blocked.").detail(), |row| exact(row.named.spent.blocked))
-        .with(columns::percent("blocked_share", "Share of `total`: blocked.").essential(), |row| {
+        .with(duration("blocked", "Part of `total`: blocked.").detail(), |row| exact(row.named.spent.blocked))
+        .with(percentage("blocked_share", "Share of `total`: blocked.").essential(), |row| {
             percent(row.named.spent.blocked.into(), row.named.total.into()).filter(|_| off_cpu.is_some()).into()
         })
-        .with(columns::duration("self_running", "Part of `self`: on a CPU.").detail(), |row| {
-            exact(row.named.own_running)
-        })
-        .with_all(columns::change(
+        .with(duration("self_running", "Part of `self`: on a CPU.").detail(), |row| exact(row.named.own_running))
+        .with_all(trend(
             "Change from the first to the last call, in percent of the median (Theil-Sen).",
             |row: &Row<'_>| row.change,
         ))

@@ -8,7 +8,7 @@ use stepscope_model::{Columns, Step, Table};
 use stepscope_stats::Distribution;
 
 use crate::analyses::step_times::stalls;
-use crate::columns;
+use crate::columns::{count, duration};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 
@@ -41,17 +41,14 @@ pub fn table(selection: &Selection<'_>) -> Option<Table> {
     });
     let stall = "Longest step that is a stall: more than twice the median of its neighbours.";
     let columns = Columns::<Stretch<'_>>::new()
-        .with(
-            columns::duration("at", "Start of the stretch, since the start of the recording.").essential(),
-            |stretch| stretch.first.start_ns.saturating_sub(start).into(),
-        )
-        .with(columns::duration("shortest", "Shortest step of the stretch."), |stretch| stretch.times.min().into())
-        .with(columns::duration("median", "Median step of the stretch.").essential(), |stretch| {
-            stretch.times.median().into()
+        .with(duration("at", "Start of the stretch, since the start of the recording.").essential(), |stretch| {
+            stretch.first.start_ns.saturating_sub(start).into()
         })
-        .with(columns::duration("longest", "Longest step of the stretch."), |stretch| stretch.times.max().into())
-        .with(columns::duration("stall", stall), |stretch| stretch.stall.map(|(ns, _)| ns).into())
-        .with(columns::count("stalled_step", "", "Number of that step."), |stretch| {
+        .with(duration("shortest", "Shortest step of the stretch."), |stretch| stretch.times.min().into())
+        .with(duration("median", "Median step of the stretch.").essential(), |stretch| stretch.times.median().into())
+        .with(duration("longest", "Longest step of the stretch."), |stretch| stretch.times.max().into())
+        .with(duration("stall", stall), |stretch| stretch.stall.map(|(ns, _)| ns).into())
+        .with(count("stalled_step", "", "Number of that step."), |stretch| {
             stretch.stall.map(|(_, step)| step.index).into()
         });
     Some(columns.table("steps_over_time", "Step time over the recording", stretches))

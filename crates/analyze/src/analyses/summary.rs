@@ -15,7 +15,7 @@ use stepscope_model::{
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
-use crate::columns;
+use crate::columns::{bytes, count, duration, number, percentage, text};
 use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
@@ -90,69 +90,61 @@ where
 {
     let positive = |number: usize| (number > 0).then_some(number);
     Columns::<Row<'s, 'a>>::new()
-        .with(columns::text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
+        .with(text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
             label(row.capture()).into()
         })
-        .with(columns::duration("wall", "Length of the recording."), |row| row.wall_ns.into())
-        .with(columns::number("rtf", "", "Real-time factor: simulated time over wall time.").essential(), |row| {
+        .with(duration("wall", "Length of the recording."), |row| row.wall_ns.into())
+        .with(number("rtf", "", "Real-time factor: simulated time over wall time.").essential(), |row| {
             row.steps.as_ref().and_then(|steps| steps.real_time_factor).into()
         })
-        .with(columns::count("steps", "steps", "Simulation steps."), |row| row.steps.as_ref().map(Steps::count).into())
-        .with(columns::duration("step_median", "Median step time.").essential(), |row| {
-            row.step(|steps| steps.times.median())
-        })
-        .with(columns::duration("step_p95", "95th percentile of step time.").detail(), |row| {
+        .with(count("steps", "steps", "Simulation steps."), |row| row.steps.as_ref().map(Steps::count).into())
+        .with(duration("step_median", "Median step time.").essential(), |row| row.step(|steps| steps.times.median()))
+        .with(duration("step_p95", "95th percentile of step time.").detail(), |row| {
             row.step(|steps| steps.times.percentile(95.0))
         })
-        .with(columns::duration("step_p99", "99th percentile of step time."), |row| {
+        .with(duration("step_p99", "99th percentile of step time."), |row| {
             row.step(|steps| steps.times.percentile(99.0))
         })
-        .with(columns::duration("step_max", "Longest step.").detail(), |row| row.step(|steps| steps.times.max()))
+        .with(duration("step_max", "Longest step.").detail(), |row| row.step(|steps| steps.times.max()))
         .with(
-            columns::duration(
-                "cpu",
-                "CPU time of all threads, from context switches: exact unless a note says otherwise.",
-            ),
+            duration("cpu", "CPU time of all threads, from context switches: exact unless a note says otherwise."),
             |row| row.cpu_ns.into(),
         )
-        .with(columns::number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."), |row| {
-            row.cores().into()
-        })
-        .with(columns::count("processes", "processes", "Number of processes.").detail(), move |row| {
+        .with(number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."), |row| row.cores().into())
+        .with(count("processes", "processes", "Number of processes.").detail(), move |row| {
             positive(row.capture().processes.len()).into()
         })
-        .with(columns::count("threads", "threads", "Number of threads."), move |row| {
+        .with(count("threads", "threads", "Number of threads."), move |row| {
             positive(row.selection.threads().count()).into()
         })
-        .with(columns::bytes("rss_peak", "Largest resident memory of all processes together."), |row| {
+        .with(bytes("rss_peak", "Largest resident memory of all processes together."), |row| {
             resources::peak_rss_together(row.selection).into()
         })
-        .with(
-            columns::count("samples", "samples", "Number of samples; missing if only sums of weights were imported."),
-            |row| row.hotspots.counts_known.then_some(row.hotspots.total.count).into(),
-        )
-        .with(columns::percent("coverage", "Sampled time in percent of exact CPU time.").essential(), |row| {
+        .with(count("samples", "samples", "Number of samples; missing if only sums of weights were imported."), |row| {
+            row.hotspots.counts_known.then_some(row.hotspots.total.count).into()
+        })
+        .with(percentage("coverage", "Sampled time in percent of exact CPU time.").essential(), |row| {
             coverage::percent(row.selection).into()
         })
-        .with(columns::percent("owned_share", "Weight under owned code in percent of all."), |row| {
+        .with(percentage("owned_share", "Weight under owned code in percent of all."), |row| {
             let owned = row.selection.functions().ownership_known();
             owned.then(|| row.hotspots.under_owned.percent_of(row.hotspots.total)).flatten().into()
         })
         .with(
-            columns::percent("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
+            percentage("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
             |row| unknown_share(row.selection, &row.hotspots).into(),
         )
         .with(
-            columns::percent("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
+            percentage("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
             |row| {
                 let losses = &row.capture().info.losses;
                 percent(u128::from(losses.truncated_stacks), u128::from(losses.samples)).into()
             },
         )
-        .with(columns::count("lost_records", "records", "Records that the kernel dropped.").detail(), |row| {
+        .with(count("lost_records", "records", "Records that the kernel dropped.").detail(), |row| {
             row.lost_records().into()
         })
-        .with(columns::percent("overhead", "CPU time of the recorder in percent of the program's.").detail(), |row| {
+        .with(percentage("overhead", "CPU time of the recorder in percent of the program's.").detail(), |row| {
             let cost = row.capture().info.recording_cost.zip(row.cpu_ns);
             cost.and_then(|(cost, cpu_ns)| percent(cost.cpu_ns.into(), cpu_ns.into())).into()
         })
@@ -242,11 +234,11 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
         dimensions.map(move |(dimension, status)| Row { capture, dimension: *dimension, status })
     });
     Columns::<Row<'_>>::new()
-        .with(columns::text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
+        .with(text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
             label(row.capture).into()
         })
-        .with(columns::text("dimension", "Kind of evidence.").essential(), |row| row.dimension.name().into())
-        .with(columns::text("status", "recorded, partial or missing.").essential(), |row| {
+        .with(text("dimension", "Kind of evidence.").essential(), |row| row.dimension.name().into())
+        .with(text("status", "recorded, partial or missing.").essential(), |row| {
             match row.status {
                 DimensionStatus::Recorded => "recorded",
                 DimensionStatus::Partial { .. } => "partial",
@@ -254,12 +246,12 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
             }
             .into()
         })
-        .with(columns::text("detail", "What is missing, and why."), |row| match row.status {
+        .with(text("detail", "What is missing, and why."), |row| match row.status {
             DimensionStatus::Recorded => "".into(),
             DimensionStatus::Partial { lacks } => lacks.join(" ").into(),
             DimensionStatus::Missing { reason, .. } => reason.as_str().into(),
         })
-        .with(columns::text("remedy", "The command or change that would enable it."), |row| match row.status {
+        .with(text("remedy", "The command or change that would enable it."), |row| match row.status {
             DimensionStatus::Missing { remedy: Some(remedy), .. } => remedy.as_str().into(),
             _ => "".into(),
         })

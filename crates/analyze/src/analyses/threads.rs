@@ -18,7 +18,7 @@ use stepscope_model::{Columns, Counts, Note, NoteValue, Table, ThreadId, note};
 
 use crate::analyses::hotspots::other_events;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns;
+use crate::columns::{self, count, duration, flag, number, percentage, text};
 use crate::query::coverage;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
@@ -88,26 +88,24 @@ fn coverage_percent(selection: &Selection<'_>, usage: &Usage) -> Option<f64> {
 fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, Usage> {
     let counted = counts_known(selection);
     Columns::<Usage>::new()
+        .with(duration("cpu", "Exact time on a CPU; missing if context switches were not recorded."), |usage| {
+            usage.cpu_ns.into()
+        })
         .with(
-            columns::duration("cpu", "Exact time on a CPU; missing if context switches were not recorded."),
-            |usage| usage.cpu_ns.into(),
-        )
-        .with(
-            columns::count("count", "samples", "Number of samples; missing if only sums of weights were imported.")
-                .detail(),
+            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
             move |usage| counted.then_some(usage.sampled.count).into(),
         )
         .with(columns::weight("weight", unit(selection), "Weight of the samples."), |usage| usage.sampled.weight.into())
-        .with(columns::percent("share", "Weight in percent of the selected total.").essential(), move |usage| {
+        .with(percentage("share", "Weight in percent of the selected total.").essential(), move |usage| {
             percent(usage.sampled.weight, total).into()
         })
-        .with(columns::percent("coverage", "Sampled time in percent of exact CPU time.").detail(), |usage| {
+        .with(percentage("coverage", "Sampled time in percent of exact CPU time.").detail(), |usage| {
             coverage_percent(selection, usage).into()
         })
-        .with(columns::text("top_function", "The function with most self weight.").essential(), |usage| {
+        .with(text("top_function", "The function with most self weight.").essential(), |usage| {
             usage.top(selection).map(|(name, _)| name).into()
         })
-        .with(columns::percent("top_share", "Its part of the self weight of the row, in percent."), |usage| {
+        .with(percentage("top_share", "Its part of the self weight of the row, in percent."), |usage| {
             usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight)).into()
         })
 }
@@ -135,20 +133,16 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let busy = |row: &Row<'_>| percent(u128::from(row.usage.cpu_ns?), u128::from(row.lifetime?));
     let mut table = columns::thread(selection)
         .on(|row: &Row<'_>| &row.id)
-        .with(columns::number("pid", "", "Process id.").detail(), move |row| pid(row).into())
+        .with(number("pid", "", "Process id.").detail(), move |row| pid(row).into())
         .with_all(usage_columns(selection, total).on(|row: &Row<'_>| row.usage))
-        .with(columns::duration("lifetime", "Lifetime within the selected time.").detail(), |row| row.lifetime.into())
+        .with(duration("lifetime", "Lifetime within the selected time.").detail(), |row| row.lifetime.into())
         .with(
-            columns::percent("busy", "CPU time in percent of the lifetime: 100 is a thread that never waits.")
-                .essential(),
+            percentage("busy", "CPU time in percent of the lifetime: 100 is a thread that never waits.").essential(),
             move |row| busy(row).into(),
         )
         .with(
-            columns::flag(
-                "sampled",
-                "Whether it has any sample. A thread shorter than the sampling period may have none.",
-            )
-            .detail(),
+            flag("sampled", "Whether it has any sample. A thread shorter than the sampling period may have none.")
+                .detail(),
             |row| (!row.usage.by_leaf.is_empty()).into(),
         )
         .table("threads", "Threads", rows);
@@ -176,8 +170,8 @@ pub fn by_name(selection: &Selection<'_>) -> Table {
     let mut rows: Vec<Row<'_>> = names.into_values().collect();
     rows.sort_by_key(|row| (Reverse((row.usage.sampled.weight, row.usage.cpu_ns)), row.name));
     let mut table = Columns::<Row<'_>>::new()
-        .with(columns::text("thread", "Last name of the threads."), |row| row.name.into())
-        .with(columns::count("threads", "", "Number of threads of this name."), |row| row.threads.into())
+        .with(text("thread", "Last name of the threads."), |row| row.name.into())
+        .with(count("threads", "", "Number of threads of this name."), |row| row.threads.into())
         .with_all(usage_columns(selection, total).on(|row: &Row<'_>| &row.usage))
         .table("threads_by_name", "Threads by name", rows);
     table.add_notes(notes(selection, &usages));

@@ -12,7 +12,7 @@ use stepscope_model::{CallTree, Columns, Dimension, FrameKind, Table};
 
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns;
+use crate::columns::{count, flag, percentage, text, weight};
 use crate::query::select::Selection;
 use crate::query::weights::percent;
 
@@ -49,28 +49,23 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
     let owned = "Whether it is code that the user's team can change; missing for groups and sums.";
     let node = |row: &Row| row.node().map(|node| &tree.nodes[node]);
     let mut table = Columns::<Row>::new()
-        .with(columns::text("tree", doc), |row| format!("{}{}", "  ".repeat(row.indent), row.text(tree)).into())
-        .with(columns::count("depth", "", "Number of callers above it.").detail(), |row| row.depth.into())
-        .with(
-            columns::weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(),
-            |row| row.total(tree).into(),
-        )
-        .with(columns::percent("inclusive_share", "Inclusive in percent of the whole.").essential(), |row| {
+        .with(text("tree", doc), |row| format!("{}{}", "  ".repeat(row.indent), row.text(tree)).into())
+        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.depth.into())
+        .with(weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(), |row| {
+            row.total(tree).into()
+        })
+        .with(percentage("inclusive_share", "Inclusive in percent of the whole.").essential(), |row| {
             percent(row.total(tree), whole).into()
         })
-        .with(columns::weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| {
-            row.own(tree).into()
-        })
-        .with(columns::percent("self_share", "Self in percent of the whole.").essential(), |row| {
+        .with(weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| row.own(tree).into())
+        .with(percentage("self_share", "Self in percent of the whole.").essential(), |row| {
             row.own(tree).and_then(|own| percent(own.into(), whole)).into()
         })
-        .with(columns::text("module", module).detail(), |row| node(row).map_or("", |node| &*node.module).into())
-        .with(columns::flag("owned", owned).detail(), |row| {
+        .with(text("module", module).detail(), |row| node(row).map_or("", |node| &*node.module).into())
+        .with(flag("owned", owned).detail(), |row| {
             node(row).filter(|node| node.kind != FrameKind::Group).map(|node| node.owned).into()
         })
-        .with(columns::text("category", kind).detail(), |row| {
-            node(row).map_or(FrameKind::Group, |node| node.kind).name().into()
-        })
+        .with(text("category", kind).detail(), |row| node(row).map_or(FrameKind::Group, |node| node.kind).name().into())
         .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {
         table.note(tree.subtitle.clone());

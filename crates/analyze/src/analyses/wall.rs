@@ -29,7 +29,7 @@ use stepscope_model::{
 pub use self::callers::callers;
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns;
+use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
@@ -193,55 +193,51 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
     let by_thread = grouping == Grouping::Thread;
     let caller = "The nearest owned caller to which most blocked time is attributed (of the program's code, if no code is marked as owned).";
     let mut all = Columns::<Row<'_>>::new()
-        .with(columns::text("thread", "Last name of the thread."), |row| row.name.into())
-        .with_if(by_thread, columns::number("tid", "", "Thread id.").detail(), move |row| {
+        .with(text("thread", "Last name of the thread."), |row| row.name.into())
+        .with_if(by_thread, number("tid", "", "Thread id.").detail(), move |row| {
             thread(row).map(|thread| thread.tid).into()
         })
-        .with_if(
-            by_thread,
-            columns::text("process", "Name of its process; empty where unknown.").detail(),
-            move |row| process(row).into(),
-        )
-        .with_if(!by_thread, columns::count("threads", "", "Number of threads of this name."), |row| {
-            row.life.threads.into()
+        .with_if(by_thread, text("process", "Name of its process; empty where unknown.").detail(), move |row| {
+            process(row).into()
         })
-        .with(columns::duration("lifetime", "Lifetime within the selected time, of all threads of the row."), |row| {
+        .with_if(!by_thread, count("threads", "", "Number of threads of this name."), |row| row.life.threads.into())
+        .with(duration("lifetime", "Lifetime within the selected time, of all threads of the row."), |row| {
             row.life.lifetime.into()
         })
-        .with(columns::duration("running", "On a CPU.").essential(), move |row| known(row.life.running.into()))
+        .with(duration("running", "On a CPU.").essential(), move |row| known(row.life.running.into()))
         .with(
-            columns::duration("runnable", "Runnable and waiting for a CPU, preempted or woken, as far as recorded."),
+            duration("runnable", "Runnable and waiting for a CPU, preempted or woken, as far as recorded."),
             move |row| known(row.life.runnable.into()),
         )
-        .with(columns::duration("blocked", "Waiting for something else.").essential(), move |row| {
+        .with(duration("blocked", "Waiting for something else.").essential(), move |row| {
             known(row.life.blocked_total().into())
         });
     for class in WaitClass::ALL {
-        let column = columns::duration(class.name(), class_doc(class));
+        let column = duration(class.name(), class_doc(class));
         let column = if is_frequent(class) { column } else { column.detail() };
         all = all.with(column, move |row| known(row.life.blocked[class.index()].into()));
     }
-    all.with(columns::duration("no_stack", "Blocked without a recorded stack.").detail(), move |row| {
+    all.with(duration("no_stack", "Blocked without a recorded stack.").detail(), move |row| {
         known(row.life.blocked_without_stack.into())
     })
     .with(
-        columns::duration("unaccounted", "Lifetime less all of these: not 0 if switch records were lost.").detail(),
+        duration("unaccounted", "Lifetime less all of these: not 0 if switch records were lost.").detail(),
         move |row| known(Value::Int(row.life.unaccounted())),
     )
-    .with(columns::percent("running_share", "Running in percent of the lifetime.").detail(), move |row| {
+    .with(percentage("running_share", "Running in percent of the lifetime.").detail(), move |row| {
         share(&row.life, row.life.running)
     })
-    .with(columns::percent("runnable_share", "Runnable in percent of the lifetime.").detail(), move |row| {
+    .with(percentage("runnable_share", "Runnable in percent of the lifetime.").detail(), move |row| {
         share(&row.life, row.life.runnable)
     })
-    .with(columns::percent("blocked_share", "Blocked in percent of the lifetime.").detail(), move |row| {
+    .with(percentage("blocked_share", "Blocked in percent of the lifetime.").detail(), move |row| {
         share(&row.life, row.life.blocked_total())
     })
-    .with(columns::text("blocked_at", caller).essential(), move |row| {
+    .with(text("blocked_at", caller).essential(), move |row| {
         row.life.top_caller(selection.functions()).map(|(name, _)| name).into()
     })
     .with(
-        columns::percent("blocked_at_share", "That caller's part of the blocked time, in percent.").detail(),
+        percentage("blocked_at_share", "That caller's part of the blocked time, in percent.").detail(),
         move |row| {
             let top = row.life.top_caller(selection.functions());
             top.and_then(|(_, ns)| percent(ns, row.life.blocked_total())).into()

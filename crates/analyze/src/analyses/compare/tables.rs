@@ -9,7 +9,7 @@ use super::reduction::ComparedScenario;
 use super::rows::{MetricRow, Row};
 use super::side::Side;
 use crate::analyses::metrics;
-use crate::columns;
+use crate::columns::{self, percentage, text};
 use crate::query::basis::Basis;
 
 /// The tables of a comparison: the whole run, then each family that has rows.
@@ -27,18 +27,13 @@ fn title(comparison: &Comparison, subject: &str) -> String {
 fn metrics_table(comparison: &Comparison) -> Table {
     let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let mut table = Columns::<MetricRow>::new()
-        .with(columns::text("metric", "Metric of the whole run.").essential(), |row| (&*row.name).into())
-        .with(columns::text("unit", "Unit of `before`, `after` and `difference`.").detail(), |row| {
-            row.unit.as_str().into()
-        })
-        .with(columns::text("better", "Which way it should go: `lower` or `higher`.").detail(), |row| {
-            row.better.name().into()
-        })
+        .with(text("metric", "Metric of the whole run.").essential(), |row| (&*row.name).into())
+        .with(text("unit", "Unit of `before`, `after` and `difference`.").detail(), |row| row.unit.as_str().into())
+        .with(text("better", "Which way it should go: `lower` or `higher`.").detail(), |row| row.better.name().into())
         .with_all(amount_columns(comparison, in_row_unit).on(|row: &MetricRow| &row.assessment))
         .with_all(verdict_columns().on(|row: &MetricRow| &row.assessment))
         .with(
-            columns::percent("detectable", "Smallest change that as many such runs detect in four of five cases.")
-                .detail(),
+            percentage("detectable", "Smallest change that as many such runs detect in four of five cases.").detail(),
             |row| row.assessment.detectable_percent.into(),
         )
         .with(columns::count("before_runs", "runs", "Runs before that have the metric.").detail(), |row| {
@@ -92,7 +87,7 @@ fn verdict_columns() -> Columns<'static, Assessment> {
             |row| row.q.into(),
         )
         .with(
-            columns::text(
+            text(
                 "verdict",
                 "`changed` (the difference is significant), `equivalent` (the interval lies within the tolerance), or \
                  `inconclusive`.",
@@ -139,15 +134,15 @@ fn family_table(comparison: &Comparison, family: Family) -> Table {
         };
         Column::new(name, kind, comparison.basis.unit(unit), doc)
     };
-    let presence = columns::text("presence", "`both`, `new` or `vanished`.").detail();
+    let presence = text("presence", "`both`, `new` or `vanished`.").detail();
     let count = |name: &str, side: &str| {
         columns::count(name, counted, &format!("Number of {counted} {side}, in all runs.")).detail()
     };
-    let matched = columns::text("matched", "How it was matched with a function of another name before, and which.");
+    let matched = text("matched", "How it was matched with a function of another name before, and which.");
     let first = if of_functions {
         function_columns()
     } else {
-        let name = columns::text(key, "Its name.").essential();
+        let name = text(key, "Its name.").essential();
         Columns::new().with(name, |row: &Row| (&*row.identity().name).into())
     };
     let mut table = first
@@ -266,7 +261,7 @@ fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
         let subject = labels.join(", ");
         for table in tables {
             let known = stacked.iter().position(|known| known.name == table.name).unwrap_or_else(|| {
-                let lead = leading.iter().map(|(name, doc)| columns::text(name, doc).essential().grouping());
+                let lead = leading.iter().map(|(name, doc)| text(name, doc).essential().grouping());
                 let all = lead.chain(table.columns.iter().cloned()).collect();
                 // With several comparisons in it, the columns name them.
                 let general = table.title.split(": ").next().unwrap_or(&table.title);
@@ -323,9 +318,9 @@ pub(super) fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comp
         }
     }
     Columns::<Link<'_>>::new()
-        .with(columns::text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
-        .with(columns::text("unit", "Its unit.").detail(), |link| link.unit.into())
-        .with(columns::text("variant", "The variant.").essential(), |link| link.variant.into())
+        .with(text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
+        .with(text("unit", "Its unit.").detail(), |link| link.unit.into())
+        .with(text("variant", "The variant.").essential(), |link| link.variant.into())
         .with(Column::new("value", Kind::InRowUnit, "", "Mean of its runs.").essential(), |link| link.value.into())
         .with_all(link_columns("first", "the first variant", |link| link.to_first))
         .with_all(link_columns("previous", "the variant before it", |link| link.to_previous))
@@ -357,7 +352,7 @@ fn link_columns<'a>(
         .with(number("_high", "Upper bound of its 95 % confidence interval.").detail(), move |link| {
             ratio(link).map(|ratio| ratio.high).into()
         })
-        .with(columns::text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
+        .with(text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
             assessment(link).map(|assessment| assessment.verdict.name()).into()
         })
 }

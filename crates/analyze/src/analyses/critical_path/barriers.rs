@@ -7,7 +7,7 @@ use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait
 
 use super::TOGETHER_NS;
 use super::path::Paths;
-use crate::columns;
+use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
@@ -154,36 +154,34 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
     let behind =
         "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.";
     let mut table = Columns::<Row<'_>>::new()
-        .with(columns::text("waits_at", waits_at).essential(), |row| row.waits_at.into())
-        .with(
-            columns::text("ended_by", "Nearest owned function of the thread that ended the waits.").essential(),
-            |row| row.ended_by.into(),
-        )
-        .with(
-            columns::count("barriers", "", "How often two threads or more waited there for another.").essential(),
-            |row| row.site.barriers.into(),
-        )
-        .with(columns::number("barriers_per_step", "", "Barriers per step.").detail(), |row| {
+        .with(text("waits_at", waits_at).essential(), |row| row.waits_at.into())
+        .with(text("ended_by", "Nearest owned function of the thread that ended the waits.").essential(), |row| {
+            row.ended_by.into()
+        })
+        .with(count("barriers", "", "How often two threads or more waited there for another.").essential(), |row| {
+            row.site.barriers.into()
+        })
+        .with(number("barriers_per_step", "", "Barriers per step.").detail(), |row| {
             (row.site.barriers as f64 / steps).into()
         })
-        .with(columns::percent("on_path", "Share of these barriers on the critical path."), |row| {
+        .with(percentage("on_path", "Share of these barriers on the critical path."), |row| {
             percent(row.site.on_path.into(), row.site.barriers.into()).into()
         })
-        .with(columns::text("last_thread", "Thread that arrived last most often.").essential(), |row| {
+        .with(text("last_thread", "Thread that arrived last most often.").essential(), |row| {
             row.last.name.as_str().into()
         })
-        .with(columns::number("last_tid", "", "Its thread id.").detail(), |row| row.last.tid.into())
-        .with(columns::percent("last_share", "Share of these barriers where it arrived last.").essential(), |row| {
+        .with(number("last_tid", "", "Its thread id.").detail(), |row| row.last.tid.into())
+        .with(percentage("last_share", "Share of these barriers where it arrived last.").essential(), |row| {
             percent(row.arrived_last.into(), row.site.barriers.into()).into()
         })
-        .with(columns::duration("behind", behind).essential(), |row| row.site.mean(row.site.behind_ns).into())
-        .with(columns::number("waiters", "", "Mean number of waiting threads.").detail(), |row| {
+        .with(duration("behind", behind).essential(), |row| row.site.mean(row.site.behind_ns).into())
+        .with(number("waiters", "", "Mean number of waiting threads.").detail(), |row| {
             row.site.mean(row.site.waiters).into()
         })
-        .with(columns::duration("waiting_time", "Time per step that all other threads waited."), |row| {
+        .with(duration("waiting_time", "Time per step that all other threads waited."), |row| {
             (row.site.waiting_ns as f64 / steps).into()
         })
-        .with(columns::duration("longest", "Longest single wait.").detail(), |row| row.site.longest_ns.into())
+        .with(duration("longest", "Longest single wait.").detail(), |row| row.site.longest_ns.into())
         .table("barriers", "Barriers: last thread to arrive", rows);
     if barriers.is_empty() {
         table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));

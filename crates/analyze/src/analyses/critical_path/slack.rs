@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Table, Thread, ThreadId, Value};
 
 use super::barriers::Barrier;
-use crate::columns;
+use crate::columns::{count, duration, number, text};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
 
@@ -53,29 +53,27 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
     let mean = |sum: u64, of: u64| Value::from((of > 0).then(|| sum as f64 / of as f64));
     Columns::<Row<'_>>::new()
         .with(
-            columns::text("waits_at", "Nearest owned function of the waits, as in the table of barriers.").essential(),
+            text("waits_at", "Nearest owned function of the waits, as in the table of barriers.").essential(),
             |row| row.waits_at.into(),
         )
-        .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
-        .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
-        .with(columns::count("arrived_last", "", "How often it arrived last.").essential(), |row| {
-            row.arrivals.last.into()
-        })
-        .with(columns::duration("behind", "Mean delay after the thread before it, when it arrived last."), move |row| {
+        .with(text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
+        .with(number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
+        .with(count("arrived_last", "", "How often it arrived last.").essential(), |row| row.arrivals.last.into())
+        .with(duration("behind", "Mean delay after the thread before it, when it arrived last."), move |row| {
             mean(row.arrivals.behind_ns, row.arrivals.last)
         })
-        .with(columns::count("waits", "", "How often it waited for another thread.").essential(), |row| {
+        .with(count("waits", "", "How often it waited for another thread.").essential(), |row| {
             row.arrivals.waits.into()
         })
         .with(
-            columns::duration(
+            duration(
                 "slack",
                 "Mean of its waits: how much longer its earlier work could take without delaying a step.",
             )
             .essential(),
             move |row| mean(row.arrivals.slack_ns, row.arrivals.waits),
         )
-        .with(columns::duration("slack_min", "Shortest of its waits: the slack in every step."), |row| {
+        .with(duration("slack_min", "Shortest of its waits: the slack in every step."), |row| {
             row.arrivals.least_slack_ns.into()
         })
         .table("barrier_slack", "Slack: how much slower each thread could be without delaying a step", rows)

@@ -10,6 +10,8 @@ use super::barriers::Barrier;
 use super::path::{Interval, Paths, State};
 use super::weights::{PathWeights, is_timed};
 use crate::analyses::step_times::StepParts;
+use crate::columns::{self, duration, number, of_function, percentage, text};
+use crate::notes;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
@@ -17,7 +19,6 @@ use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights, percent};
-use crate::{columns, notes};
 
 /// The kinds of parts, in the order of the table; waits by class follow, then waits without a stack.
 const OWN: usize = 0;
@@ -84,20 +85,17 @@ pub(super) fn parts(
     let parts = by_kind.into_iter().enumerate();
     let parts = parts.map(|(kind, ns)| PartTimes { kind, by_step: ns.into_iter().collect() });
     let mut table = Columns::<PartTimes>::new()
-        .with(
-            columns::text("part", "What the thread on the path does. The parts add up to the step.").essential(),
-            |part| part_name(part.kind).into(),
-        )
-        .with(columns::duration("mean", "Mean per step, without the first.").essential(), |part| {
-            part.by_step.mean().into()
+        .with(text("part", "What the thread on the path does. The parts add up to the step.").essential(), |part| {
+            part_name(part.kind).into()
         })
-        .with(columns::percent("share", "Share of the steps' time.").essential(), move |part| {
+        .with(duration("mean", "Mean per step, without the first.").essential(), |part| part.by_step.mean().into())
+        .with(percentage("share", "Share of the steps' time.").essential(), move |part| {
             percent(part.by_step.sum(), time).into()
         })
-        .with(columns::duration("median", "Median of the steps."), |part| part.by_step.median().into())
-        .with(columns::duration("p95", "95th percentile."), |part| part.by_step.percentile(95.0).into())
-        .with(columns::duration("max", "Largest."), |part| part.by_step.max().into())
-        .with(columns::percent("in_steps", "Share of the steps that have any of it."), |part| {
+        .with(duration("median", "Median of the steps."), |part| part.by_step.median().into())
+        .with(duration("p95", "95th percentile."), |part| part.by_step.percentile(95.0).into())
+        .with(duration("max", "Largest."), |part| part.by_step.max().into())
+        .with(percentage("in_steps", "Share of the steps that have any of it."), |part| {
             percent(part.steps() as u128, part.by_step.len() as u128).into()
         })
         .table(
@@ -196,36 +194,29 @@ pub(super) fn threads(
     let count = kept.len().max(1) as f64;
     let process = |thread: &Thread| selection.process_label_of(thread);
     Columns::<ThreadTimes<'_>>::new()
-        .with(columns::text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
-        .with(columns::number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
-        .with(columns::text("process", "Name of its process; empty if unknown.").detail(), |row| {
-            process(row.thread).into()
-        })
-        .with(columns::duration("path", "Time per step on the critical path.").essential(), |row| {
+        .with(text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
+        .with(number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
+        .with(text("process", "Name of its process; empty if unknown.").detail(), |row| process(row.thread).into())
+        .with(duration("path", "Time per step on the critical path.").essential(), |row| {
             (row.on_path() as f64 / count).into()
         })
-        .with(columns::percent("share", "Share of the steps' time.").essential(), |row| {
+        .with(percentage("share", "Share of the steps' time.").essential(), |row| {
             percent(row.on_path().into(), time).into()
         })
-        .with(columns::duration("running", "Part of `path`: running."), |row| (row.running as f64 / count).into())
-        .with(columns::duration("runnable", "Part of `path`: waiting for a CPU."), |row| {
-            (row.runnable as f64 / count).into()
-        })
+        .with(duration("running", "Part of `path`: running."), |row| (row.running as f64 / count).into())
+        .with(duration("runnable", "Part of `path`: waiting for a CPU."), |row| (row.runnable as f64 / count).into())
         .with(
-            columns::duration(
+            duration(
                 "blocked",
                 "Part of `path`: blocked, with no thread to end the wait (timers, devices, wake-ups not recorded).",
             ),
             |row| (row.blocked as f64 / count).into(),
         )
         .with(
-            columns::duration(
-                "held_up",
-                "Time per step that this thread held a CPU that the path waited for elsewhere.",
-            ),
+            duration("held_up", "Time per step that this thread held a CPU that the path waited for elsewhere."),
             |row| (row.held_up as f64 / count).into(),
         )
-        .with(columns::duration("cpu", "All CPU time per step, on the path or off it.").essential(), |row| {
+        .with(duration("cpu", "All CPU time per step, on the path or off it.").essential(), |row| {
             (row.cpu as f64 / count).into()
         })
         .with(columns::count("arrived_last", "barriers", "Barriers where it arrived last, in all steps."), |row| {
@@ -262,10 +253,10 @@ fn function_columns<'a>(
     time: u128,
 ) -> Columns<'a, FunctionRow> {
     let per_step = move |weight: u128| Value::from(weight as f64 / steps.max(1) as f64);
-    columns::of_function(functions)
+    of_function(functions)
         .on(|row: &FunctionRow| &row.function)
         .with(
-            columns::duration(
+            duration(
                 "path",
                 "Attributed time per step on the critical path: samples and waits there, for the nearest owned function (of \
                  the program, if nothing is owned).",
@@ -273,11 +264,11 @@ fn function_columns<'a>(
             .essential(),
             move |row| per_step(sums.path(row.index)),
         )
-        .with(columns::percent("share", "Share of the steps' time."), move |row| {
+        .with(percentage("share", "Share of the steps' time."), move |row| {
             percent(sums.path(row.index), time).into()
         })
         .with(
-            columns::duration(
+            duration(
                 "gain_bound",
                 "Upper bound on the time saved per step if this function and its callees were free: inclusive time on the \
                  critical path, and CPU waits of the path while it held the CPU. Work off the critical path saves nothing.",
@@ -285,15 +276,15 @@ fn function_columns<'a>(
             .essential(),
             move |row| per_step(sums.gain_bound(row.index)),
         )
-        .with(columns::duration("path_running", "Part of `path`: running.").detail(), move |row| {
+        .with(duration("path_running", "Part of `path`: running.").detail(), move |row| {
             per_step(sums.running[row.index])
         })
         .with(
-            columns::duration("path_blocked", "Part of `path`: blocked, with no thread to end the wait.").detail(),
+            duration("path_blocked", "Part of `path`: blocked, with no thread to end the wait.").detail(),
             move |row| per_step(sums.blocked[row.index]),
         )
         .with(
-            columns::duration(
+            duration(
                 "held_up",
                 "Part of `gain_bound`: the path waited for a CPU on another thread while this function or a callee held it.",
             )
@@ -301,17 +292,17 @@ fn function_columns<'a>(
             move |row| per_step(sums.held_up_inclusive[row.index]),
         )
         .with(
-            columns::duration("path_self", "Time per step on the path of samples whose leaf it is.").detail(),
+            duration("path_self", "Time per step on the path of samples whose leaf it is.").detail(),
             move |row| per_step(sums.running_self[row.index]),
         )
         .with(
-            columns::duration("cpu", "Attributed CPU time per step of all threads, on the path or off it.").essential(),
+            duration("cpu", "Attributed CPU time per step of all threads, on the path or off it.").essential(),
             move |row| per_step(sums.cpu[row.index]),
         )
-        .with(columns::duration("cpu_inclusive", "Inclusive CPU time per step, on the path or off it."), move |row| {
+        .with(duration("cpu_inclusive", "Inclusive CPU time per step, on the path or off it."), move |row| {
             per_step(sums.cpu_inclusive[row.index])
         })
-        .with(columns::percent("on_path", "Share of the inclusive CPU time on the path.").essential(), move |row| {
+        .with(percentage("on_path", "Share of the inclusive CPU time on the path.").essential(), move |row| {
             percent(sums.running_inclusive[row.index], sums.cpu_inclusive[row.index]).into()
         })
 }

@@ -8,7 +8,7 @@ use super::recording::Kept;
 use super::series::{Change, Key, Point, Series};
 use super::{FEWEST, History, RunRow};
 use crate::analyses::metrics::Better;
-use crate::columns;
+use crate::columns::{self, count, number};
 
 impl History {
     fn has_several(&self, of: impl Fn(&Key) -> &Option<String>) -> bool {
@@ -48,14 +48,14 @@ impl History {
         let table = self
             .key_columns()
             .on(|series: &Series| &series.key)
-            .with(columns::count("runs", "runs", "Number of runs in the series.").essential(), |series| {
+            .with(count("runs", "runs", "Number of runs in the series.").essential(), |series| {
                 series.points.len().into()
             })
-            .with(columns::count("changes", "changes", "Number of lasting changes.").essential(), |series| {
+            .with(count("changes", "changes", "Number of lasting changes.").essential(), |series| {
                 series.changes.len().into()
             })
             .with(
-                columns::number("ratio", "", "Current level divided by the first level; 1 without lasting changes."),
+                number("ratio", "", "Current level divided by the first level; 1 without lasting changes."),
                 move |series| (now(series) / level(series, 0)).into(),
             )
             .with(in_row_unit("first", "Value in the first run."), |series| series.points[0].value.into())
@@ -93,24 +93,22 @@ impl History {
             .key_columns()
             .on(|row: &PlacedChange| &row.series.key)
             .with(text("direction", "`better` or `worse`.").essential(), |row| row.direction().into())
-            .with(columns::number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row| {
+            .with(number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row| {
                 row.change.ratio.map(|ratio| ratio.value).into()
             })
-            .with(
-                columns::number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval.").detail(),
-                |row| row.change.ratio.map(|ratio| ratio.low).into(),
-            )
-            .with(
-                columns::number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval.").detail(),
-                |row| row.change.ratio.map(|ratio| ratio.high).into(),
-            )
+            .with(number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval.").detail(), |row| {
+                row.change.ratio.map(|ratio| ratio.low).into()
+            })
+            .with(number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval.").detail(), |row| {
+                row.change.ratio.map(|ratio| ratio.high).into()
+            })
             .with(in_row_unit("before", "Mean of the runs since the previous change, or since the first run."), |row| {
                 row.change.before.into()
             })
             .with(in_row_unit("after", "Mean of the runs up to the next change, or to the last run."), |row| {
                 row.change.after.into()
             })
-            .with(columns::number("p", "", "Share of shuffled series with a change as clear as this."), |row| {
+            .with(number("p", "", "Share of shuffled series with a change as clear as this."), |row| {
                 row.change.p.into()
             })
             .with(text("at", "Start of the first run after the change.").essential(), |row| {
@@ -163,11 +161,10 @@ impl History {
         let table = Columns::<RunRow>::new()
             .with(columns::text("at", "Start of its first recording.").essential(), |run| second(&run.at).into())
             .with(columns::text("run", "Its name.").essential(), |run| run.run.as_str().into())
-            .with(columns::count("recordings", "recordings", "Recordings with metrics."), |run| run.recordings.into())
-            .with(
-                columns::count("gone", "recordings", "Recordings whose folder is gone; their metrics are kept."),
-                |run| run.gone.into(),
-            )
+            .with(count("recordings", "recordings", "Recordings with metrics."), |run| run.recordings.into())
+            .with(count("gone", "recordings", "Recordings whose folder is gone; their metrics are kept."), |run| {
+                run.gone.into()
+            })
             .with(columns::text("revision", REVISION), |run| run.revision.as_deref().into())
             .with(columns::text("machine", "The machine."), |run| run.machine.as_deref().into())
             .with(columns::text("build", "The kind of build."), |run| run.build.as_deref().into())
@@ -194,7 +191,7 @@ impl Series {
     /// The points alone, for a chart; the value has this kind.
     pub fn table(&self, kind: Kind) -> Table {
         Columns::<PlacedPoint>::new()
-            .with(columns::count("number", "", "Number of the run, from 1."), |row| row.number.into())
+            .with(count("number", "", "Number of the run, from 1."), |row| row.number.into())
             .with_all(point_columns(|name, doc| Column::new(name, kind, self.key.unit.clone(), doc)))
             .table("history_series", self.key.metric(), placed_points(self))
     }
@@ -241,9 +238,7 @@ fn point_columns<'a>(column: impl Fn(&str, &str) -> Column) -> Columns<'static, 
         .with(text("run", "The run."), |row| row.point.run.as_str().into())
         .with(column("value", "Mean of the run's recordings.").essential(), |row| row.point.value.into())
         .with(column("level", "Mean of the runs between two changes."), |row| row.level.into())
-        .with(columns::count("recordings", "recordings", "Recordings in the run.").detail(), |row| {
-            row.point.recordings.into()
-        })
+        .with(count("recordings", "recordings", "Recordings in the run.").detail(), |row| row.point.recordings.into())
         .with(text("folder", "Whether all of its recordings still exist: `there` or `gone`."), |row| {
             match row.point.kept {
                 Kept::There => "there",

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Note, Table, note};
 
-use crate::columns;
+use crate::columns::{count, percentage, text, weight};
 use crate::notes::ownership_note;
 use crate::query::functions::{Function, FunctionId};
 use crate::query::select::Selection;
@@ -29,17 +29,16 @@ pub fn edges(selection: &Selection<'_>) -> Table {
     edges.sort_by_cached_key(|edge| (Reverse(edge.amount.weight), edge.caller.identity(), edge.leaf.identity()));
     let unit = selection.event().map_or("", |event| &event.unit);
     let mut table = Columns::<Edge<'_>>::new()
-        .with(columns::text("caller", "The nearest owned function.").essential(), |edge| (&*edge.caller.name).into())
-        .with(columns::text("caller_module", "Its module.").detail(), |edge| (&*edge.caller.module).into())
-        .with(columns::text("leaf", "Leaf of the samples.").essential(), |edge| (&*edge.leaf.name).into())
-        .with(columns::text("leaf_module", "Its module.").detail(), |edge| (&*edge.leaf.module).into())
+        .with(text("caller", "The nearest owned function.").essential(), |edge| (&*edge.caller.name).into())
+        .with(text("caller_module", "Its module.").detail(), |edge| (&*edge.caller.module).into())
+        .with(text("leaf", "Leaf of the samples.").essential(), |edge| (&*edge.leaf.name).into())
+        .with(text("leaf_module", "Its module.").detail(), |edge| (&*edge.leaf.module).into())
         .with(
-            columns::count("count", "samples", "Number of samples; missing if only sums of weights were imported.")
-                .detail(),
+            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
             |edge| weights.counts_known.then_some(edge.amount.count).into(),
         )
-        .with(columns::weight("weight", unit, "Weight of the samples.").essential(), |edge| edge.amount.weight.into())
-        .with(columns::percent("share", "Weight in percent of the selected total.").essential(), |edge| {
+        .with(weight("weight", unit, "Weight of the samples.").essential(), |edge| edge.amount.weight.into())
+        .with(percentage("share", "Weight in percent of the selected total.").essential(), |edge| {
             edge.amount.percent_of(total).into()
         })
         .table("edges", "Attributed cost by owned function and leaf", edges);

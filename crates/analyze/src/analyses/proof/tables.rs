@@ -4,7 +4,7 @@ use stepscope_model::{Column, Kind, Table, Value};
 
 use super::score::{Gain, Share, gains, place, shares, silences, slow_share, typical, worst_place};
 use super::{Build, Case, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
-use crate::columns;
+use crate::columns::{self, count, duration, flag, percentage, text};
 
 /// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
 /// score.
@@ -21,15 +21,15 @@ pub fn tables(proof: &Proof) -> Vec<Table> {
 }
 
 fn points(name: &str, doc: &str) -> Column {
-    columns::percent(name, doc)
+    percentage(name, doc)
 }
 
 fn build_column() -> Column {
-    columns::text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
+    text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
 }
 
 fn switch_column() -> Column {
-    columns::text("switch", "The switch that makes the pathology.").essential()
+    text("switch", "The switch that makes the pathology.").essential()
 }
 
 fn predicted_column() -> Column {
@@ -43,8 +43,8 @@ fn switches(proof: &Proof) -> Table {
         vec![
             switch_column(),
             build_column(),
-            columns::text("phase", "Where it is seen."),
-            columns::percent("share", "Recorded share of CPU time under the slow way.").essential(),
+            text("phase", "Where it is seen."),
+            percentage("share", "Recorded share of CPU time under the slow way.").essential(),
             Column::new("place", Kind::Count, "", "Place of the first guilty function in the ranking by cost, by the medians of shares in all recordings. Missing where it is not ranked.").essential(),
             Column::new("worst_place", Kind::Count, "", "The worst place that one recording alone gives it. Missing where one does not rank it."),
             points("gain", "What the fix saves of bare runs, in percent: of CPU time, or of wall time where it saves only that.").essential(),
@@ -53,7 +53,7 @@ fn switches(proof: &Proof) -> Table {
             points("gain_all", "What the fix saves where all else is slow.").essential(),
             points("predicted_all", "What the profiles credit to the seam there."),
             points("error_all", "Predicted less true, points.").essential(),
-            columns::text("downstream", "Why the fix saves something else than what the seam costs, where that is known.").detail(),
+            text("downstream", "Why the fix saves something else than what the seam costs, where that is known.").detail(),
         ],
     );
     for case in &proof.cases {
@@ -86,7 +86,7 @@ fn gains_table(proof: &Proof) -> Table {
         vec![
             switch_column(),
             build_column(),
-            columns::text("setting", "What was slow before: this switch alone, or all.").essential(),
+            text("setting", "What was slow before: this switch alone, or all.").essential(),
             points("gain", "What the fix saves of bare runs (ablation), in percent: of CPU time, or of wall time where it saves only that.").essential(),
             points("gain_se", "Its standard error."),
             predicted_column(),
@@ -126,17 +126,16 @@ fn shares_table(proof: &Proof) -> Table {
         "prove_shares",
         "Inclusive shares of CPU time, recorded against timed by the program",
         vec![
-            columns::text("case", "The switch whose size and options these runs had.").essential(),
+            text("case", "The switch whose size and options these runs had.").essential(),
             build_column(),
-            columns::text("setting", "Which switches were slow: that one alone, none, all, or all but that one.")
-                .essential(),
-            columns::text("function", "The function.").essential(),
+            text("setting", "Which switches were slow: that one alone, none, all, or all but that one.").essential(),
+            text("function", "The function.").essential(),
             points("truth", "By the threads' own CPU clocks, in runs apart.").essential(),
             points("recorded", "As recorded.").essential(),
             points("error", "Recorded less true, points.").essential(),
             points("tolerance", "The larger of 1.5 points and three standard errors."),
-            columns::flag("holds", "Whether the error is within."),
-            columns::duration("call", "Mean CPU time of a call.").detail(),
+            flag("holds", "Whether the error is within."),
+            duration("call", "Mean CPU time of a call.").detail(),
         ],
     );
     for case in &proof.cases {
@@ -163,10 +162,10 @@ fn silence_table(proof: &Proof) -> Table {
         "prove_silence",
         "Slow ways where all is fast",
         vec![
-            columns::text("of", "What was recorded: a case with all fast, or a control.").essential(),
-            columns::text("function", "A slow way, or what the control names.").essential(),
-            columns::percent("share", "Of CPU time, or of the critical path if that is more.").essential(),
-            columns::flag("holds", "Whether it is silent."),
+            text("of", "What was recorded: a case with all fast, or a control.").essential(),
+            text("function", "A slow way, or what the control names.").essential(),
+            percentage("share", "Of CPU time, or of the critical path if that is more.").essential(),
+            flag("holds", "Whether it is silent."),
         ],
     );
     let silences = silences(proof);
@@ -184,13 +183,13 @@ fn counts_table(proof: &Proof) -> Table {
         "prove_counts",
         "What was counted",
         vec![
-            columns::text("of", "The run.").essential(),
-            columns::text("what", "What was counted.").essential(),
-            columns::count("program", "", "By the program or the kernel.").essential(),
-            columns::count("recorded", "", "As recorded; missing where that is not recorded.").essential(),
-            columns::count("may_differ", "", "How far apart they may be.").detail(),
-            columns::flag("holds", "Whether they are that close."),
-            columns::text("remark", "Why they may differ, or why there is no count."),
+            text("of", "The run.").essential(),
+            text("what", "What was counted.").essential(),
+            count("program", "", "By the program or the kernel.").essential(),
+            count("recorded", "", "As recorded; missing where that is not recorded.").essential(),
+            count("may_differ", "", "How far apart they may be.").detail(),
+            flag("holds", "Whether they are that close."),
+            text("remark", "Why they may differ, or why there is no count."),
         ],
     );
     for counted in &proof.counts {
@@ -230,9 +229,9 @@ fn overhead_table(proof: &Proof) -> Table {
         "prove_overhead",
         "What being recorded costs the program",
         vec![
-            columns::text("case", "The switch.").essential(),
+            text("case", "The switch.").essential(),
             build_column(),
-            columns::text("setting", "Which switches were slow.").essential(),
+            text("setting", "Which switches were slow.").essential(),
             number(
                 "cpu",
                 "CPU time a step, or of loading, recorded over bare. The recorder's own thread is not in it.",
@@ -265,19 +264,16 @@ fn score_table(proof: &Proof) -> Table {
         "prove",
         "How right the tool is",
         vec![
-            columns::text("what", "What must hold.").essential(),
+            text("what", "What must hold.").essential(),
             build_column().essential(),
-            columns::count("held", "", "In how many cases it held.").essential(),
-            columns::count("of", "", "Of how many.").essential(),
-            columns::percent("percent", "The same in percent.").essential(),
-            columns::percent("needed", "In how many it has to hold.").essential(),
-            columns::flag(
-                "holds",
-                "Whether it does. Builds without names are shown for comparison; nothing is asked of them.",
-            ),
+            count("held", "", "In how many cases it held.").essential(),
+            count("of", "", "Of how many.").essential(),
+            percentage("percent", "The same in percent.").essential(),
+            percentage("needed", "In how many it has to hold.").essential(),
+            flag("holds", "Whether it does. Builds without names are shown for comparison; nothing is asked of them."),
             columns::number("worst", "", "The largest error in points, the worst place, or the largest share.")
                 .essential(),
-            columns::text("remark", "What did not hold."),
+            text("remark", "What did not hold."),
         ],
     );
     for build in builds(proof) {

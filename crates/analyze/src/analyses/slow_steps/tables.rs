@@ -8,9 +8,10 @@ use stepscope_stats::bootstrap::BlockBootstrap;
 use super::comparison::{ByStep, Comparison, Costs, Means, Sums};
 use super::sets::{FEWEST_SLOW, Measure, Side};
 use crate::analyses::step_times::StepPart;
+use crate::columns::{bounds, duration, of_function, percentage, text};
+use crate::notes;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::weights::{Amount, percent};
-use crate::{columns, notes};
 
 /// With fewer slow steps than this, 95 % intervals cover the true value in only 75 to 90 % of simulated recordings.
 const FEW_SLOW: usize = 10;
@@ -33,13 +34,11 @@ pub(super) fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> 
     let rows = found.into_iter().map(|part| (part.name, part_means(comparison, bootstrap, &part.ns)));
     let doc = "Part of a step. Running, runnable, blocked and pacing of the loop's thread add up to the step.";
     let mut table = Columns::<(&str, Means)>::new()
-        .with(columns::text("quantity", doc).essential(), |(name, _)| (*name).into())
-        .with(columns::duration("slow", "Mean of the slow steps.").essential(), |(_, means)| means.slow.into())
-        .with(columns::duration("typical", "Mean of the typical steps.").essential(), |(_, means)| means.typical.into())
-        .with(columns::duration("difference", "Slow minus typical.").essential(), |(_, means)| {
-            means.difference().into()
-        })
-        .with_all(columns::bounds("", columns::duration, |(_, means): &(&str, Means)| means.interval))
+        .with(text("quantity", doc).essential(), |(name, _)| (*name).into())
+        .with(duration("slow", "Mean of the slow steps.").essential(), |(_, means)| means.slow.into())
+        .with(duration("typical", "Mean of the typical steps.").essential(), |(_, means)| means.typical.into())
+        .with(duration("difference", "Slow minus typical.").essential(), |(_, means)| means.difference().into())
+        .with_all(bounds("", duration, |(_, means): &(&str, Means)| means.interval))
         .table("slow_steps_parts", "Slow and typical steps, by part", rows);
     table.add_notes(set_notes(comparison));
     table
@@ -147,8 +146,8 @@ impl Row {
 /// The columns `difference, low, high`, after a prefix.
 fn differences<'a>(prefix: &str, doc: &str, of: fn(&Row) -> &Means) -> Columns<'a, Row> {
     Columns::new()
-        .with(columns::duration(&format!("{prefix}difference"), doc), move |row| of(row).difference().into())
-        .with_all(columns::bounds(prefix, columns::duration, move |row| of(row).interval))
+        .with(duration(&format!("{prefix}difference"), doc), move |row| of(row).difference().into())
+        .with_all(bounds(prefix, duration, move |row| of(row).interval))
 }
 
 /// The table `slow_steps` of these rows.
@@ -162,30 +161,26 @@ fn table(functions: &Functions, rows: Vec<Row>) -> Table {
                    steps.";
     let inclusive = "Inclusive CPU time per slow step minus that per typical step.";
     Columns::new()
-        .with_all(columns::of_function(functions).on(|row: &Row| &row.function))
-        .with(columns::duration("difference", difference).essential(), |row| row.attributed.difference().into())
-        .with_all(columns::bounds("", columns::duration, |row: &Row| row.attributed.interval))
-        .with(columns::duration("slow", "Attributed CPU time per slow step.").essential(), |row| {
-            row.attributed.slow.into()
-        })
-        .with(columns::duration("typical", "Attributed CPU time per typical step.").essential(), |row| {
+        .with_all(of_function(functions).on(|row: &Row| &row.function))
+        .with(duration("difference", difference).essential(), |row| row.attributed.difference().into())
+        .with_all(bounds("", duration, |row: &Row| row.attributed.interval))
+        .with(duration("slow", "Attributed CPU time per slow step.").essential(), |row| row.attributed.slow.into())
+        .with(duration("typical", "Attributed CPU time per typical step.").essential(), |row| {
             row.attributed.typical.into()
         })
         .with_all(differences("blocked_", blocked, |row| &row.blocked))
-        .with(columns::duration("blocked_slow", "That blocked time per slow step.").detail(), |row| {
-            row.blocked.slow.into()
-        })
-        .with(columns::duration("blocked_typical", "That blocked time per typical step.").detail(), |row| {
+        .with(duration("blocked_slow", "That blocked time per slow step.").detail(), |row| row.blocked.slow.into())
+        .with(duration("blocked_typical", "That blocked time per typical step.").detail(), |row| {
             row.blocked.typical.into()
         })
         .with_all(differences("self_", "Self CPU time per slow step minus that per typical step.", |row| &row.own))
         .with_all(differences("inclusive_", inclusive, |row| &row.inclusive))
         .with(
-            columns::percent("in_slow", "Share of slow steps with a sample of it, or a wait on the loop's thread."),
+            percentage("in_slow", "Share of slow steps with a sample of it, or a wait on the loop's thread."),
             |row| row.in_slow.into(),
         )
-        .with(columns::percent("in_typical", "The same share of typical steps.").detail(), |row| row.in_typical.into())
-        .with(columns::text("verdict", verdict).essential(), |row| row.verdict().into())
+        .with(percentage("in_typical", "The same share of typical steps.").detail(), |row| row.in_typical.into())
+        .with(text("verdict", verdict).essential(), |row| row.verdict().into())
         .table("slow_steps", "Slow steps against typical steps, per step", rows)
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use stepscope_model::{Columns, StackId, Step, Table, Value};
 
 use super::{Pacing, STALL, StepParts, times_the_neighbours};
-use crate::columns;
+use crate::columns::{duration, flag, number, text};
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
@@ -62,41 +62,37 @@ pub(super) fn table(selection: &Selection<'_>, loops: &Loops, parts: &StepParts,
                     nothing is owned).";
     let waits_at = "Function with the most attributed blocked time of the loop's thread, without pacing.";
     Columns::<Row<'_>>::new()
-        .with(columns::number("step", "", "Number of the step.").essential(), |row| row.step.index.into())
-        .with(columns::duration("start", "Start of the step, since the start of the recording.").detail(), |row| {
+        .with(number("step", "", "Number of the step.").essential(), |row| row.step.index.into())
+        .with(duration("start", "Start of the step, since the start of the recording.").detail(), |row| {
             row.step.start_ns.saturating_sub(start).into()
         })
-        .with(columns::duration("duration", "Duration of the step.").essential(), |row| row.duration.into())
-        .with(columns::duration("pacing", "Part of `duration`: pacing of the loop's thread.").detail(), |row| {
+        .with(duration("duration", "Duration of the step.").essential(), |row| row.duration.into())
+        .with(duration("pacing", "Part of `duration`: pacing of the loop's thread.").detail(), |row| {
             row.spent.map(|_| row.pacing).into()
         })
         .with(
-            columns::number(
-                "times_neighbours",
-                "",
-                "Its time without pacing, divided by the median of its neighbours.",
-            ),
+            number("times_neighbours", "", "Its time without pacing, divided by the median of its neighbours."),
             |row| row.times_neighbours.into(),
         )
-        .with(columns::flag("stall", "Whether it is a stall.").detail(), |row| {
+        .with(flag("stall", "Whether it is a stall.").detail(), |row| {
             row.times_neighbours.map(|ratio| ratio > STALL).into()
         })
-        .with(columns::duration("running", "Time of the loop's thread on a CPU."), |row| {
+        .with(duration("running", "Time of the loop's thread on a CPU."), |row| {
             row.spent.map(|spent| spent.running).into()
         })
-        .with(columns::duration("runnable", "Time of the loop's thread waiting for a CPU."), |row| {
+        .with(duration("runnable", "Time of the loop's thread waiting for a CPU."), |row| {
             row.spent.map(|spent| spent.runnable).into()
         })
-        .with(columns::duration("blocked", "Time of the loop's thread blocked, without pacing."), |row| {
+        .with(duration("blocked", "Time of the loop's thread blocked, without pacing."), |row| {
             row.spent.map(|spent| spent.blocked.saturating_sub(row.pacing)).into()
         })
-        .with(columns::duration("cpu", "CPU time of all threads."), |row| row.cpu.into())
-        .with(columns::text("function", function).essential(), move |row| name(row.most_cpu))
-        .with(columns::duration("function_cpu", "That function's time.").detail(), |row| {
+        .with(duration("cpu", "CPU time of all threads."), |row| row.cpu.into())
+        .with(text("function", function).essential(), move |row| name(row.most_cpu))
+        .with(duration("function_cpu", "That function's time.").detail(), |row| {
             row.most_cpu.map(|share| share.ns).into()
         })
-        .with(columns::text("waits_at", waits_at), move |row| name(row.most_blocked))
-        .with(columns::duration("waits_at_blocked", "That function's time.").detail(), |row| {
+        .with(text("waits_at", waits_at), move |row| name(row.most_blocked))
+        .with(duration("waits_at_blocked", "That function's time.").detail(), |row| {
             row.most_blocked.map(|share| share.ns).into()
         })
         .table("longest_steps", "The longest steps", rows)

@@ -6,7 +6,7 @@ use stepscope_model::{Columns, Note, NoteValue, Step, Table, Thread, ThreadId, n
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use super::{STALL, StepPart, StepParts, times_the_neighbours};
-use crate::columns;
+use crate::columns::{count, duration, number, percentage, text, trend};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps, simulated};
@@ -72,40 +72,36 @@ pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &
     let change = "Change of the step time without pacing from the first to the last step, in percent of the median; positive \
                   if steps become slower.";
     let mut table = Columns::<LoopRow<'_>>::new()
-        .with(columns::text("loop", "Process that runs the loop; empty if unknown.").essential(), |row| {
+        .with(text("loop", "Process that runs the loop; empty if unknown.").essential(), |row| {
             selection.process_label_of(row.thread).into()
         })
-        .with(columns::text("thread", "Last name of the thread that started most of its steps.").detail(), |row| {
+        .with(text("thread", "Last name of the thread that started most of its steps.").detail(), |row| {
             row.thread.name.as_str().into()
         })
-        .with(columns::number("tid", "", "That thread's id.").detail(), |row| row.thread.tid.into())
-        .with(columns::number("pid", "", "Id of the process.").detail(), |row| {
+        .with(number("tid", "", "That thread's id.").detail(), |row| row.thread.tid.into())
+        .with(number("pid", "", "Id of the process.").detail(), |row| {
             row.thread.process.map(|process| processes[process.index()].pid).into()
         })
-        .with(columns::count("steps", "steps", "Number of whole steps within the selected time.").essential(), |row| {
+        .with(count("steps", "steps", "Number of whole steps within the selected time.").essential(), |row| {
             row.steps.count().into()
         })
-        .with(columns::number("rate", "steps/s", "Steps per second, without the first."), |row| row.rate().into())
-        .with(columns::number("rtf", "", "Real-time factor: simulated time divided by wall time.").essential(), |row| {
+        .with(number("rate", "steps/s", "Steps per second, without the first."), |row| row.rate().into())
+        .with(number("rtf", "", "Real-time factor: simulated time divided by wall time.").essential(), |row| {
             row.steps.real_time_factor.into()
         })
+        .with(number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run."), |row| {
+            unpaced_factor(row.steps, &row.parts).into()
+        })
         .with(
-            columns::number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run."),
-            |row| unpaced_factor(row.steps, &row.parts).into(),
-        )
-        .with(
-            columns::duration("first_step", "The loop's first step, if selected. It loads what the others use.")
-                .detail(),
+            duration("first_step", "The loop's first step, if selected. It loads what the others use.").detail(),
             |row| row.steps.first().map(|step| step.end_ns - step.start_ns).into(),
         )
-        .with(columns::duration("median", "Median time of the other steps.").essential(), |row| {
-            row.others.median().into()
-        })
-        .with(columns::count("stalls", "steps", stalls), |row| row.stalls.number.into())
-        .with(columns::duration("stall_time", "Total time of the stalls beyond that median.").detail(), |row| {
+        .with(duration("median", "Median time of the other steps.").essential(), |row| row.others.median().into())
+        .with(count("stalls", "steps", stalls), |row| row.stalls.number.into())
+        .with(duration("stall_time", "Total time of the stalls beyond that median.").detail(), |row| {
             row.stalls.beyond_ns.into()
         })
-        .with_all(columns::change(change, |row: &LoopRow<'_>| row.change))
+        .with_all(trend(change, |row: &LoopRow<'_>| row.change))
         .table("loops", "Simulation loops", &rows);
     table.add_notes(rows.first().into_iter().flat_map(loop_notes));
     if rows.len() > 1 {
@@ -225,19 +221,17 @@ pub(super) fn steps(selection: &Selection<'_>, loops: &Loops, parts: &StepParts)
     let first = "Value of the loop's first step, which the other columns leave out.";
     let change = "Change from the first to the last step in percent of the median (Theil-Sen).";
     let mut table = Columns::<PartRow>::new()
-        .with(columns::text("quantity", "Part of a step.").essential(), |row| row.name.into())
-        .with(columns::duration("total", "Sum over all steps but the first.").detail(), |row| row.others.sum().into())
-        .with(columns::percent("share", share), move |row| percent(row.others.sum(), time.into()).into())
-        .with(columns::duration("mean", "Mean of the steps.").essential(), |row| row.others.mean().into())
-        .with(columns::duration("min", "Smallest.").detail(), |row| row.others.min().into())
-        .with(columns::duration("median", "Median.").essential(), |row| row.others.median().into())
-        .with(columns::duration("p95", "95th percentile: a value that occurred."), |row| {
-            row.others.percentile(95.0).into()
-        })
-        .with(columns::duration("p99", "99th percentile.").essential(), |row| row.others.percentile(99.0).into())
-        .with(columns::duration("max", "Largest."), |row| row.others.max().into())
-        .with(columns::duration("first_step", first).detail(), |row| row.first.into())
-        .with_all(columns::change(change, |row: &PartRow| row.change))
+        .with(text("quantity", "Part of a step.").essential(), |row| row.name.into())
+        .with(duration("total", "Sum over all steps but the first.").detail(), |row| row.others.sum().into())
+        .with(percentage("share", share), move |row| percent(row.others.sum(), time.into()).into())
+        .with(duration("mean", "Mean of the steps.").essential(), |row| row.others.mean().into())
+        .with(duration("min", "Smallest.").detail(), |row| row.others.min().into())
+        .with(duration("median", "Median.").essential(), |row| row.others.median().into())
+        .with(duration("p95", "95th percentile: a value that occurred."), |row| row.others.percentile(95.0).into())
+        .with(duration("p99", "99th percentile.").essential(), |row| row.others.percentile(99.0).into())
+        .with(duration("max", "Largest."), |row| row.others.max().into())
+        .with(duration("first_step", first).detail(), |row| row.first.into())
+        .with_all(trend(change, |row: &PartRow| row.change))
         .table("steps", "Steps, by part", rows);
     if selection.filters_threads() {
         table.note(note!(Limit, "CPU time is that of the selected threads."));

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, note};
 
 use super::{Stacks, missing_stacks};
-use crate::columns;
+use crate::columns::{self, count, duration, percentage};
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -99,23 +99,20 @@ fn table_columns<'t>(
         .with(owned, move |row| get(row.0).filter(|_| known).map(|function| function.owned).into())
         .with(category, move |row| get(row.0).map_or("unknown", |function| function.kind.name()).into())
         .with(
-            columns::duration("blocked", "Blocked time of waits whose nearest owned caller is the function.")
-                .essential(),
+            duration("blocked", "Blocked time of waits whose nearest owned caller is the function.").essential(),
             |row| row.1.blocked.into(),
         )
-        .with(columns::percent("share", "In percent of all selected blocked time.").essential(), move |row| {
+        .with(percentage("share", "In percent of all selected blocked time.").essential(), move |row| {
             percent(row.1.blocked, total).into()
         })
         .with_if(per_step.is_some(), step, move |row| {
             per_step.and_then(|per_step| per_step.get(&row.0)).copied().unwrap_or(0.0).into()
         })
-        .with(columns::count("waits", "", "Number of waits."), |row| row.1.waits.into())
-        .with(columns::duration("longest", "The longest wait.").detail(), |row| row.1.longest.into())
-        .with(columns::count("threads", "", "Number of threads that waited.").detail(), |row| {
-            row.1.threads.len().into()
-        });
+        .with(count("waits", "", "Number of waits."), |row| row.1.waits.into())
+        .with(duration("longest", "The longest wait.").detail(), |row| row.1.longest.into())
+        .with(count("threads", "", "Number of threads that waited.").detail(), |row| row.1.threads.len().into());
     for class in WaitClass::ALL {
-        let column = columns::duration(class.name(), "The part of it of this class.");
+        let column = duration(class.name(), "The part of it of this class.");
         all = all.with(column, move |row| Value::from(row.1.classes[class.index()]));
     }
     all
