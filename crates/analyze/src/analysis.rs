@@ -78,8 +78,11 @@ pub struct AnalysisOfSeveral {
     /// Other subcommands that show it.
     pub also_in: &'static [&'static str],
     /// Its tables for a function of these captures, if one capture is enough.
-    pub tables: Option<fn(&[Selection<'_>], function: &str) -> Vec<Table>>,
+    pub tables: Option<TablesOfSeveral>,
 }
+
+/// Tables of several captures, for a function.
+pub type TablesOfSeveral = fn(&[Selection<'_>], function: &str) -> Vec<Table>;
 
 impl AnalysisOfSeveral {
     /// The analysis of this name.

@@ -96,26 +96,11 @@ fn is_allocator_library(module: &str) -> bool {
 }
 
 fn is_runtime_library(module: &str) -> bool {
+    #[rustfmt::skip]
     const STEMS: [&str; 19] = [
-        "libc",
-        "libm",
-        "libpthread",
-        "librt",
-        "libdl",
-        "libstdc++",
-        "libc++",
-        "libc++abi",
-        "libunwind",
-        "libgcc_s",
-        "libgomp",
-        "libomp",
-        "libiomp5",
-        "libtbb",
-        "ld-linux-x86-64",
-        "ld-linux-aarch64",
-        "ld-linux",
-        "ld-musl-x86_64",
-        "ld-musl-aarch64",
+        "libc", "libm", "libpthread", "librt", "libdl", "libstdc++", "libc++", "libc++abi", "libunwind", "libgcc_s",
+        "libgomp", "libomp", "libiomp5", "libtbb", "ld-linux-x86-64", "ld-linux-aarch64", "ld-linux",
+        "ld-musl-x86_64", "ld-musl-aarch64",
     ];
     const NAMES: [&str; 5] = ["[vdso]", "vdso", "linux-vdso.so.1", "linux-gate.so.1", "[vsyscall]"];
     NAMES.contains(&module)
@@ -132,44 +117,21 @@ pub(crate) fn undecorated(name: &str) -> &str {
 }
 
 fn is_allocator_function(own: &str) -> bool {
+    #[rustfmt::skip]
     const FAMILY: [&str; 12] = [
-        "malloc",
-        "free",
-        "cfree",
-        "calloc",
-        "realloc",
-        "reallocarray",
-        "memalign",
-        "aligned_alloc",
-        "posix_memalign",
-        "valloc",
-        "pvalloc",
-        "malloc_usable_size",
+        "malloc", "free", "cfree", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign",
+        "valloc", "pvalloc", "malloc_usable_size",
     ];
+    #[rustfmt::skip]
     const INNER: [&str; 13] = [
-        "_int_malloc",
-        "_int_free",
-        "_int_realloc",
-        "_int_memalign",
-        "_int_free_merge_chunk",
-        "_int_free_create_chunk",
-        "_int_free_maybe_consolidate",
-        "malloc_consolidate",
-        "unlink_chunk",
-        "sysmalloc",
-        "systrim",
-        "arena_get2",
-        "arena_get_retry",
+        "_int_malloc", "_int_free", "_int_realloc", "_int_memalign", "_int_free_merge_chunk",
+        "_int_free_create_chunk", "_int_free_maybe_consolidate", "malloc_consolidate", "unlink_chunk", "sysmalloc",
+        "systrim", "arena_get2", "arena_get_retry",
     ];
+    #[rustfmt::skip]
     const RUST: [&str; 8] = [
-        "__rust_alloc",
-        "__rust_dealloc",
-        "__rust_realloc",
-        "__rust_alloc_zeroed",
-        "__rdl_alloc",
-        "__rdl_dealloc",
-        "__rdl_realloc",
-        "__rdl_alloc_zeroed",
+        "__rust_alloc", "__rust_dealloc", "__rust_realloc", "__rust_alloc_zeroed", "__rdl_alloc", "__rdl_dealloc",
+        "__rdl_realloc", "__rdl_alloc_zeroed",
     ];
     if own.contains("::") {
         return own.starts_with("alloc::alloc::") || own.starts_with("tcmalloc::");
@@ -214,62 +176,18 @@ fn is_rust_standard_impl(name: &str, own: &str) -> bool {
 
 /// Whether it is a function of the C run-time library. Imported stacks name no module.
 fn is_runtime_function(own: &str) -> bool {
+    #[rustfmt::skip]
     const NAMES: [&str; 34] = [
-        "start_thread",
-        "clone",
-        "clone3",
-        "_start",
-        "libc_start_main",
-        "libc_start_call_main",
-        "syscall",
-        "poll",
-        "ppoll",
-        "select",
-        "epoll_wait",
-        "nanosleep",
-        "clock_nanosleep",
-        "clock_gettime",
-        "gettimeofday",
-        "usleep",
-        "read",
-        "write",
-        "open",
-        "close",
-        "mmap",
-        "munmap",
-        "mprotect",
-        "madvise",
-        "sched_yield",
-        "memcpy",
-        "memmove",
-        "memset",
-        "memcmp",
-        "strlen",
-        "strcmp",
-        "recvmsg",
-        "sendmsg",
-        "qsort",
+        "start_thread", "clone", "clone3", "_start", "libc_start_main", "libc_start_call_main", "syscall", "poll",
+        "ppoll", "select", "epoll_wait", "nanosleep", "clock_nanosleep", "clock_gettime", "gettimeofday", "usleep",
+        "read", "write", "open", "close", "mmap", "munmap", "mprotect", "madvise", "sched_yield", "memcpy", "memmove",
+        "memset", "memcmp", "strlen", "strcmp", "recvmsg", "sendmsg", "qsort",
     ];
+    #[rustfmt::skip]
     const PREFIXES: [&str; 19] = [
-        "pthread_",
-        "__pthread_",
-        "___pthread_",
-        "__GI_",
-        "__libc_",
-        "__memcpy_",
-        "__memmove_",
-        "__memset_",
-        "__memcmp_",
-        "__memchr_",
-        "__strlen_",
-        "__strcmp_",
-        "__strchr_",
-        "__strncmp_",
-        "__lll_",
-        "__futex_",
-        "_dl_",
-        "_IO_",
-        "do_lookup_x",
+        "pthread_", "__pthread_", "___pthread_", "__GI_", "__libc_", "__memcpy_", "__memmove_", "__memset_",
+        "__memcmp_", "__memchr_", "__strlen_", "__strcmp_", "__strchr_", "__strncmp_", "__lll_", "__futex_", "_dl_",
+        "_IO_", "do_lookup_x",
     ];
     NAMES.contains(&own)
         || NAMES.contains(&own.trim_start_matches('_'))

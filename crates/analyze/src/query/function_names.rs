@@ -50,13 +50,14 @@ pub fn matching<'n>(
     names: impl IntoIterator<Item = &'n str>,
     asked: &str,
 ) -> Result<BTreeSet<&'n str>, FunctionNameError> {
-    // Names of templates are long, and each is looked at several times.
+    type Rule<'r> = &'r dyn Fn(&str, &str) -> bool;
+    // Names of templates are long, and each is compared several times.
     let own: BTreeMap<&str, String> = names.into_iter().map(|name| (name, own_name(name).into_owned())).collect();
-    let that = |matches: &dyn Fn(&str, &str) -> bool| -> BTreeSet<&'n str> {
+    let that = |matches: Rule<'_>| -> BTreeSet<&'n str> {
         own.iter().filter(|(name, own)| matches(name, own)).map(|(name, _)| *name).collect()
     };
     let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact());
-    let certain: [&dyn Fn(&str, &str) -> bool; 3] = [&|name, _| name == asked, &|_, own| own == asked, &|name, own| {
+    let certain: [Rule<'_>; 3] = [&|name, _| name == asked, &|_, own| own == asked, &|name, own| {
         pattern.as_ref().is_some_and(|pattern| pattern.matches(name) || pattern.matches(own))
     }];
     if let Some(found) = certain.into_iter().map(that).find(|found| !found.is_empty()) {
@@ -67,7 +68,7 @@ pub fn matching<'n>(
         let mut starts = own.match_indices("::").map(|(at, _)| at + 2).chain([0]);
         starts.any(|at| normalized(&own[at..]) == plain)
     };
-    let likely: [&dyn Fn(&str, &str) -> bool; 3] =
+    let likely: [Rule<'_>; 3] =
         [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| !plain.is_empty() && normalized(own).contains(&plain)];
     let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
         let similar = similar(own.values(), &plain);

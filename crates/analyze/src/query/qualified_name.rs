@@ -28,23 +28,12 @@ use std::borrow::Cow;
 const DEEPEST_SELF_TYPE: u32 = 8;
 
 /// Words of demanglers before the name of the function or class that a symbol belongs to.
+#[rustfmt::skip]
 const PREFIXES: [&str; 16] = [
-    "non-virtual thunk to ",
-    "virtual thunk to ",
-    "covariant return thunk to ",
-    "transaction clone for ",
-    "non-transaction clone for ",
-    "construction vtable for ",
-    "vtable for ",
-    "VTT for ",
-    "typeinfo for ",
-    "typeinfo name for ",
-    "guard variable for ",
-    "reference temporary for ",
-    "TLS init function for ",
-    "TLS wrapper function for ",
-    "initializer for module ",
-    "hidden alias for ",
+    "non-virtual thunk to ", "virtual thunk to ", "covariant return thunk to ", "transaction clone for ",
+    "non-transaction clone for ", "construction vtable for ", "vtable for ", "VTT for ", "typeinfo for ",
+    "typeinfo name for ", "guard variable for ", "reference temporary for ", "TLS init function for ",
+    "TLS wrapper function for ", "initializer for module ", "hidden alias for ",
 ];
 
 /// How `stackcollapse-perf.pl --all` marks kernel, inlined, JIT-compiled and waiting frames.

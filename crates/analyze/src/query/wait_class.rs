@@ -117,106 +117,39 @@ fn of_kernel_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
 
 /// Entries of the kernel that a fault in memory comes through, on x86-64 and aarch64.
 fn is_page_fault(name: &str) -> bool {
+    #[rustfmt::skip]
     const ENTRIES: [&str; 9] = [
-        "asm_exc_page_fault",
-        "exc_page_fault",
-        "do_user_addr_fault",
-        "do_page_fault",
-        "handle_mm_fault",
-        "__handle_mm_fault",
-        "el0_da",
-        "do_mem_abort",
-        "do_translation_fault",
+        "asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "do_page_fault", "handle_mm_fault",
+        "__handle_mm_fault", "el0_da", "do_mem_abort", "do_translation_fault",
     ];
     ENTRIES.contains(&name)
 }
 
 fn of_kernel_function(name: &str) -> Option<WaitClass> {
-    const RULES: [(&[&str], WaitClass); 7] = [
-        (
-            &[
-                "pipe_",
-                "anon_pipe_",
-                "eventfd_",
-                "signalfd_",
-                "inotify_",
-                "tty_",
-                "n_tty_",
-                "do_wait",
-                "do_sigtimedwait",
-            ],
-            WaitClass::Other,
-        ),
-        (
-            &[
-                "sock_",
-                "tcp_",
-                "udp_",
-                "inet_",
-                "inet6_",
-                "unix_stream_",
-                "unix_dgram_",
-                "netlink_",
-                "skb_wait",
-                "__skb_wait",
-                "sk_wait",
-                "vsock_",
-                "ep_poll",
-                "do_epoll_",
-                "do_sys_poll",
-                "do_poll",
-                "do_select",
-                "core_sys_select",
-                "__sys_recv",
-                "__sys_send",
-                "__sys_accept",
-                "__sys_connect",
-            ],
-            WaitClass::Network,
-        ),
-        (&["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"], WaitClass::Sleep),
-        (&["futex_lock_pi"], WaitClass::Lock),
-        (
-            &[
-                "io_schedule",
-                "folio_wait_",
-                "wait_on_page_",
-                "wait_on_buffer",
-                "__wait_on_buffer",
-                "filemap_",
-                "vfs_fsync",
-                "do_fsync",
-                "ext4_",
-                "xfs_",
-                "btrfs_",
-                "jbd2_",
-                "f2fs_",
-                "nfs_",
-                "nfs4_",
-                "fuse_",
-                "ovl_",
-                "cifs_",
-                "p9_client_",
-                "v9fs_",
-                "iomap_",
-                "blkdev_",
-                "submit_bio_",
-                "blk_",
-                "path_openat",
-                "lookup_slow",
-                "vfs_read",
-                "vfs_write",
-                "iterate_dir",
-                "locks_lock_",
-                "flock_lock_",
-            ],
-            WaitClass::File,
-        ),
-        (&["__mutex_lock", "mutex_lock", "rwsem_down_", "down_read", "down_write", "rt_mutex_"], WaitClass::Lock),
-        (&["kernel_wait4", "kernel_waitid", "msgrcv", "do_msgrcv"], WaitClass::Other),
+    #[rustfmt::skip]
+    const RULES: [(WaitClass, &[&str]); 7] = [
+        (WaitClass::Other, &[
+            "pipe_", "anon_pipe_", "eventfd_", "signalfd_", "inotify_", "tty_", "n_tty_", "do_wait",
+            "do_sigtimedwait",
+        ]),
+        (WaitClass::Network, &[
+            "sock_", "tcp_", "udp_", "inet_", "inet6_", "unix_stream_", "unix_dgram_", "netlink_", "skb_wait",
+            "__skb_wait", "sk_wait", "vsock_", "ep_poll", "do_epoll_", "do_sys_poll", "do_poll", "do_select",
+            "core_sys_select", "__sys_recv", "__sys_send", "__sys_accept", "__sys_connect",
+        ]),
+        (WaitClass::Sleep, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"]),
+        (WaitClass::Lock, &["futex_lock_pi"]),
+        (WaitClass::File, &[
+            "io_schedule", "folio_wait_", "wait_on_page_", "wait_on_buffer", "__wait_on_buffer", "filemap_",
+            "vfs_fsync", "do_fsync", "ext4_", "xfs_", "btrfs_", "jbd2_", "f2fs_", "nfs_", "nfs4_", "fuse_", "ovl_",
+            "cifs_", "p9_client_", "v9fs_", "iomap_", "blkdev_", "submit_bio_", "blk_", "path_openat", "lookup_slow",
+            "vfs_read", "vfs_write", "iterate_dir", "locks_lock_", "flock_lock_",
+        ]),
+        (WaitClass::Lock, &["__mutex_lock", "mutex_lock", "rwsem_down_", "down_read", "down_write", "rt_mutex_"]),
+        (WaitClass::Other, &["kernel_wait4", "kernel_waitid", "msgrcv", "do_msgrcv"]),
     ];
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    RULES.iter().find(|(prefixes, _)| begins(prefixes)).map(|(_, class)| *class)
+    RULES.iter().find(|(_, prefixes)| begins(prefixes)).map(|(class, _)| *class)
 }
 
 fn of_user_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
@@ -237,29 +170,19 @@ fn of_user_function(own: &str) -> Option<WaitClass> {
 
 /// Functions of the standard libraries of C++ and Rust, and of Rust's lock library.
 fn of_declared_function(own: &str) -> Option<WaitClass> {
+    #[rustfmt::skip]
     const LOCKS: [&str; 6] = [
-        "::lock_contended",
-        "::read_contended",
-        "::write_contended",
-        "RawMutex::lock_slow",
-        "RawRwLock::lock_shared_slow",
-        "RawRwLock::lock_exclusive_slow",
+        "::lock_contended", "::read_contended", "::write_contended", "RawMutex::lock_slow",
+        "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
     ];
+    #[rustfmt::skip]
     const CONDITIONS: [&str; 8] = [
-        "std::condition_variable",
-        "std::barrier",
-        "std::latch",
-        "std::counting_semaphore",
-        "std::__atomic_wait",
-        "std::thread::join",
-        "std::thread::park",
-        "std::sync::barrier::Barrier::wait",
+        "std::condition_variable", "std::barrier", "std::latch", "std::counting_semaphore", "std::__atomic_wait",
+        "std::thread::join", "std::thread::park", "std::sync::barrier::Barrier::wait",
     ];
+    #[rustfmt::skip]
     const INNER_CONDITIONS: [&str; 5] = [
-        "Condvar::wait",
-        "Condvar::wait_timeout",
-        "Condvar::wait_optional_timeout",
-        "Parker::park",
+        "Condvar::wait", "Condvar::wait_timeout", "Condvar::wait_optional_timeout", "Parker::park",
         "Parker::park_timeout",
     ];
     const SLEEPS: [&str; 3] = ["std::this_thread::sleep_for", "std::this_thread::sleep_until", "std::thread::sleep"];
@@ -276,50 +199,29 @@ fn of_declared_function(own: &str) -> Option<WaitClass> {
 
 /// Functions of the C library, without leading underscores.
 fn of_library_function(name: &str) -> Option<WaitClass> {
+    #[rustfmt::skip]
     let class = match name {
-        "pthread_mutex_lock"
-        | "pthread_mutex_timedlock"
-        | "pthread_mutex_clocklock"
-        | "pthread_mutex_cond_lock"
-        | "pthread_rwlock_rdlock"
-        | "pthread_rwlock_wrlock"
-        | "pthread_rwlock_timedrdlock"
-        | "pthread_rwlock_timedwrlock"
-        | "pthread_rwlock_clockrdlock"
-        | "pthread_rwlock_clockwrlock"
-        | "lll_lock_wait"
-        | "lll_lock_wait_private"
-        | "pthread_mutex_lock_full" => WaitClass::Lock,
-        "pthread_cond_wait"
-        | "pthread_cond_timedwait"
-        | "pthread_cond_clockwait"
-        | "pthread_barrier_wait"
-        | "pthread_join"
-        | "pthread_timedjoin_np"
-        | "pthread_clockjoin_np"
-        | "pthread_clockjoin_ex"
-        | "sem_wait"
-        | "sem_timedwait"
-        | "sem_clockwait"
-        | "new_sem_wait"
-        | "new_sem_wait_slow"
-        | "new_sem_wait_slow64"
-        | "gomp_barrier_wait"
-        | "gomp_barrier_wait_end"
-        | "gomp_team_barrier_wait"
+        "pthread_mutex_lock" | "pthread_mutex_timedlock" | "pthread_mutex_clocklock" | "pthread_mutex_cond_lock"
+        | "pthread_rwlock_rdlock" | "pthread_rwlock_wrlock" | "pthread_rwlock_timedrdlock"
+        | "pthread_rwlock_timedwrlock" | "pthread_rwlock_clockrdlock" | "pthread_rwlock_clockwrlock"
+        | "lll_lock_wait" | "lll_lock_wait_private" | "pthread_mutex_lock_full" => WaitClass::Lock,
+        "pthread_cond_wait" | "pthread_cond_timedwait" | "pthread_cond_clockwait" | "pthread_barrier_wait"
+        | "pthread_join" | "pthread_timedjoin_np" | "pthread_clockjoin_np" | "pthread_clockjoin_ex" | "sem_wait"
+        | "sem_timedwait" | "sem_clockwait" | "new_sem_wait" | "new_sem_wait_slow" | "new_sem_wait_slow64"
+        | "gomp_barrier_wait" | "gomp_barrier_wait_end" | "gomp_team_barrier_wait"
         | "gomp_team_barrier_wait_end" => WaitClass::Condition,
         "nanosleep" | "clock_nanosleep" | "usleep" | "sleep" | "thrd_sleep" => WaitClass::Sleep,
         "poll" | "ppoll" | "select" | "pselect" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" | "recv"
-        | "recvfrom" | "recvmsg" | "recvmmsg" | "send" | "sendto" | "sendmsg" | "sendmmsg" | "accept" | "accept4"
-        | "connect" | "getaddrinfo" => WaitClass::Network,
-        "open" | "open64" | "openat" | "openat64" | "fopen" | "fopen64" | "fsync" | "fdatasync" | "sync" | "syncfs"
-        | "msync" | "pread" | "pread64" | "preadv" | "pwrite" | "pwrite64" | "pwritev" | "fread" | "fgets"
-        | "fwrite" | "fflush" | "fclose" | "readdir" | "readdir64" | "getdents64" | "stat" | "stat64" | "lstat"
-        | "fstatat" | "fstatat64" | "statx" | "flock" | "unlink" | "rename" | "sendfile" | "sendfile64"
-        | "copy_file_range" | "io_getevents" | "posix_fallocate" | "ftruncate" => WaitClass::File,
+        | "recvfrom" | "recvmsg" | "recvmmsg" | "send" | "sendto" | "sendmsg" | "sendmmsg" | "accept"
+        | "accept4" | "connect" | "getaddrinfo" => WaitClass::Network,
+        "open" | "open64" | "openat" | "openat64" | "fopen" | "fopen64" | "fsync" | "fdatasync" | "sync"
+        | "syncfs" | "msync" | "pread" | "pread64" | "preadv" | "pwrite" | "pwrite64" | "pwritev" | "fread"
+        | "fgets" | "fwrite" | "fflush" | "fclose" | "readdir" | "readdir64" | "getdents64" | "stat" | "stat64"
+        | "lstat" | "fstatat" | "fstatat64" | "statx" | "flock" | "unlink" | "rename" | "sendfile"
+        | "sendfile64" | "copy_file_range" | "io_getevents" | "posix_fallocate" | "ftruncate" => WaitClass::File,
         // Their descriptor is unknown; pipes and terminals block more often than files.
-        "read" | "write" | "readv" | "writev" | "wait4" | "waitpid" | "waitid" | "wait" | "sigwait" | "sigwaitinfo"
-        | "sigtimedwait" | "pause" | "sigsuspend" => WaitClass::Other,
+        "read" | "write" | "readv" | "writev" | "wait4" | "waitpid" | "waitid" | "wait" | "sigwait"
+        | "sigwaitinfo" | "sigtimedwait" | "pause" | "sigsuspend" => WaitClass::Other,
         _ if name.starts_with("IO_") => WaitClass::File,
         _ if name.starts_with("kmp_") => WaitClass::Condition,
         _ => return None,
