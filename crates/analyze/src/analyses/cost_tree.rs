@@ -141,7 +141,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
         let cost = move |weight: u128| Value::from(scenario.extent.cost(weight, basis));
         let path = move |weight: u128| (scenario.path_steps > 0).then(|| weight as f64 / scenario.path_steps as f64);
         let column = |what: &str, doc: &str| cost_column(&name(what), unit, basis, &about(doc)).labelled(label(what));
-        let share = |what: &str, doc: &str| columns::percent(&name(what), &about(doc)).labelled(label(what));
+        let share = |what: &str, doc: &str| columns::percentage(&name(what), &about(doc)).labelled(label(what));
         let duration = |what: &str, doc: &str| cost_column(&name(what), "ns", basis, &about(doc)).labelled(label(what));
         columns = columns
             .with_if(basis != Basis::Share, column("cost", "Cost of the function and all that it calls"), move |row| {
