@@ -79,6 +79,8 @@ struct Reader {
     after_blank: bool,
     /// Whether stacks are on lines of their own.
     has_frame_lines: bool,
+    /// Whether the last header holds the sample's only frame.
+    has_frame_in_header: bool,
     lines: u64,
 }
 
@@ -183,7 +185,7 @@ impl Reader {
 
     /// Handles a last sample without a blank line after it, in a file with stacks on lines of their own.
     fn cut_at_line_end(&mut self) {
-        if self.sample.is_none() || !self.has_frame_lines {
+        if self.sample.is_none() || !self.has_frame_lines || self.has_frame_in_header {
             return;
         }
         if self.stack.frames.is_empty() {
@@ -197,7 +199,7 @@ impl Reader {
         if self.sample.is_none() && after_blank {
             self.begin(Header::default());
         }
-        self.has_frame_lines = true;
+        (self.has_frame_lines, self.has_frame_in_header) = (true, false);
         self.stack.push(frame);
     }
 
@@ -217,7 +219,9 @@ impl Reader {
         let (event, weighs_period) = self.events.of(&header, &mut self.capture);
         let weight = header.period.filter(|_| weighs_period).unwrap_or(1);
         self.stack.clear();
-        if let Some(frame) = header.frame() {
+        let frame = header.frame();
+        self.has_frame_in_header = frame.is_some();
+        if let Some(frame) = frame {
             self.stack.push(frame);
         }
         self.sample = Some(Pending { time_ns: header.time_ns, cpu: header.cpu, thread, event, weight });

@@ -246,4 +246,6 @@ fn samples_without_stacks_need_no_blank_line_at_the_end() {
     let capture = read("sim 12 1.0: 5 cycles: \nsim 12 2.0: 5 cycles: \n");
     assert_eq!((capture.samples.len(), capture.info.losses.truncated_stacks), (2, 0));
     assert_eq!(capture.info.losses.malformed_records, 0);
+    let mixed = read("sim 12 1.0: 5 cycles: \n\t 1 f\n\t 2 main\n\nsim 12 2.0: 1 faults:  7f f+0x1 (/lib/a.so)\n");
+    assert_eq!((mixed.samples.len(), mixed.info.losses.truncated_stacks), (2, 0));
 }
