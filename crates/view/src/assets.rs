@@ -1,14 +1,14 @@
 //! The scripts and styles that `web/` is built into.
 //!
-//! They are committed, so that this crate builds where there is no Node.js. `npm run build` in `web/` makes them; the
-//! first line of each names the sources it was made from, by their FNV-1a hash, and a test compares it.
+//! They are committed, so that this crate builds without Node.js. `npm run build` in `web/` makes them. The first line of
+//! each has the FNV-1a hash of its sources, and a test compares it.
 
 /// Draws flame graphs: takes the place of the first picture in a standalone SVG document.
 pub(crate) const FLAMEGRAPH_JS: &str = include_str!("../assets/flamegraph.js");
 /// Its style.
 pub(crate) const FLAMEGRAPH_CSS: &str = include_str!("../assets/flamegraph.css");
 
-/// The style of charts, with what it needs to stand alone.
+/// The style of charts, complete by itself.
 pub(crate) const CHART_CSS: &str = include_str!("../assets/chart.css");
 
 /// Brings a report to life: tables, flame graphs, contents.

@@ -1,4 +1,4 @@
-//! Text inside XML, HTML and scripts: nothing in a name may end what it stands in.
+//! Text inside XML, HTML and scripts. No name can end the element, attribute or script around it.
 //!
 //! All text is made [visible](crate::visible) first, so characters that XML cannot carry do not occur.
 
@@ -50,7 +50,7 @@ fn entity(byte: u8) -> Option<&'static str> {
 
 /// Appends a JSON string that may stand in an HTML `<script>` and in an XML CDATA section.
 ///
-/// Beyond what JSON asks, `<` before `/`, `!` or `?` and `>` after `]]` are written as `\u003c` and `\u003e`: without
+/// In addition to JSON's escapes, `<` before `/`, `!` or `?` and `>` after `]]` are written as `\u003c` and `\u003e`: without
 /// them there is no `</script`, no `<!--` (HTML Living Standard, 4.12.1.3) and no `]]>` (XML 1.0, 2.7).
 pub(crate) fn push_json_string(text: &str, json: &mut String) {
     let shown = visible(text);

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! The scripts and styles of flame graphs and reports are written in TypeScript and CSS in `web/`, and committed as
-//! built in `assets/`, so that this crate builds where there is no Node.js.
+//! built in `assets/`, so that this crate builds without Node.js.
 
 mod assets;
 pub mod chart;

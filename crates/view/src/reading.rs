@@ -1,7 +1,6 @@
-//! A table as people read it: an estimate and its interval are one field, a number has the unit of its row, a verdict has a
-//! tone.
+//! A table for people: an estimate and its interval are one field, a number has the unit of its row, a verdict has a tone.
 //!
-//! Programs get every column by itself. People see this table
+//! Programs get every column. People see this table
 //!
 //! ```text
 //! metric  unit     before   ratio  ratio_low  ratio_high  verdict
@@ -15,7 +14,7 @@
 //!   self_high`) and the three are of one kind and unit. Point and bounds are written with the same decimals, as many as the
 //!   bounds need to differ.
 //! - A column of [`Kind::InRowUnit`] is written as a column of its row's `unit` would be: `ns` as a duration, `bytes` as
-//!   a size. The `unit` cell then says only what the number does not: `/step` of `ns/step`.
+//!   a size. The `unit` cell then has only the rest: `/step` of `ns/step`.
 //! - Texts of columns named `verdict`, `verdict_...` or `result` have a [`Tone`].
 
 use std::borrow::Cow;
@@ -122,7 +121,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// The tone of a cell; none where it is no verdict.
+    /// The tone of a cell; none if it is no verdict.
     pub fn of(column: &Column, value: &Value) -> Option<Self> {
         let Value::Text(text) = value else { return None };
         if !is_verdict(column) {

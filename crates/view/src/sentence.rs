@@ -1,4 +1,4 @@
-//! Rows of comparisons as sentences: for headings, pull requests and test reports, where there is no room for a table.
+//! Rows of comparisons as sentences, for headings, pull requests and test reports.
 
 use stepscope_model::{Kind, Table, Value};
 

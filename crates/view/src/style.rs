@@ -9,7 +9,7 @@ use crate::reading::Tone;
 /// How text is laid out for its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Columns that fit on a line; `None` where nothing limits them (a file, a pipe), so that names stay whole.
+    /// Width of lines; `None` for no limit, so that names stay whole.
     pub width: Option<usize>,
     /// Whether to colour.
     pub colour: Colour,
@@ -76,12 +76,7 @@ impl Style {
     /// No colour, nothing shortened.
     pub const PLAIN: Style = Style { width: None, colour: Colour::Never };
 
-    /// The style for standard output. In a file or a pipe, lines have at most [`WIDTH_OF_FILES`] columns and no colour.
-    pub fn of_stdout(stdout: &Stdout) -> Self {
-        Self::chosen(stdout, ColourChoice::Auto)
-    }
-
-    /// The style for standard output, coloured as chosen.
+    /// The style for standard output, coloured as chosen. In a file or a pipe, lines have at most [`WIDTH_OF_FILES`] columns.
     ///
     /// `Auto` colours on a terminal, or if `CLICOLOR_FORCE` is set and not `0`; not if `NO_COLOR` is set and not empty
     /// (<https://no-color.org>), `CLICOLOR` is `0` (<https://bixense.com/clicolors>) or `TERM` is `dumb`.

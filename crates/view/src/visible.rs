@@ -2,8 +2,8 @@
 //!
 //! A symbol table, a thread name or a folded file may hold anything: escape sequences that drive a terminal, line
 //! breaks that forge rows, bidirectional controls that show a name reversed (CVE-2021-42574), characters that XML
-//! cannot carry at all. Every output for eyes shows such characters as the escape a programmer would write, so that
-//! they are seen and do nothing; outputs for programs carry them exactly, quoted as their format requires.
+//! cannot carry at all. Outputs for people show such characters as escapes, so that they are visible and have no effect.
+//! Outputs for programs have them exactly, quoted as the format requires.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) use append;
 
 /// `text` with every character that acts instead of being seen replaced by its escape: `\n`, `\u{1b}`, `\u{202e}`.
 ///
-/// Borrows where there is nothing to replace, which is nearly always.
+/// Borrows if there is nothing to replace, which is nearly always so.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if is_plain(text) || !text.chars().any(acts) {
         return Cow::Borrowed(text);

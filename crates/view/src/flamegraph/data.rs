@@ -1,4 +1,4 @@
-//! What the script draws from: the whole tree, compact, inside the page.
+//! The data of the script: the whole tree, compact, inside the page.
 //!
 //! One JSON object:
 //!

@@ -32,7 +32,7 @@ impl Layout {
     }
 }
 
-/// Nodes in the order in which a walk from the root meets them, and their depths.
+/// Nodes in depth-first order, and their depths.
 fn in_drawing_order(nodes: &[CallNode]) -> (Vec<u32>, Vec<u32>) {
     const NONE: u32 = u32::MAX;
     let mut first_child = vec![NONE; nodes.len()];

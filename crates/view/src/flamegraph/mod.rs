@@ -1,4 +1,4 @@
-//! Flame graphs: one SVG file that needs nothing else.
+//! Flame graphs: one standalone SVG file.
 //!
 //! The file holds three things. A *first picture* of the widest frames as ordinary SVG, which every viewer of images
 //! shows, without scripts too. The *whole tree* as compact [`data`]. And the *script* (from `web/`), which takes

@@ -1,4 +1,4 @@
-//! Colours of frames: what they mean, and the style sheet that gives them.
+//! Colours of frames: their meanings and their style sheet.
 //!
 //! The hues are those of Okabe and Ito ("Color Universal Design", 2008), which people with any colour vision can
 //! distinguish. Orange is kept for owned code. If a tree has owned code, all other frames are quiet: the same hues, mixed
@@ -22,7 +22,7 @@ pub enum Colours {
 }
 
 impl Colours {
-    /// These colours, or those by kind where there is no difference to show.
+    /// These colours, or those by kind if there is no difference to show.
     pub(crate) fn of(self, subject: &Subject<'_>) -> Self {
         if self == Colours::Difference && subject.difference.is_none() { Colours::Kind } else { self }
     }
@@ -79,7 +79,7 @@ pub(crate) fn change_class(now: u64, before: u64, whole: u128, verdict: Option<V
     CHANGES[at].0
 }
 
-/// The legend of differences with verdicts: classes and what they stand for.
+/// The legend of differences with verdicts: classes and their meanings.
 pub(crate) const VERDICT_LEGEND: [(&str, &str); 8] = [
     ("more3", "+5 % of the whole"),
     ("more2", "+1 %"),
@@ -91,7 +91,7 @@ pub(crate) const VERDICT_LEGEND: [(&str, &str); 8] = [
     (UNSURE, "inconclusive"),
 ];
 
-/// The legend of differences: classes and what they stand for.
+/// The legend of differences: classes and their meanings.
 pub(crate) fn changes() -> [(&'static str, &'static str); 7] {
     [
         ("more3", "5 % of the whole more"),

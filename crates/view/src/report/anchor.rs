@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-/// Longer anchors than this make links that nobody can paste.
+/// Longer anchors make unwieldy links.
 const LONGEST: usize = 80;
 
 /// Gives out anchors, each once.
@@ -12,7 +12,7 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// The anchor of a section within the one named `within` (empty for none), from what it wishes or else its title.
+    /// The anchor of a section within the one named `within` (empty for none), from its own anchor or else its title.
     pub fn give(&mut self, within: &str, wish: &str, title: &str) -> String {
         let own = slug(if wish.is_empty() { title } else { wish });
         let anchor = if within.is_empty() { own } else { format!("{within}/{own}") };
@@ -24,7 +24,7 @@ impl Anchors {
     }
 }
 
-/// Letters and digits in lower case, dots and underscores; one hyphen for whatever is between.
+/// Letters and digits in lower case, dots and underscores; one hyphen for all characters between.
 fn slug(text: &str) -> String {
     let mut slug = String::new();
     for character in text.chars().flat_map(char::to_lowercase) {

@@ -5,8 +5,8 @@ use stepscope_model::{Column, Kind, Value};
 use crate::embed::append;
 use stepscope_model::quantity::number;
 
-/// The largest share in a column of percentages, which has the longest bar; absent where no share is above zero, and for
-/// columns of anything else.
+/// The largest share in a column of percentages, which has the longest bar. Absent if no share is above zero, and for other
+/// columns.
 pub(super) fn largest_share<'a>(column: &Column, values: impl Iterator<Item = &'a Value>) -> Option<f64> {
     if column.kind != Kind::Percent {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn class_of(value: &Value, largest: Option<f64>) -> String {
     if length >= 1.0 { format!(" h{}", length.min(100.0)) } else { String::new() }
 }
 
-/// The rules for all lengths: an inline style would need a laxer policy.
+/// The rules for all lengths. (An inline style would need a weaker content security policy.)
 pub(super) fn style_sheet() -> String {
     let mut css = String::new();
     for length in 1..=100 {

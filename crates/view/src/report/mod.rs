@@ -1,15 +1,15 @@
-//! Reports: one HTML file about a run, to read, print and send, that needs no network and nothing else.
+//! Reports: one HTML file about a run, which works without a network.
 //!
-//! A [`Report`] is sections of [`Table`]s, charts and call trees. What a reader sees of them without scripts is in the file as
-//! plain HTML: the contents, the facts, the first rows of every table. The script (from `web/`) sorts, filters and
-//! unfolds the tables and draws a flame graph when it is scrolled to; it reads what it needs from data beside each.
+//! A [`Report`] is sections of [`Table`]s, charts and call trees. The contents, the facts and the first rows of every table are
+//! plain HTML, which needs no scripts. The script (from `web/`) sorts, filters and unfolds the tables, and draws a flame graph
+//! when it is scrolled to, from data beside each.
 //!
 //! - Numbers are written as in the terminal ([`quantity`](stepscope_model::quantity)); the bar of a share is as long as its
-//!   part of the column's largest share. The tooltip of a column header says what the column means.
-//! - A note appears once in a section and the sections within it.
+//!   part of the column's largest share. The tooltip of a column header has the column's doc.
+//! - A note appears once in a section of the top level.
 //! - `report.html#SECTION` leads to a section; `report.html#flame=SECTION/flame&s=REGEX` to a search in a flame graph.
-//! - Names come from strangers. Everything is escaped, and the page's own content security policy lets no script but
-//!   ours run, and nothing be loaded.
+//! - Names are untrusted. Everything is escaped, and the page's content security policy allows only our script and no
+//!   loading.
 //!
 //! ```
 //! use stepscope_model::{Note, Column, Kind, Table};
@@ -37,14 +37,14 @@ use stepscope_model::{CallTree, Note, Table, TreeDifference};
 use crate::chart::{Chart, Forest};
 use crate::flamegraph;
 
-/// A report: what it is about, and its sections.
+/// A report: its title, facts and sections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// Heading, and the title of the page.
     pub title: String,
     /// One line below it; may be empty.
     pub subtitle: String,
-    /// What a reader needs to know to place the rest: tool version, machine, date, command.
+    /// Its context: tool version, machine, date, command.
     pub about: Vec<Fact>,
     /// What limits all of the report. Sections do not repeat these notes.
     pub warnings: Vec<Note>,
@@ -55,7 +55,7 @@ pub struct Report {
 /// A name and its value, such as `machine` and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What the fact is about.
+    /// Its name.
     pub name: String,
     /// The fact, in words.
     pub value: String,
@@ -66,7 +66,7 @@ pub struct Fact {
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// Name in links; made from the title where empty. Anchors of sections within others start with those of the others
+    /// Name in links; if empty, made from the title. Anchors of sections within others start with those of the others
     /// and a slash; one that is taken gets a number.
     pub anchor: String,
     /// Remarks, a paragraph each.
@@ -82,9 +82,9 @@ pub struct Section {
 pub enum Block {
     /// A table whose rows are shown as groups of named figures: for a summary of one row, or of a few.
     Figures(Table),
-    /// A table: sortable, filterable, folded to its first rows where it is long.
+    /// A table: sortable, filterable; a long one is folded to its first rows.
     Table(Table),
-    /// Columns of a table as a picture, and the table itself where it is unfolded.
+    /// Columns of a table as a picture, and the table itself, folded.
     Chart(Chart),
     /// Ratios of a table and their intervals as a picture; the table is for a block of its own.
     Forest(Forest),

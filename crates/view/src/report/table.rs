@@ -5,7 +5,7 @@
 //! | key | holds |
 //! |---|---|
 //! | `columns` | for each column: `kind`, the `class` of its cells, and `largest`, the share with the longest bar, or null |
-//! | `owned` | index of the column that says whose a row is, or null |
+//! | `owned` | index of the column that says whether a row is owned, or null |
 //! | `values` | for each column, every row's value: a number, a text, true, false or null; of a long text its short form and itself |
 //! | `shown` | for each column of numbers, every row's text as `number` or `number|unit`; for others null |
 //! | `bounds` | for each column of estimates, every row's interval as text, and both bounds as numbers; for others null |
@@ -31,7 +31,7 @@ pub(super) const ROWS_SHOWN: usize = 15;
 const LONGEST_NAME: usize = 120;
 const SHORT_NAME: usize = 96;
 
-/// Appends a table: column headers, first rows, data and what the columns mean.
+/// Appends a table: column headers, first rows, data and the columns' docs.
 pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut ShownNotes, html: &mut String) {
     append!(*html, "<div class=\"table\" data-rows=\"{}\">\n<div class=\"bar\">", table.rows.len());
     if let Some(heading) = heading {

@@ -1,4 +1,4 @@
-//! [`ColumnChoice`]: which columns are shown; and [`UnknownColumn`], where none has the name given.
+//! [`ColumnChoice`]: the columns to show. [`UnknownColumn`]: no table has a column of this name.
 
 use std::fmt;
 use std::str::FromStr;

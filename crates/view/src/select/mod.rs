@@ -67,7 +67,7 @@ impl TableQuery {
             self.filter(&names_column, table)?;
             if let Some(sort) = &self.sort {
                 sort.apply(table);
-                // A reader must see what the rows are sorted by.
+                // The sort column must be visible.
                 table.columns.iter_mut().filter(|column| column.name == sort.column).for_each(make_essential);
             }
             if let Some(limit) = self.limit {

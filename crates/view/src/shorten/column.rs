@@ -72,7 +72,7 @@ fn cut_class(class: &str, function: &str, columns: usize) -> String {
     }
 }
 
-/// Different names in at most `columns` columns each, with what differs kept.
+/// Different names in at most `columns` columns each, with their differences kept.
 fn keep_differences(names: &[String], columns: usize) -> Vec<String> {
     let forms: [fn(&str) -> String; 3] =
         [|name| without_parameters(&without_defaults(name)), without_defaults, str::to_owned];

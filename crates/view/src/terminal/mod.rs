@@ -30,7 +30,7 @@ use crate::style::{Role, Style};
 use crate::visible::visible;
 use layout::{Form, GAP, Layout, NARROWEST_TEXT, TextColumn};
 
-/// Width to which notes are wrapped where nothing limits the width of a line.
+/// Width to which notes are wrapped if lines have no limit.
 const NOTE_WIDTH: usize = 100;
 
 /// Writes the title, the column headers, the rows and the notes.
