@@ -62,6 +62,11 @@ pub struct TableArguments {
 const ROWS_FOR_PEOPLE: usize = 30;
 
 impl TableArguments {
+    /// All rows and columns in this format.
+    pub fn of(format: Format) -> Self {
+        Self { format, ..Self::default() }
+    }
+
     /// Whether the reader is a program.
     pub fn for_programs(&self) -> bool {
         !matches!(self.format, Format::Table | Format::Markdown)

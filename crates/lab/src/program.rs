@@ -1,5 +1,7 @@
 //! Recording one program without a lab file: launch it or attach to it, wait until it is ready, record, stop.
 
+mod suggest_steps;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,12 +13,14 @@ use std::{fs, thread};
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
 use stepscope_record::proc::{self, ProcError};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
-use stepscope_record::{Label, RecordError};
+use stepscope_record::{Label, LogError, RecordError, StepPoint};
 
 use crate::execution::UNWANTED_FOLDER;
 use crate::lab_file::Ready;
 use crate::ready::{Observation, TreeSurroundings, Watch};
 use crate::step::{StepError, StepFunction, libraries};
+
+pub use suggest_steps::SuggestedSteps;
 
 /// Time between two looks at a program that is not ready yet.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -57,6 +61,10 @@ pub enum ProgramEvent<'a> {
     },
     /// The recording continues.
     Recording(&'a Progress),
+    /// Calls of this many functions are being counted.
+    Counting(usize),
+    /// Steps are the calls of this function.
+    Steps(&'a StepPoint),
     /// The recording cannot go on; the launched program does.
     Failed(&'a str),
 }
@@ -84,6 +92,9 @@ pub enum ProgramError {
     /// The step function is unknown.
     #[error(transparent)]
     Step(#[from] StepError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// The process cannot be read.
     #[error(transparent)]
     Process(#[from] ProcError),
@@ -121,7 +132,9 @@ impl ProgramRecording {
     ) -> Result<ProgramRecorded, ProgramError> {
         if let Some(function) = &self.step {
             let program = self.target.program()?;
-            self.options.step = Some(function.find(&program, || self.target.libraries(&program))?);
+            let step = function.find(&program, || self.target.libraries(&program))?;
+            listener(ProgramEvent::Steps(&step));
+            self.options.step = Some(step);
         }
         let (mut launched, recording) = self.start(folder, interrupted, listener)?;
         let until = Until { duration: self.duration, flag: Some(interrupted) };

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "record")]
 pub mod libraries;
+#[cfg(feature = "record")]
+pub mod suggestion;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::function_names::{FunctionNameError, could_match, matching};
+use stepscope_analyze::function_names::{FunctionNameError, could_match, matching, matching_whole_parts};
 use stepscope_analyze::pattern::offered;
 use stepscope_assemble::{StepPoint, StepTime};
 use stepscope_model::SymbolSource;
@@ -28,7 +30,9 @@ pub struct StepFunction {
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
     /// The file cannot be read, or is no ELF file.
-    #[error("steps cannot be found: {0}; name the library or program that holds the function with `module`")]
+    #[error(
+        "steps cannot be found: {0}; name the library or program that holds the function (`module` in a lab file, or --step-module)"
+    )]
     Module(Problem),
     /// No library has the name that was given.
     #[error("{} is no file, and the program loads no library of this name; give its path", module.display())]
@@ -37,7 +41,10 @@ pub enum StepError {
         module: PathBuf,
     },
     /// Nothing fits.
-    #[error("{problem}, in {}; name the library or program that holds it with `module`", module.display())]
+    #[error(
+        "{}: {problem}{} If a library holds it, name the library (`module` in a lab file, or --step-module)",
+        module.display(), full_stop(problem)
+    )]
     NotFound {
         /// What was asked for, and similar names.
         problem: FunctionNameError,
@@ -86,8 +93,28 @@ pub enum StepError {
     },
 }
 
+/// What ends the sentence of a problem.
+fn full_stop(problem: &FunctionNameError) -> &'static str {
+    match problem {
+        FunctionNameError::NotFound { similar, .. } if !similar.is_empty() => "",
+        _ => ".",
+    }
+}
+
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// How a name is matched with others.
+type Rule = for<'n> fn(&[&'n str], &str) -> Result<BTreeSet<&'n str>, FunctionNameError>;
+
+fn by_any_part<'n>(names: &[&'n str], asked: &str) -> Result<BTreeSet<&'n str>, FunctionNameError> {
+    matching(names.iter().copied(), asked)
+}
+
+/// In libraries, some function always has the part.
+fn by_whole_parts<'n>(names: &[&'n str], asked: &str) -> Result<BTreeSet<&'n str>, FunctionNameError> {
+    matching_whole_parts(names.iter().copied(), asked)
 }
 
 /// A function and the file that holds it.
@@ -99,7 +126,7 @@ struct Candidate<'m> {
 impl StepFunction {
     /// Where each step begins, for a program whose file is `program`.
     ///
-    /// `libraries` gives the program's libraries ([`libraries`]). They are searched if the program has no such function and
+    /// `libraries` gives the program's libraries. They are searched if the program has no such function and
     /// no module is named.
     ///
     /// # Errors
@@ -133,7 +160,7 @@ impl StepFunction {
             return Ok(self.point(Candidate { module: &module, entry }));
         }
         let likely = candidates(&module, could_match(&self.name)).map_err(StepError::Module)?;
-        if let Ok(candidate) = self.choose(likely)? {
+        if let Ok(candidate) = self.choose(likely, by_any_part)? {
             return Ok(self.point(candidate));
         }
         let inlined = inlined_into(&module, &Options::default(), &could_match(&self.name)).unwrap_or_default();
@@ -148,7 +175,7 @@ impl StepFunction {
         Err(match symbols {
             SymbolSource::DebugInfo | SymbolSource::SymbolTable => {
                 let all = candidates(&module, |_| true).map_err(StepError::Module)?;
-                match self.choose(all)? {
+                match self.choose(all, by_any_part)? {
                     Ok(candidate) => return Ok(self.point(candidate)),
                     Err(problem) => StepError::NotFound { problem, module: module.clone() },
                 }
@@ -164,26 +191,27 @@ impl StepFunction {
             return Some(self.find_in(module));
         }
         let all = modules.iter().flat_map(|module| candidates(module, could_match(&self.name)).unwrap_or_default());
-        match self.choose(all.collect()) {
+        match self.choose(all.collect(), by_whole_parts) {
             Ok(Ok(candidate)) => Some(Ok(self.point(candidate))),
             Ok(Err(_)) => None,
             Err(error) => Some(Err(error)),
         }
     }
 
-    /// The one of these functions that the name means; inside, that it means none.
+    /// The one of these functions that the name means by `rule`; inside, that it means none.
     fn choose<'m>(
         &self,
         candidates: Vec<Candidate<'m>>,
+        rule: Rule,
     ) -> Result<Result<Candidate<'m>, FunctionNameError>, StepError> {
-        let names = || candidates.iter().map(|candidate| candidate.entry.name.as_str());
-        let symbols = || candidates.iter().map(|candidate| candidate.entry.symbol.as_str());
-        let meant: BTreeSet<String> = if symbols().any(|symbol| symbol == self.name) {
+        let names: Vec<&str> = candidates.iter().map(|candidate| candidate.entry.name.as_str()).collect();
+        let symbols: Vec<&str> = candidates.iter().map(|candidate| candidate.entry.symbol.as_str()).collect();
+        let meant: BTreeSet<String> = if symbols.contains(&self.name.as_str()) {
             BTreeSet::from([self.name.clone()])
         } else {
             // A pattern may also be one of symbols.
-            let found = matching(names(), &self.name).or_else(|error| match error {
-                FunctionNameError::NotFound { .. } => matching(symbols(), &self.name).map_err(|_| error),
+            let found = rule(&names, &self.name).or_else(|error| match error {
+                FunctionNameError::NotFound { .. } => rule(&symbols, &self.name).map_err(|_| error),
                 ambiguous => Err(ambiguous),
             });
             match found {
@@ -194,7 +222,7 @@ impl StepFunction {
                 Err(missing) => return Ok(Err(missing)),
             }
         };
-        let by_symbol = meant.len() == 1 && symbols().any(|symbol| meant.contains(symbol));
+        let by_symbol = meant.len() == 1 && symbols.iter().any(|symbol| meant.contains(*symbol));
         let fits = |candidate: &Candidate| match by_symbol {
             true => meant.contains(&candidate.entry.symbol),
             false => meant.contains(&candidate.entry.name) || meant.contains(&candidate.entry.symbol),
@@ -244,7 +272,7 @@ fn is_copy(symbol: &str) -> bool {
     [".part.", ".isra.", ".constprop.", ".cold."].iter().any(|suffix| symbol.contains(suffix))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "record"))]
 mod tests {
     use super::*;
 

@@ -47,6 +47,8 @@ pub struct CountedCall {
     pub time_ns: u64,
     /// Id of the thread that called it.
     pub tid: u32,
+    /// CPU time of the thread since its probe was set.
+    pub cpu_ns: u64,
 }
 
 /// What is known of one [`CallSite`].
@@ -129,9 +131,9 @@ impl Count {
     fn read(&mut self) {
         let sites: BTreeMap<u64, usize> = self.probes.iter().map(|probe| (probe.id, probe.site)).collect();
         let calls = &mut self.calls;
-        self.lost += self.rings.read(|id, time_ns, tid| {
+        self.lost += self.rings.read(|id, call| {
             if let Some(&site) = sites.get(&id) {
-                calls.push((site, CountedCall { time_ns, tid }));
+                calls.push((site, call));
             }
         });
     }
@@ -141,7 +143,7 @@ impl Count {
     fn settle(&mut self) -> u64 {
         loop {
             self.calls.clear();
-            self.rings.read(|_, _, _| ());
+            self.rings.read(|_, _| ());
             let begin = Instant::now();
             let since_ns = clock::now_ns();
             while begin.elapsed() < LEAST_LOOK {

@@ -69,6 +69,18 @@ pub fn entry_at(path: &Path, address: u64) -> Result<Option<Entry>, Problem> {
     Ok(offset.map(|offset| Entry { symbol: name.clone(), name, offset }))
 }
 
+/// File offsets of the functions that hold these addresses; `None` where the unwind tables know none.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn starts_of(path: &Path, addresses: &[u64]) -> Result<Vec<Option<u64>>, Problem> {
+    let image = Image::open(path)?;
+    let elf = image.elf();
+    let (starts, segments) = (FunctionStarts::of(&elf), Segments::of(&elf));
+    let start = |address: &u64| segments.offset_of(starts.as_ref()?.start_of(*address)?);
+    Ok(addresses.iter().map(start).collect())
+}
+
 /// The dynamic loader that a program asks for; `None` for static programs and libraries.
 ///
 /// # Errors

@@ -72,7 +72,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use demangle::demangle;
-pub use entries::{Entry, entries, entry_at, inlined_into, loader};
+pub use entries::{Entry, entries, entry_at, inlined_into, loader, starts_of};
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;

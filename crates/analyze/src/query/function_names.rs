@@ -50,6 +50,33 @@ pub fn matching<'n>(
     names: impl IntoIterator<Item = &'n str>,
     asked: &str,
 ) -> Result<BTreeSet<&'n str>, FunctionNameError> {
+    matching_by(names, asked, Parts::Any)
+}
+
+/// The same by whole parts between `::` only: rule 4 does not apply. For names of other people's code, where something
+/// always has the part.
+///
+/// # Errors
+/// [`FunctionNameError`]
+pub fn matching_whole_parts<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    asked: &str,
+) -> Result<BTreeSet<&'n str>, FunctionNameError> {
+    matching_by(names, asked, Parts::Whole)
+}
+
+/// What a part of a name may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Any,
+    Whole,
+}
+
+fn matching_by<'n>(
+    names: impl IntoIterator<Item = &'n str>,
+    asked: &str,
+    parts: Parts,
+) -> Result<BTreeSet<&'n str>, FunctionNameError> {
     type Rule<'r> = &'r dyn Fn(&str, &str) -> bool;
     // Names of templates are long, and each is compared several times.
     let own: BTreeMap<&str, String> = names.into_iter().map(|name| (name, own_name(name).into_owned())).collect();
@@ -68,8 +95,9 @@ pub fn matching<'n>(
         let mut starts = own.match_indices("::").map(|(at, _)| at + 2).chain([0]);
         starts.any(|at| normalized(&own[at..]) == plain)
     };
-    let likely: [Rule<'_>; 3] =
-        [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| !plain.is_empty() && normalized(own).contains(&plain)];
+    let likely: [Rule<'_>; 3] = [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| {
+        parts == Parts::Any && !plain.is_empty() && normalized(own).contains(&plain)
+    }];
     let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
         let similar = similar(own.values(), &plain);
         return Err(FunctionNameError::NotFound { asked: asked.to_owned(), similar });
@@ -138,6 +166,8 @@ mod tests {
         }
         assert_eq!(found("TakeStep"), ["take_step"]);
         assert_eq!(found("physics"), ["sim::World::StepPhysics"]);
+        assert!(matching_whole_parts(NAMES, "physics").is_err());
+        assert!(matching_whole_parts(NAMES, "step").is_ok());
     }
 
     #[test]

@@ -5,15 +5,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use indicatif::ProgressBar;
+use stepscope_analyze::Ownership;
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
 use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
 use stepscope_record::session::{Options, Progress, Reason};
 use stepscope_record::{StepTime, TimeArgument, clock};
+use stepscope_view::Format;
 
 use crate::arguments::duration;
 use crate::failure::Failure;
+use crate::output::TableArguments;
 use crate::{interrupt, progress};
 
 /// Record a program: on-CPU samples, blocked time, scheduling, page faults, resources.
@@ -48,10 +52,12 @@ pub struct Record {
     /// Bytes of user stack copied into a sample [default: 32768, or less where memory for rings is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
-    /// The function that the simulation's loop calls once a step: its name, a glob or /regex/. Needs root.
-    #[arg(long, value_name = "NAME")]
+    /// The function that the simulation's loop calls once per step: its name or a part of it, a glob, /regex/ or
+    /// MODULE+0xADDRESS. Needs root.
+    #[arg(long, visible_alias = "step", value_name = "NAME")]
     step_function: Option<String>,
-    /// The program or library that holds the step function [default: the program].
+    /// The program or library that holds the step function, by path or file name [default: the program, then its
+    /// libraries].
     #[arg(long, value_name = "FILE", requires = "step_function")]
     step_module: Option<PathBuf>,
     /// Where the step function finds the simulated time: an argument as the kernel's uprobes write it, and a unit, e.g.
@@ -64,9 +70,34 @@ pub struct Record {
     /// Marked scope whose start begins a new step [default: the steps that the program marks].
     #[arg(long, value_name = "NAME", conflicts_with = "step_function")]
     step_scope: Option<String>,
+    /// List functions that look like steps, instead of recording: samples stacks, then counts calls, 2 s each
+    /// (`--duration`). Counting needs root.
+    #[arg(long, conflicts_with_all = ["step_function", "step_scope", "output"])]
+    suggest_steps: bool,
+    /// With --suggest-steps: functions your team can change, suggested first: a glob over their names; repeatable.
+    #[arg(long, value_name = "GLOB", requires = "suggest_steps")]
+    owned: Vec<String>,
+    /// With --suggest-steps: table, tsv, csv, json, json-compact or markdown.
+    #[arg(long, value_name = "FORMAT", requires = "suggest_steps", default_value = "table")]
+    format: Format,
     /// Replace a capture that is there.
     #[arg(long)]
     force: bool,
+}
+
+/// Shows what a recording does.
+fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>) {
+    match event {
+        ProgramEvent::Ready { after, by } => {
+            line.suspend(|| eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64()));
+        }
+        ProgramEvent::Steps(step) => {
+            line.suspend(|| eprintln!("steps: calls of {} in {}", step.function, step.module.display()));
+        }
+        ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
+        ProgramEvent::Counting(functions) => line.set_message(format!("counting calls of {functions} functions")),
+        ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program goes on")),
+    }
 }
 
 fn ready(text: &str) -> Result<Ready, String> {
@@ -87,18 +118,15 @@ fn dimension(name: &str) -> Result<Dimension, String> {
 
 impl Record {
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if self.suggest_steps {
+            return self.suggest_steps();
+        }
         let folder = self.folder();
         super::refuse_to_replace(&folder, self.force)?;
         disk::remove(&folder)?;
         let line = progress::line();
         let duration = self.duration;
-        let recorded = self.recording().record(&folder, &interrupt::flag(), &mut |event| match event {
-            ProgramEvent::Ready { after, by } => {
-                eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64());
-            }
-            ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
-            ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program goes on")),
-        });
+        let recorded = self.recording().record(&folder, &interrupt::flag(), &mut |event| tell(&event, &line, duration));
         line.finish_and_clear();
         let recorded = recorded.map_err(|error| match error {
             ProgramError::Interrupted => Failure::Interrupted(error.to_string()),
@@ -116,6 +144,27 @@ impl Record {
             Reason::Failed(why) => Err(Failure::Failed(format!("the recording ended early: {why}"))),
             _ => Ok(ExitCode::SUCCESS),
         }
+    }
+
+    fn suggest_steps(self) -> Result<ExitCode, Failure> {
+        const ROWS: usize = 15;
+        let owned = Ownership { namespaces: self.owned.clone(), ..Ownership::default() }.compile()?;
+        let (output, duration) = (TableArguments::of(self.format), self.duration);
+        let folder = tempfile::tempdir().map_err(Failure::writing("a temporary folder"))?;
+        let (line, interrupted) = (progress::line(), interrupt::flag());
+        let suggested = self.recording().suggest_steps(&owned, folder.path(), &interrupted, &mut |event| {
+            tell(&event, &line, duration);
+        });
+        line.finish_and_clear();
+        let suggested = suggested.map_err(|error| match error {
+            ProgramError::Interrupted => Failure::Interrupted("interrupted before calls were counted".to_owned()),
+            error => error.into(),
+        })?;
+        if let Some(report) = suggested.stopped.filter(|report| !report.survivors.is_empty()) {
+            eprintln!("stepscope: {report}");
+        }
+        output.print_at_most(ROWS, vec![suggested.table])?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn folder(&self) -> PathBuf {

@@ -17,7 +17,11 @@ use super::attributes::at_entry;
 use super::ring::{self, Bounds, Ring};
 use super::sample_layout::{COMMON, Layouts, SAMPLE_PID_AT, word};
 use super::system::{id_of, open_event, set_output};
+use crate::calls::CountedCall;
 use crate::clock;
+
+/// The time that the event's thread was running: after the common fields and the count.
+const RUNNING_AT: usize = 56;
 
 /// One ring for each thread.
 pub(crate) struct CallRings {
@@ -48,6 +52,8 @@ impl CallRings {
     pub fn probe(&mut self, tid: u32, path: &CStr, offset: u64) -> io::Result<(File, u64)> {
         let mut attr = attr();
         at_entry(&mut attr, path, offset)?;
+        attr.sample_type |= sys::PERF_SAMPLE_READ as u64;
+        attr.read_format = sys::PERF_FORMAT_TOTAL_TIME_RUNNING as u64;
         let ring = self.ring_of(tid)?;
         let event = open_event(&mut attr, tid as i32, -1)?;
         set_output(&event, self.leaders[ring].as_raw_fd())?;
@@ -76,14 +82,15 @@ impl CallRings {
         }
     }
 
-    /// Takes the calls since the last time: the event's id, the time, and the thread. Gives the number of calls lost.
-    pub fn read(&mut self, mut take: impl FnMut(u64, u64, u32)) -> u64 {
+    /// Takes the calls since the last time, with the event's id. Gives the number of calls lost.
+    pub fn read(&mut self, mut take: impl FnMut(u64, CountedCall)) -> u64 {
         let mut lost = 0;
         let bounds = Bounds { until: u64::MAX, now: clock::now_ns(), layouts: &self.layouts };
         ring::drain(&mut self.rings, &bounds, &mut self.scratch, |record| match record.kind {
             sys::PERF_RECORD_SAMPLE => {
-                if let (Some(id), Some(thread)) = (word(record.body, 0), word(record.body, SAMPLE_PID_AT)) {
-                    take(id, record.time, (thread >> 32) as u32);
+                let (id, thread) = (word(record.body, 0), word(record.body, SAMPLE_PID_AT));
+                if let (Some(id), Some(thread), Some(cpu_ns)) = (id, thread, word(record.body, RUNNING_AT)) {
+                    take(id, CountedCall { time_ns: record.time, tid: (thread >> 32) as u32, cpu_ns });
                 }
             }
             sys::PERF_RECORD_LOST => lost += word(record.body, 8).unwrap_or(0),

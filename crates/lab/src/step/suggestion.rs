@@ -1,0 +1,550 @@
+//! Suggests step functions of a program: those called at a steady rate from one loop.
+//!
+//! 1. The stacks of a short recording give the functions that could be steps ([`step_stacks`]).
+//! 2. Their calls are counted for a second or two ([`stepscope_record::calls`]).
+//! 3. Functions with steady calls and much time in them are suggested, best first ([`step_candidates`]).
+//!
+//! Without the right to count calls, functions are ranked by stacks alone.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use stepscope_analyze::functions::Functions;
+use stepscope_analyze::ownership::Owned;
+use stepscope_analyze::qualified_name::own_name;
+use stepscope_analyze::step_candidates::{Call, Calls, StepCandidate, Unlikely};
+use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
+use stepscope_analyze::{Filter, Selection, TimeRange};
+use stepscope_assemble::StepPoint;
+use stepscope_model::{Capture, Column, Columns, Kind, Note, NoteValue, SymbolSource, Table, note};
+use stepscope_record::calls::{CallCounts, CallSite, SiteCalls};
+use stepscope_symbolize::starts_of;
+
+use super::StepFunction;
+
+/// Functions whose calls are counted, at most. Each costs the program some microseconds per call.
+const MOST_SITES: usize = 32;
+
+/// With fewer samples in the later half of the recording, all of it counts.
+const LEAST_SAMPLES: usize = 50;
+
+/// Names that a note lists.
+const MOST_NAMES: usize = 5;
+
+/// What stacks and counts say about the steps of a program.
+#[derive(Debug, Clone)]
+pub struct Suggestion {
+    rows: Vec<Row>,
+    /// Files without names of functions.
+    stripped: BTreeSet<String>,
+    lost: u64,
+    /// Why no calls were counted.
+    refused: Option<String>,
+}
+
+/// A function on many stacks.
+#[derive(Debug, Clone)]
+struct Row {
+    function: String,
+    module: PathBuf,
+    owned: Option<bool>,
+    thread: String,
+    tid: u32,
+    share: f64,
+    cpu_share: f64,
+    depth: usize,
+    /// File offset of its first instruction.
+    offset: Option<u64>,
+    finding: Finding,
+}
+
+/// What is known of the calls of a function.
+#[derive(Debug, Clone, PartialEq)]
+enum Finding {
+    Likely(StepCandidate),
+    Unlikely(Unlikely),
+    TooOften { per_second: f64 },
+    Refused(String),
+    Inlined { into: String },
+    Interpreted,
+    NotCounted,
+}
+
+impl Suggestion {
+    /// Suggests step functions from the later half of a recording, and what `count` finds of the calls of functions in it.
+    pub fn of(capture: &Capture, owned: &Owned, count: impl FnOnce(&[CallSite]) -> io::Result<CallCounts>) -> Self {
+        let functions = Functions::of(capture, owned);
+        let selection = later_half(capture, &functions);
+        let found = step_stacks::functions(&selection);
+        let mut rows: Vec<Row> = found.iter().map(|one| row(&selection, one)).collect();
+        locate(&mut rows, &found, capture);
+        let sites: Vec<(usize, CallSite)> = sites(&rows, &found, capture);
+        let asked: Vec<CallSite> = sites.iter().map(|(_, site)| site.clone()).collect();
+        let (mut lost, mut refused) = (0, None);
+        if asked.is_empty() {
+            refused = Some("no function on these stacks has an entry in a file".to_owned());
+        } else {
+            match count(&asked) {
+                Ok(counts) => {
+                    lost = counts.lost;
+                    for ((index, _), calls) in sites.iter().zip(&counts.sites) {
+                        rows[*index].finding = finding(&rows[*index], calls, &counts);
+                    }
+                }
+                Err(error) => refused = Some(error.to_string()),
+            }
+        }
+        let nameless = |row: &&Row| row.function.contains("+0x");
+        let is_stripped = |name: &str| {
+            let module = capture.modules.iter().find(|module| module.path == name);
+            module.is_some_and(|module| matches!(module.symbols, SymbolSource::None | SymbolSource::DynamicSymbols))
+        };
+        let modules = rows.iter().filter(nameless).map(|row| row.module.display().to_string());
+        let stripped = modules.filter(|module| is_stripped(module)).collect();
+        rows.sort_by(Row::compare);
+        prefer_telling_name(&mut rows);
+        Self { rows, stripped, lost, refused }
+    }
+
+    /// The best step function, as `resolve` finds it.
+    ///
+    /// The shortest name that means this function alone; with the module where the program and its libraries would not do.
+    pub fn best(&self, resolve: impl Fn(&StepFunction) -> Option<StepPoint>) -> Option<StepFunction> {
+        let best = self.rows.first().filter(|row| self.refused.is_some() || row.likely().is_some())?;
+        let offset = best.offset?;
+        let own = own_name(&best.function).into_owned();
+        let named = |name: &str, module: Option<&Path>| StepFunction {
+            name: name.to_owned(),
+            module: module.map(Path::to_owned),
+            time: None,
+        };
+        let module = Some(best.module.as_path());
+        let forms = [named(&own, None), named(&own, module), named(&best.function, module)];
+        forms.into_iter().find(|form| {
+            resolve(form).is_some_and(|point| point.offset == offset && same_file(&point.module, &best.module))
+        })
+    }
+
+    /// The table of functions, best first. `command` is that of the best one.
+    pub fn table(&self, command: Option<&str>) -> Table {
+        let best = self.rows.first().and_then(Row::likely);
+        let percent = |name: &str, doc: &str| Column::new(name, Kind::Percent, "percent", doc);
+        let text = |name: &str, doc: &str| Column::new(name, Kind::Text, "", doc);
+        let columns: Columns<'_, Row> = Columns::new()
+            .with(text("function", "Full name of the function.").essential(), |row: &Row| row.function.as_str().into())
+            .with(
+                Column::new("rate", Kind::Number, "1/s", "Calls per second; missing where calls were not counted.")
+                    .essential(),
+                |row| row.likely().map(|likely| likely.rate).into(),
+            )
+            .with(
+                percent(
+                    "regularity",
+                    "Share of the time between its calls that lies in intervals of half to twice the median.",
+                )
+                .essential(),
+                |row| row.likely().map(|likely| 100.0 * likely.regularity).into(),
+            )
+            .with(
+                percent("share", "Share of its thread's time that is spent in it, on a CPU or blocked, by stacks.")
+                    .essential(),
+                |row| (100.0 * row.share).into(),
+            )
+            .with(text("thread", "Thread that calls it.").essential(), |row| row.thread.as_str().into())
+            .with(text("why", "Why it looks like a step, or why not.").essential(), move |row| {
+                self.why(row, best).into()
+            })
+            .with(percent("cpu_share", "Share of the recorded CPU time that is spent in it.").detail(), |row| {
+                (100.0 * row.cpu_share).into()
+            })
+            .with(Column::new("calls", Kind::Count, "calls", "Number of calls counted.").detail(), |row| {
+                row.likely().map(|likely| likely.calls as u64).into()
+            })
+            .with(text("module", "File that holds it.").detail(), |row| row.module.display().to_string().into())
+            .with(Column::new("tid", Kind::Number, "", "Id of the thread.").detail(), |row| row.tid.into())
+            .with(
+                Column::new("owned", Kind::Flag, "", "Whether it is code that the user's team can change.").detail(),
+                |row| row.owned.into(),
+            );
+        let mut table = columns.table("step_candidates", "Functions that look like steps", &self.rows);
+        table.add_notes(self.notes(command));
+        table
+    }
+
+    fn why(&self, row: &Row, best: Option<&StepCandidate>) -> String {
+        let own = |name: &str| own_name(name).into_owned();
+        match &row.finding {
+            Finding::Likely(likely) => match best {
+                Some(best) if best.function == likely.function => self.why_best(best).to_owned(),
+                Some(best) => beside(likely, best),
+                None => String::new(),
+            },
+            Finding::Unlikely(Unlikely::NotCalled) => {
+                "not called meanwhile: contains the loop, or runs seldom".to_owned()
+            }
+            Finding::Unlikely(Unlikely::FewCalls(calls)) => format!("called only {calls} times"),
+            Finding::Unlikely(Unlikely::SeveralThreads) => "called by several threads".to_owned(),
+            Finding::Unlikely(Unlikely::Bursts) => "called in bursts".to_owned(),
+            Finding::Unlikely(Unlikely::PartOfTime) => "called only in a part of the time".to_owned(),
+            Finding::TooOften { per_second } => {
+                format!("called more than {} times per second, too often to be counted", rounded(*per_second))
+            }
+            Finding::Refused(reason) => format!("not counted: {reason}"),
+            Finding::Inlined { into } => format!("inlined into `{}`, so its calls cannot be counted", own(into)),
+            Finding::Interpreted => "not counted: has no entry in a file (interpreted or generated code)".to_owned(),
+            Finding::NotCounted if self.refused.is_some() => "by stacks only: calls were not counted".to_owned(),
+            Finding::NotCounted => "not counted: too little time is spent in it, or its start is unknown".to_owned(),
+        }
+    }
+
+    fn why_best(&self, best: &StepCandidate) -> &'static str {
+        let others = self.rows.iter().filter_map(Row::likely);
+        let is_outermost = others.filter(|other| other.has_rate_of(best)).all(|other| other.share <= best.share);
+        if is_outermost {
+            "outermost function called at this rate"
+        } else {
+            "called at the loop's rate; its name tells most"
+        }
+    }
+
+    fn notes(&self, command: Option<&str>) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if self.lost > 0 {
+            notes.push(note!(
+                Loss,
+                "{} were lost: they came faster than they could be read.",
+                NoteValue::plural(self.lost as usize, "call")
+            ));
+        }
+        if let Some(reason) = &self.refused {
+            notes.push(note!(
+                Limit,
+                "Calls were not counted, so this is a guess by stacks: {}. Counting calls needs uprobes (root, or CAP_PERFMON).",
+                reason
+            ));
+        }
+        if self.refused.is_none() {
+            notes.push(note!(Fact, "Counting slows the program, so it makes fewer steps per second than otherwise."));
+        }
+        for module in &self.stripped {
+            notes.push(note!(
+                Limit,
+                "{} has no symbols: its functions are named by address. Install its debug symbols for names.",
+                module
+            ));
+        }
+        let inlined: Vec<String> = self.rows.iter().filter_map(Row::inlined).collect();
+        if !inlined.is_empty() {
+            let more = inlined.len().saturating_sub(MOST_NAMES);
+            let more = if more > 0 { format!(", {more} more") } else { String::new() };
+            let names = inlined.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+            notes.push(note!(
+                Limit,
+                "Calls of inlined functions cannot be counted: {}{}. A function that runs once in each of them marks the same steps.",
+                names,
+                more
+            ));
+        }
+        notes.push(match (command, self.rows.first().and_then(Row::likely)) {
+            (Some(command), _) => note!(Hint, "Record with the first one as the step: {}", command),
+            (None, Some(_)) => note!(Hint, "Name the first one with --step and --step-module."),
+            (None, None) => note!(
+                Hint,
+                "No function was called at a steady rate. Count longer (--duration 10s), start later (--after 20s), or mark steps in the program (docs/marks.md)."
+            ),
+        });
+        notes
+    }
+}
+
+impl Row {
+    fn likely(&self) -> Option<&StepCandidate> {
+        match &self.finding {
+            Finding::Likely(likely) => Some(likely),
+            _ => None,
+        }
+    }
+
+    fn inlined(&self) -> Option<String> {
+        match &self.finding {
+            Finding::Inlined { into } => Some(format!("`{}` (into `{}`)", own_name(&self.function), own_name(into))),
+            _ => None,
+        }
+    }
+
+    /// Likely steps first; then, by stacks, the innermost function that still holds most of the time.
+    fn compare(&self, other: &Self) -> Ordering {
+        const MOST_OF_THE_TIME: f64 = 0.8;
+        let by_stacks = |row: &Self| (row.offset.is_some(), row.cpu_share > MOST_OF_THE_TIME);
+        // Owned code before other code, if ownership is known.
+        let owned = |row: &Self| row.owned == Some(true);
+        match (self.likely(), other.likely()) {
+            (Some(_), Some(_)) if owned(self) != owned(other) => owned(other).cmp(&owned(self)),
+            (Some(one), Some(other)) => one.compare(other),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) if by_stacks(self) != by_stacks(other) => by_stacks(other).cmp(&by_stacks(self)),
+            (None, None) if by_stacks(self).1 => other.depth.cmp(&self.depth),
+            (None, None) => other.cpu_share.total_cmp(&self.cpu_share),
+        }
+    }
+}
+
+/// Puts the function first whose name tells most, among those that the best one's loop calls once per iteration and that
+/// hold about as much time: wrappers of interpreters and functions without names are around the step.
+fn prefer_telling_name(rows: &mut [Row]) {
+    const MOST_OF_ITS_SHARE: f64 = 0.8;
+    let Some((best, owned)) = rows.first().and_then(|row| Some((row.likely()?.clone(), row.owned))) else { return };
+    let is_same = |row: &Row| {
+        let likely = row.likely().filter(|likely| likely.has_rate_of(&best));
+        likely.is_some_and(|likely| likely.share >= MOST_OF_ITS_SHARE * best.share) && row.owned == owned
+    };
+    let telling = |row: &Row| {
+        let name = own_name(&row.function).to_lowercase();
+        let last = name.rsplit("::").next().unwrap_or_default();
+        let module = row.module.file_name().unwrap_or_default().to_string_lossy();
+        let interpreter = module.starts_with("python") || module.starts_with("libpython");
+        (
+            !row.function.contains("+0x") && !interpreter,
+            ["step", "tick", "iterat"].iter().any(|word| last.contains(word)),
+        )
+    };
+    let alike: Vec<usize> = (0..rows.len()).filter(|&index| is_same(&rows[index])).collect();
+    // Of equals, the first.
+    let Some(&chosen) = alike.iter().rev().max_by_key(|&&index| telling(&rows[index])) else { return };
+    rows[..=chosen].rotate_right(1);
+}
+
+/// The part of the recording in which start-up is more likely to be over.
+fn later_half<'a>(capture: &'a Capture, functions: &'a Functions) -> Selection<'a> {
+    let all = Selection::all(capture, functions);
+    let Some(window) = all.window() else { return all };
+    let time = Some(TimeRange { from_ns: (window.end - window.start) / 2, to_ns: None });
+    match Selection::new(capture, functions, &Filter { time, ..Filter::default() }) {
+        Ok(half) if half.samples().count() >= LEAST_SAMPLES => half,
+        _ => all,
+    }
+}
+
+fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
+    let (capture, functions) = (selection.capture(), selection.functions());
+    let function = functions.get(one.function);
+    let thread = &capture.threads[one.threads[0].index()];
+    Row {
+        function: function.name.to_string(),
+        module: PathBuf::from(&*function.module),
+        owned: functions.ownership_known().then_some(function.owned),
+        thread: thread.name.clone(),
+        tid: thread.tid,
+        share: one.share,
+        cpu_share: one.cpu_share,
+        depth: one.depth,
+        offset: None,
+        finding: match one.code {
+            FunctionCode::Inlined(into) => Finding::Inlined { into: functions.get(into).name.to_string() },
+            FunctionCode::Interpreted => Finding::Interpreted,
+            FunctionCode::Own(_) => Finding::NotCounted,
+        },
+    }
+}
+
+/// Finds the entry of each function that has one.
+fn locate(rows: &mut [Row], found: &[StackFunction], capture: &Capture) {
+    let mut by_module: BTreeMap<PathBuf, Vec<(usize, u64)>> = BTreeMap::new();
+    for (index, one) in found.iter().enumerate() {
+        let FunctionCode::Own(frame) = one.code else { continue };
+        let (module, address) = (capture.module_of(frame), capture.frames[frame.index()].address);
+        if let (Some(module), Some(address)) = (module, address) {
+            by_module.entry(PathBuf::from(&module.path)).or_default().push((index, address));
+        }
+    }
+    for (module, functions) in by_module {
+        let addresses: Vec<u64> = functions.iter().map(|(_, address)| *address).collect();
+        let offsets = starts_of(&module, &addresses).unwrap_or_default();
+        for ((index, _), offset) in functions.iter().zip(offsets) {
+            rows[*index].offset = offset;
+            rows[*index].module.clone_from(&module);
+        }
+    }
+}
+
+/// The functions whose calls are counted, by index.
+fn sites(rows: &[Row], found: &[StackFunction], capture: &Capture) -> Vec<(usize, CallSite)> {
+    let site = |(index, (row, one)): (usize, (&Row, &StackFunction))| {
+        let threads = one.threads.iter().map(|thread| capture.threads[thread.index()].tid).collect();
+        Some((index, CallSite { module: row.module.clone(), offset: row.offset?, threads }))
+    };
+    rows.iter().zip(found).enumerate().filter_map(site).take(MOST_SITES).collect()
+}
+
+fn finding(row: &Row, calls: &SiteCalls, counts: &CallCounts) -> Finding {
+    let counted = match calls {
+        SiteCalls::TooOften { per_second } => return Finding::TooOften { per_second: *per_second },
+        SiteCalls::Refused(reason) => return Finding::Refused(reason.clone()),
+        SiteCalls::Counted(calls) => calls,
+    };
+    let calls = counted.iter().map(|call| Call { time_ns: call.time_ns, tid: call.tid, cpu_ns: call.cpu_ns }).collect();
+    // Time on a CPU shows which loop is the program's main one; a loop that mostly waits has all of its own thread's time.
+    let share = (row.share + row.cpu_share) / 2.0;
+    let calls = Calls { function: row.function.clone(), share, calls };
+    StepCandidate::of(&calls, &counts.window).map_or_else(Finding::Unlikely, Finding::Likely)
+}
+
+/// How the rate of a function is related to that of the best one.
+fn beside(one: &StepCandidate, best: &StepCandidate) -> String {
+    /// Above it, every ratio is near a whole number.
+    const MOST_EXACT: f64 = 10.0;
+    let name = own_name(&best.function);
+    if one.has_rate_of(best) {
+        return format!("called once per `{name}`");
+    }
+    if one.rate < best.rate {
+        return format!("called once in {:.0} calls of `{name}`", best.rate / one.rate);
+    }
+    let ratio = one.rate / best.rate;
+    match (ratio / ratio.round() - 1.0).abs() < 0.05 && ratio < MOST_EXACT {
+        true => format!("called {ratio:.0} times per `{name}`"),
+        false => format!("called some {ratio:.0} times per `{name}`"),
+    }
+}
+
+/// A rate to two digits: what was counted while the program was slowed down.
+fn rounded(rate: f64) -> u64 {
+    let unit = 10_f64.powf(rate.max(1.0).log10().floor() - 1.0);
+    ((rate / unit).floor() * unit) as u64
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stepscope_model::{Event, Frame, Module, Sample, Thread, Value};
+    use stepscope_record::calls::CountedCall;
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn simulated_run(number: u32) -> u32 {
+        std::hint::black_box(number) + 11
+    }
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn simulated_call(number: u32) -> u32 {
+        std::hint::black_box(number) + 12
+    }
+
+    #[unsafe(no_mangle)]
+    #[inline(never)]
+    extern "C" fn simulated_step(number: u32) -> u32 {
+        std::hint::black_box(number) + 13
+    }
+
+    const STACK: [&str; 4] = ["simulated_run", "simulated_call", "simulated_step", "inlined"];
+
+    /// A capture of this test's functions on one stack, 100 samples.
+    fn capture() -> Capture {
+        assert_eq!(simulated_run(simulated_call(simulated_step(0))), 36);
+        let mut capture = Capture::default();
+        let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
+        let thread = capture.add_thread(Thread { tid: 7, name: "sim".to_owned(), ..Thread::default() });
+        let path = std::env::current_exe().unwrap();
+        let module = capture.add_module(Module {
+            path: path.display().to_string(),
+            build_id: None,
+            symbols: SymbolSource::DebugInfo,
+        });
+        let frames: Vec<_> = STACK
+            .iter()
+            .map(|name| {
+                let entries = stepscope_symbolize::entries(&path, &Default::default(), |_, symbol| symbol == *name);
+                let offset = entries.unwrap().first().map(|entry| entry.offset);
+                let code = stepscope_symbolize::Code::file(&path);
+                let address = offset.map(|offset| {
+                    stepscope_symbolize::Symbolizer::default().name(&code, &[offset]).places[0].address.unwrap()
+                });
+                let inlined = *name == "inlined";
+                capture.intern_frame(Frame { module: Some(module), address, inlined, ..Frame::named(*name) })
+            })
+            .collect();
+        let stack = capture.intern_stack(frames);
+        capture.samples =
+            (0..100).map(|_| Sample { time_ns: None, thread, cpu: None, stack, event, weight: 1 }).collect();
+        capture
+    }
+
+    fn steady(period_ns: u64) -> SiteCalls {
+        let call = |number: u64| CountedCall { time_ns: number * period_ns, tid: 7, cpu_ns: number * period_ns };
+        SiteCalls::Counted((0..100).map(call).collect())
+    }
+
+    fn cells(table: &Table, column: &str) -> Vec<String> {
+        let text = |row| match table.get(row, column) {
+            Some(Value::Text(text)) => text.clone(),
+            other => format!("{other:?}"),
+        };
+        (0..table.rows.len()).map(text).collect()
+    }
+
+    fn notes(table: &Table) -> String {
+        table.notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_function_that_is_called_steadily_and_named_a_step_is_suggested_with_a_name_that_finds_it() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let suggestion = Suggestion::of(&capture(), &owned, |sites| {
+            assert_eq!(sites.len(), 3, "the inlined function has no entry");
+            assert!(sites.iter().all(|site| site.threads == [7] && site.offset > 0));
+            // In the order of the stack: all have the same share.
+            let sites = vec![SiteCalls::Counted(Vec::new()), steady(1_000_000), steady(1_000_000)];
+            Ok(CallCounts { window: 0..100_000_000, sites, lost: 0 })
+        });
+        let this = std::env::current_exe().unwrap();
+        let best = suggestion.best(|step| step.find(&this, Vec::new).ok()).unwrap();
+        assert_eq!((best.name.as_str(), best.module), ("simulated_step", None));
+        let table = suggestion.table(Some("COMMAND"));
+        assert_eq!(cells(&table, "function"), ["simulated_step", "simulated_call", "simulated_run", "inlined"]);
+        let why = cells(&table, "why");
+        assert_eq!(why[0], "outermost function called at this rate");
+        assert_eq!(why[1], "called once per `simulated_step`");
+        assert_eq!(why[2], "not called meanwhile: contains the loop, or runs seldom");
+        assert_eq!(why[3], "inlined into `simulated_step`, so its calls cannot be counted");
+        assert!(notes(&table).contains("COMMAND"), "{}", notes(&table));
+    }
+
+    #[test]
+    fn without_rights_the_innermost_function_with_most_of_the_time_comes_first() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let refused = io::Error::from_raw_os_error(13);
+        let table = Suggestion::of(&capture(), &owned, |_| Err(refused)).table(None);
+        assert_eq!(cells(&table, "function")[0], "simulated_step");
+        assert!(
+            notes(&table).contains("Permission denied") && notes(&table).contains("CAP_PERFMON"),
+            "{}",
+            notes(&table)
+        );
+    }
+
+    #[test]
+    fn without_a_steady_function_the_notes_say_what_to_try() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let suggestion = Suggestion::of(&capture(), &owned, |sites| {
+            let sites = sites.iter().map(|_| SiteCalls::TooOften { per_second: 54_321.0 }).collect();
+            Ok(CallCounts { window: 0..100_000_000, sites, lost: 3 })
+        });
+        assert_eq!(suggestion.best(|_| panic!("nothing is suggested")), None);
+        let table = suggestion.table(None);
+        assert!(cells(&table, "why")[0].contains("54000 times per second"), "{:?}", cells(&table, "why"));
+        assert!(
+            notes(&table).contains("3 calls were lost") && notes(&table).contains("docs/marks.md"),
+            "{}",
+            notes(&table)
+        );
+    }
+}
