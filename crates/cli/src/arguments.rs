@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
+use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::select::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use stepscope_analyze::slow_steps;
 use stepscope_convert::ImportOptions;
@@ -98,8 +99,8 @@ pub struct SelectArguments {
 }
 
 impl SelectArguments {
-    /// What they select.
-    pub fn filter(&self) -> Filter {
+    /// What they select. `process_names` are those of the lab file, if there is one.
+    pub fn filter(&self, process_names: &[ProcessNameRule]) -> Filter {
         let ownership = match (self.only_owned, self.only_not_owned) {
             (true, _) => Some(Under::Owned),
             (_, true) => Some(Under::NotOwned),
@@ -114,7 +115,7 @@ impl SelectArguments {
             time: self.time,
             steps: self.steps,
             event: self.event.clone(),
-            process_names: Vec::new(),
+            process_names: process_names.to_vec(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::{Filter, Functions, Ownership, Selection};
 use stepscope_convert::ImportOptions;
 pub use stepscope_lab::source::Loaded;
@@ -35,9 +36,19 @@ fn with_bytes(
     Ok(progress::of_bytes(&path.display().to_string(), size, read)?)
 }
 
-/// Ownership according to the lab file of the run that holds this capture.
-pub fn ownership_beside(capture: &Path) -> Option<Ownership> {
-    source::lab_of_capture(capture).map(|lab| lab.owned)
+/// What the lab file of the run that holds this capture says.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Whose code is whose.
+    pub ownership: Option<Ownership>,
+    /// Names of processes.
+    pub process_names: Vec<ProcessNameRule>,
+}
+
+/// What the lab file of the run that holds this capture says; nothing without a run.
+pub fn settings_beside(capture: &Path) -> Settings {
+    let lab = source::lab_of_capture(capture);
+    lab.map_or_else(Settings::default, |lab| Settings { ownership: Some(lab.owned), process_names: lab.process_names })
 }
 
 /// Reads runs (all their captures), captures and files of other tools.

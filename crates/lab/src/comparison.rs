@@ -147,6 +147,8 @@ impl CaptureSets {
             None => request.owned.clone(),
         };
         let owned = ownership.compile().map_err(|error| SourceError::Usage(error.to_string()))?;
+        let mut filter = request.filter.clone();
+        filter.process_names.extend(self.lab.iter().flat_map(|lab| lab.process_names.iter().cloned()));
         let pairing = Pairing { phase: request.phase, across: request.across.contains(&Difference::Scenario) };
         let sets: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
         let (scenarios, notes) = scenarios::pair(&sets, &self.names, pairing);
@@ -158,7 +160,7 @@ impl CaptureSets {
         for scenario in &scenarios {
             let remarks = self.check(scenario, request)?;
             let reduction = Reduction::of(scenario, &owned);
-            let sides = reduction.select(&self.names, &request.filter).map_err(|error| match error {
+            let sides = reduction.select(&self.names, &filter).map_err(|error| match error {
                 ReductionError::Select(error) => SourceError::Select(error),
                 error @ ReductionError::Units(_) => SourceError::Usage(error.to_string()),
             })?;

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
+use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::{Filter, Functions, Owned, Ownership, SelectError, Selection};
 use stepscope_convert::{ImportError, ImportOptions, Source};
 use stepscope_model::disk::{self, DiskError};
@@ -47,11 +48,20 @@ pub struct Loaded {
     pub run: Option<Run>,
     /// Ownership according to that run's lab file.
     pub ownership: Option<Ownership>,
+    /// Names of processes according to it.
+    pub process_names: Vec<ProcessNameRule>,
     /// What was left out, in sentences.
     pub notes: Vec<String>,
 }
 
 impl Loaded {
+    fn follow(&mut self, lab: Option<LabFile>) {
+        (self.ownership, self.process_names) = match lab {
+            Some(lab) => (Some(lab.owned), lab.process_names),
+            None => (None, Vec::new()),
+        };
+    }
+
     /// The functions of each capture, each marked as owned or not.
     pub fn functions(&self, owned: &Owned) -> Vec<Functions> {
         self.captures.iter().map(|capture| Functions::of(capture, owned)).collect()
@@ -63,7 +73,8 @@ impl Loaded {
 /// # Errors
 /// If a source cannot be read, or none of a run's captures can.
 pub fn open(sources: &[PathBuf]) -> Result<Loaded, SourceError> {
-    let mut loaded = Loaded { captures: Vec::new(), run: None, ownership: None, notes: Vec::new() };
+    let mut loaded =
+        Loaded { captures: Vec::new(), run: None, ownership: None, process_names: Vec::new(), notes: Vec::new() };
     for source in sources {
         if !source.is_dir() || is_capture(source) {
             let capture = open_one(source, &ImportOptions::default(), &AtomicU64::new(0))?;
@@ -71,13 +82,15 @@ pub fn open(sources: &[PathBuf]) -> Result<Loaded, SourceError> {
                 loaded.notes.extend(capture.info.notes.iter().cloned());
             }
             loaded.captures.push(capture);
-            loaded.ownership = loaded.ownership.or_else(|| lab_of_capture(source).map(|lab| lab.owned));
+            if loaded.ownership.is_none() {
+                loaded.follow(lab_of_capture(source));
+            }
             continue;
         }
         let run = Run::open(source)?;
         read_run(&run, &mut loaded)?;
         if loaded.run.is_none() {
-            loaded.ownership = run.lab().transpose()?.map(|lab| lab.owned);
+            loaded.follow(run.lab().transpose()?);
             loaded.run = Some(run);
         }
     }

@@ -76,7 +76,7 @@ impl CompareArguments {
             assumed_duration: self.assume_duration,
             across: across.into_iter().filter_map(|(allowed, difference)| allowed.then_some(difference)).collect(),
             owned: look.owned.ownership(None),
-            filter: look.select.filter(),
+            filter: look.select.filter(&[]),
         })
     }
 

@@ -31,7 +31,7 @@ impl Explain {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let loaded = load::all(&self.sources)?;
         let functions = load::functions(&loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
         self.output.print(explain::tables(&selections, &self.function, &rank::Options::default())?)?;
         Ok(ExitCode::SUCCESS)
     }

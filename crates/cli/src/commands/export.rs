@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use stepscope_analyze::Owned;
 use stepscope_analyze::functions::Functions;
-use stepscope_analyze::select::Selection;
+use stepscope_analyze::select::{Filter, Selection};
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
 use stepscope_model::{Capture, EventId, Sample, Wait};
 
@@ -51,14 +51,15 @@ impl Export {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let format = self.chosen_format()?;
         let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
-        let ownership = load::ownership_beside(&self.capture);
+        let beside = load::settings_beside(&self.capture);
         let options = ExportOptions {
             evidence: self.evidence(&capture, format)?,
             measure: if self.counts { Measure::Count } else { Measure::Weight },
             threads: ThreadLabels::Name,
             title: None,
         };
-        let capture = selected(capture, &self.select, &self.owned.owned(ownership.as_ref())?)?;
+        let filter = self.select.filter(&beside.process_names);
+        let capture = selected(capture, &filter, &self.owned.owned(beside.ownership.as_ref())?)?;
         Target::of(self.output.as_deref()).write(|out| Ok(export::write(&capture, format, out, &options)?))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -80,7 +81,7 @@ impl Export {
         if self.off_cpu {
             return Ok(Some(Evidence::OffCpu));
         }
-        let Some(name) = self.select.filter().event else {
+        let Some(name) = self.select.filter(&[]).event else {
             let primary = stepscope_analyze::events::primary(capture).filter(|_| format == Format::Folded);
             return Ok(primary.map(Evidence::Event));
         };
@@ -94,9 +95,9 @@ impl Export {
 }
 
 /// The capture without the samples and waits that are not selected.
-pub fn selected(mut capture: Capture, select: &SelectArguments, owned: &Owned) -> Result<Capture, Failure> {
+pub fn selected(mut capture: Capture, filter: &Filter, owned: &Owned) -> Result<Capture, Failure> {
     let functions = Functions::of(&capture, owned);
-    let selection = Selection::new(&capture, &functions, &select.filter())?;
+    let selection = Selection::new(&capture, &functions, filter)?;
     let events = (0..capture.info.events.len()).map(EventId::from_index);
     let samples = events.flat_map(|event| selection.of_event(event).samples().copied().collect::<Vec<Sample>>());
     let mut samples: Vec<Sample> = samples.collect();

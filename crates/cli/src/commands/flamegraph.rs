@@ -105,7 +105,8 @@ impl Flamegraph {
             return Err(Failure::Usage(message.to_owned()));
         };
         let capture = load::capture_with(path, &self.look.symbols.import()?)?;
-        let ownership = load::ownership_beside(path);
+        let beside = load::settings_beside(path);
+        let filter = self.look.select.filter(&beside.process_names);
         if self.by_scope && capture.scopes.is_empty() {
             return Err(Failure::Failed(
                 "no scopes were recorded: mark them in the program, or record Gazebo's own with its profiler's adapter \
@@ -114,8 +115,8 @@ impl Flamegraph {
             ));
         }
         if self.format == Form::Folded {
-            let capture =
-                super::export::selected(capture, &self.look.select, &self.look.owned.owned(ownership.as_ref())?)?;
+            let owned = self.look.owned.owned(beside.ownership.as_ref())?;
+            let capture = super::export::selected(capture, &filter, &owned)?;
             self.refuse_what_folded_stacks_cannot_show()?;
             let evidence = match (self.off_cpu, self.faults) {
                 (true, _) => Some(Evidence::OffCpu),
@@ -128,8 +129,8 @@ impl Flamegraph {
         }
         // The program ends with this picture: to take its tables apart again would take a tenth of the time.
         let capture = ManuallyDrop::new(capture);
-        let functions = ManuallyDrop::new(Functions::of(&capture, &self.look.owned.owned(ownership.as_ref())?));
-        let selection = Selection::new(&capture, &functions, &self.look.select.filter())?;
+        let functions = ManuallyDrop::new(Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?));
+        let selection = Selection::new(&capture, &functions, &filter)?;
         if self.slow_steps {
             return self.draw_slow_steps(&selection, &target);
         }

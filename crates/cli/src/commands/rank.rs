@@ -65,7 +65,7 @@ impl Rank {
 
     fn tables(&self, loaded: &Loaded) -> Result<Vec<Table>, Failure> {
         let functions = load::functions(loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
         let phase = self.phase.map(Phase::from);
         let tree = || cost_tree::table(&selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
         let by = |by| rank::table(&selections, &rank::Options { by, phase, ..rank::Options::default() });

@@ -47,7 +47,7 @@ impl Report {
             return Err(Failure::Failed("no capture to report on; see run.json for what happened".to_owned()));
         }
         let functions = load::functions(loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter())?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
         let run = loaded.run.as_ref();
         let report = progress::of_step("analysing", || report(run.and_then(|run| run.info()), &selections));
         let path = self.output.clone().unwrap_or_else(|| match (run, self.sources.as_slice()) {

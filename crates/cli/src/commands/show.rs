@@ -30,9 +30,9 @@ pub struct Show {
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let capture = load::capture_with(&self.capture, &self.look.symbols.import()?)?;
-        let functions =
-            Functions::of(&capture, &self.look.owned.owned(load::ownership_beside(&self.capture).as_ref())?);
-        let selection = Selection::new(&capture, &functions, &self.look.select.filter())?;
+        let beside = load::settings_beside(&self.capture);
+        let functions = Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?);
+        let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.process_names))?;
         let ViewArguments { analysis, view, options } = self.view;
         self.output.print(analysis::tables(analysis, view, &selection, &options))?;
         Ok(ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! From the text of a lab file to a [`LabFile`].
 
 mod metric;
+mod process_names;
 mod record;
 mod scenario;
 mod values;
@@ -95,6 +96,8 @@ impl Reader {
             owned = self.owned(project.take("owned"), problems).unwrap_or_default();
             project.finish(problems);
         }
+        let process_names = self.section(top.take("process_names"), "process_names", problems);
+        let process_names = process_names.map(|fields| process_names::read(fields, problems)).unwrap_or_default();
         let metrics = self.metrics(top.take("metric"), problems);
         let gate = self.section(top.take("gate"), "gate", problems);
         let limits = gate
@@ -122,7 +125,18 @@ impl Reader {
         let compare = compare.map_or_else(CompareSettings::default, |fields| self.compare(fields, problems));
         top.finish(problems);
         let (path, text) = (path.to_owned(), text.to_owned());
-        LabFile { path, text, name, owned: defaults.owned, scenarios, variants, ab, compare, limits: defaults.limits }
+        LabFile {
+            path,
+            text,
+            name,
+            owned: defaults.owned,
+            process_names,
+            scenarios,
+            variants,
+            ab,
+            compare,
+            limits: defaults.limits,
+        }
     }
 
     fn ab(&self, mut fields: Fields, variants: &[Variant], problems: &mut Problems) -> AbSettings {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 use stepscope_analyze::Ownership;
+use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_model::{Dimension, Phase};
 
 use super::limits::Limits;
@@ -30,6 +31,8 @@ pub struct LabFile {
     pub name: String,
     /// `[project] owned`; relative source globs are also meant from the file's folder.
     pub owned: Ownership,
+    /// `[process_names]`: names of processes; the first rule that matches counts.
+    pub process_names: Vec<ProcessNameRule>,
     /// The scenarios, in the order of the file. Never empty.
     pub scenarios: Vec<Scenario>,
     /// The variants, in the order of the file.

@@ -62,7 +62,8 @@ impl RunResults {
         let loaded = source::open(std::slice::from_ref(&folder))?;
         let owned = loaded.ownership.clone().unwrap_or_default().compile();
         let functions = loaded.functions(&owned.map_err(|error| SourceError::Usage(error.to_string()))?);
-        let selections = source::selections(&loaded.captures, &functions, &Filter::default())?;
+        let filter = Filter { process_names: loaded.process_names.clone(), ..Filter::default() };
+        let selections = source::selections(&loaded.captures, &functions, &filter)?;
         let rank = rank::table(&selections, &rank::Options::default());
         for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
             write_file(&folder.join(file), |out| render(&rank, format, &Style::PLAIN, out))?;

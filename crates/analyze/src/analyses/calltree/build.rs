@@ -87,21 +87,28 @@ enum Groups {
 impl Groups {
     fn of(selection: &Selection<'_>, grouping: Grouping) -> Self {
         let threads = &selection.capture().threads;
-        let name: fn(&Thread) -> Arc<str> = match grouping {
+        let thread_path = |one: &Thread| -> Vec<Arc<str>> {
+            let name: Arc<str> = format!("{} ({})", one.name, one.tid).into();
+            match one.process.filter(|_| selection.capture().processes.len() > 1) {
+                Some(process) => vec![selection.process_label(process).into(), name],
+                None => vec![name],
+            }
+        };
+        let path: &dyn Fn(&Thread) -> Vec<Arc<str>> = match grouping {
             Grouping::Scope => return Self::OfScopes(ScopePaths::of(selection.capture())),
             Grouping::None => return Self::OfThreads { of_thread: vec![0; threads.len()], paths: vec![Vec::new()] },
-            Grouping::Thread => |one| format!("{} ({})", one.name, one.tid).into(),
-            Grouping::ThreadName => |one| one.name.as_str().into(),
+            Grouping::Thread => &thread_path,
+            Grouping::ThreadName => &|one| vec![one.name.as_str().into()],
         };
-        let mut numbers: FxHashMap<Arc<str>, u32> = FxHashMap::default();
+        let mut numbers: FxHashMap<Vec<Arc<str>>, u32> = FxHashMap::default();
         let mut paths = Vec::new();
-        let mut number = |name: Arc<str>| {
-            *numbers.entry(name).or_insert_with_key(|name| {
-                paths.push(vec![name.clone()]);
+        let mut number = |path: Vec<Arc<str>>| {
+            *numbers.entry(path).or_insert_with_key(|path| {
+                paths.push(path.clone());
                 paths.len() as u32 - 1
             })
         };
-        let of_thread = threads.iter().map(|thread| number(name(thread))).collect();
+        let of_thread = threads.iter().map(|thread| number(path(thread))).collect();
         Self::OfThreads { of_thread, paths }
     }
 

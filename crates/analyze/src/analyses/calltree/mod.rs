@@ -58,7 +58,7 @@ pub enum Grouping {
     /// The stacks' own roots.
     #[default]
     None,
-    /// One group per thread.
+    /// One group per thread, within one per process if there are several processes.
     Thread,
     /// One group per thread name.
     ThreadName,

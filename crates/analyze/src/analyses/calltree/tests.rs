@@ -1,9 +1,12 @@
 //! Call trees of drawn captures.
 
-use stepscope_model::{CallNode, Capture, Event, FrameKind, Scope};
+use stepscope_model::{CallNode, Capture, Event, FrameKind, Process, Scope};
 
 use super::*;
 use crate::drawn::{self, Drawing};
+use crate::query::filter::Filter;
+use crate::query::functions::Functions;
+use crate::query::process_label::ProcessNameRule;
 
 /// A tree as text: two spaces a level, `name total/own` a line.
 fn outline(tree: &CallTree) -> Vec<String> {
@@ -57,6 +60,33 @@ fn an_inverted_tree_grows_from_the_leaves() {
     );
     assert!(tree.inverted);
     assert_eq!(tree.title, "On-CPU time, inverted");
+}
+
+#[test]
+fn threads_of_several_processes_are_groups_within_their_process_by_its_label() {
+    let mut capture = drawn::folded("main;run 7\nworker;poll 8");
+    for (index, line) in ["/ws/node lidar", "/ws/node map"].into_iter().enumerate() {
+        let process =
+            Process { command_line: line.to_owned(), executable: "/ws/node".to_owned(), ..Process::default() };
+        capture.threads[index].process = Some(capture.add_process(process));
+    }
+    let rule = ProcessNameRule { command_line: "*lidar*".parse().unwrap(), label: "front lidar".to_owned() };
+    let functions = Functions::of(&capture, &drawn::owned_by(&[]));
+    let filter = Filter { process_names: vec![rule], ..Filter::default() };
+    let selection = Selection::new(&capture, &functions, &filter).unwrap();
+    let by_thread = of_samples(&selection, &Options { grouping: Grouping::Thread, ..Options::default() });
+    assert_eq!(
+        outline(&by_thread),
+        [
+            "all 15/0",
+            "  front lidar 7/0",
+            "    main (100) 7/0",
+            "      run 7/7",
+            "  node 8/0",
+            "    worker (101) 8/0",
+            "      poll 8/8",
+        ]
+    );
 }
 
 #[test]
