@@ -10,6 +10,7 @@ use std::process::Command;
 use common::Bed;
 use stepscope_lab::event::Event;
 use stepscope_lab::execution::{Context, execute};
+use stepscope_lab::lab_file::TrialFilter;
 use stepscope_lab::outcome::{Outcome, Stage};
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_model::{Capture, Dimension, DimensionStatus, Phase, disk};
@@ -144,12 +145,11 @@ int main(void) {
 }
 "#;
 
-/// The captures of both phases of a program that is ready after twenty steps.
-fn marked(test: &str, step: &str) -> Option<[Capture; 2]> {
-    let bed = Bed::new();
+/// Builds the program that marks its steps in the bed's folder, where it can be recorded.
+fn can_record_marking(test: &str, bed: &Bed) -> bool {
     if !Abilities::probe().can_record() {
         println!("skipped: {test}: this user may not record here");
-        return None;
+        return false;
     }
     fs::write(bed.folder.path().join("marking.c"), MARKING).unwrap();
     let mut compiler = Command::new("cc");
@@ -157,6 +157,15 @@ fn marked(test: &str, step: &str) -> Option<[Capture; 2]> {
     compiler.arg("-I").arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks/c")).arg("-lpthread");
     if !compiler.status().is_ok_and(|status| status.success()) {
         println!("skipped: {test}: there is no C compiler");
+        return false;
+    }
+    true
+}
+
+/// The captures of both phases of a program that is ready after twenty steps.
+fn marked(test: &str, step: &str) -> Option<[Capture; 2]> {
+    let bed = Bed::new();
+    if !can_record_marking(test, &bed) {
         return None;
     }
     let trial = bed.trial(&format!(
@@ -207,4 +216,65 @@ fn steps_are_the_begins_of_the_scope_that_the_lab_file_names() {
         let begins: BTreeSet<u64> = capture.scopes.iter().map(|scope| scope.start_ns).collect();
         assert!(capture.steps.iter().all(|step| begins.contains(&step.start_ns)));
     }
+}
+
+#[test]
+fn each_variant_is_steady_for_the_same_number_of_steps_by_a_step_of_its_own() {
+    let name = "each_variant_is_steady_for_the_same_number_of_steps_by_a_step_of_its_own";
+    let bed = Bed::new();
+    if !can_record_marking(name, &bed) {
+        return;
+    }
+    const STEPS: usize = 200;
+    let lab = bed.lab(&format!(
+        r#"
+        [scenario.marked]
+        command = ["./simulator"]
+        ready = {{ steps = 20 }}
+        step = "marks"
+        record = {{ phases = ["steady"], steady = {{ warmup_s = 0.1, duration_s = 600, steps = {STEPS} }} }}
+        [variant.before]
+        [variant.after]
+        step = {{ scope = "Step" }}
+        "#
+    ));
+    let trials = lab.trials(&TrialFilter::default()).unwrap();
+    assert_eq!(trials.len(), 2);
+    for (trial, is_scope) in trials.iter().zip([false, true]) {
+        let out = bed.folder.path().join(trial.variant.as_ref().unwrap());
+        let recorder = PerfRecorder::default();
+        let mut listener = |_: &Event<'_>| {};
+        let mut context = Context { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
+        let executed = execute(trial, &out, &mut context);
+        assert_eq!((&executed.outcome, executed.notes.len()), (&Outcome::Recorded, 0), "{:?}", executed.notes);
+        let steady = disk::read(&out.join("steady")).unwrap();
+        // The recording is looked at some fifty times a second, so some steps more are in it; 600 s would hold 500,000.
+        assert!((STEPS..STEPS * 100).contains(&steady.steps.len()), "{} steps", steady.steps.len());
+        assert!(have_no_gaps(&steady));
+        let begins: BTreeSet<u64> = steady.scopes.iter().map(|scope| scope.start_ns).collect();
+        assert_eq!(steady.steps.iter().all(|step| begins.contains(&step.start_ns)), is_scope);
+    }
+}
+
+#[test]
+fn a_steady_phase_that_is_too_short_for_its_steps_says_how_many_it_has() {
+    let name = "a_steady_phase_that_is_too_short_for_its_steps_says_how_many_it_has";
+    let bed = Bed::new();
+    if !can_record_marking(name, &bed) {
+        return;
+    }
+    let trial = bed.trial(
+        r#"
+        [scenario.marked]
+        command = ["./simulator"]
+        step = "marks"
+        record = { steady = { warmup_s = 0, duration_s = 0.3, steps = 1000000 } }
+        "#,
+    );
+    let recorder = PerfRecorder::default();
+    let mut listener = |_: &Event<'_>| {};
+    let mut context = Context { recorder: &recorder, interrupt: &bed.interrupt, listener: &mut listener };
+    let executed = execute(&trial, &bed.folder.path().join("out"), &mut context);
+    assert_eq!(executed.outcome, Outcome::Recorded);
+    assert!(executed.notes[0].contains("of 1000000 steps; `duration_s` limits it"), "{:?}", executed.notes);
 }

@@ -315,7 +315,7 @@ impl Recorder {
                         let _ = answer.send(());
                         return;
                     }
-                    Ok(command) => self.obey(command),
+                    Ok(command) => self.obey(command, progress),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return self.stop(),
                 }
@@ -377,10 +377,13 @@ impl Recorder {
         self.sink.take(Entry::Program { command, working_directory, environment });
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command, progress: &Mutex<Progress>) {
         match command {
             Command::BeginNext { folder, label, answer } => {
-                let _ = answer.send(self.begin_next(&folder, label));
+                let begun = self.begin_next(&folder, label);
+                // Whoever asked counts steps from here.
+                self.report(progress);
+                let _ = answer.send(begun);
             }
             Command::Pause(answer) => {
                 self.cut(Output::Paused);
