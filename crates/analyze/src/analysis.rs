@@ -84,16 +84,6 @@ pub struct AnalysisOfSeveral {
 /// Tables of several captures, for a function.
 pub type TablesOfSeveral = fn(&[Selection<'_>], function: &str) -> Vec<Table>;
 
-impl AnalysisOfSeveral {
-    /// The analysis of this name.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn named(name: &str) -> &'static Self {
-        OF_SEVERAL.iter().find(|analysis| analysis.name == name).expect("an analysis of several captures")
-    }
-}
-
 /// An option of an analysis, e.g. `--slow-percentile PERCENT`.
 #[derive(Debug, Clone, Copy)]
 pub struct AnalysisOption {
@@ -199,12 +189,6 @@ impl ReportSection {
     pub fn most_rows(self, most_rows: usize) -> Self {
         Self { most_rows, ..self }
     }
-}
-
-/// The analysis and the view of a name.
-pub fn view_named(name: &str) -> Option<(&'static dyn Analysis, &'static View)> {
-    let views = ANALYSES.iter().flat_map(|analysis| analysis.views().iter().map(|view| (*analysis, view)));
-    views.into_iter().find(|(_, view)| view.name == name)
 }
 
 /// The tables of a view. If they have no rows because a dimension was not recorded, one note says so.

@@ -24,7 +24,7 @@ pub mod threads;
 pub mod tree;
 pub mod wall;
 
-use crate::analysis::{Analysis, AnalysisOfSeveral};
+use crate::analysis::{Analysis, AnalysisOfSeveral, View};
 
 /// Every analysis of one capture, in the order of a report.
 pub static ANALYSES: &[&dyn Analysis] = &[
@@ -84,3 +84,9 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
         tables: None,
     },
 ];
+
+/// The analysis and the view of a name.
+pub fn view_named(name: &str) -> Option<(&'static dyn Analysis, &'static View)> {
+    let views = ANALYSES.iter().flat_map(|analysis| analysis.views().iter().map(|view| (*analysis, view)));
+    views.into_iter().find(|(_, view)| view.name == name)
+}

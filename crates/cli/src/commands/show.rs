@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use stepscope_analyze::analyses::view_named;
 use stepscope_analyze::analysis::{self, AnalysisOption, OptionValues, View};
 use stepscope_analyze::{ANALYSES, Analysis, Functions, Selection};
 
@@ -89,7 +90,7 @@ impl Args for ViewArguments {
 impl FromArgMatches for ViewArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let name = matches.get_one::<String>("view").expect("a view is the default");
-        let (analysis, view) = analysis::view_named(name).expect("the parser accepts names of views only");
+        let (analysis, view) = view_named(name).expect("the parser accepts names of views only");
         let mut values = OptionValues::default();
         for (owner, option) in options() {
             let Some(value) = matches.get_one::<f64>(option.name) else { continue };

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 
 use stepscope_model::{Columns, StackId, Step, Table, Value};
 
-use super::{Pacing, STALL, StepParts, times_the_neighbours};
+use super::stalls::times_the_neighbours;
+use super::{Pacing, STALL, StepParts};
 use crate::columns::{duration, flag, number, text};
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::{OffCpu, Spent};

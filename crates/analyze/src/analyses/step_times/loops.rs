@@ -5,7 +5,8 @@ use std::ops::Range;
 use stepscope_model::{Columns, Note, NoteValue, Step, Table, Thread, ThreadId, note};
 use stepscope_stats::{Distribution, Estimate, trend};
 
-use super::{STALL, StepPart, StepParts, times_the_neighbours};
+use super::stalls::times_the_neighbours;
+use super::{STALL, StepPart, StepParts};
 use crate::columns::{count, duration, number, percentage, text, trend};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
