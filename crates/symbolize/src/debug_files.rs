@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use object::Object;
 
@@ -37,7 +38,22 @@ pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options
         .into_iter()
         .flat_map(|id| options.build_id_caches.iter().flat_map(move |cache| cached_images(cache, id)));
     let mut cached = cached.filter_map(|candidate| of_build(Image::open(&candidate).ok()?, build_id).ok());
-    cached.next().ok_or(problem)
+    let fetched = || {
+        let id = build_id.filter(|id| !id.is_empty())?;
+        of_build(Image::open(&fetch("executable", id, options)?).ok()?, build_id).ok()
+    };
+    cached.next().or_else(fetched).ok_or(problem)
+}
+
+/// Asks debuginfod servers for a file. `kind` is `executable` or `debuginfo`.
+fn fetch(kind: &str, build_id: &[u8], options: &Options) -> Option<PathBuf> {
+    if !options.debuginfod {
+        return None;
+    }
+    let mut client = Command::new("debuginfod-find");
+    let found = client.args([kind, &hexadecimal(build_id)]).stderr(Stdio::null()).output().ok()?;
+    let path = found.stdout.trim_ascii_end();
+    found.status.success().then(|| PathBuf::from(OsStr::from_bytes(path)))
 }
 
 fn of_build(image: Image, recorded: Option<&[u8]>) -> Result<Image, Problem> {
@@ -77,7 +93,11 @@ fn cached_images(cache: &Path, build_id: &[u8]) -> [PathBuf; 2] {
 /// The separate file with a module's debug information, if there is one.
 pub(crate) fn find_debug_file(image: &Image, options: &Options) -> Option<Image> {
     let by_build_id = image.build_id().and_then(|id| find_by_build_id(id, options));
-    by_build_id.or_else(|| find_by_link(image, options)).or_else(|| find_by_name(image, options))
+    let fetched = || {
+        let build_id = image.build_id()?;
+        of_build(Image::open(&fetch("debuginfo", build_id, options)?).ok()?, Some(build_id)).ok()
+    };
+    by_build_id.or_else(|| find_by_link(image, options)).or_else(|| find_by_name(image, options)).or_else(fetched)
 }
 
 /// Looks in each directory for a file of the same name and build, such as the build left before stripping.
@@ -207,6 +227,14 @@ mod tests {
         for name in [&b"../secret"[..], b"/etc/passwd", b"a/b", b"", b".."] {
             assert_eq!(plain_name(name), None);
         }
+    }
+
+    #[test]
+    fn servers_are_asked_only_if_wanted() {
+        let options = |debuginfod| Options { debuginfod, ..Options::default() };
+        assert_eq!(fetch("debuginfo", &[1; 20], &options(false)), None);
+        // No server has this file, or there is no client.
+        assert_eq!(fetch("debuginfo", &[1; 20], &options(true)), None);
     }
 
     #[test]

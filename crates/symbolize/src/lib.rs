@@ -29,7 +29,8 @@
 //!    compressed sections, and split `.dwo`/`.dwp` files
 //! 2. `.symtab`, `.dynsym`, `.gnu_debugdata`. A symbol must cover the address: the nearest earlier export of a stripped
 //!    library is *not* the function that runs.
-//! 3. `.eh_frame`, which has only starts of functions. The name is `module+0x<start>`, so that all samples of one
+//! 3. `.gopclntab` of Go programs
+//! 4. `.eh_frame`, which has only starts of functions. The name is `module+0x<start>`, so that all samples of one
 //!    unnamed function have the same name.
 //!
 //! A file whose build-id differs from the recorded one is not used, because wrong names are worse than none. A
@@ -44,6 +45,7 @@
 //! | `dwarf` | debug information: `units`, `unit`, `names`, `lines`, `split` |
 //! | `symbols`, `linkage` | symbol tables; stubs (`memcpy@plt`) |
 //! | `function_starts` | unwind tables |
+//! | `go_functions` | the table of stripped Go programs |
 //! | `kernel`, `vdso`, `jit` | code that is in no file |
 //! | `debug_files`, `image` | where files are, and ELF in memory |
 //! | `demangle` | readable C++ and Rust names |
@@ -56,6 +58,7 @@ mod demangle;
 mod dwarf;
 mod entries;
 mod function_starts;
+mod go_functions;
 mod image;
 mod jit;
 mod kernel;

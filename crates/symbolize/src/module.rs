@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use stepscope_model::SymbolSource;
 
+use object::{Object as _, ObjectSection as _};
+
 use crate::function_starts::FunctionStarts;
+use crate::go_functions::GoFunctions;
 use crate::image::{Image, Segments, hexadecimal};
 use crate::linkage::Linkage;
 use crate::symbols::{self, Table};
@@ -113,6 +116,7 @@ impl<'a> Naming<'a> {
     fn run(&mut self, options: &Options) {
         let debug = match dwarf::is_in(self.elf) {
             true => None,
+            false if self.addresses.is_empty() => None,
             false => debug_files::find_debug_file(self.image, options),
         };
         self.debug_information(debug.as_ref().unwrap_or(self.image), options);
@@ -125,6 +129,7 @@ impl<'a> Naming<'a> {
             if let Some(mini) = debug_files::mini_debug_info(self.image) {
                 self.symbols(&mini.elf(), Table::Full, SymbolSource::DynamicSymbols);
             }
+            self.go_functions();
             self.stubs();
             self.function_starts();
         }
@@ -206,6 +211,20 @@ impl<'a> Naming<'a> {
         match self.frames[at].first_mut() {
             Some(frame) => frame.function = name,
             None => self.frames[at].push(NamedFrame::function(name)),
+        }
+    }
+
+    fn go_functions(&mut self) {
+        let Some(table) = self.image.section(".gopclntab") else { return };
+        let text = self.elf.section_by_name(".text").map_or(0, |section| section.address());
+        let Some(functions) = GoFunctions::parse(&table, text) else { return };
+        for at in self.nameless() {
+            if let Some(name) = functions.name_at(self.addresses[at]) {
+                self.set(at, name, NamedBy::Symbol);
+            }
+        }
+        if self.best == SymbolSource::None {
+            self.best = SymbolSource::SymbolTable;
         }
     }
 

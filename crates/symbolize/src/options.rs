@@ -14,6 +14,9 @@ pub struct Options {
     pub debug_directories: Vec<PathBuf>,
     /// Caches of files by build-id: those of `perf` (`~/.debug`) and debuginfod (`~/.cache/debuginfod_client`).
     pub build_id_caches: Vec<PathBuf>,
+    /// Whether to ask debuginfod servers for files by build-id. The default is whether `DEBUGINFOD_URLS` names any. Needs
+    /// the program `debuginfod-find`, which keeps what it fetched in the cache above.
+    pub debuginfod: bool,
     /// Folder that caches the functions of the running kernel, created if needed. Reading them from the kernel takes
     /// longer than a short recording. `None` disables the cache.
     pub kernel_cache: Option<PathBuf>,
@@ -47,6 +50,7 @@ impl Default for Options {
             copies: Vec::new(),
             debug_directories: vec![PathBuf::from("/usr/lib/debug")],
             build_id_caches: [perf_cache, debuginfod_cache].into_iter().flatten().collect(),
+            debuginfod: std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty()),
             kernel_cache: caches.or_else(|| in_home(".cache")).map(|caches| caches.join("stepscope")),
             recorded_kernel: None,
             recorded_vdso: None,

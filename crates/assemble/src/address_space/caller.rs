@@ -7,7 +7,8 @@
 //! 3. The frame pointer leads to a return address.
 //! 4. The stack is searched for a return address. This is a guess, and marked as one.
 //!
-//! A return address counts only if it follows a call that can have led to this code.
+//! A return address counts only if it follows a call that can have led to this code. Frame pointers may also lead from
+//! generated code to generated code.
 
 use std::ops::Range;
 
@@ -73,7 +74,8 @@ impl AddressSpace {
         if is_frame(state)
             && let Ok(caller) = memory.word(state.fp.wrapping_add(8), source.target())
             && let Ok(fp) = memory.word(state.fp, source.target())
-            && self.can_lead(caller, &callee, pid, source) != Evidence::Elsewhere
+            && (self.can_lead(caller, &callee, pid, source) != Evidence::Elsewhere
+                || fp > state.fp && self.is_generated(caller, pid, source))
         {
             return Some(go_to(Return { address: caller, slot: state.fp.wrapping_add(8) }, fp, registers));
         }
@@ -81,6 +83,11 @@ impl AddressSpace {
         let fp = saved_fp(state, found.slot, memory);
         let Step::Caller(caller) = go_to(found, fp, registers) else { return None };
         Some(Step::Guess(caller))
+    }
+
+    /// Whether code is in no file with tables. Interpreters that are generated, as Java's, enter functions without a call.
+    fn is_generated<S: FrameSource>(&self, address: u64, pid: u32, source: &mut S) -> bool {
+        self.find(address).is_some_and(|mapping| source.function(mapping, address, pid).is_none())
     }
 
     /// The addresses up to this one that belong to its function, as far as that is known: from the start of the last function
