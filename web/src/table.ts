@@ -232,9 +232,9 @@ function cell({ class: classes, largest }: Column, value: Value, shown: string):
   return td;
 }
 
-/** Text with permission to break lines between the parts of a qualified name. */
+/** Text with permission to break lines between the parts of a qualified name. Indentation is kept. */
 function breakable(text: string): (string | HTMLElement)[] {
-  const parts = text.split("::");
+  const parts = text.replace(/^ +/, (spaces) => "\u00a0".repeat(spaces.length)).split("::");
   return parts.flatMap((part, index) => (index === 0 ? [part] : ["::", html("wbr"), part]));
 }
 

@@ -8,7 +8,7 @@ mod comparison;
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
 use stepscope_model::quantity::plural;
-use stepscope_model::{CaptureInfo, Column, Kind, Machine, NoteValue, Phase, Table, note};
+use stepscope_model::{CaptureInfo, Column, Importance, Kind, Machine, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
 use stepscope_view::report::{Report, Section};
 
@@ -98,7 +98,9 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
              add up to its total.",
         );
         let mut tree = cost_tree::table(selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
+        // The rank below has the same notes. What is left out is for programs.
         tree.notes.clear();
+        tree.retain_columns(|column| column.importance > Importance::Detail);
         section.table(tree).table(of(rank::Order::Cost)).table(of(rank::Order::Score))
     };
     phases.into_iter().map(section).collect()
@@ -114,9 +116,7 @@ fn titled(mut table: Table, by: rank::Order) -> Table {
     table.title = title.to_owned();
     // The cost tree has a column for each scenario.
     let by_scenario = |name: &str| name.starts_with("share.") || name.starts_with("inclusive_share.");
-    let names: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
-    let dropped = names.iter().map(String::as_str).filter(|name| without.contains(name) || by_scenario(name));
-    table.drop_columns(&dropped.collect::<Vec<_>>());
+    table.retain_columns(|column| !without.contains(&column.name.as_str()) && !by_scenario(&column.name));
     table
 }
 

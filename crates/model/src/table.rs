@@ -57,7 +57,12 @@ impl Table {
 
     /// Removes columns by name; unknown names change nothing.
     pub fn drop_columns(&mut self, names: &[&str]) {
-        let keep: Vec<bool> = self.columns.iter().map(|column| !names.contains(&column.name.as_str())).collect();
+        self.retain_columns(|column| !names.contains(&column.name.as_str()));
+    }
+
+    /// Removes the columns that `keep` refuses.
+    pub fn retain_columns(&mut self, keep: impl Fn(&Column) -> bool) {
+        let keep: Vec<bool> = self.columns.iter().map(keep).collect();
         let mut kept = keep.iter();
         self.columns.retain(|_| *kept.next().expect("one flag per column"));
         for row in &mut self.rows {

@@ -203,9 +203,11 @@ fn push_cell(value: &Value, cell: &Cell, column: &HtmlColumn<'_>, html: &mut Str
     }
 }
 
-/// Text as markup, with permission to break lines between the parts of a qualified name.
+/// Text as markup, with permission to break lines between the parts of a qualified name. Indentation is kept.
 fn breakable(text: &str) -> String {
-    markup(text).replace("::", "::<wbr>")
+    let name = text.trim_start_matches(' ');
+    let indentation = "\u{a0}".repeat(text.len() - name.len());
+    format!("{indentation}{}", markup(name).replace("::", "::<wbr>"))
 }
 
 /// Class of the cells of columns in which numbers carry units of their own: the units are given equal room, so that the
