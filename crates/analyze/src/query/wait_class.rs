@@ -9,8 +9,8 @@
 //!
 //! | class | is |
 //! |---|---|
-//! | lock | a mutex, a reader-writer lock, a lock inside the kernel |
-//! | condition | a condition variable, barrier, semaphore, join, parked thread |
+//! | lock | a mutex, a reader-writer lock, `call_once` and statics that another thread initialises, a lock inside the kernel |
+//! | condition | a condition variable, future, barrier, semaphore, join, parked thread |
 //! | sleep | a sleep that the program requested |
 //! | file | opening, reading, writing, syncing files, and block devices |
 //! | network | sockets, and `poll`, `select`, `epoll_wait` whatever their descriptors are |
@@ -154,7 +154,12 @@ fn of_kernel_function(name: &str) -> Option<WaitClass> {
 
 fn of_user_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
     for (name, kind) in frames {
-        if let Some(class) = of_user_function(&own_name(name)) {
+        let own = own_name(name);
+        // Its locks and condition variables park in the same functions, so their callers decide.
+        if own.starts_with("parking_lot_core::") {
+            continue;
+        }
+        if let Some(class) = of_user_function(&own) {
             return Some(class);
         }
         if matches!(kind, FrameKind::Native | FrameKind::Python) {
@@ -171,24 +176,34 @@ fn of_user_function(own: &str) -> Option<WaitClass> {
 /// Functions of the standard libraries of C++ and Rust, and of Rust's lock library.
 fn of_declared_function(own: &str) -> Option<WaitClass> {
     #[rustfmt::skip]
-    const LOCKS: [&str; 6] = [
+    const LOCKS: [&str; 11] = [
         "::lock_contended", "::read_contended", "::write_contended", "RawMutex::lock_slow",
-        "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
+        "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow", "RawRwLock::lock_upgradable_slow",
+        "RawRwLock::upgrade_slow", "RawRwLock::wait_for_readers", "parking_lot::once::Once::call_once_slow",
+        "RawFairMutex::lock_slow",
+    ];
+    // A thread that waits for the initialisation by another thread waits as for a lock.
+    #[rustfmt::skip]
+    const OUTER_LOCKS: [&str; 10] = [
+        "std::timed_mutex", "std::recursive_timed_mutex", "std::shared_timed_mutex", "std::shared_mutex",
+        "std::__timed_mutex_impl", "std::__shared_mutex", "std::call_once", "std::sys::sync::once::", "std::sync::once::",
+        "std::sync::once_lock::",
     ];
     #[rustfmt::skip]
-    const CONDITIONS: [&str; 8] = [
+    const CONDITIONS: [&str; 13] = [
         "std::condition_variable", "std::barrier", "std::latch", "std::counting_semaphore", "std::__atomic_wait",
-        "std::thread::join", "std::thread::park", "std::sync::barrier::Barrier::wait",
+        "std::thread::join", "std::thread::park", "std::sync::barrier::Barrier::wait", "std::future", "std::shared_future",
+        "std::__future_base", "std::__basic_future", "std::__atomic_futex_unsigned",
     ];
     #[rustfmt::skip]
-    const INNER_CONDITIONS: [&str; 5] = [
-        "Condvar::wait", "Condvar::wait_timeout", "Condvar::wait_optional_timeout", "Parker::park",
-        "Parker::park_timeout",
+    const INNER_CONDITIONS: [&str; 6] = [
+        "Condvar::wait", "Condvar::wait_timeout", "Condvar::wait_optional_timeout", "Condvar::wait_until_internal",
+        "Parker::park", "Parker::park_timeout",
     ];
     const SLEEPS: [&str; 3] = ["std::this_thread::sleep_for", "std::this_thread::sleep_until", "std::thread::sleep"];
     let ends = |suffixes: &[&str]| suffixes.iter().any(|suffix| own.ends_with(suffix));
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| own.starts_with(prefix));
-    if ends(&LOCKS) {
+    if ends(&LOCKS) || begins(&OUTER_LOCKS) {
         return Some(WaitClass::Lock);
     }
     if begins(&CONDITIONS) || ends(&INNER_CONDITIONS) {
@@ -204,7 +219,10 @@ fn of_library_function(name: &str) -> Option<WaitClass> {
         "pthread_mutex_lock" | "pthread_mutex_timedlock" | "pthread_mutex_clocklock" | "pthread_mutex_cond_lock"
         | "pthread_rwlock_rdlock" | "pthread_rwlock_wrlock" | "pthread_rwlock_timedrdlock"
         | "pthread_rwlock_timedwrlock" | "pthread_rwlock_clockrdlock" | "pthread_rwlock_clockwrlock"
-        | "lll_lock_wait" | "lll_lock_wait_private" | "pthread_mutex_lock_full" => WaitClass::Lock,
+        | "lll_lock_wait" | "lll_lock_wait_private" | "pthread_mutex_lock_full" | "pthread_mutex_clocklock_common"
+        | "futex_clocklock_wait64" | "lll_timedlock_wait" | "lll_clocklock_wait" | "pthread_rwlock_rdlock_full64"
+        | "pthread_rwlock_wrlock_full64" | "pthread_once" | "pthread_once_slow" | "call_once" | "cxa_guard_acquire"
+        | "mtx_lock" | "mtx_timedlock" => WaitClass::Lock,
         "pthread_cond_wait" | "pthread_cond_timedwait" | "pthread_cond_clockwait" | "pthread_barrier_wait"
         | "pthread_join" | "pthread_timedjoin_np" | "pthread_clockjoin_np" | "pthread_clockjoin_ex" | "sem_wait"
         | "sem_timedwait" | "sem_clockwait" | "new_sem_wait" | "new_sem_wait_slow" | "new_sem_wait_slow64"
@@ -261,6 +279,43 @@ mod tests {
         assert_eq!(class(&format!("main;parking_lot::raw_mutex::RawMutex::lock_slow;syscall;{FUTEX}")), "lock");
         assert_eq!(class(&format!("main;std::thread::park;syscall;{FUTEX}")), "condition");
         assert_eq!(class(&format!("main;my::wait;{FUTEX}")), "other");
+    }
+
+    #[test]
+    fn futures_timed_locks_and_initialisation_by_another_thread_have_classes() {
+        for (stack, expected) in [
+            (
+                "gz::Wait;std::__basic_future<int>::_M_get_result;std::__future_base::_State_baseV2::wait;\
+              std::__atomic_futex_unsigned_base::_M_futex_wait_until;syscall",
+                "condition",
+            ),
+            (
+                "gz::Wait;std::timed_mutex::try_lock_for;pthread_mutex_clocklock;__pthread_mutex_clocklock_common;\
+              __futex_clocklock_wait64",
+                "lock",
+            ),
+            ("gz::Init;std::call_once<void (&)()>;__gthread_once;___pthread_once;__pthread_once_slow", "lock"),
+            ("gz::Instance;__cxa_guard_acquire;syscall", "lock"),
+            (
+                "sim::lock;parking_lot::raw_mutex::RawMutex::lock_slow;parking_lot_core::parking_lot::park;\
+              parking_lot_core::thread_parker::imp::ThreadParker::park;syscall",
+                "lock",
+            ),
+            (
+                "sim::wait;parking_lot::condvar::Condvar::wait_until_internal;parking_lot_core::parking_lot::park;\
+              parking_lot_core::thread_parker::imp::ThreadParker::park;syscall",
+                "condition",
+            ),
+            (
+                "sim::config;std::sync::once_lock::OnceLock<T>::initialize;std::sys::sync::once::futex::Once::call;\
+              std::sys::pal::unix::futex::futex_wait;syscall",
+                "lock",
+            ),
+            // What a thread waits for while it initialises is its own matter.
+            ("std::sync::once_lock::OnceLock<T>::initialize;sim::load;std::thread::sleep;nanosleep", "sleep"),
+        ] {
+            assert_eq!(class(&format!("main;{stack};{FUTEX}")), expected, "{stack}");
+        }
     }
 
     #[test]
