@@ -5,12 +5,12 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time that this process used so far.
+/// CPU time of this process so far.
 pub(crate) fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// CPU time that this thread used so far.
+/// CPU time of this thread so far.
 pub(crate) fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -27,8 +27,7 @@ pub fn utc_now() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }
 
-/// The wall-clock time now in UTC, to the second, in a form that is a good file name everywhere and sorts by time:
-/// `2026-11-21T14-19-38Z`.
+/// The wall-clock time now in UTC, to the second, as a file name that sorts by time: `2026-11-21T14-19-38Z`.
 pub fn utc_file_name() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H-%M-%SZ").to_string()
 }

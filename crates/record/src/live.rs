@@ -1,4 +1,4 @@
-//! The running machine, as the assembler asks for it.
+//! Files, memory and command lines of running processes, for the assembler.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

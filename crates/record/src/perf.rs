@@ -1,4 +1,12 @@
 //! The kernel's perf events: opening them, and reading their rings in the order of time.
+//!
+//! - `events`: open events, and the rings that they write to
+//! - `attributes`: what each kind of event asks of the kernel
+//! - `sample_layout`: the layout of records, and whose they are
+//! - `ring`: one CPU's ring, and the order of records across CPUs
+//! - `tracepoint`, `step_probe`: tracepoints; one of our own at a step function
+//! - `tree_filter`, `bpf`, `btf`: BPF programs that pass only the recorded processes
+//! - `system`: the system calls
 
 mod attributes;
 mod bpf;
@@ -18,10 +26,10 @@ pub(crate) use step_probe::StepProbe;
 pub(crate) use tracepoint::Tracepoint;
 pub(crate) use tree_filter::WOKEN_AT;
 
-/// What [`Events`] can record.
+/// The kinds of evidence that [`Events`] records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// No samples; carries mappings, names, forks, exits and context switches.
+    /// No samples: mappings, names, forks, exits and context switches.
     Side,
     /// Time or cycles on a CPU.
     Cpu,
@@ -29,13 +37,13 @@ pub(crate) enum Kind {
     SwitchStack,
     /// Wake-ups, of the whole machine.
     Waking,
-    /// Wake-ups by what is recorded, with the waker's stack.
+    /// Wake-ups by recorded threads, with the waker's stack.
     WakerStack,
     /// Page faults served from memory.
     MinorFaults,
     /// Page faults that waited for a device.
     MajorFaults,
-    /// A step of the simulation begins.
+    /// The start of a simulation step.
     Step,
 }
 
@@ -86,7 +94,7 @@ pub enum Kernel {
     Excluded,
 }
 
-/// Who tells the stacks of wakers.
+/// The source of wakers' stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakerStacks {
     /// A program of ours at the tracepoint; the raw data have the woken thread's id at [`WOKEN_AT`].

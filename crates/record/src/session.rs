@@ -1,4 +1,4 @@
-//! Recordings: started, watched, cut into captures, stopped.
+//! Recordings: start, watch, cut into captures, stop.
 
 mod log;
 mod options;
@@ -21,6 +21,8 @@ use stepscope_model::disk;
 use crate::finish::LogError;
 use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
+
+use privilege::Urgent;
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
 use recorder::{Command, Recorder};
@@ -65,7 +67,7 @@ pub enum RecordError {
     Broken(String),
 }
 
-/// What a recording has done so far.
+/// The progress of a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
     /// Time since the window of the present capture began.
@@ -84,38 +86,38 @@ pub struct Progress {
     pub processes: usize,
     /// CPU time of the recorder.
     pub recorder_cpu: Duration,
-    /// Whether the recorded program began, and has ended with all that it started.
+    /// Whether the recorded program ran and has ended, with everything that it started.
     pub over: bool,
-    /// What ended the recording early, e.g. a full disk.
+    /// What stopped the recording early, such as a full disk.
     pub failure: Option<String>,
 }
 
 /// What ends [`Recording::wait`].
 #[derive(Debug, Clone, Copy)]
 pub struct Until<'a> {
-    /// A length of time; without one, only the others end it.
+    /// The longest time to wait, if any.
     pub duration: Option<Duration>,
-    /// A flag that someone sets, as on Ctrl-C.
+    /// A flag that ends the wait when it is set, as on Ctrl-C.
     pub flag: Option<&'a AtomicBool>,
 }
 
 /// Why [`Recording::wait`] returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// The time is up.
+    /// The time has passed.
     Elapsed,
     /// Nothing is left to record.
     Over,
     /// The flag was set.
     Flagged,
-    /// The recording cannot go on, in a sentence. What was recorded so far is kept.
+    /// The recording cannot go on, with the reason. The log so far is kept.
     Failed(String),
 }
 
-/// A recording that runs, in a thread of its own, until it is stopped or dropped.
+/// A recording, which runs in a thread of its own until it is stopped or dropped.
 ///
-/// Its log grows in the folder it was given; [`finish`](crate::finish) makes a capture of it once it is stopped, or
-/// has moved on to another folder ([`begin_next`](Self::begin_next)).
+/// It writes a log into its folder. When it is stopped, or continues in another folder ([`begin_next`](Self::begin_next)),
+/// [`finish`](crate::finish) makes a capture of that log.
 pub struct Recording {
     commands: Sender<Command>,
     progress: Arc<Mutex<Progress>>,
@@ -172,7 +174,7 @@ impl Recording {
         Ok(Self { commands, progress, thread: Some(thread) })
     }
 
-    /// What it has done so far.
+    /// The progress so far.
     pub fn progress(&self) -> Progress {
         self.progress.lock().map(|progress| progress.clone()).unwrap_or_default()
     }
@@ -182,9 +184,10 @@ impl Recording {
         self.wait_watched(until, |_| {})
     }
 
-    /// Waits likewise, and tells the progress several times a second.
+    /// Waits like [`wait`](Self::wait), and passes the progress on several times a second.
     pub fn wait_watched(&self, until: &Until<'_>, mut watch: impl FnMut(&Progress)) -> Reason {
         const LOOK_EVERY: Duration = Duration::from_millis(50);
+        let _urgent = Urgent::new();
         let start = Instant::now();
         loop {
             let progress = self.progress();
@@ -251,7 +254,7 @@ impl Recording {
     }
 }
 
-/// Which marks are steps: what was asked for comes first.
+/// Which marks are steps, by the options.
 fn step_marks(options: &Options) -> StepMarks {
     match (&options.step, &options.step_scope) {
         (Some(_), _) => StepMarks::Elsewhere,

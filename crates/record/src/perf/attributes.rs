@@ -14,11 +14,11 @@ const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
 #[cfg(target_arch = "aarch64")]
 const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
 
-/// Who wakes others stands in a few library calls: a smaller copy reaches the caller of interest.
+/// A waker is only a few library calls deep, so a smaller copy reaches the caller of interest.
 const WAKER_STACK_BYTES: u32 = 16 << 10;
 
 impl Events {
-    /// An event of this type that records what all do.
+    /// An event of this type with the fields that all events record.
     pub(super) fn attr(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
         let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON | mark_of(of), ..Default::default() };
         attr.size = size_of::<perf_event_attr>() as u32;
@@ -39,8 +39,8 @@ impl Events {
         attr
     }
 
-    /// The same with stacks: the kernel's callchain (which also has the user's frame pointers), and registers and
-    /// memory of the user's stack.
+    /// An event with stacks: the kernel's callchain (with the user's frame pointers), the user's registers and a copy of its
+    /// stack.
     fn attr_with_stacks(&self, of: Kind, kind: u32, config: u64, stack_bytes: u32) -> perf_event_attr {
         let mut attr = self.attr(of, kind, config);
         attr.sample_type |=
@@ -55,13 +55,13 @@ impl Events {
         self.sampled(Kind::Cpu, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
     }
 
-    /// Samples of CPU use by a timer.
+    /// Samples of CPU use by one timer.
     pub fn cpu_clock(&self) -> perf_event_attr {
         self.sampled(Kind::Cpu, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64)
     }
 
-    /// The same by several timers at once: one event each, all to be opened. Their samples tell no period, since each one stands for
-    /// the same time, whichever timer took it.
+    /// Samples of CPU use by several timers: one event each, all to be opened. Samples have no period, since each stands for the
+    /// same time, whichever timer took it.
     pub fn cpu_clocks(&self) -> impl Iterator<Item = perf_event_attr> + use<> {
         let clock = self.cpu_clock();
         timer_rates(self.sampling.frequency_hz).into_iter().filter(|rate| *rate > 0).map(move |rate| {
@@ -72,12 +72,12 @@ impl Events {
         })
     }
 
-    /// What each of their samples stands for.
+    /// The time that each sample of a timer stands for.
     pub fn clock_sample_ns(&self) -> u64 {
         1_000_000_000 / self.sampling.frequency_hz
     }
 
-    /// For events that only the kernel causes: without it there are none, so only its part of the stack is left out.
+    /// Keeps an event that only the kernel causes, and leaves out the kernel's part of its stack if that is not recorded.
     fn happens_in_kernel(&self, attr: &mut perf_event_attr) {
         attr.set_exclude_kernel(0);
         attr.set_exclude_callchain_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
@@ -100,7 +100,7 @@ impl Events {
         attr
     }
 
-    /// Wake-ups of and by anyone, without stacks.
+    /// Wake-ups of the whole machine, without stacks.
     pub fn waking(&self, tracepoint: &Tracepoint) -> perf_event_attr {
         let mut attr = self.attr(Kind::Waking, sys::PERF_TYPE_TRACEPOINT, tracepoint.id);
         attr.set_exclude_kernel(0);
@@ -109,7 +109,7 @@ impl Events {
         attr
     }
 
-    /// Wake-ups by what is recorded, with the waker's stack.
+    /// Wake-ups by recorded threads, with the waker's stack.
     pub(super) fn waker_stacks(&self, tracepoint: &Tracepoint) -> perf_event_attr {
         self.stacks_of_wakers(sys::PERF_TYPE_TRACEPOINT, tracepoint.id)
     }
@@ -123,7 +123,7 @@ impl Events {
         attr
     }
 
-    /// Page faults that found their page in memory: many, so they are sampled.
+    /// Minor page faults. There are many, so they are sampled.
     pub fn minor_faults(&self) -> perf_event_attr {
         let config = sys::PERF_COUNT_SW_PAGE_FAULTS_MIN as u64;
         let mut attr = self.sampled(Kind::MinorFaults, sys::PERF_TYPE_SOFTWARE, config);
@@ -131,7 +131,7 @@ impl Events {
         attr
     }
 
-    /// Page faults that waited for a device: all of them.
+    /// Major page faults: all of them.
     pub fn major_faults(&self) -> perf_event_attr {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ as u64);
         let mut attr = self.attr_with_stacks(Kind::MajorFaults, kind, config, self.sampling.stack_bytes);
@@ -139,9 +139,11 @@ impl Events {
         attr
     }
 
-    /// Every time that any process begins to execute the instruction at `offset` in the file `path`, which must live
-    /// until the event is open: the kernel reads it then. To be used for the whole machine only. Inherited, the event
-    /// would break its target: the kernel reads the path again when a thread is started, in the memory of the target.
+    /// Each execution of the instruction at `offset` in the file `path`, by any process.
+    ///
+    /// The kernel reads the path when the event is opened, so it must live until then. For the whole machine only: an
+    /// inherited event breaks its target, because the kernel reads the path again, in the target's memory, when a thread
+    /// starts.
     ///
     /// # Errors
     /// If the kernel has no uprobes.
@@ -151,7 +153,7 @@ impl Events {
         Ok(attr)
     }
 
-    /// The same, told by a tracepoint of our own.
+    /// Each execution of a step function, by our own tracepoint there.
     pub fn told_by(&self, probe: &StepProbe) -> perf_event_attr {
         let mut attr = self.attr(Kind::Step, sys::PERF_TYPE_TRACEPOINT, probe.tracepoint.id);
         attr.set_exclude_kernel(0);
@@ -177,12 +179,11 @@ pub(super) fn at_entry(attr: &mut perf_event_attr, path: &CStr, offset: u64) -> 
     Ok(())
 }
 
-/// The rates of two timers that look as often as is asked for together, and whose ratio is the golden one.
+/// The rates of two timers in the golden ratio, which together sample as often as asked for.
 ///
-/// A timer looks again and again at the same place of a program that repeats itself in step with it: a simulation of 1 kHz that
-/// a single timer at 997 Hz looks at goes by in 334 steps, and a profile of some seconds is several points off. Two timers
-/// can be in step with the same program only if their ratio is one of small numbers, which no ratio is further from than the
-/// golden one.
+/// One timer can be in step with a loop, and then samples the same place of every step. A timer of 997 Hz takes 334 steps to
+/// pass through a loop of 1 kHz, and a profile of some seconds is several points off. Two timers can be in step with one
+/// loop only if their ratio is close to one of small numbers. No ratio is further from these than the golden one.
 fn timer_rates(frequency_hz: u64) -> [u64; 2] {
     const GOLDEN: f64 = 1.618_033_988_749_895;
     let faster = (frequency_hz as f64 / GOLDEN).round() as u64;

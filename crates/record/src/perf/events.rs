@@ -31,7 +31,7 @@ struct Open {
 /// Open events and the rings that they write to, one ring per CPU.
 pub(crate) struct Events {
     scope: Scope,
-    /// The recorded processes; the same as `scope` without the rights to observe the whole machine.
+    /// The recorded processes. Without rights for the whole machine, the same as `scope`.
     tree: Scope,
     pub(super) sampling: Sampling,
     cpus: Vec<u32>,
@@ -41,13 +41,13 @@ pub(crate) struct Events {
     filter: Option<TreeFilter>,
     /// The kinds that the filter applies to.
     filtered: Vec<Kind>,
-    /// Dropped after what is open.
+    /// Dropped after the open events.
     probe: Option<StepProbe>,
     layouts: Layouts,
     scratch: Vec<u8>,
     /// The present record, where its time had to be corrected.
     retimed: Vec<u8>,
-    /// Leaders that still report readiness, as opposed to the end of their thread.
+    /// Leaders whose thread has not ended: they can be waited for.
     waitable: Vec<RawFd>,
 }
 
@@ -123,7 +123,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Opens one more kind of event for everything observed. Leaves nothing behind if that fails.
+    /// Opens one more kind of event for everything observed. Leaves no event open if that fails.
     pub fn add(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
         let before = self.open.len();
         for target in self.scope_of(kind).targets() {
@@ -165,10 +165,10 @@ impl Events {
         Ok(WakerStacks::OfThreads)
     }
 
-    /// Lets a process of the tree pass where other processes are kept out.
+    /// Lets a process of the tree pass the filter, if there is one.
     pub fn admit(&self, pid: u32) {
         if let Some(filter) = &self.filter {
-            // If this should fail, the stacks of this process are missing until the next time.
+            // If this fails, the stacks of this process are missing until the next call.
             let _ = filter.admit(pid);
         }
     }
@@ -245,30 +245,30 @@ impl Events {
         self.sampling.stack_bytes = bytes & !7;
     }
 
-    /// Keeps a tracepoint of our own until its events are closed.
+    /// Keeps our own tracepoint until its events are closed.
     pub fn keep(&mut self, probe: StepProbe) {
         self.probe = Some(probe);
     }
 
-    /// Starts recording. Events that wait for an exec start by themselves.
+    /// Starts recording. Events of a launched program start at its exec.
     pub fn enable(&self) -> io::Result<()> {
         // SAFETY: the events are open.
         self.control(|kind| !matches!(self.scope_of(kind), Scope::OnExec(_)), |fd| unsafe { ioctls::ENABLE(fd, 0) })
     }
 
-    /// Stops recording; what was recorded stays in the rings.
+    /// Stops recording. Records stay in the rings.
     pub fn disable(&self) -> io::Result<()> {
         // SAFETY: the events are open.
         self.control(|_| true, |fd| unsafe { ioctls::DISABLE(fd, 0) })
     }
 
-    /// Lets the stacks at switches and wake-ups rest, in all threads.
+    /// Pauses the stacks at switches and wake-ups, in all threads.
     pub fn rest_stacks(&self) -> io::Result<()> {
         // SAFETY: the events are open.
         self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::DISABLE(fd, 0) })
     }
 
-    /// Takes them up again.
+    /// Continues the stacks at switches and wake-ups.
     pub fn resume_stacks(&self) -> io::Result<()> {
         // SAFETY: the events are open.
         self.control(Kind::is_of_the_tree, |fd| unsafe { ioctls::ENABLE(fd, 0) })
@@ -324,7 +324,7 @@ impl Events {
     }
 }
 
-/// Who gets the records of [`Events::drain`].
+/// Receives the records of [`Events::drain`].
 pub(crate) trait RecordTaker {
     /// Whether records of this process are wanted.
     fn wants(&self, pid: u32) -> bool;

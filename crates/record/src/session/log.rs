@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use stepscope_assemble::raw_log::Writer;
 use stepscope_assemble::{Entry, EventRef, MachineReading, Sink};
 
-/// Where entries go.
+/// Where entries go: into a log, or nowhere.
 pub(super) enum Output {
     Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
     Paused,
 }
 
-/// A sink that counts what passes.
+/// A sink that counts samples, waits and steps.
 pub(super) struct Counted {
     pub output: Output,
     /// The event of CPU samples.

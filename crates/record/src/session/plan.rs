@@ -11,13 +11,13 @@ use stepscope_model::{Dimension, DimensionStatus, Event};
 use super::{Options, RecordError, StepPoint, StepTime, TimeArgument};
 use crate::perf::{Events, Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
 
-/// The events of a recording, being opened one after the other; each that fails is a lack and not an end.
+/// The events of a recording, opened one after the other. An event that fails is noted as missing.
 pub(super) struct Plan<'a> {
     pub events: &'a mut Events,
     pub options: &'a Options,
     pub dimensions: BTreeMap<Dimension, DimensionStatus>,
     pub meanings: BTreeMap<Kind, EventRole>,
-    /// What is sampled, and what a sample that tells no period stands for.
+    /// The sampled events, and the weight of samples without a period.
     pub named: Vec<(Kind, Event, u64)>,
     pub switches: Switches,
 }
@@ -153,7 +153,7 @@ impl<'a> Plan<'a> {
         self.dimensions.insert(Dimension::Steps, status);
     }
 
-    /// Whether the program marks steps shows while it runs.
+    /// Expects step marks. Only the run shows whether the program has any.
     fn expect_step_marks(&mut self) {
         if self.wants(Dimension::Steps) || self.options.step_scope.is_some() {
             let reason = "The program marked no steps.".to_owned();
@@ -189,7 +189,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Steps whose calls tell the simulated time.
+    /// Observes a step function that has the simulated time as an argument.
     fn add_telling_step(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
         let (function, fetched) = (&step.function, argument.kernel_argument());
         let refused = |error: io::Error| {
@@ -225,8 +225,8 @@ fn wants_switches(options: &Options) -> bool {
     [Dimension::Offcpu, Dimension::Sched].iter().any(|dimension| options.dimensions.contains(dimension))
 }
 
-/// Opens the side band of the widest scope that is allowed: the whole machine (which samples short threads fairly and
-/// sees every wake-up), else the threads; with the kernel, else without.
+/// Opens the side band of the widest scope that is allowed: the whole machine, else the threads; with the kernel, else
+/// without. Observing the whole machine samples short threads fairly and sees every wake-up.
 pub(super) fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordError> {
     let sampling = |kernel| Sampling {
         frequency_hz: options.frequency_hz.max(1),

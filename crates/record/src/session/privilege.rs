@@ -12,6 +12,37 @@ pub(super) fn raise_descriptor_limit() {
     }
 }
 
+/// Raises the priority of the present thread until it is dropped, for a thread that only waits: with more runnable threads
+/// than CPUs, it would otherwise end a recording half a second late.
+pub(super) struct Urgent {
+    raised: bool,
+}
+
+impl Urgent {
+    pub fn new() -> Self {
+        // SAFETY: takes numbers; 0 means this thread.
+        let is_ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+        let lowest = libc::sched_param { sched_priority: 1 };
+        // SAFETY: the parameter outlives the call; 0 means this thread.
+        let raised = is_ordinary
+            && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) } == 0;
+        Self { raised }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        let ordinary = libc::sched_param { sched_priority: 0 };
+        if !self.raised {
+            return;
+        }
+        // SAFETY: the parameter outlives the call; 0 means this thread.
+        let set = |policy| unsafe { libc::sched_setscheduler(0, policy, &ordinary) } == 0;
+        // A user with a limit instead of a capability may not take the flag back.
+        let _ = set(libc::SCHED_OTHER) || set(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK);
+    }
+}
+
 /// How the recorder competes for CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {

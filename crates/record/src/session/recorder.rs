@@ -27,7 +27,7 @@ use crate::marks::Marks;
 use crate::perf::{Events, Kind, RecordTaker, Scope};
 use crate::proc::{self, ProcessTree, ResourceSampler};
 
-/// How long records wait at most, where only rings are read: they wake us when they fill.
+/// The longest round. A ring that fills ends it earlier.
 const ROUND: Duration = Duration::from_millis(50);
 /// The longest round if stacks are continued from live memory, or if programs leave marks. That memory must have changed
 /// little since the copy, and a program's rings have room for marks for about this time.
@@ -42,7 +42,7 @@ const MOST_WAITING_READINGS: usize = 10_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
-/// What the recording thread is asked.
+/// Requests to the recording thread.
 pub(super) enum Command {
     BeginNext { folder: PathBuf, label: Label, answer: Sender<Result<(), RecordError>> },
     Pause(Sender<()>),
@@ -259,7 +259,7 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// A log in this folder that starts with what is known.
+    /// Starts a log in this folder with what is known so far.
     fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
         fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
         let mut writer = create_log(folder)?;
@@ -323,7 +323,7 @@ impl Recorder {
         }
     }
 
-    /// Takes what the rings held when they were last looked at.
+    /// Takes the records that were complete at the last look.
     fn round(&mut self) {
         let look_ns = clock::now_ns();
         self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
@@ -355,7 +355,7 @@ impl Recorder {
         }
     }
 
-    /// Notes the program once it runs.
+    /// Notes the program as soon as it runs.
     fn learn_program(&mut self) {
         if self.started {
             return;
@@ -531,11 +531,10 @@ impl Recorder {
         }
     }
 
-    /// Ends what has ended without our seeing it: where records are lost, the end of a process can be among them, and
-    /// a recording would wait for it forever.
+    /// Ends processes whose end was not recorded. If that record is lost, a recording would wait for it forever.
     fn bury(&mut self) {
         let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| proc::has_ended(pid)).collect();
-        // What was gone at the last look already, and had its end recorded, would be known by now.
+        // The end of a process that was gone at the last look would have been recorded by now.
         for pid in gone.intersection(&self.gone) {
             self.assembler.end_process(*pid, self.looked_ns, &mut self.sink);
         }

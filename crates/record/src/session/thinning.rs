@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Keeps the cost of stacks at context switches bounded, by taking them in one slice of time out of several.
+/// Bounds the cost of stacks at context switches: they are taken in one of several slices of time.
 ///
-/// The period of an event that threads inherited cannot be changed, but the event can be stopped in all of them.
+/// The period of an inherited event cannot be changed, but the event can be stopped in all threads.
 pub(super) struct Thinning {
     pub max_hz: u64,
     /// One of this many slices has stacks.
