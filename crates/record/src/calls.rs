@@ -51,7 +51,7 @@ pub struct CountedCall {
     pub cpu_ns: u64,
 }
 
-/// What is known of one [`CallSite`].
+/// The calls of one [`CallSite`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum SiteCalls {
     /// Its calls within the window.

@@ -45,7 +45,7 @@ pub enum FunctionCode {
     Interpreted,
 }
 
-/// What is known of one function.
+/// The samples of one function.
 #[derive(Default)]
 struct Seen {
     cpu: BTreeMap<ThreadId, u64>,

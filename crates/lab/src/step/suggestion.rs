@@ -60,7 +60,7 @@ struct Row {
     finding: Finding,
 }
 
-/// What is known of the calls of a function.
+/// The result of counting the calls of a function.
 #[derive(Debug, Clone, PartialEq)]
 enum Finding {
     Likely(StepCandidate),
