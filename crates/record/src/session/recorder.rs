@@ -380,10 +380,10 @@ impl Recorder {
     fn obey(&mut self, command: Command, progress: &Mutex<Progress>) {
         match command {
             Command::BeginNext { folder, label, answer } => {
-                let begun = self.begin_next(&folder, label);
-                // Whoever asked counts steps from here.
+                let started = self.begin_next(&folder, label);
+                // The caller counts steps from here.
                 self.report(progress);
-                let _ = answer.send(begun);
+                let _ = answer.send(started);
             }
             Command::Pause(answer) => {
                 self.cut(Output::Paused);
