@@ -87,12 +87,13 @@ NOINLINE void sorting(void) {
   KEEP_FRAME();
 }
 
-// Recursion deeper than any stack that is kept whole.
+// Recursion deeper than any stack that is kept whole. It rests at its end for long: the recorder reads such a stack a little
+// later, on a busy machine much later.
 NOINLINE int descend(int depth, volatile char* up) {
   volatile char frame[64];
   frame[0] = up ? up[0] : 1;
   if (depth == 0) {
-    BURN(30 * MS);
+    BURN(400 * MS);
     return frame[0];
   }
   const int result = descend(depth - 1, frame);
@@ -100,7 +101,9 @@ NOINLINE int descend(int depth, volatile char* up) {
   return result + frame[0];
 }
 NOINLINE void bottomless(void) {
-  for (int i = 0; i < 10; ++i) descend(20000, NULL);
+  descend(20000, NULL);
+  // The last samples are read while the process still lives.
+  usleep(200000);
 }
 
 int main(int argc, char** argv) {
