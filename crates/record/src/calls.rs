@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::perf::CallRings;
 
+pub use crate::perf::CountedCall;
+
 /// A function that is called more often costs its program too much while it is counted.
 const MOST_PER_SECOND: f64 = 20_000.0;
 /// How long calls are counted before a function can be found to be called too often.
@@ -38,17 +40,6 @@ pub struct CallSite {
     pub offset: u64,
     /// Ids of the threads whose calls are counted.
     pub threads: Vec<u32>,
-}
-
-/// One call of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CountedCall {
-    /// When it was called.
-    pub time_ns: u64,
-    /// Id of the thread that called it.
-    pub tid: u32,
-    /// CPU time of the thread since its probe was set.
-    pub cpu_ns: u64,
 }
 
 /// The calls of one [`CallSite`].

@@ -21,6 +21,7 @@ mod tracepoint;
 mod tree_filter;
 
 pub(crate) use call_rings::CallRings;
+pub use call_rings::CountedCall;
 pub(crate) use events::{Events, RecordTaker};
 pub(crate) use step_probe::StepProbe;
 pub(crate) use tracepoint::Tracepoint;

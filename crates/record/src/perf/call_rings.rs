@@ -17,8 +17,18 @@ use super::attributes::at_entry;
 use super::ring::{self, Bounds, Ring};
 use super::sample_layout::{COMMON, Layouts, SAMPLE_PID_AT, word};
 use super::system::{id_of, open_event, set_output};
-use crate::calls::CountedCall;
 use crate::clock;
+
+/// One call of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedCall {
+    /// When it was called.
+    pub time_ns: u64,
+    /// Id of the thread that called it.
+    pub tid: u32,
+    /// CPU time of the thread since its probe was set.
+    pub cpu_ns: u64,
+}
 
 /// The time that the event's thread was running: after the common fields and the count.
 const RUNNING_AT: usize = 56;
