@@ -2,8 +2,10 @@
 //!
 //! `project/` holds captures (recorded, imported), a run of two scenarios, an A/B run, the history of both, and the raw
 //! log of a recorder that was killed. `figures.json` holds what that version showed of them: commands in their order,
-//! and of each table the numbers and the names of functions, threads, scenarios and metrics. It was written once, by
-//! that version. A change of a definition may change figures; a change of the code may not.
+//! and of each table the numbers and the names of functions, threads, scenarios and metrics. That version wrote them. A
+//! change of a definition may change figures; a change of the code may not. Definitions that changed since: methods of Rust's
+//! primitive types are run-time code, `inclusive_share` of a rank is the largest over scenarios, and the peak memory of a
+//! run is at least that of each process.
 
 #[path = "../common/mod.rs"]
 mod common;
