@@ -63,6 +63,7 @@ const ROWS_FOR_PEOPLE: usize = 30;
 
 impl TableArguments {
     /// All rows and columns in this format.
+    #[cfg(feature = "record")]
     pub fn of(format: Format) -> Self {
         Self { format, ..Self::default() }
     }

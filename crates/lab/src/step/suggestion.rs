@@ -2,7 +2,7 @@
 //!
 //! 1. The stacks of a short recording give the functions that could be steps ([`step_stacks`]).
 //! 2. Their calls are counted for a second or two ([`stepscope_record::calls`]).
-//! 3. Functions with steady calls and much time in them are suggested, best first ([`step_candidates`]).
+//! 3. Functions with steady calls and much time in them are suggested, best first ([`stepscope_analyze::step_candidates`]).
 //!
 //! Without the right to count calls, functions are ranked by stacks alone.
 
