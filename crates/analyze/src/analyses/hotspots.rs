@@ -41,7 +41,7 @@ pub use self::edges::edges;
 use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns::{self, count, percentage, text};
-use crate::notes::ownership_note;
+use crate::notes::{ownership_note, unnamed_note};
 use crate::query::functions::{FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
@@ -305,6 +305,7 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<Note> {
         notes.push(note!(Fact, "Under owned code: {} ({}); other stacks contain no owned function.", owned, share));
     }
     notes.extend(ownership_note(std::slice::from_ref(selection)));
+    notes.extend(unnamed_note(selection));
     notes.extend(other_events(selection));
     notes
 }

@@ -57,8 +57,9 @@ use self::costs::Costs;
 use self::extent::{Extent, cost_column};
 use self::score::Score;
 use crate::analyses::sched;
+use crate::analyses::summary::label;
 use crate::columns::{count, duration, flag, number, percentage, text};
-use crate::notes::ownership_note;
+use crate::notes::{ownership_note, unnamed_note};
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
@@ -120,6 +121,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     }));
     table.add_notes(notes);
     table.add_notes(ownership_note(selections));
+    table.add_notes(selections.iter().filter_map(|one| Some(unnamed_note(one)?.about(label(one.capture())))));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.note(note!(
             Hint,

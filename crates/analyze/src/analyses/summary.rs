@@ -16,6 +16,7 @@ use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns::{bytes, count, duration, number, percentage, text};
+use crate::notes::unnamed_note;
 use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
@@ -80,6 +81,11 @@ pub fn table(selections: &[Selection<'_>]) -> Table {
     let mut table = table_columns().table("summary", "Summary", selections.iter().map(Row::of));
     for selection in selections {
         table.add_notes(notes(selection, selections.len() > 1));
+        let unnamed = unnamed_note(selection);
+        table.add_notes(match selections.len() {
+            1 => unnamed,
+            _ => unnamed.map(|note| note.about(label(selection.capture()))),
+        });
     }
     table
 }
