@@ -248,7 +248,13 @@ impl<W: Target> Assembler<W> {
         self.cpus.are_whole |= switch.cpu_wide;
         let followed = record.thread().filter(|&ids| self.thread(ids, Some(time), sink).is_some());
         match (followed, switch.way) {
-            (Some(ids), SwitchWay::In) => self.enter_cpu(ids, record.cpu, time, sink),
+            (Some(ids), SwitchWay::In) => {
+                // The idle thread has no records, so the time at which the CPU got free is long ago.
+                if let Some(cpu) = record.cpu.filter(|_| switch.other_is_idle) {
+                    self.note_other_switch(cpu, time, false, sink);
+                }
+                self.enter_cpu(ids, record.cpu, time, sink);
+            }
             (Some(ids), SwitchWay::Out { preempted }) => self.leave_cpu(ids, record.cpu, time, preempted, sink),
             (None, way) => {
                 if let Some(cpu) = record.cpu {

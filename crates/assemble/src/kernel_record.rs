@@ -68,8 +68,10 @@ pub(crate) enum Body<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch {
     pub way: SwitchWay,
-    /// Whether the source records the switches of every thread on that CPU.
+    /// Whether the source records the switches of every thread on that CPU, but for its idle thread.
     pub cpu_wide: bool,
+    /// Whether the other thread of the switch is the CPU's idle thread, or of another pid namespace.
+    pub other_is_idle: bool,
 }
 
 /// Whether the thread of the record comes to the CPU or leaves it.
@@ -219,7 +221,12 @@ impl<'a> Record<'a> {
                     false => SwitchWay::In,
                     true => SwitchWay::Out { preempted: raw.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 },
                 };
-                Body::Switch(Switch { way, cpu_wide: raw.record_type == RecordType::SWITCH_CPU_WIDE })
+                let cpu_wide = raw.record_type == RecordType::SWITCH_CPU_WIDE;
+                let other_is_idle = cpu_wide && {
+                    let (_pid, tid) = (cursor.u32()?, cursor.u32()?);
+                    tid == 0
+                };
+                Body::Switch(Switch { way, cpu_wide, other_is_idle })
             }
             RecordType::LOST => {
                 cursor.u64()?;

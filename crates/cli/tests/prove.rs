@@ -97,7 +97,7 @@ fn scored_again(at: &Path, printed: &Value) {
         text(&other.stderr)
     );
     let none = stepscope(at, &["prove", "--again", "stepscope-runs/latest/full-scan"]);
-    assert!(text(&none.stderr).contains("no run of `prove`"), "{}", text(&none.stderr));
+    assert!(text(&none.stderr).contains("not a run of `stepscope prove`"), "{}", text(&none.stderr));
 }
 
 #[test]

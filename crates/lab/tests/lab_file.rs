@@ -324,8 +324,9 @@ fn examples() -> Vec<&'static str> {
 
 #[test]
 fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the_defaults() {
-    let [shortest, complete, comparing] = examples()[..] else { panic!("{:?}", examples()) };
+    let [shortest, complete, comparing, names] = examples()[..] else { panic!("{:?}", examples()) };
     assert_eq!(labels(&parse(shortest), &[], &[]), ["shapes"]);
+    assert_eq!(parse(&format!("{shortest}{names}")).process_names.len(), 2);
     let complete = parse(complete);
     assert_eq!(complete.scenarios[0].record, RecordSettings::default());
     assert_eq!(complete.scenarios[0].stop, StopSettings::default());

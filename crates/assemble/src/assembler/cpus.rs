@@ -5,8 +5,9 @@
 //! time until it is seen again.
 //!
 //! Where the source records the switches of every thread, a CPU goes from one thread to the next without a gap: the kernel
-//! charges the switch itself to the incoming thread, so its time starts when the other one left. And an exiting thread
-//! runs until its CPU switches to another one: the kernel frees its memory after the record of its exit.
+//! charges the switch itself to the incoming thread, so its time starts when the other one left. After an idle CPU it
+//! starts with its own switch: the idle thread has no records. And an exiting thread runs until its CPU switches to another
+//! one: the kernel frees its memory after the record of its exit.
 
 use rustc_hash::FxHashMap;
 
