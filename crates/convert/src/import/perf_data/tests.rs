@@ -101,7 +101,7 @@ impl Drawing {
     }
 
     fn tail(&self, body: Bytes, tid: u32, time: u64) -> Bytes {
-        body.u32s(&[tid, tid]).u64s(&[time]).u32s(&[1, 0]).u64s(&[100])
+        body.u32s(&[tid, tid]).u64s(&[time]).u32s(&[0, 0]).u64s(&[100])
     }
 
     fn comm(&mut self, tid: u32, name: &str, time: u64) -> &mut Self {
@@ -124,8 +124,9 @@ impl Drawing {
         self.record(9, USER_MODE, body)
     }
 
+    /// On the CPU that samples are on.
     fn switch(&mut self, tid: u32, time: u64, misc: u16) -> &mut Self {
-        let body = self.tail(self.bytes(), tid, time);
+        let body = self.bytes().u32s(&[tid, tid]).u64s(&[time]).u32s(&[1, 0]).u64s(&[100]);
         self.record(14, misc, body)
     }
 
