@@ -1,9 +1,9 @@
 //! The scores as tables.
 
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Columns, NoteValue, Table, Value, note};
 
-use super::score::{Gain, Share, gains, place, shares, silences, slow_share, typical, worst_place};
-use super::{Build, Case, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
+use super::score::{Gain, Share, Silence, gains, place, shares, silences, slow_share, typical, worst_place};
+use super::{Build, Case, Counted, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
 use crate::columns::{self, count, duration, flag, percentage, text};
 
 /// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
@@ -20,6 +20,23 @@ pub fn tables(proof: &Proof) -> Vec<Table> {
     ]
 }
 
+/// The case of a row.
+trait OfCase {
+    fn case(&self) -> &Case;
+}
+
+impl OfCase for &Case {
+    fn case(&self) -> &Case {
+        self
+    }
+}
+
+impl<R> OfCase for (&Case, R) {
+    fn case(&self) -> &Case {
+        self.0
+    }
+}
+
 fn points(name: &str, doc: &str) -> Column {
     percentage(name, doc)
 }
@@ -28,183 +45,143 @@ fn build_column() -> Column {
     text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
 }
 
-fn switch_column() -> Column {
-    text("switch", "The switch that makes the pathology.").essential()
+/// The columns that name a case: its switch, under this name, and its build.
+fn of_case<'a, R: OfCase>(name: &str) -> Columns<'a, R> {
+    Columns::new()
+        .with(text(name, "The switch of the pathology.").essential(), |row: &R| row.case().known.name.as_str().into())
+        .with(build_column(), |row| row.case().build.name.as_str().into())
 }
 
 fn predicted_column() -> Column {
-    points("predicted", "What the profiles credit to the seam: the functions that both ways pass through.").essential()
+    points("predicted", "Cost that profiles attribute to the seam: the functions of both ways.").essential()
 }
 
 fn switches(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove_switches",
-        "Every switch alone: what was found, and what the fix saves",
-        vec![
-            switch_column(),
-            build_column(),
-            text("phase", "Where it is seen."),
-            percentage("share", "Recorded share of CPU time under the slow way.").essential(),
-            Column::new("place", Kind::Count, "", "Place of the first guilty function in the ranking by cost, by the medians of shares in all recordings. Missing where it is not ranked.").essential(),
-            Column::new("worst_place", Kind::Count, "", "The worst place that one recording alone gives it. Missing where one does not rank it."),
-            points("gain", "What the fix saves of bare runs, in percent: of CPU time, or of wall time where it saves only that.").essential(),
-            predicted_column(),
-            points("error", "Predicted less true, points.").essential(),
-            points("gain_all", "What the fix saves where all else is slow.").essential(),
-            points("predicted_all", "What the profiles credit to the seam there."),
-            points("error_all", "Predicted less true, points.").essential(),
-            text("downstream", "Why the fix saves something else than what the seam costs, where that is known.").detail(),
-        ],
-    );
-    for case in &proof.cases {
-        let gains = gains(case);
-        let of = |setting: &str| gains.iter().find(|gain| gain.setting == setting);
-        let cell = |setting: &str, value: fn(&Gain) -> f64| Value::from(of(setting).map(value));
-        table.push(vec![
-            case.known.name.as_str().into(),
-            case.build.name.as_str().into(),
-            case.known.phase.to_string().into(),
-            slow_share(case).into(),
-            place(case).map(|place| place as u64).into(),
-            worst_place(case).map(|place| place as u64).into(),
-            cell("alone", |gain| gain.ablation),
-            cell("alone", |gain| gain.predicted),
-            cell("alone", Gain::error),
-            cell("all", |gain| gain.ablation),
-            cell("all", |gain| gain.predicted),
-            cell("all", Gain::error),
-            case.known.downstream.as_deref().into(),
-        ]);
-    }
-    table
+    let gain = |setting: &'static str, value: fn(&Gain) -> f64| {
+        move |case: &&Case| Value::from(gains(case).iter().find(|gain| gain.setting == setting).map(value))
+    };
+    of_case::<&Case>("switch")
+        .with(text("phase", "Phase with the cost."), |case| case.known.phase.to_string().into())
+        .with(percentage("share", "Recorded share of CPU time under the slow way.").essential(), |case| {
+            slow_share(case).into()
+        })
+        .with(
+            count("place", "", "Rank of the first guilty function by cost, by the median share of all recordings. Missing if not ranked.")
+                .essential(),
+            |case| place(case).map(|place| place as u64).into(),
+        )
+        .with(
+            count("worst_place", "", "Its worst rank in a single recording. Missing if one recording does not rank it."),
+            |case| worst_place(case).map(|place| place as u64).into(),
+        )
+        .with(
+            points("gain", "Saving of the fix in bare runs, in percent of CPU time; of wall time if it saves only that.").essential(),
+            gain("alone", |gain| gain.ablation),
+        )
+        .with(predicted_column(), gain("alone", |gain| gain.predicted))
+        .with(points("error", "Predicted minus true saving, in points.").essential(), gain("alone", Gain::error))
+        .with(points("gain_all", "Saving of the fix with all else slow.").essential(), gain("all", |gain| gain.ablation))
+        .with(points("predicted_all", "Cost that profiles attribute to the seam with all else slow."), gain("all", |gain| {
+            gain.predicted
+        }))
+        .with(points("error_all", "Predicted minus true saving, in points.").essential(), gain("all", Gain::error))
+        .with(
+            text("downstream", "Known reason why the saving differs from the cost of the seam.").detail(),
+            |case| case.known.downstream.as_deref().into(),
+        )
+        .table("prove_switches", "Each switch alone: what was found, and what the fix saves", proof.cases.iter())
 }
 
 fn gains_table(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove_gains",
-        "What fixes save: by the profiles, by the program's own clocks, and in truth",
-        vec![
-            switch_column(),
-            build_column(),
-            text("setting", "What was slow before: this switch alone, or all.").essential(),
-            points("gain", "What the fix saves of bare runs (ablation), in percent: of CPU time, or of wall time where it saves only that.").essential(),
-            points("gain_se", "Its standard error."),
-            predicted_column(),
-            points("error", "Predicted less true, points.").essential(),
-            points("timed", "What the program's own clocks say of the seam, in timed runs; missing where they do not time all of it."),
-            points("timed_error", "Predicted less that, points."),
-            points("compared", "What the profiles with and without the fix say of a whole step.").essential(),
-            points("compared_error", "Compared less true, points."),
+    let rows = proof.cases.iter().flat_map(|case| gains(case).into_iter().map(move |gain| (case, gain)));
+    of_case::<(&Case, Gain)>("switch")
+        .with(text("setting", "Switches that were slow before: this one alone, or all.").essential(), |(_, gain)| {
+            gain.setting.into()
+        })
+        .with(
+            points("gain", "Saving of the fix in bare runs (ablation), in percent of CPU time; of wall time if it saves only that.")
+                .essential(),
+            |(_, gain)| gain.ablation.into(),
+        )
+        .with(points("gain_se", "Its standard error."), |(_, gain)| gain.ablation_se.into())
+        .with(predicted_column(), |(_, gain)| gain.predicted.into())
+        .with(points("error", "Predicted minus true saving, in points.").essential(), |(_, gain)| gain.error().into())
+        .with(
+            points("timed", "Cost of the seam by the program's clocks, in timed runs. Missing if they do not time all of it."),
+            |(_, gain)| gain.timed.into(),
+        )
+        .with(points("timed_error", "Predicted minus timed, in points."), |(_, gain)| gain.timed_error().into())
+        .with(
+            points("compared", "Saving of a whole step by the profiles with and without the fix.").essential(),
+            |(_, gain)| gain.compared.saved.into(),
+        )
+        .with(points("compared_error", "Compared minus true saving, in points."), |(_, gain)| {
+            gain.compared_error().into()
+        })
+        .with(
             points("compared_tolerance", "The larger of 5 points and three standard errors of both.").detail(),
-            points("outside", "Compared less predicted: what the fix changes outside of the seam, downstream."),
-        ],
-    );
-    for case in &proof.cases {
-        for gain in gains(case) {
-            table.push(vec![
-                case.known.name.as_str().into(),
-                case.build.name.as_str().into(),
-                gain.setting.into(),
-                gain.ablation.into(),
-                gain.ablation_se.into(),
-                gain.predicted.into(),
-                gain.error().into(),
-                gain.timed.into(),
-                gain.timed_error().into(),
-                gain.compared.saved.into(),
-                gain.compared_error().into(),
-                gain.compared.tolerance.into(),
-                gain.outside().into(),
-            ]);
-        }
-    }
-    table
+            |(_, gain)| gain.compared.tolerance.into(),
+        )
+        .with(points("outside", "Compared minus predicted: the effect of the fix outside of the seam."), |(_, gain)| {
+            gain.outside().into()
+        })
+        .table("prove_gains", "Savings of fixes: by profiles, by the program's clocks, and in truth", rows)
 }
 
 fn shares_table(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove_shares",
-        "Inclusive shares of CPU time, recorded against timed by the program",
-        vec![
-            text("case", "The switch whose size and options these runs had.").essential(),
-            build_column(),
-            text("setting", "Which switches were slow: that one alone, none, all, or all but that one.").essential(),
-            text("function", "The function.").essential(),
-            points("truth", "By the threads' own CPU clocks, in runs apart.").essential(),
-            points("recorded", "As recorded.").essential(),
-            points("error", "Recorded less true, points.").essential(),
-            points("tolerance", "The larger of 1.5 points and three standard errors."),
-            flag("holds", "Whether the error is within."),
-            duration("call", "Mean CPU time of a call.").detail(),
-        ],
-    );
-    for case in &proof.cases {
-        for share in shares(case) {
-            table.push(vec![
-                case.known.name.as_str().into(),
-                case.build.name.as_str().into(),
-                share.setting.into(),
-                share.function.as_str().into(),
-                share.truth.into(),
-                share.recorded.into(),
-                share.error().into(),
-                share.tolerance.into(),
-                share.holds().into(),
-                share.call_ns.into(),
-            ]);
-        }
-    }
-    table
+    let rows = proof.cases.iter().flat_map(|case| shares(case).into_iter().map(move |share| (case, share)));
+    of_case::<(&Case, Share)>("case")
+        .with(
+            text("setting", "Switches that were slow: that one alone, none, all, or all but that one.").essential(),
+            |(_, share)| share.setting.into(),
+        )
+        .with(text("function", "The function.").essential(), |(_, share)| share.function.as_str().into())
+        .with(points("truth", "By the threads' CPU clocks, in timed runs.").essential(), |(_, share)| {
+            share.truth.into()
+        })
+        .with(points("recorded", "As recorded.").essential(), |(_, share)| share.recorded.into())
+        .with(points("error", "Recorded minus true share, in points.").essential(), |(_, share)| share.error().into())
+        .with(points("tolerance", "The larger of 1.5 points and three standard errors."), |(_, share)| {
+            share.tolerance.into()
+        })
+        .with(flag("holds", "Whether the error is within the tolerance."), |(_, share)| share.holds().into())
+        .with(duration("call", "Mean CPU time of a call.").detail(), |(_, share)| share.call_ns.into())
+        .table("prove_shares", "Inclusive shares of CPU time: recorded, and timed by the program", rows)
 }
 
 fn silence_table(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove_silence",
-        "Slow ways where all is fast",
-        vec![
-            text("of", "What was recorded: a case with all fast, or a control.").essential(),
-            text("function", "A slow way, or what the control names.").essential(),
-            percentage("share", "Of CPU time, or of the critical path if that is more.").essential(),
-            flag("holds", "Whether it is silent."),
-        ],
-    );
     let silences = silences(proof);
-    let looked_at = silences.len();
-    for silence in silences.into_iter().filter(|silence| silence.share > 0.0) {
-        let holds = silence.holds();
-        table.push(vec![silence.of.into(), silence.function.into(), silence.share.into(), holds.into()]);
-    }
-    table.note(format!("{} of {looked_at} pairs looked at have any cost and are listed.", table.rows.len()));
+    let checked = silences.len();
+    let costly = silences.into_iter().filter(|silence| silence.share > 0.0);
+    let mut table = Columns::<Silence>::new()
+        .with(text("of", "The recording: a case with all switches fast, or a control.").essential(), |one| {
+            one.of.as_str().into()
+        })
+        .with(text("function", "A slow way, or a function that the control names.").essential(), |one| {
+            one.function.as_str().into()
+        })
+        .with(percentage("share", "Of CPU time, or of the critical path if that is more.").essential(), |one| {
+            one.share.into()
+        })
+        .with(flag("holds", "Whether it is silent."), |one| one.holds().into())
+        .table("prove_silence", "Slow ways while all switches are fast", costly);
+    let listed = NoteValue::plural(table.rows.len(), "pair");
+    table.note(note!(Fact, "Listed: {} with any cost, of {} checked.", listed, NoteValue::of(checked as u64, "")));
     table
 }
 
 fn counts_table(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove_counts",
-        "What was counted",
-        vec![
-            text("of", "The run.").essential(),
-            text("what", "What was counted.").essential(),
-            count("program", "", "By the program or the kernel.").essential(),
-            count("recorded", "", "As recorded; missing where that is not recorded.").essential(),
-            count("may_differ", "", "How far apart they may be.").detail(),
-            flag("holds", "Whether they are that close."),
-            text("remark", "Why they may differ, or why there is no count."),
-        ],
-    );
-    for counted in &proof.counts {
-        let holds = counted.recorded.map(|recorded| recorded.abs_diff(counted.program) <= counted.may_differ);
-        table.push(vec![
-            counted.of.as_str().into(),
-            counted.what.as_str().into(),
-            counted.program.into(),
-            counted.recorded.into(),
-            counted.may_differ.into(),
-            holds.into(),
-            counted.remark.as_str().into(),
-        ]);
-    }
-    table
+    Columns::<Counted>::new()
+        .with(text("of", "The run.").essential(), |one| one.of.as_str().into())
+        .with(text("what", "The counted thing.").essential(), |one| one.what.as_str().into())
+        .with(count("program", "", "By the program or the kernel.").essential(), |one| one.program.into())
+        .with(count("recorded", "", "As recorded; missing if not recorded.").essential(), |one| one.recorded.into())
+        .with(count("may_differ", "", "Largest allowed difference.").detail(), |one| one.may_differ.into())
+        .with(flag("holds", "Whether the difference is within that."), |one| {
+            one.recorded.map(|recorded| recorded.abs_diff(one.program) <= one.may_differ).into()
+        })
+        .with(text("remark", "Why they may differ, or why there is no count."), |one| one.remark.as_str().into())
+        .table("prove_counts", "Counts", proof.counts.iter())
 }
 
 /// What a setting cost recorded, over what it cost bare.
@@ -224,32 +201,20 @@ fn overhead(runs: &super::Runs) -> Option<Overhead> {
 }
 
 fn overhead_table(proof: &Proof) -> Table {
-    let number = |name: &str, doc: &str| columns::number(name, "", doc).essential();
-    let mut table = Table::new(
-        "prove_overhead",
-        "What being recorded costs the program",
-        vec![
-            text("case", "The switch.").essential(),
-            build_column(),
-            text("setting", "Which switches were slow.").essential(),
-            number(
-                "cpu",
-                "CPU time a step, or of loading, recorded over bare. The recorder's own thread is not in it.",
-            ),
-            number("wall", "Wall time, likewise."),
-        ],
-    );
-    for case in &proof.cases {
-        for (setting, runs) in case.settings() {
-            let Some(Overhead { cpu, wall }) = overhead(runs) else { continue };
-            let names = [case.known.name.as_str(), case.build.name.as_str(), setting];
-            table.push(names.into_iter().map(Value::from).chain([cpu.into(), wall.into()]).collect());
-        }
-    }
-    table
+    let settings = proof.cases.iter().flat_map(|case| case.settings().into_iter().map(move |setting| (case, setting)));
+    let rows = settings.filter_map(|(case, (setting, runs))| Some((case, (setting, overhead(runs)?))));
+    let ratio = |name: &str, doc: &str| columns::number(name, "", doc).essential();
+    of_case::<(&Case, (&str, Overhead))>("case")
+        .with(text("setting", "Switches that were slow.").essential(), |(_, (setting, _))| (*setting).into())
+        .with(
+            ratio("cpu", "CPU time per step, or of loading: recorded over bare. Without the recorder's own thread."),
+            |(_, (_, overhead))| overhead.cpu.into(),
+        )
+        .with(ratio("wall", "Wall time, likewise."), |(_, (_, overhead))| overhead.wall.into())
+        .table("prove_overhead", "Overhead of recording for the program", rows)
 }
 
-/// Something that must hold: of how many, in how many, and of how many it has to.
+/// Something that must hold in a share of the cases.
 struct Requirement {
     what: String,
     held: usize,
@@ -259,41 +224,37 @@ struct Requirement {
     remark: String,
 }
 
-fn score_table(proof: &Proof) -> Table {
-    let mut table = Table::new(
-        "prove",
-        "How right the tool is",
-        vec![
-            text("what", "What must hold.").essential(),
-            build_column().essential(),
-            count("held", "", "In how many cases it held.").essential(),
-            count("of", "", "Of how many.").essential(),
-            percentage("percent", "The same in percent.").essential(),
-            percentage("needed", "In how many it has to hold.").essential(),
-            flag("holds", "Whether it does. Builds without names are shown for comparison; nothing is asked of them."),
-            columns::number("worst", "", "The largest error in points, the worst place, or the largest share.")
-                .essential(),
-            text("remark", "What did not hold."),
-        ],
-    );
-    for build in builds(proof) {
-        for requirement in requirements(proof, build) {
-            let percent = 100.0 * requirement.held as f64 / requirement.of.max(1) as f64;
-            let judged = requirement.of > 0 && build.shown.is_none();
-            table.push(vec![
-                requirement.what.into(),
-                build.name.as_str().into(),
-                (requirement.held as u64).into(),
-                (requirement.of as u64).into(),
-                (requirement.of > 0).then_some(percent).into(),
-                requirement.needed_percent.into(),
-                judged.then_some(percent >= requirement.needed_percent).into(),
-                requirement.worst.into(),
-                requirement.remark.into(),
-            ]);
-        }
+impl Requirement {
+    fn percent(&self) -> Option<f64> {
+        (self.of > 0).then(|| 100.0 * self.held as f64 / self.of as f64)
     }
-    table
+}
+
+fn score_table(proof: &Proof) -> Table {
+    let rows = builds(proof)
+        .into_iter()
+        .flat_map(|build| requirements(proof, build).into_iter().map(move |requirement| (build, requirement)));
+    Columns::<(&Build, Requirement)>::new()
+        .with(text("what", "What must hold.").essential(), |(_, one)| one.what.as_str().into())
+        .with(build_column().essential(), |(build, _)| build.name.as_str().into())
+        .with(count("held", "", "Cases in which it held.").essential(), |(_, one)| (one.held as u64).into())
+        .with(count("of", "", "All cases.").essential(), |(_, one)| (one.of as u64).into())
+        .with(percentage("percent", "Share of cases in which it held.").essential(), |(_, one)| one.percent().into())
+        .with(percentage("needed", "Required share.").essential(), |(_, one)| one.needed_percent.into())
+        .with(
+            flag("holds", "Whether the requirement holds. Builds without names are for comparison and have none."),
+            |(build, one)| {
+                let judged = one.percent().filter(|_| build.shown.is_none());
+                judged.map(|percent| percent >= one.needed_percent).into()
+            },
+        )
+        .with(
+            columns::number("worst", "", "The largest error in points, the worst rank, or the largest share.")
+                .essential(),
+            |(_, one)| one.worst.into(),
+        )
+        .with(text("remark", "Cases in which it did not hold."), |(_, one)| one.remark.as_str().into())
+        .table("prove", "Accuracy of Stepscope", rows)
 }
 
 fn builds(proof: &Proof) -> Vec<&Build> {
