@@ -18,7 +18,7 @@
 //! Several limits are several chances to err; each is judged at its own level, because each is a question of its own that was
 //! asked before anything was measured.
 
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Columns, Kind, Table, Value};
 use stepscope_stats::Estimate;
 
 use crate::analyses::compare::{Assessment, Comparison, Family, Row};
@@ -280,58 +280,47 @@ impl Range {
 
 /// The judgements of several scenarios as a table; the column of scenarios is left out where there is one without a name.
 pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
+    type Row<'a> = (&'a str, &'a Judgement);
     let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
-    let columns = vec![
-        text("scenario", "The scenario and phase."),
-        text("metric", "What is limited.").essential(),
-        text("unit", "Unit of `before`, `after` and `difference`.").detail(),
-        in_row_unit("before", "Mean of the runs before."),
-        in_row_unit("after", "Mean of the runs after."),
-        in_row_unit("difference", "After less before.").detail(),
-        in_row_unit("difference_low", "Lower end of its 95 % interval.").detail(),
-        in_row_unit("difference_high", "Upper end of its 95 % interval.").detail(),
-        columns::number("ratio", "", "After over before: 0.5 is half.").essential(),
-        columns::number("ratio_low", "", "Lower end of its 95 % interval."),
-        columns::number("ratio_high", "", "Upper end of its 95 % interval."),
-        text("allowed", "The change for the worse that is tolerated.").essential(),
-        text(
-            "result",
-            "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
+    let number = |of: fn(&Numbers) -> f64| move |(_, one): &Row<'_>| Value::from(one.numbers.as_ref().map(of));
+    let ratio = |of: fn(Estimate) -> f64| {
+        move |(_, one): &Row<'_>| Value::from(one.numbers.and_then(|numbers| numbers.ratio).map(of))
+    };
+    let named = scenarios.iter().any(|(name, _)| !name.is_empty());
+    let rows = scenarios.iter().flat_map(|(name, judgements)| judgements.iter().map(move |one| (name.as_str(), one)));
+    Columns::<Row<'_>>::new()
+        .with_if(named, text("scenario", "The scenario and phase."), |(scenario, _)| (*scenario).into())
+        .with(text("metric", "The limited metric.").essential(), |(_, one)| one.metric.as_str().into())
+        .with(text("unit", "Unit of `before`, `after` and `difference`.").detail(), |(_, one)| one.unit.as_str().into())
+        .with(in_row_unit("before", "Mean of the runs before."), number(|numbers| numbers.before))
+        .with(in_row_unit("after", "Mean of the runs after."), number(|numbers| numbers.after))
+        .with(in_row_unit("difference", "After minus before.").detail(), number(|numbers| numbers.difference.value))
+        .with(
+            in_row_unit("difference_low", "Lower end of its 95 % interval.").detail(),
+            number(|numbers| numbers.difference.low),
         )
-        .essential(),
-        text("reason", "Why the check is inconclusive."),
-        count("more_runs", "runs", "How many more runs a side would tell, in four of five cases."),
-    ];
-    let mut table = Table::new("gate", "Gate", columns);
-    for (scenario, judgements) in scenarios {
-        judgements.iter().for_each(|judgement| table.push(row(scenario, judgement)));
-    }
-    if scenarios.iter().all(|(name, _)| name.is_empty()) {
-        table.drop_columns(&["scenario"]);
-    }
-    table
-}
-
-fn row(scenario: &str, judgement: &Judgement) -> Vec<Value> {
-    let number = |of: fn(&Numbers) -> f64| Value::from(judgement.numbers.as_ref().map(of));
-    let ratio = |of: fn(Estimate) -> f64| Value::from(judgement.numbers.and_then(|numbers| numbers.ratio).map(of));
-    vec![
-        scenario.into(),
-        judgement.metric.as_str().into(),
-        judgement.unit.as_str().into(),
-        number(|numbers| numbers.before),
-        number(|numbers| numbers.after),
-        number(|numbers| numbers.difference.value),
-        number(|numbers| numbers.difference.low),
-        number(|numbers| numbers.difference.high),
-        ratio(|ratio| ratio.value),
-        ratio(|ratio| ratio.low),
-        ratio(|ratio| ratio.high),
-        judgement.allowed.as_str().into(),
-        judgement.outcome.name().into(),
-        judgement.reason.as_deref().into(),
-        judgement.more_runs.into(),
-    ]
+        .with(
+            in_row_unit("difference_high", "Upper end of its 95 % interval.").detail(),
+            number(|numbers| numbers.difference.high),
+        )
+        .with(columns::number("ratio", "", "After over before: 0.5 is half.").essential(), ratio(|ratio| ratio.value))
+        .with(columns::number("ratio_low", "", "Lower end of its 95 % interval."), ratio(|ratio| ratio.low))
+        .with(columns::number("ratio_high", "", "Upper end of its 95 % interval."), ratio(|ratio| ratio.high))
+        .with(text("allowed", "The tolerated change for the worse.").essential(), |(_, one)| one.allowed.as_str().into())
+        .with(
+            text(
+                "result",
+                "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
+            )
+            .essential(),
+            |(_, one)| one.outcome.name().into(),
+        )
+        .with(text("reason", "Why the check is inconclusive."), |(_, one)| one.reason.as_deref().into())
+        .with(
+            count("more_runs", "runs", "Further runs per side that would decide in four of five cases."),
+            |(_, one)| one.more_runs.into(),
+        )
+        .table("gate", "Gate", rows)
 }
 
 #[cfg(test)]
