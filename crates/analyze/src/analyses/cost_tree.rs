@@ -132,21 +132,24 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
     let several = scenarios.len() > 1;
     for (index, scenario) in scenarios.iter().enumerate() {
         let name = |what: &str| if several { format!("{what}.{}", scenario.label) } else { what.to_owned() };
-        let label = |what: &str| match (several, what) {
-            (false, what) => what.to_owned(),
-            (true, "cost") => scenario.label.clone(),
-            (true, what) => format!("{what} {}", scenario.label),
+        let label = |what: &str| match what {
+            _ if !several => what.to_owned(),
+            "cost" => scenario.label.clone(),
+            _ => format!("{what} {}", scenario.label),
         };
         let about = |doc: &str| if several { format!("{doc}, in {}.", scenario.label) } else { format!("{doc}.") };
         let cost = move |weight: u128| Value::from(scenario.extent.cost(weight, basis));
         let path = move |weight: u128| (scenario.path_steps > 0).then(|| weight as f64 / scenario.path_steps as f64);
-        let column = |what: &str, doc: &str| cost_column(&name(what), unit, basis, &about(doc)).labelled(label(what));
+        let column = |what: &str, unit: &str, doc: &str| {
+            cost_column(&name(what), unit, basis, &about(doc)).labelled(label(what))
+        };
         let share = |what: &str, doc: &str| columns::percentage(&name(what), &about(doc)).labelled(label(what));
-        let duration = |what: &str, doc: &str| cost_column(&name(what), "ns", basis, &about(doc)).labelled(label(what));
         columns = columns
-            .with_if(basis != Basis::Share, column("cost", "Cost of the function and all that it calls"), move |row| {
-                cost(row.total[index].cost)
-            })
+            .with_if(
+                basis != Basis::Share,
+                column("cost", unit, "Cost of the function and all that it calls"),
+                move |row| cost(row.total[index].cost),
+            )
             .with(
                 share("share", "Cost of the function and all that it calls, in percent of all cost").essential(),
                 move |row| percent(row.total[index].cost, whole(index)).into(),
@@ -162,7 +165,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
             )
             .with_if(
                 scenario.blocked_known && basis != Basis::Share,
-                duration("blocked", "Blocked time under the function, of all threads").detail(),
+                column("blocked", "ns", "Blocked time under the function, of all threads").detail(),
                 move |row| cost(row.total[index].blocked),
             );
     }

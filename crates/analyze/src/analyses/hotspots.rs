@@ -33,16 +33,17 @@ mod edges;
 mod per_step;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Columns, Dimension, FrameId, Note, NoteValue, Table, note};
+use stepscope_model::{Columns, Dimension, FrameId, FrameKind, Note, NoteValue, Table, note};
 
 pub use self::edges::edges;
 use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns::{self, count, percentage, text};
-use crate::notes::{ownership_note, unnamed_note};
-use crate::query::functions::{FunctionId, Functions, NO_STACK, source_of};
+use crate::notes::ownership_note;
+use crate::query::functions::{Function, FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 
@@ -103,6 +104,9 @@ pub struct Hotspots {
     pub counts_known: bool,
 }
 
+/// From this share on, code without a name gets a note.
+const MUCH_UNNAMED_PERCENT: f64 = 5.0;
+
 impl Hotspots {
     /// Adds up the selected samples.
     pub fn of(selection: &Selection<'_>) -> Self {
@@ -128,6 +132,27 @@ impl Hotspots {
             under_owned: attributed.iter().copied().sum(),
             counts_known: weights.counts_known,
         }
+    }
+
+    /// Names the module with most of the weight that ends in code without a name, if that is much, and what to do.
+    pub(crate) fn unnamed_note(&self, functions: &Functions) -> Option<Note> {
+        let mut by_module: BTreeMap<&str, Amount> = BTreeMap::new();
+        for cost in &self.costs {
+            let function = cost.function.map(|id| functions.get(id));
+            let unnamed = |one: &&Function| one.kind == FrameKind::Unknown && !one.module.is_empty();
+            if let Some(function) = function.filter(unnamed) {
+                *by_module.entry(&function.module).or_default() += cost.own;
+            }
+        }
+        let (module, amount) = by_module.into_iter().max_by_key(|(_, amount)| amount.weight)?;
+        let share = amount.percent_of(self.total).filter(|share| *share >= MUCH_UNNAMED_PERCENT)?;
+        Some(note!(
+            Limit,
+            "{} of the samples end in `{}`, in functions without a name. Install its debug symbols, or set DEBUGINFOD_URLS; \
+             then record again.",
+            NoteValue::percent(share),
+            module
+        ))
     }
 
     fn sort(&mut self, functions: &Functions, order: Order) {
@@ -305,7 +330,7 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<Note> {
         notes.push(note!(Fact, "Under owned code: {} ({}); other stacks contain no owned function.", owned, share));
     }
     notes.extend(ownership_note(std::slice::from_ref(selection)));
-    notes.extend(unnamed_note(selection));
+    notes.extend(hotspots.unnamed_note(selection.functions()));
     notes.extend(other_events(selection));
     notes
 }
@@ -564,6 +589,27 @@ mod tests {
         let options = Options { order: Order::Attributed, rows: Rows::Owned };
         let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, &options));
         assert_eq!(table.rows.len(), 2);
+    }
+
+    #[test]
+    fn a_module_without_symbols_is_named_with_its_share() {
+        let capture = drawn::columns(
+            "
+            main                              main
+            Run                               Run
+            sumo+0x1230 [lib:/usr/bin/sumo]   Write
+            84                                16
+            ",
+        );
+        let note = |capture: &Capture| {
+            drawn::selected(capture, &[], |selection| Hotspots::of(selection).unnamed_note(selection.functions()))
+        };
+        assert_eq!(
+            note(&capture).unwrap(),
+            "84.00 % of the samples end in `sumo`, in functions without a name. Install its debug symbols, or set \
+             DEBUGINFOD_URLS; then record again."
+        );
+        assert_eq!(note(&drawn::folded("main;Run 1")), None);
     }
 
     #[test]

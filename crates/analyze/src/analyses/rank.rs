@@ -56,10 +56,11 @@ use stepscope_model::{Columns, Importance, Phase, Table, Value, note};
 use self::costs::Costs;
 use self::extent::{Extent, cost_column};
 use self::score::Score;
+use crate::analyses::hotspots::Hotspots;
 use crate::analyses::sched;
 use crate::analyses::summary::label;
 use crate::columns::{count, duration, flag, number, percentage, text};
-use crate::notes::{ownership_note, unnamed_note};
+use crate::notes::ownership_note;
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
@@ -121,7 +122,9 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     }));
     table.add_notes(notes);
     table.add_notes(ownership_note(selections));
-    table.add_notes(selections.iter().filter_map(|one| Some(unnamed_note(one)?.about(label(one.capture())))));
+    let unnamed =
+        |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one.functions())?.about(label(one.capture())));
+    table.add_notes(selections.iter().filter_map(unnamed));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.note(note!(
             Hint,
@@ -208,7 +211,7 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
     };
     let inclusive = if by == Order::Inclusive { Importance::Essential } else { Importance::Detail };
     let among_several = if costs.len() > 1 { Importance::Normal } else { Importance::Detail };
-    let mut columns =     Columns::<(usize, &'a Ranked<'a>)>::new()
+    let mut columns = Columns::<(usize, &'a Ranked<'a>)>::new()
         .with(count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
         .with(text("function", "Full name of the function that costs are attributed to.").essential(), |(_, one)| {
             (&*one.function.name).into()

@@ -16,7 +16,6 @@ use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns::{bytes, count, duration, number, percentage, text};
-use crate::notes::unnamed_note;
 use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
@@ -78,14 +77,10 @@ impl<'s, 'a> Row<'s, 'a> {
 
 /// The table `summary`: one row per capture, in the order given.
 pub fn table(selections: &[Selection<'_>]) -> Table {
-    let mut table = table_columns().table("summary", "Summary", selections.iter().map(Row::of));
-    for selection in selections {
-        table.add_notes(notes(selection, selections.len() > 1));
-        let unnamed = unnamed_note(selection);
-        table.add_notes(match selections.len() {
-            1 => unnamed,
-            _ => unnamed.map(|note| note.about(label(selection.capture()))),
-        });
+    let rows: Vec<Row<'_, '_>> = selections.iter().map(Row::of).collect();
+    let mut table = table_columns().table("summary", "Summary", &rows);
+    for row in &rows {
+        table.add_notes(notes(row, selections.len() > 1));
     }
     table
 }
@@ -163,8 +158,8 @@ fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> 
     percent(unknown.map(|cost| cost.own.weight).sum(), hotspots.total.weight)
 }
 
-fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
-    let capture = selection.capture();
+fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
+    let (selection, capture) = (row.selection, row.capture());
     let losses = &capture.info.losses;
     let mut notes: Vec<Note> = capture.info.notes.iter().map(|note| note.as_str().into()).collect();
     if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
@@ -191,6 +186,7 @@ fn notes(selection: &Selection<'_>, several: bool) -> Vec<Note> {
     if matches!(capture.info.origin, Origin::Recovered) {
         notes.push(note!(Loss, "Recovered from a recording that did not finish: its end may be missing."));
     }
+    notes.extend(row.hotspots.unnamed_note(selection.functions()));
     match several {
         true => notes.into_iter().map(|note| note.about(label(capture))).collect(),
         false => notes,

@@ -20,13 +20,8 @@ const WAKER_STACK_BYTES: u32 = 16 << 10;
 impl Events {
     /// An event of this type with the fields that all events record.
     pub(super) fn attr(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
-        let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON | mark_of(of), ..Default::default() };
-        attr.size = size_of::<perf_event_attr>() as u32;
-        attr.clockid = libc::CLOCK_MONOTONIC;
-        attr.set_use_clockid(1);
-        attr.set_sample_id_all(1);
-        attr.set_disabled(1);
-        attr.set_exclude_hv(1);
+        let mut attr = disabled_event(kind, config);
+        attr.sample_type |= mark_of(of);
         attr.set_exclude_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
         match self.scope_of(of) {
             Scope::Machine => {}
@@ -161,6 +156,18 @@ impl Events {
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
+}
+
+/// A disabled event of this type with the common fields, on our clock.
+pub(super) fn disabled_event(kind: u32, config: u64) -> perf_event_attr {
+    let mut attr = perf_event_attr { type_: kind, config, sample_type: COMMON, ..Default::default() };
+    attr.size = size_of::<perf_event_attr>() as u32;
+    attr.clockid = libc::CLOCK_MONOTONIC;
+    attr.set_use_clockid(1);
+    attr.set_sample_id_all(1);
+    attr.set_disabled(1);
+    attr.set_exclude_hv(1);
+    attr
 }
 
 /// Makes of `attr` an event of each execution of the instruction at `offset` in the file `path`.

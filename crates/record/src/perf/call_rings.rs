@@ -9,13 +9,12 @@ use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd as _;
 
 use perf_event_open_sys::bindings as sys;
-use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::ioctls;
 
 use super::Kind;
-use super::attributes::at_entry;
+use super::attributes::{at_entry, disabled_event};
 use super::ring::{self, Bounds, Ring};
-use super::sample_layout::{COMMON, Layouts, SAMPLE_PID_AT, word};
+use super::sample_layout::{Layouts, SAMPLE_PID_AT, word};
 use super::system::{id_of, open_event, set_output};
 use crate::clock;
 
@@ -60,7 +59,7 @@ impl CallRings {
     /// Observes the instruction at `offset` of the file `path` in this thread. Gives the event, which ends when it is
     /// dropped, and its id.
     pub fn probe(&mut self, tid: u32, path: &CStr, offset: u64) -> io::Result<(File, u64)> {
-        let mut attr = attr();
+        let mut attr = disabled_event(sys::PERF_TYPE_SOFTWARE, 0);
         at_entry(&mut attr, path, offset)?;
         attr.sample_type |= sys::PERF_SAMPLE_READ as u64;
         attr.read_format = sys::PERF_FORMAT_TOTAL_TIME_RUNNING as u64;
@@ -81,9 +80,7 @@ impl CallRings {
             Entry::Occupied(known) => Ok(*known.get()),
             Entry::Vacant(new) => {
                 // An event of its own leads the ring, since each probe can be removed.
-                let mut attr = attr();
-                attr.type_ = sys::PERF_TYPE_SOFTWARE;
-                attr.config = sys::PERF_COUNT_SW_DUMMY as u64;
+                let mut attr = disabled_event(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
                 let leader = open_event(&mut attr, tid as i32, -1)?;
                 self.rings.push(Ring::map(&leader, self.pages)?);
                 self.leaders.push(leader);
@@ -108,15 +105,4 @@ impl CallRings {
         });
         lost
     }
-}
-
-fn attr() -> perf_event_attr {
-    let mut attr = perf_event_attr { sample_type: COMMON, ..Default::default() };
-    attr.size = size_of::<perf_event_attr>() as u32;
-    attr.clockid = libc::CLOCK_MONOTONIC;
-    attr.set_use_clockid(1);
-    attr.set_sample_id_all(1);
-    attr.set_disabled(1);
-    attr.set_exclude_hv(1);
-    attr
 }

@@ -19,6 +19,14 @@ pub(super) struct Row {
     pub(super) total: Vec<Weights>,
 }
 
+/// A row that is yet to be written.
+enum Waiting {
+    /// A node, and the chain that starts there.
+    Node(usize),
+    /// Light nodes that are added up.
+    More(Vec<usize>),
+}
+
 /// Which nodes have rows.
 pub(super) struct Outline<'a> {
     owners: &'a Owners,
@@ -30,19 +38,18 @@ impl<'a> Outline<'a> {
     /// The rows. Nodes with less than `least_percent` of the cost in every scenario are added up by caller.
     pub(super) fn of(owners: &'a Owners, least_percent: f64) -> Vec<Row> {
         let mut outline = Self { owners, least_percent, rows: Vec::new() };
-        let mut waiting = vec![(vec![0], 0)];
-        while let Some((nodes, indent)) = waiting.pop() {
-            match nodes[..] {
-                [] => continue,
-                [node, ..] if outline.is_shown(node) || node == 0 => outline.push_node(node, indent, &mut waiting),
-                _ => outline.push_more(&nodes, indent),
+        let mut waiting = vec![(Waiting::Node(0), 0)];
+        while let Some((next, indent)) = waiting.pop() {
+            match next {
+                Waiting::Node(node) => outline.push_node(node, indent, &mut waiting),
+                Waiting::More(nodes) => outline.push_more(&nodes, indent),
             }
         }
         outline.rows
     }
 
     /// Adds a row for the chain that starts at a node, and leaves its callees waiting, the last row first.
-    fn push_node(&mut self, first: usize, indent: usize, waiting: &mut Vec<(Vec<usize>, usize)>) {
+    fn push_node(&mut self, first: usize, indent: usize, waiting: &mut Vec<(Waiting, usize)>) {
         let chain = self.chain(first);
         let nodes = &self.owners.nodes;
         let last = *chain.last().expect("a chain has its first node");
@@ -55,8 +62,10 @@ impl<'a> Outline<'a> {
         let (shown, hidden): (Vec<usize>, Vec<usize>) =
             nodes[last].children.iter().copied().partition(|&child| self.is_shown(child));
         light.extend(hidden);
-        waiting.push((light, indent + 1));
-        waiting.extend(shown.into_iter().rev().map(|child| (vec![child], indent + 1)));
+        if !light.is_empty() {
+            waiting.push((Waiting::More(light), indent + 1));
+        }
+        waiting.extend(shown.into_iter().rev().map(|child| (Waiting::Node(child), indent + 1)));
         let text = match chain[..] {
             [only] => self.text(only),
             [family, member] if !self.is_function(family) => format!("{} {}", self.text(family), self.text(member)),

@@ -159,7 +159,7 @@ impl Owners {
         }
         // Children come after their parents, but for what `join_instances` moved; so the order is that of depth.
         let mut order: Vec<usize> = (1..self.nodes.len()).collect();
-        order.sort_by_key(|&node| std::cmp::Reverse(self.depth(node)));
+        order.sort_by_cached_key(|&node| std::cmp::Reverse(self.depth(node)));
         for node in order {
             let (parent, total) = (self.nodes[node].parent, self.nodes[node].total.clone());
             if total.iter().any(|weights| !weights.is_zero()) {

@@ -20,23 +20,6 @@ pub fn tables(proof: &Proof) -> Vec<Table> {
     ]
 }
 
-/// The case of a row.
-trait OfCase {
-    fn case(&self) -> &Case;
-}
-
-impl OfCase for &Case {
-    fn case(&self) -> &Case {
-        self
-    }
-}
-
-impl<R> OfCase for (&Case, R) {
-    fn case(&self) -> &Case {
-        self.0
-    }
-}
-
 fn points(name: &str, doc: &str) -> Column {
     percentage(name, doc)
 }
@@ -46,10 +29,10 @@ fn build_column() -> Column {
 }
 
 /// The columns that name a case: its switch, under this name, and its build.
-fn of_case<'a, R: OfCase>(name: &str) -> Columns<'a, R> {
-    Columns::new()
-        .with(text(name, "The switch of the pathology.").essential(), |row: &R| row.case().known.name.as_str().into())
-        .with(build_column(), |row| row.case().build.name.as_str().into())
+fn of_case<'a>(name: &str) -> Columns<'a, &'a Case> {
+    Columns::<&Case>::new()
+        .with(text(name, "The switch of the pathology.").essential(), |case| case.known.name.as_str().into())
+        .with(build_column(), |case| case.build.name.as_str().into())
 }
 
 fn predicted_column() -> Column {
@@ -60,7 +43,7 @@ fn switches(proof: &Proof) -> Table {
     let gain = |setting: &'static str, value: fn(&Gain) -> f64| {
         move |case: &&Case| Value::from(gains(case).iter().find(|gain| gain.setting == setting).map(value))
     };
-    of_case::<&Case>("switch")
+    of_case("switch")
         .with(text("phase", "Phase with the cost."), |case| case.known.phase.to_string().into())
         .with(percentage("share", "Recorded share of CPU time under the slow way.").essential(), |case| {
             slow_share(case).into()
@@ -94,7 +77,8 @@ fn switches(proof: &Proof) -> Table {
 
 fn gains_table(proof: &Proof) -> Table {
     let rows = proof.cases.iter().flat_map(|case| gains(case).into_iter().map(move |gain| (case, gain)));
-    of_case::<(&Case, Gain)>("switch")
+    of_case("switch")
+        .on(|(case, _): &(&Case, Gain)| case)
         .with(text("setting", "Switches that were slow before: this one alone, or all.").essential(), |(_, gain)| {
             gain.setting.into()
         })
@@ -130,7 +114,8 @@ fn gains_table(proof: &Proof) -> Table {
 
 fn shares_table(proof: &Proof) -> Table {
     let rows = proof.cases.iter().flat_map(|case| shares(case).into_iter().map(move |share| (case, share)));
-    of_case::<(&Case, Share)>("case")
+    of_case("case")
+        .on(|(case, _): &(&Case, Share)| case)
         .with(
             text("setting", "Switches that were slow: that one alone, none, all, or all but that one.").essential(),
             |(_, share)| share.setting.into(),
@@ -204,7 +189,8 @@ fn overhead_table(proof: &Proof) -> Table {
     let settings = proof.cases.iter().flat_map(|case| case.settings().into_iter().map(move |setting| (case, setting)));
     let rows = settings.filter_map(|(case, (setting, runs))| Some((case, (setting, overhead(runs)?))));
     let ratio = |name: &str, doc: &str| columns::number(name, "", doc).essential();
-    of_case::<(&Case, (&str, Overhead))>("case")
+    of_case("case")
+        .on(|(case, _): &(&Case, (&str, Overhead))| case)
         .with(text("setting", "Switches that were slow.").essential(), |(_, (setting, _))| (*setting).into())
         .with(
             ratio("cpu", "CPU time per step, or of loading: recorded over bare. Without the recorder's own thread."),

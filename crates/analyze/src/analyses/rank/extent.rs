@@ -118,12 +118,11 @@ pub(crate) fn common_basis(scenarios: &[(&str, &Extent)], notes: &mut Vec<Note>)
     if stepless.is_empty() {
         return Basis::PerStep;
     }
-    let all_loading = scenarios.iter().all(|(_, extent)| extent.loading_steps > 0);
-    if all_loading && scenarios.iter().all(|(_, extent)| extent.is_timed()) {
-        return Basis::PerSecond;
-    }
     if scenarios.iter().all(|(_, extent)| extent.is_timed()) {
-        notes.push(note!(Limit, "Costs are per second of wall time: {} has no steps.", stepless));
+        // Steps within loading have a note of their own.
+        if scenarios.iter().any(|(_, extent)| extent.loading_steps == 0) {
+            notes.push(note!(Limit, "Costs are per second of wall time: {} has no steps.", stepless));
+        }
         return Basis::PerSecond;
     }
     notes.push(note!(Limit, "Costs are shares: {} has no steps, and not all weights are times.", stepless));
