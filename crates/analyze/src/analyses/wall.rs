@@ -32,6 +32,7 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
+use crate::query::thinned_stacks;
 use crate::query::wait_class::{self, WaitClass};
 use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::wake_ups::WakeUps;
@@ -308,32 +309,35 @@ fn missing_wake_ups(selection: &Selection<'_>) -> Option<Note> {
     }
 }
 
-/// How much of the blocked time has no stack, and why, as far as that is known.
-fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Option<Note> {
-    if without == 0 {
-        return None;
+/// How much of the blocked time has no stack of its own, and why, as far as that is known.
+fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Vec<Note> {
+    let share = |part: u128| NoteValue::percent(percent(part, blocked).unwrap_or(0.0));
+    let mut notes = Vec::new();
+    let estimated = thinned_stacks::estimated_ns(selection);
+    if estimated > 0 {
+        notes.push(note!(
+            Limit,
+            "{} of blocked time ({}) counts at stacks of similar waits of the same thread: threads switched too often to \
+             keep each stack. More stacks: --switch-stacks-hz.",
+            share(estimated),
+            NoteValue::ns(estimated)
+        ));
     }
-    let (asleep_ns, threads) = asleep_before(selection);
-    let asleep = match threads {
-        0 => String::new(),
-        _ => format!("; {} of that began before the recording", NoteValue::ns(asleep_ns)),
-    };
-    let period = match selection.capture().info.losses.offcpu_stack_period {
-        Some(period) if period > 1 => {
-            format!(" Threads switched so often that only 1 in {period} stacks was kept.")
-        }
-        _ => String::new(),
-    };
-    let share = NoteValue::percent(percent(without, blocked).unwrap_or(0.0));
-    let without = NoteValue::ns(without);
-    Some(note!(
-        Loss,
-        "{} of blocked time ({}) has no stack, so its cause and caller are unknown{}.{}",
-        share,
-        without,
-        asleep,
-        period
-    ))
+    if without > 0 {
+        let (asleep_ns, threads) = asleep_before(selection);
+        let asleep = match threads {
+            0 => String::new(),
+            _ => format!("; {} of that began before the recording", NoteValue::ns(asleep_ns)),
+        };
+        notes.push(note!(
+            Loss,
+            "{} of blocked time ({}) has no stack, so its cause and caller are unknown{}.",
+            share(without),
+            NoteValue::ns(without),
+            asleep
+        ));
+    }
+    notes
 }
 
 /// Blocked time without a stack of threads that were asleep when the recording began, and how many they are.

@@ -24,6 +24,7 @@ pub mod select_error;
 pub mod step_candidates;
 pub mod step_stacks;
 pub mod steps;
+pub(crate) mod thinned_stacks;
 pub mod wait_class;
 pub mod waits;
 pub mod wake_ups;

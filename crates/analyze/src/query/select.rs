@@ -17,7 +17,7 @@
 //! A filter that matches nothing in the capture is an error that lists the choices.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use stepscope_model::{
     Capture, Dimension, DimensionStatus, Event, EventId, ProcessId, Sample, StackId, Step, Thread, ThreadId, Wait,
@@ -31,6 +31,7 @@ use crate::query::functions::Functions;
 use crate::query::loops::Loops;
 use crate::query::process_label::process_labels;
 pub use crate::query::select_error::SelectError;
+use crate::query::thinned_stacks::ThinnedStacks;
 use crate::query::waits;
 
 /// A part of a capture, and the functions in it.
@@ -44,6 +45,7 @@ pub struct Selection<'a> {
     event: Option<EventId>,
     process_labels: Arc<[String]>,
     description: Vec<String>,
+    thinned_stacks: Arc<OnceLock<Option<ThinnedStacks>>>,
 }
 
 impl<'a> Selection<'a> {
@@ -60,6 +62,7 @@ impl<'a> Selection<'a> {
             event,
             process_labels,
             description: Vec::new(),
+            thinned_stacks: Arc::default(),
         }
     }
 
@@ -152,14 +155,28 @@ impl<'a> Selection<'a> {
         })
     }
 
-    /// The selected waits, cut to the selected time.
+    /// The selected waits, cut to the selected time. Those whose stack was left out have that of a
+    /// [similar wait](crate::query::thinned_stacks).
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
         self.thread_waits().filter(|wait| self.has_stack(wait.stack))
     }
 
     /// The waits of the selected threads at *any* stack, cut to the selected time: for sums that make up a lifetime.
     pub fn thread_waits(&self) -> impl Iterator<Item = Wait> + '_ {
-        self.capture.waits.iter().filter(|wait| self.has_thread(wait.thread)).filter_map(|wait| self.cut(wait))
+        self.thread_wait_rows().map(|(_, wait)| wait)
+    }
+
+    /// The same, with their rows in the capture.
+    pub(crate) fn thread_wait_rows(&self) -> impl Iterator<Item = (usize, Wait)> + '_ {
+        let thinned = self.thinned_stacks();
+        let complete = move |row, wait| thinned.map_or(wait, |thinned| thinned.completed(self.capture, row, wait));
+        let rows = self.capture.waits.iter().enumerate().filter(|(_, wait)| self.has_thread(wait.thread));
+        rows.filter_map(move |(row, wait)| Some((row, complete(row, self.cut(wait)?))))
+    }
+
+    /// Stacks for waits without one; `None` if no stacks were left out.
+    pub(crate) fn thinned_stacks(&self) -> Option<&ThinnedStacks> {
+        self.thinned_stacks.get_or_init(|| ThinnedStacks::of(self.capture)).as_ref()
     }
 
     /// The selected threads.

@@ -52,6 +52,10 @@ pub struct Record {
     /// Bytes of user stack copied into a sample [default: 32768, or less where memory for rings is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
+    /// Stacks per second at context switches and wake-ups, at most. Of busier programs, a random part is kept, and stands for
+    /// the rest.
+    #[arg(long, value_name = "HZ", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    switch_stacks_hz: u64,
     /// The function that the simulation's loop calls once per step: its name or a part of it, a glob, /regex/ or
     /// MODULE+0xADDRESS. Needs root.
     #[arg(long, visible_alias = "step", value_name = "NAME")]
@@ -187,6 +191,7 @@ impl Record {
         let mut options = Options {
             frequency_hz: self.frequency,
             stack_bytes: self.stack_bytes,
+            max_switch_stacks_hz: self.switch_stacks_hz,
             step_scope: self.step_scope,
             ..Options::default()
         };

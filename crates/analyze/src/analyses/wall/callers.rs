@@ -10,6 +10,7 @@ use crate::columns::{self, count, duration, percentage};
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
+use crate::query::thinned_stacks;
 use crate::query::wait_class::WaitClass;
 use crate::query::waits::blocked_ns;
 use crate::query::weights::percent;
@@ -18,6 +19,8 @@ use crate::query::weights::percent;
 #[derive(Debug, Clone, Default)]
 struct Attributed {
     blocked: u128,
+    /// Standard error of `blocked`.
+    error: f64,
     waits: u64,
     longest: u64,
     threads: FxHashSet<ThreadId>,
@@ -40,13 +43,10 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     let functions = selection.functions();
     let mut stacks = Stacks::of(selection);
     let mut sums: FxHashMap<Caller, Attributed> = FxHashMap::default();
+    let caller_of = |function: Option<FunctionId>| function.map_or(Caller::NotOwned, Caller::Function);
     for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
         let found = wait.stack.map(|stack| stacks.get(stack));
-        let caller = match found {
-            None => Caller::NoStack,
-            Some((_, None)) => Caller::NotOwned,
-            Some((_, Some(function))) => Caller::Function(function),
-        };
+        let caller = found.map_or(Caller::NoStack, |(_, function)| caller_of(function));
         let blocked = blocked_ns(&wait);
         let sum = sums.entry(caller).or_default();
         sum.blocked += u128::from(blocked);
@@ -56,6 +56,11 @@ pub fn callers(selection: &Selection<'_>) -> Table {
         if let Some((class, _)) = found {
             sum.classes[class.index()] += u128::from(blocked);
         }
+    }
+    let selected = |stack| selection.has_stack(Some(stack)).then(|| caller_of(functions.attributed(stack)));
+    let errors = thinned_stacks::standard_errors(selection, selected);
+    for (caller, error) in &errors {
+        sums.entry(*caller).and_modify(|sum| sum.error = *error);
     }
     let none = if functions.ownership_known() { "(no owned caller)" } else { "(only run-time libraries)" };
     let name = |caller: Caller| match caller {
@@ -67,7 +72,7 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     rows.sort_by_key(|(caller, sum)| (Reverse(sum.blocked), name(*caller), module(functions, *caller)));
     let total: u128 = rows.iter().map(|(_, sum)| sum.blocked).sum();
     let per_step = blocked_per_step(selection);
-    let mut table = table_columns(functions, name, total, per_step.as_ref()).table(
+    let mut table = table_columns(functions, name, total, per_step.as_ref(), !errors.is_empty()).table(
         "blocked",
         "Blocked time by nearest owned caller",
         &rows,
@@ -85,6 +90,7 @@ fn table_columns<'t>(
     name: impl Fn(Caller) -> &'t str + 't,
     total: u128,
     per_step: Option<&'t FxHashMap<Caller, f64>>,
+    is_estimated: bool,
 ) -> Columns<'t, (Caller, Attributed)> {
     let [function, module_column, owned, category] = columns::function();
     let get = |caller: Caller| match caller {
@@ -92,6 +98,7 @@ fn table_columns<'t>(
         Caller::NotOwned | Caller::NoStack => None,
     };
     let known = functions.ownership_known();
+    let error = "Standard error of `blocked`, where stacks were left out and similar waits stand for theirs.";
     let step = Column::new("per_step", Kind::Duration, "ns/step", "Of the time within simulation steps, per step.");
     let mut all = Columns::<(Caller, Attributed)>::new()
         .with(function, move |row| name(row.0).into())
@@ -105,6 +112,7 @@ fn table_columns<'t>(
         .with(percentage("share", "In percent of all selected blocked time.").essential(), move |row| {
             percent(row.1.blocked, total).into()
         })
+        .with_if(is_estimated, duration("blocked_error", error), |row| row.1.error.into())
         .with_if(per_step.is_some(), step, move |row| {
             per_step.and_then(|per_step| per_step.get(&row.0)).copied().unwrap_or(0.0).into()
         })
