@@ -37,6 +37,7 @@
 //! | [`bootstrap`] | the difference of two sets of steps, by resampling blocks of consecutive steps |
 //! | [`bca`] | confidence intervals from resampled values, corrected for bias and skew |
 //! | [`median`](mod@median) | median and its standard error |
+//! | [`growth`] | the law by which a cost grows with the size |
 //! | [`trend`] | slope of a series, robust against outliers |
 //! | [`interval`] | an estimate with a confidence interval |
 //! | [`student`] | Student's t distribution; the normal one is its limit |
@@ -49,6 +50,7 @@ pub mod change_points;
 pub mod counts;
 pub mod discrete;
 pub mod distribution;
+pub mod growth;
 pub mod hierarchical;
 pub mod interval;
 pub mod median;
@@ -62,6 +64,7 @@ pub mod trend;
 pub use bootstrap::BlockBootstrap;
 pub use change_points::ChangeSearch;
 pub use distribution::Distribution;
+pub use growth::{Growth, Law};
 pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;
 pub use median::{median, standard_error_of_median};
