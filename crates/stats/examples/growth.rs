@@ -5,7 +5,7 @@
 //! echo '100:1.2,1.3 200:2.5,2.4 400:4.9,5.1' | cargo run --release -p stepscope-stats --example growth -- fit
 //! ```
 //!
-//! `fit` reads a table a line, each size with the costs of its runs, and writes a line of tab-separated values: most
+//! `fit` reads one table per line, each size with the costs of its runs, and writes a line of tab-separated values: most
 //! probable law, its probability, the law that is named or `inconclusive`, the exponent with its interval, the cost at
 //! four times the largest size with its interval.
 //!
