@@ -428,7 +428,8 @@ fn count_coverage(capture: &mut Capture) {
     }
     let losses = &mut capture.info.losses;
     losses.sampled_ns = sampled_ns;
-    if exact.is_empty() {
+    // In the log of a killed recorder, only threads that ended have their time: that is not the time of all.
+    if exact.is_empty() || exact.len() < capture.threads.len() {
         return;
     }
     let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);

@@ -27,16 +27,16 @@ pub(crate) struct ExitUsage {
 /// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
 pub(crate) fn reconcile(capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
     let readings = readings(capture);
-    let mut account = Some(0_u64);
+    let (mut account, mut unread_ns) = (0_u64, 0_u64);
     for index in 0..capture.threads.len() {
         let Some(cpu_ns) = capture.threads[index].cpu_ns else { continue };
         let compared = readings.get(&index).and_then(|readings| Compared::of(capture, index, readings));
         let Some(compared) = compared else {
-            account = account.filter(|_| cpu_ns < READING_ERROR_NS);
+            unread_ns = unread_ns.saturating_add(cpu_ns);
             continue;
         };
         let by_kernel_ns = cpu_ns.saturating_sub(compared.by_switches_ns).saturating_add(compared.by_kernel_ns);
-        account = account.map(|account| account.saturating_add(by_kernel_ns));
+        account = account.saturating_add(by_kernel_ns);
         let excess_ns = compared.by_switches_ns.saturating_sub(compared.by_kernel_ns);
         if excess_ns > compared.error_ns.saturating_add(stolen_ns) {
             capture.threads[index].cpu_ns = Some(by_kernel_ns);
@@ -44,6 +44,8 @@ pub(crate) fn reconcile(capture: &mut Capture, exit: Option<ExitUsage>, stolen_n
             *unknown_ns = unknown_ns.saturating_add(excess_ns);
         }
     }
+    // Threads that ended before the first reading are missing from the account: it stands for all of them only if they are few.
+    let account = Some(account).filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE);
     let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
     let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
     capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
@@ -173,6 +175,20 @@ mod tests {
         assert_eq!(after(drawn(&[(100, 900)], &[]), Some(exit)), (Some(200), None, Some(300)));
         let other = ExitUsage { pid: 41, ..exit };
         assert_eq!(after(drawn(&[(100, 900)], &[]), Some(other)), (Some(200), None, None));
+    }
+
+    #[test]
+    fn an_account_that_misses_many_short_threads_is_not_that_of_all() {
+        let with_short_threads = |count: u32| {
+            let mut capture = drawn(&[(100, 900)], &[(0, 5_000), (990, 5_190)]);
+            for tid in 1..=count {
+                let (start_ns, end_ns) = (Some(10 * MS), Some(15 * MS));
+                capture.add_thread(Thread { tid, start_ns, end_ns, cpu_ns: Some(5 * MS), ..Thread::default() });
+            }
+            after(capture, None).2
+        };
+        assert_eq!(with_short_threads(2), Some(200));
+        assert_eq!(with_short_threads(200), None);
     }
 
     #[test]
