@@ -1,5 +1,6 @@
 //! Recordings: start, watch, cut into captures, stop.
 
+mod feed;
 mod log;
 mod options;
 mod plan;

@@ -131,3 +131,20 @@ fn a_process_goes_on_without_its_first_thread() {
     let (spinning, all) = (capture.samples.iter().filter(|sample| spins(sample)).count(), capture.samples.len());
     assert!(spinning * 10 > all * 9, "{spinning} of {all} samples in the thread that runs");
 }
+
+#[test]
+fn a_recording_that_ends_while_threads_switch_counts_nothing_after_its_end() {
+    let test = "a_recording_that_ends_while_threads_switch_counts_nothing_after_its_end";
+    let both_run = |pid: u32| proc::threads(pid).is_ok_and(|threads| threads.len() == 2);
+    let Some(capture) = attached(test, &["pingpong", "1000000000"], both_run) else { return };
+    for (index, thread) in capture.threads.iter().enumerate() {
+        let waits = capture.waits.iter().filter(|wait| wait.thread.index() == index);
+        let off_ns: u64 = waits.map(|wait| wait.end_ns - wait.start_ns).sum();
+        let lifetime_ns = thread.end_ns.unwrap() - thread.start_ns.unwrap();
+        let open_ns = lifetime_ns.abs_diff(thread.cpu_ns.unwrap() + off_ns);
+        assert!(
+            open_ns <= capture.info.losses.unknown_cpu_ns.unwrap_or(0),
+            "{open_ns} of {lifetime_ns} ns: {thread:?}"
+        );
+    }
+}

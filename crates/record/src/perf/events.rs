@@ -93,6 +93,11 @@ impl Events {
                     attr.set_build_id(0);
                     open_event(&mut attr, first, cpu as i32)?
                 }
+                // The first thread has ended, and the process goes on without it.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) && !rest.is_empty() => {
+                    let living = Scope::Threads(rest.iter().map(|&thread| thread as u32).collect());
+                    return Self::open(living.clone(), living, sampling, ring_bytes);
+                }
                 other => other?,
             };
             let ring = loop {
@@ -118,7 +123,7 @@ impl Events {
             return Self::open(scope, tree, sampling, pages * page);
         }
         for &target in rest {
-            events.open_for(Kind::Side, &mut attr, target)?;
+            events.open_for_living(Kind::Side, &mut attr, target)?;
         }
         Ok(events)
     }
@@ -127,7 +132,7 @@ impl Events {
     pub fn add(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
         let before = self.open.len();
         for target in self.scope_of(kind).targets() {
-            if let Err(error) = self.open_for(kind, &mut attr, target) {
+            if let Err(error) = self.open_for_living(kind, &mut attr, target) {
                 self.open.truncate(before);
                 return Err(error);
             }
@@ -204,6 +209,14 @@ impl Events {
         self.add(Kind::WakerStack, self.stacks_of_wakers(kind, config))?;
         let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
         filter.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
+    }
+
+    /// The same, unless this thread has ended since it was listed.
+    fn open_for_living(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
+        match self.open_for(kind, attr, target) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            opened => opened,
+        }
     }
 
     fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {

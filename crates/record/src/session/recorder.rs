@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use linux_perf_event_reader::RawEventRecord;
 use stepscope_assemble::{Assembler, Entry, EventRole, Follow, MachineReading, RecordingEnd, Sink};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Losses, Machine, Origin, RecordingCost};
 
+use super::feed::{AssemblerFeed, LossFeed};
 use super::log::{Counted, Output};
 use super::plan::{Plan, open_side_band};
 use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
@@ -24,7 +24,7 @@ use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::Marks;
-use crate::perf::{Events, Kind, RecordTaker, Scope};
+use crate::perf::{Events, Kind, Scope};
 use crate::proc::{self, ProcessTree, ResourceSampler};
 
 /// The longest round. A ring that fills ends it earlier.
@@ -107,28 +107,6 @@ impl Pace {
         }
         let short = self.short_since.is_some_and(|since| since.elapsed() < SHORT_FOR);
         if short { SHORT_ROUND } else { ROUND }
-    }
-}
-
-/// Passes records from the rings to the assembler.
-struct AssemblerFeed<'a> {
-    assembler: &'a mut Assembler<LiveTarget>,
-    meanings: &'a BTreeMap<Kind, EventRole>,
-    sink: &'a mut Counted,
-}
-
-impl RecordTaker for AssemblerFeed<'_> {
-    fn wants(&self, pid: u32) -> bool {
-        self.assembler.follows(pid)
-    }
-
-    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, out: bool) {
-        self.assembler.note_other_switch(cpu, time_ns, out, self.sink);
-    }
-
-    fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
-        let meaning = self.meanings.get(&kind).copied().unwrap_or(EventRole::SideBand);
-        self.assembler.add_record(meaning, record, self.sink);
     }
 }
 
@@ -339,6 +317,12 @@ impl Recorder {
         self.thinning.stacks += self.events.drain(until, &mut feed);
     }
 
+    /// Passes over records from after the end, but for what they say of records lost before it.
+    fn drain_losses(&mut self) {
+        let Self { assembler, meanings, sink, .. } = self;
+        self.events.drain(u64::MAX, &mut LossFeed(AssemblerFeed { assembler, meanings, sink }));
+    }
+
     fn read_marks(&mut self) {
         let Self { marks, assembler, sink, .. } = self;
         marks.round(|pid| assembler.process_ref(pid).is_some(), sink);
@@ -444,7 +428,8 @@ impl Recorder {
         let end_ns = clock::now_ns();
         let reading = read_machine();
         let _ = self.events.disable();
-        self.drain(u64::MAX);
+        self.drain(end_ns);
+        self.drain_losses();
         self.learn_program();
         let Self { marks, assembler, sink, .. } = self;
         marks.stop(|pid| assembler.process_ref(pid).is_some(), sink);
