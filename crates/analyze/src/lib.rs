@@ -34,7 +34,9 @@ mod drawn;
 mod notes;
 pub mod parallel;
 pub mod query;
+pub mod unnamed;
 
+pub use analyses::hotspots::Hotspots;
 pub use analyses::{
     calltree, comparable, compare, cost_tree, critical_path, explain, faults, gate, history, hotspots, metrics, proof,
     rank, resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree, wall,

@@ -310,6 +310,7 @@ impl Builder {
                     path: module.path.clone(),
                     build_id,
                     symbols: names.symbols,
+                    package: names.package.clone(),
                 })
             });
             let language = if module.kind == ModuleKind::Kernel { Language::Kernel } else { Language::Native };

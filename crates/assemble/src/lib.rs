@@ -35,6 +35,7 @@
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
 //! - `builder`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
 
 mod address_space;
@@ -48,6 +49,7 @@ mod kernel_account;
 mod kernel_record;
 mod machine_reading;
 mod marks;
+mod naming;
 pub mod raw_log;
 mod registers;
 mod step_time;
@@ -65,6 +67,7 @@ pub use entry::{
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};
 pub use machine_reading::MachineReading;
+pub use naming::{Renaming, name_again};
 pub use step_time::{StepPoint, StepTime, StepTimeSource, TimeArgument, TimeArgumentError, TimeValue};
 pub use symbols::{NoSymbols, Symbols};
 pub use target::{Image, NoTarget, Target};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stepscope_model::{Build, Capture, SymbolSource};
+use stepscope_model::{Build, Capture};
 use stepscope_symbolize::{Code, ModuleNames, NamedBy, NamedFrame, Place, Symbolizer, build};
 
 /// Names code, and knows how programs were built.
@@ -55,12 +55,7 @@ impl Symbols for NoSymbols {
             }],
             named_by: NamedBy::Nothing,
         };
-        ModuleNames {
-            symbols: SymbolSource::default(),
-            build_id: None,
-            places: offsets.iter().map(place).collect(),
-            problems: Vec::new(),
-        }
+        ModuleNames { places: offsets.iter().map(place).collect(), ..ModuleNames::default() }
     }
 
     fn build_of(&mut self, _: &Capture) -> Option<Build> {

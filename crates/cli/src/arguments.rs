@@ -120,12 +120,12 @@ impl SelectArguments {
     }
 }
 
-/// Where files of the recorded machine are, for what is imported; a capture of ours has its names already.
+/// Where files of the recorded machine are.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Names of what is imported")]
+#[command(next_help_heading = "Names of functions, for `symbolize` and what is imported")]
 pub struct SymbolArguments {
     /// Where debug files are: laid out as /usr/lib/debug or ~/.debug are, or files of the modules' own names; repeatable.
-    #[arg(long = "symbols", value_name = "DIR")]
+    #[arg(long = "symbols", visible_alias = "debug-dir", value_name = "DIR")]
     directories: Vec<PathBuf>,
     /// What stands for / of the recorded machine: its programs and libraries are sought there alone; repeatable.
     #[arg(long = "sysroot", value_name = "DIR")]

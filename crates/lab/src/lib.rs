@@ -34,6 +34,7 @@
 //! | [`folder_map`] | paths in another build folder or checkout |
 //! | [`run`] | the folder of a run, and running its trials in sequence |
 //! | [`source`] | opening captures, runs and files of other tools by path |
+//! | [`naming`] | naming the functions of captures on disk again |
 //! | [`comparison`] | comparing sets of captures |
 //! | [`gate`] | judging a comparison by the limits of a lab file |
 //! | [`history`] | the metrics of every run, kept when the runs are deleted |
@@ -82,6 +83,7 @@ pub mod gate;
 pub mod history;
 mod json_lines;
 pub mod lab_file;
+pub mod naming;
 pub mod outcome;
 #[cfg(feature = "record")]
 pub mod output;

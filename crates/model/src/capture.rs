@@ -100,6 +100,8 @@ pub struct Module {
     pub build_id: Option<String>,
     /// Best source of names.
     pub symbols: SymbolSource,
+    /// Debian package that the file is from, if some of its code has no name.
+    pub package: Option<String>,
 }
 
 impl Module {
@@ -390,6 +392,12 @@ impl Capture {
     /// The stack of these frames, root first. `None` if empty.
     pub fn intern_stack(&mut self, frames: impl IntoIterator<Item = FrameId>) -> Option<StackId> {
         frames.into_iter().fold(None, |parent, frame| Some(self.intern_stack_node(parent, frame)))
+    }
+
+    /// Takes all frames and stacks out, so that others can be interned. Samples and waits still refer to the old ones.
+    pub fn take_stacks(&mut self) -> (Vec<Frame>, Vec<StackNode>) {
+        self.interner = Interner::default();
+        (std::mem::take(&mut self.frames), std::mem::take(&mut self.stacks))
     }
 
     /// Nodes from a stack's leaf to its root.

@@ -6,18 +6,26 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use object::Object;
 
 use crate::image::{Image, hexadecimal};
 use crate::{Options, Problem};
 
+/// The program that asks debuginfod servers, and caches what they send.
+const DEBUGINFOD_CLIENT: &str = "debuginfod-find";
+
 /// Opens the file that was mapped as `path`, in the recorded build.
 ///
 /// # Errors
 /// Why the best candidate could not be used. "Other build" takes precedence over "missing".
-pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options) -> Result<Image, Problem> {
+pub(crate) fn find_image(
+    path: &Path,
+    build_id: Option<&[u8]>,
+    options: &Options,
+    problems: &mut Vec<Problem>,
+) -> Result<Image, Problem> {
     // The kernel adds a suffix to files that were unlinked while mapped. Another file may have the name now; only a
     // build-id tells them apart.
     let bytes = path.as_os_str().as_bytes();
@@ -38,22 +46,31 @@ pub(crate) fn find_image(path: &Path, build_id: Option<&[u8]>, options: &Options
         .into_iter()
         .flat_map(|id| options.build_id_caches.iter().flat_map(move |cache| cached_images(cache, id)));
     let mut cached = cached.filter_map(|candidate| of_build(Image::open(&candidate).ok()?, build_id).ok());
-    let fetched = || {
-        let id = build_id.filter(|id| !id.is_empty())?;
-        of_build(Image::open(&fetch("executable", id, options)?).ok()?, build_id).ok()
-    };
-    cached.next().or_else(fetched).ok_or(problem)
+    cached.next().or_else(|| fetch("executable", build_id?, options, problems)).ok_or(problem)
 }
 
 /// Asks debuginfod servers for a file. `kind` is `executable` or `debuginfo`.
-fn fetch(kind: &str, build_id: &[u8], options: &Options) -> Option<PathBuf> {
-    if !options.debuginfod {
+fn fetch(kind: &str, build_id: &[u8], options: &Options, problems: &mut Vec<Problem>) -> Option<Image> {
+    if !options.debuginfod || build_id.is_empty() {
         return None;
     }
-    let mut client = Command::new("debuginfod-find");
-    let found = client.args([kind, &hexadecimal(build_id)]).stderr(Stdio::null()).output().ok()?;
-    let path = found.stdout.trim_ascii_end();
-    found.status.success().then(|| PathBuf::from(OsStr::from_bytes(path)))
+    let found = match Command::new(DEBUGINFOD_CLIENT).args([kind, &hexadecimal(build_id)]).output() {
+        Ok(found) => found,
+        Err(error) => {
+            problems.push(Problem::NoDebuginfodClient { reason: error.to_string() });
+            return None;
+        }
+    };
+    if !found.status.success() {
+        let message = String::from_utf8_lossy(&found.stderr);
+        // A server that answers and lacks the file is no problem.
+        if !message.contains("No such file or directory") {
+            problems.push(Problem::NoDebuginfodServer { reason: message.trim().to_owned() });
+        }
+        return None;
+    }
+    let path = Path::new(OsStr::from_bytes(found.stdout.trim_ascii_end()));
+    of_build(Image::open(path).ok()?, Some(build_id)).ok()
 }
 
 fn of_build(image: Image, recorded: Option<&[u8]>) -> Result<Image, Problem> {
@@ -91,24 +108,35 @@ fn cached_images(cache: &Path, build_id: &[u8]) -> [PathBuf; 2] {
 }
 
 /// The separate file with a module's debug information, if there is one.
-pub(crate) fn find_debug_file(image: &Image, options: &Options) -> Option<Image> {
-    let by_build_id = image.build_id().and_then(|id| find_by_build_id(id, options));
-    let fetched = || {
-        let build_id = image.build_id()?;
-        of_build(Image::open(&fetch("debuginfo", build_id, options)?).ok()?, Some(build_id)).ok()
-    };
-    by_build_id.or_else(|| find_by_link(image, options)).or_else(|| find_by_name(image, options)).or_else(fetched)
+pub(crate) fn find_debug_file(image: &Image, options: &Options, problems: &mut Vec<Problem>) -> Option<Image> {
+    let build_id = image.build_id();
+    build_id
+        .and_then(|id| find_by_build_id(id, options))
+        .or_else(|| find_by_link(image, options))
+        .or_else(|| find_by_name(image.path(), build_id?, options))
+        .or_else(|| fetch("debuginfo", build_id?, options, problems))
+}
+
+/// The debug file of a module that is gone: by build-id, or a build of the same name.
+pub(crate) fn find_debug_file_of_missing(
+    path: &Path,
+    build_id: &[u8],
+    options: &Options,
+    problems: &mut Vec<Problem>,
+) -> Option<Image> {
+    find_by_build_id(build_id, options)
+        .or_else(|| find_by_name(path, build_id, options))
+        .or_else(|| fetch("debuginfo", build_id, options, problems))
 }
 
 /// Looks in each directory for a file of the same name and build, such as the build left before stripping.
-fn find_by_name(image: &Image, options: &Options) -> Option<Image> {
-    let build_id = image.build_id()?;
-    let name = image.path().file_name()?;
+fn find_by_name(path: &Path, build_id: &[u8], options: &Options) -> Option<Image> {
+    let name = path.file_name()?;
     let mut with_extension = name.to_owned();
     with_extension.push(".debug");
     let candidates =
         options.debug_directories.iter().flat_map(|folder| [folder.join(name), folder.join(&with_extension)]);
-    let mut candidates = candidates.filter(|path| path != image.path());
+    let mut candidates = candidates.filter(|candidate| candidate != path);
     candidates.find_map(|path| of_build(Image::open(&path).ok()?, Some(build_id)).ok())
 }
 
@@ -231,10 +259,13 @@ mod tests {
 
     #[test]
     fn servers_are_asked_only_if_wanted() {
-        let options = |debuginfod| Options { debuginfod, ..Options::default() };
-        assert_eq!(fetch("debuginfo", &[1; 20], &options(false)), None);
+        let mut problems = Vec::new();
+        let mut fetch = |debuginfod| {
+            let options = Options { debuginfod, ..Options::default() };
+            fetch("debuginfo", &[1; 20], &options, &mut problems).is_some()
+        };
         // No server has this file, or there is no client.
-        assert_eq!(fetch("debuginfo", &[1; 20], &options(true)), None);
+        assert_eq!((fetch(false), fetch(true)), (false, false));
     }
 
     #[test]
@@ -253,7 +284,8 @@ mod tests {
         let found = || {
             let debug_directories = vec![builds.path().to_owned()];
             let options = Options { debug_directories, build_id_caches: Vec::new(), ..Options::default() };
-            find_debug_file(&Image::open(&stripped).unwrap(), &options).map(|image| image.path().to_owned())
+            find_debug_file(&Image::open(&stripped).unwrap(), &options, &mut Vec::new())
+                .map(|image| image.path().to_owned())
         };
         assert_eq!(found(), None);
         // Same name, another build.

@@ -31,7 +31,7 @@ pub struct Entry {
 /// If the file cannot be read.
 pub fn entries(path: &Path, options: &Options, wanted: impl Fn(&str, &str) -> bool) -> Result<Vec<Entry>, Problem> {
     let image = Image::open(path)?;
-    let debug = debug_files::find_debug_file(&image, options);
+    let debug = debug_files::find_debug_file(&image, options, &mut Vec::new());
     // A debug file has no code, so only the file itself maps addresses to offsets.
     let segments = Segments::of(&image.elf());
     let mut found = Vec::new();
@@ -104,7 +104,8 @@ pub fn inlined_into(
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeMap<String, BTreeSet<String>>, Problem> {
     let image = Image::open(path)?;
-    let separate = if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options) };
+    let separate =
+        if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options, &mut Vec::new()) };
     let debug = separate.as_ref().unwrap_or(&image);
     let (elf, mut texts) = (debug.elf(), Texts::default());
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

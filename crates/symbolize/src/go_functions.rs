@@ -2,11 +2,16 @@
 //!
 //! The layout is that of Go 1.18 and later: `pcHeader` and `_func` in Go's `runtime/symtab.go` and `runtime/runtime2.go`.
 
+use std::ops::Range;
+
+/// Names of the section; the second one is that of position-independent programs.
+pub const GO_FUNCTIONS_SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+
 /// The first bytes: Go 1.20, and Go 1.18; little-endian.
 const MAGIC: [u32; 2] = [0xffff_fff1, 0xffff_fff0];
 
 /// The table of functions.
-pub(crate) struct GoFunctions<'a> {
+pub struct GoFunctions<'a> {
     names: &'a [u8],
     /// The functions' entries, and what the entries refer to.
     functions: &'a [u8],
@@ -18,7 +23,7 @@ pub(crate) struct GoFunctions<'a> {
 impl<'a> GoFunctions<'a> {
     /// Reads the section of a 64-bit little-endian file. `text` is the address of `.text`, for versions that leave it to
     /// the linker.
-    pub(crate) fn parse(table: &'a [u8], text: u64) -> Option<Self> {
+    pub fn parse(table: &'a [u8], text: u64) -> Option<Self> {
         let magic = u32::from_le_bytes(*table.first_chunk()?);
         // Two bytes of padding, the instructions' granularity, the size of an address.
         if !MAGIC.contains(&magic) || table.get(4..6)? != [0, 0] || *table.get(7)? != 8 {
@@ -44,13 +49,24 @@ impl<'a> GoFunctions<'a> {
             let middle = usize::midpoint(low, high);
             if start(middle)? <= wanted { low = middle + 1 } else { high = middle }
         }
-        let index = low.checked_sub(1)?;
-        (wanted < start(index + 1)?).then_some(())?;
+        let (_, name) = self.function(low.checked_sub(1)?).filter(|(range, _)| range.contains(&address))?;
+        Some(name)
+    }
+
+    /// All functions in the order of their addresses.
+    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &'a str)> {
+        (0..self.count).filter_map(|index| self.function(index))
+    }
+
+    fn function(&self, index: usize) -> Option<(Range<u64>, &'a str)> {
+        let start = |index: usize| self.text.checked_add(number(self.functions, 8 * index)?.into());
+        let range = start(index)?..start(index + 1)?;
         let description = number(self.functions, 8 * index + 4)? as usize;
         let name = number(self.functions, description.checked_add(4)?)? as usize;
         let name = self.names.get(name..)?;
         let length = name.iter().position(|&byte| byte == 0)?;
-        std::str::from_utf8(&name[..length]).ok().filter(|name| !name.is_empty())
+        let name = std::str::from_utf8(&name[..length]).ok().filter(|name| !name.is_empty())?;
+        Some((range, name))
     }
 }
 

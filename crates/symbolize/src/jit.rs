@@ -149,9 +149,9 @@ impl JitCode {
     pub(crate) fn name(&self, addresses: &[u64], texts: &mut Texts) -> ModuleNames {
         ModuleNames {
             symbols: if self.functions.is_empty() { SymbolSource::None } else { SymbolSource::JitMap },
-            build_id: None,
             places: addresses.iter().map(|&address| self.place(address, texts)).collect(),
             problems: if self.found { Vec::new() } else { vec![Problem::NoJitMap { pid: self.pid }] },
+            ..ModuleNames::default()
         }
     }
 

@@ -154,6 +154,7 @@ impl Kernel {
             build_id: self.build_id.clone(),
             places: addresses.iter().map(place).collect(),
             problems: names.problem.into_iter().collect(),
+            ..ModuleNames::default()
         }
     }
 

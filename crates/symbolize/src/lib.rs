@@ -48,6 +48,7 @@
 //! | `go_functions` | the table of stripped Go programs |
 //! | `kernel`, `vdso`, `jit` | code that is in no file |
 //! | `debug_files`, `image` | where files are, and ELF in memory |
+//! | `packages` | which Debian package a file is from |
 //! | `demangle` | readable C++ and Rust names |
 //! | `entries`, `producers` | functions by name; compilers and their flags |
 //! | `texts` | interned names |
@@ -65,6 +66,7 @@ mod kernel;
 mod linkage;
 mod module;
 mod options;
+mod packages;
 mod producers;
 mod symbolizer;
 mod symbols;
@@ -76,6 +78,7 @@ use std::sync::Arc;
 
 pub use demangle::demangle;
 pub use entries::{Entry, entries, entry_at, inlined_into, loader, starts_of};
+pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunctions};
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;
@@ -110,6 +113,21 @@ impl Code {
     }
 }
 
+/// A position in a mapped file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Position {
+    /// Offset in the file.
+    Offset(u64),
+    /// Address, as in the file's symbol table.
+    Address(u64),
+}
+
+impl Position {
+    pub(crate) fn of_offsets(offsets: &[u64]) -> Vec<Self> {
+        offsets.iter().map(|&offset| Self::Offset(offset)).collect()
+    }
+}
+
 /// The names of a module, from [`Symbolizer::name`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModuleNames {
@@ -117,6 +135,8 @@ pub struct ModuleNames {
     pub symbols: SymbolSource,
     /// GNU build-id in hexadecimal: the recorded one, else that of the file.
     pub build_id: Option<String>,
+    /// Debian package that the file is from, if names are missing.
+    pub package: Option<String>,
     /// One place per offset, in the same order.
     pub places: Vec<Place>,
     /// Reasons for missing names. A file without debug information is not a problem.
@@ -207,6 +227,15 @@ pub enum Problem {
         /// Build-id found, in hexadecimal, or `none`.
         found: String,
     },
+    /// It is unknown which build was recorded.
+    #[error(
+        "{path}: the capture has no build-id of it, so a file that has one may be of another build, and its names are not \
+         used; record again"
+    )]
+    UnknownBuild {
+        /// The file.
+        path: PathBuf,
+    },
     /// Part of the debug information is damaged or missing; the rest was used.
     #[error("{path}: debug information is incomplete ({reason}); functions may lack inlined frames and lines")]
     IncompleteDebugInfo {
@@ -227,6 +256,21 @@ pub enum Problem {
          names; import on the recorded machine, or copy its ~/.debug"
     )]
     OtherKernel,
+    /// The program that asks debuginfod servers does not run.
+    #[error(
+        "DEBUGINFOD_URLS is set, but `debuginfod-find` cannot be run ({reason}), so no server was asked; install it \
+         (Debian package: debuginfod; Fedora: elfutils-debuginfod-client)"
+    )]
+    NoDebuginfodClient {
+        /// The system's error message.
+        reason: String,
+    },
+    /// A debuginfod server did not answer.
+    #[error("no debuginfod server answered ({reason}), so no further files were asked for; check DEBUGINFOD_URLS")]
+    NoDebuginfodServer {
+        /// What the client says.
+        reason: String,
+    },
     /// Generated code without a map or jitdump.
     #[error(
         "process {pid} ran generated code without /tmp/perf-{pid}.map or a jitdump, so it has no names; start it with \

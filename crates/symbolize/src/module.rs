@@ -8,71 +8,110 @@ use stepscope_model::SymbolSource;
 use object::{Object as _, ObjectSection as _};
 
 use crate::function_starts::FunctionStarts;
-use crate::go_functions::GoFunctions;
+use crate::go_functions::{GO_FUNCTIONS_SECTIONS, GoFunctions};
 use crate::image::{Image, Segments, hexadecimal};
 use crate::linkage::Linkage;
 use crate::symbols::{self, Table};
 use crate::texts::Texts;
-use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem, debug_files, demangle, dwarf};
+use crate::{
+    ModuleNames, NamedBy, NamedFrame, Options, Place, Position, Problem, debug_files, demangle, dwarf, packages,
+};
 
-/// Names `offsets` of a file.
+/// Names positions of a file.
 pub(crate) fn name_file(
     path: &Path,
     build_id: Option<&[u8]>,
-    offsets: &[u64],
+    positions: &[Position],
     options: &Options,
     texts: &mut Texts,
 ) -> ModuleNames {
     let name = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
     let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
-    let mut names = match debug_files::find_image(path, build_id, options) {
-        Ok(image) => name_image(&image, name, offsets, options, texts),
-        Err(problem) => nameless(name, offsets, problem, texts),
+    let mut found = Vec::new();
+    let mut names = match debug_files::find_image(path, build_id, options, &mut found) {
+        Ok(image) => name_image(&image, name, positions, options, texts),
+        Err(problem) => {
+            let id = build_id.filter(|id| !id.is_empty());
+            let debug = id.and_then(|id| debug_files::find_debug_file_of_missing(path, id, options, &mut found));
+            match debug {
+                // The segments of a debug file have no offsets of the module.
+                Some(debug) => name_in(&debug, &Segments::default(), name, positions, options, texts),
+                None => nameless(name, positions, problem, texts),
+            }
+        }
     };
+    names.problems.extend(found);
+    let is_named = |place: &Place| place.named_by > NamedBy::FunctionStart;
+    if !names.places.iter().all(is_named) && names.places.iter().any(|place| place.address.is_some()) {
+        names.package = packages::package_of(Path::new("/"), path);
+    }
     if let Some(recorded) = build_id.filter(|id| !id.is_empty()) {
         names.build_id = Some(hexadecimal(recorded));
     }
     names
 }
 
-/// Names every offset by module and offset, because of `problem`.
-pub(crate) fn nameless(name: &str, offsets: &[u64], problem: Problem, texts: &mut Texts) -> ModuleNames {
-    let place = |&offset: &u64| Place {
-        address: None,
-        frames: vec![NamedFrame::function(texts.intern(&format!("{name}+{offset:#x}")))],
-        named_by: NamedBy::Nothing,
+/// Names every position by module and number, because of `problem`.
+pub(crate) fn nameless(name: &str, positions: &[Position], problem: Problem, texts: &mut Texts) -> ModuleNames {
+    let place = |position: &Position| {
+        let (number, address) = match *position {
+            Position::Offset(offset) => (offset, None),
+            Position::Address(address) => (address, Some(address)),
+        };
+        let frames = vec![NamedFrame::function(texts.intern(&format!("{name}+{number:#x}")))];
+        Place { address, frames, named_by: NamedBy::Nothing }
     };
     ModuleNames {
         symbols: SymbolSource::None,
-        build_id: None,
-        places: offsets.iter().map(place).collect(),
+        places: positions.iter().map(place).collect(),
         problems: vec![problem],
+        ..ModuleNames::default()
     }
 }
 
-/// Names `offsets` of an open file called `name`.
+/// Names positions of an open file called `name`.
 pub(crate) fn name_image(
     image: &Image,
     name: &str,
-    offsets: &[u64],
+    positions: &[Position],
+    options: &Options,
+    texts: &mut Texts,
+) -> ModuleNames {
+    name_in(image, &Segments::of(&image.elf()), name, positions, options, texts)
+}
+
+fn name_in(
+    image: &Image,
+    segments: &Segments,
+    name: &str,
+    positions: &[Position],
     options: &Options,
     texts: &mut Texts,
 ) -> ModuleNames {
     let elf = image.elf();
-    let segments = Segments::of(&elf);
-    let addresses: Vec<Option<u64>> = offsets.iter().map(|&offset| segments.address_of(offset)).collect();
-    let mut wanted: Vec<u64> = addresses.iter().copied().flatten().collect();
+    let address_of = |position: &Position| match *position {
+        Position::Offset(offset) => segments.address_of(offset).ok_or(offset),
+        Position::Address(address) => Ok(address),
+    };
+    let addresses: Vec<Result<u64, u64>> = positions.iter().map(address_of).collect();
+    let mut wanted: Vec<u64> = addresses.iter().filter_map(|address| address.ok()).collect();
     wanted.sort_unstable();
     wanted.dedup();
 
     let mut naming = Naming::new(image, &elf, name, wanted, texts);
     naming.run(options);
-    let place = |(&offset, address): (&u64, &Option<u64>)| match address {
-        Some(address) => naming.place(*address),
-        None => naming.outside(offset),
+    let place = |address: &Result<u64, u64>| match *address {
+        Ok(address) => naming.place(address),
+        Err(offset) => naming.outside(offset),
     };
-    let places = offsets.iter().zip(&addresses).map(place).collect();
-    ModuleNames { symbols: naming.best, build_id: image.build_id().map(hexadecimal), places, problems: naming.problems }
+    let places = addresses.iter().map(place).collect();
+    ModuleNames {
+        symbols: naming.best,
+        build_id: image.build_id().map(hexadecimal),
+        package: None,
+        places,
+        problems: naming.problems,
+    }
 }
 
 /// The names of one batch of addresses, while its sources are read.
@@ -117,7 +156,7 @@ impl<'a> Naming<'a> {
         let debug = match dwarf::is_in(self.elf) {
             true => None,
             false if self.addresses.is_empty() => None,
-            false => debug_files::find_debug_file(self.image, options),
+            false => debug_files::find_debug_file(self.image, options, &mut self.problems),
         };
         self.debug_information(debug.as_ref().unwrap_or(self.image), options);
         self.exported_names();
@@ -215,7 +254,8 @@ impl<'a> Naming<'a> {
     }
 
     fn go_functions(&mut self) {
-        let Some(table) = self.image.section(".gopclntab") else { return };
+        let mut tables = GO_FUNCTIONS_SECTIONS.iter().filter_map(|name| self.image.section(name));
+        let Some(table) = tables.next() else { return };
         let text = self.elf.section_by_name(".text").map_or(0, |section| section.address());
         let Some(functions) = GoFunctions::parse(&table, text) else { return };
         for at in self.nameless() {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
+use stepscope_model::Module;
 
 use crate::image::Image;
 use crate::jit::JitCode;
 use crate::kernel::Kernel;
 use crate::options::Options;
 use crate::texts::Texts;
-use crate::{Code, ModuleNames, debug_files, jit, kernel, module, vdso};
+use crate::{Code, ModuleNames, Position, Problem, debug_files, jit, kernel, module, vdso};
 
 /// Names code. Caches what several calls share: the recorded kernel, maps of generated code, and interned names. A
 /// module is opened in each call, so ask for all offsets of a module at once.
@@ -50,9 +51,7 @@ impl Symbolizer {
     /// debugger would.
     pub fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
         match code {
-            Code::File { path, build_id } => {
-                module::name_file(path, build_id.as_deref(), offsets, &self.options, &mut self.texts)
-            }
+            Code::File { path, build_id } => self.name_file(path, build_id.as_deref(), &Position::of_offsets(offsets)),
             Code::Kernel => {
                 let kernel = self.kernel.get_or_insert_with(|| kernel::load(&self.options));
                 kernel.name(offsets, &mut self.texts)
@@ -66,11 +65,37 @@ impl Symbolizer {
         }
     }
 
+    /// Names positions of a module of a capture. A file with a build-id is not used for a module without one, because it
+    /// may be of another build.
+    pub fn name_module(&mut self, module: &Module, positions: &[Position]) -> ModuleNames {
+        let path = Path::new(&module.path);
+        let recorded = module.build_id.as_deref().map(bytes_of);
+        let names = self.name_file(path, recorded.as_deref(), positions);
+        if recorded.is_some() || names.build_id.is_none() {
+            return names;
+        }
+        let problem = Problem::UnknownBuild { path: path.to_owned() };
+        module::nameless(module.name(), positions, problem, &mut self.texts)
+    }
+
+    /// Names positions of a file. If only the debug file of this build is left, it names addresses.
+    fn name_file(&mut self, path: &Path, build_id: Option<&[u8]>, positions: &[Position]) -> ModuleNames {
+        let names = module::name_file(path, build_id, positions, &self.options, &mut self.texts);
+        let unasked = |problem: &Problem| {
+            matches!(problem, Problem::NoDebuginfodClient { .. } | Problem::NoDebuginfodServer { .. })
+        };
+        // Each further file would wait as long for the same failure.
+        self.options.debuginfod &= !names.problems.iter().any(unasked);
+        names
+    }
+
     /// Names `offsets` of an ELF file in memory called `name`. This never fails, like [`name`](Self::name).
     pub fn name_bytes(&mut self, name: &str, bytes: Vec<u8>, offsets: &[u64]) -> ModuleNames {
         match Image::from_bytes(Path::new(name), bytes) {
-            Ok(image) => module::name_image(&image, name, offsets, &self.options, &mut self.texts),
-            Err(problem) => module::nameless(name, offsets, problem, &mut self.texts),
+            Ok(image) => {
+                module::name_image(&image, name, &Position::of_offsets(offsets), &self.options, &mut self.texts)
+            }
+            Err(problem) => module::nameless(name, &Position::of_offsets(offsets), problem, &mut self.texts),
         }
     }
 
@@ -78,6 +103,13 @@ impl Symbolizer {
     ///
     /// It is the first in [`Options::roots`] and [`Options::build_id_caches`] of the recorded build, as for names.
     pub fn find_file(&self, path: &Path, build_id: Option<&[u8]>) -> Option<PathBuf> {
-        debug_files::find_image(path, build_id, &self.options).ok().map(|image| image.path().to_owned())
+        debug_files::find_image(path, build_id, &self.options, &mut Vec::new())
+            .ok()
+            .map(|image| image.path().to_owned())
     }
+}
+
+fn bytes_of(hexadecimal: &str) -> Vec<u8> {
+    let digits = hexadecimal.as_bytes().chunks(2);
+    digits.map_while(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::debug_files::same_build;
 use crate::image::{Image, hexadecimal};
 use crate::texts::Texts;
-use crate::{ModuleNames, Options, Problem, module};
+use crate::{ModuleNames, Options, Position, Problem, module};
 
 const NAME: &str = "[vdso]";
 
@@ -16,10 +16,11 @@ const MAX_BYTES: u64 = 1 << 20;
 
 pub(crate) fn name(offsets: &[u64], options: &Options, texts: &mut Texts) -> ModuleNames {
     let recorded = options.recorded_vdso.as_deref();
+    let positions = Position::of_offsets(offsets);
     match open(recorded, options) {
-        Ok(image) => module::name_image(&image, NAME, offsets, options, texts),
+        Ok(image) => module::name_image(&image, NAME, &positions, options, texts),
         Err(problem) => {
-            ModuleNames { build_id: recorded.map(hexadecimal), ..module::nameless(NAME, offsets, problem, texts) }
+            ModuleNames { build_id: recorded.map(hexadecimal), ..module::nameless(NAME, &positions, problem, texts) }
         }
     }
 }

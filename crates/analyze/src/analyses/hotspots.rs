@@ -46,6 +46,7 @@ use crate::notes::ownership_note;
 use crate::query::functions::{Function, FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
+use crate::unnamed;
 
 /// How to order and which rows to keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -135,7 +136,8 @@ impl Hotspots {
     }
 
     /// Names the module with most of the weight that ends in code without a name, if that is much, and what to do.
-    pub(crate) fn unnamed_note(&self, functions: &Functions) -> Option<Note> {
+    pub fn unnamed_note(&self, selection: &Selection<'_>) -> Option<Note> {
+        let functions = selection.functions();
         let mut by_module: BTreeMap<&str, Amount> = BTreeMap::new();
         for cost in &self.costs {
             let function = cost.function.map(|id| functions.get(id));
@@ -146,13 +148,7 @@ impl Hotspots {
         }
         let (module, amount) = by_module.into_iter().max_by_key(|(_, amount)| amount.weight)?;
         let share = amount.percent_of(self.total).filter(|share| *share >= MUCH_UNNAMED_PERCENT)?;
-        Some(note!(
-            Limit,
-            "{} of the samples end in `{}`, in functions without a name. Install its debug symbols, or set DEBUGINFOD_URLS; \
-             then record again.",
-            NoteValue::percent(share),
-            module
-        ))
+        Some(unnamed::note(selection.capture(), module, share))
     }
 
     fn sort(&mut self, functions: &Functions, order: Order) {
@@ -330,7 +326,7 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<Note> {
         notes.push(note!(Fact, "Under owned code: {} ({}); other stacks contain no owned function.", owned, share));
     }
     notes.extend(ownership_note(std::slice::from_ref(selection)));
-    notes.extend(hotspots.unnamed_note(selection.functions()));
+    notes.extend(hotspots.unnamed_note(selection));
     notes.extend(other_events(selection));
     notes
 }
@@ -602,12 +598,13 @@ mod tests {
             ",
         );
         let note = |capture: &Capture| {
-            drawn::selected(capture, &[], |selection| Hotspots::of(selection).unnamed_note(selection.functions()))
+            drawn::selected(capture, &[], |selection| Hotspots::of(selection).unnamed_note(selection))
         };
         assert_eq!(
             note(&capture).unwrap(),
-            "84.00 % of the samples end in `sumo`, in functions without a name. Install its debug symbols, or set \
-             DEBUGINFOD_URLS; then record again."
+            "84.00 % of the samples end in `sumo`, in functions without a name. Install its debug symbols, or name a \
+             folder that has them with `--debug-dir DIR`, then run `stepscope symbolize CAPTURE`; or ask a server: \
+             `DEBUGINFOD_URLS=... stepscope symbolize CAPTURE`."
         );
         assert_eq!(note(&drawn::folded("main;Run 1")), None);
     }

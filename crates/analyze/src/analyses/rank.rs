@@ -122,8 +122,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     }));
     table.add_notes(notes);
     table.add_notes(ownership_note(selections));
-    let unnamed =
-        |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one.functions())?.about(label(one.capture())));
+    let unnamed = |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one)?.about(label(one.capture())));
     table.add_notes(selections.iter().filter_map(unnamed));
     if selections.iter().all(|selection| !selection.functions().ownership_known()) {
         table.note(note!(

@@ -186,7 +186,7 @@ fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
     if matches!(capture.info.origin, Origin::Recovered) {
         notes.push(note!(Loss, "Recovered from a recording that did not finish: its end may be missing."));
     }
-    notes.extend(row.hotspots.unnamed_note(selection.functions()));
+    notes.extend(row.hotspots.unnamed_note(selection));
     match several {
         true => notes.into_iter().map(|note| note.about(label(capture))).collect(),
         false => notes,

@@ -68,7 +68,7 @@ fn bracketed(name: &str) -> &str {
     name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or("")
 }
 
-fn is_unnamed(name: &str, module: &str) -> bool {
+pub(crate) fn is_unnamed(name: &str, module: &str) -> bool {
     let at_offset = |name: &str| name.strip_prefix("0x").is_some_and(is_hexadecimal);
     name.is_empty()
         || name == "unknown"

@@ -24,6 +24,8 @@ mod report;
 #[cfg(feature = "record")]
 mod run;
 mod show;
+#[cfg(feature = "record")]
+mod symbolize;
 
 use std::fs;
 use std::io;
@@ -61,6 +63,8 @@ pub enum Command {
     Flamegraph(flamegraph::Flamegraph),
     Import(import::Import),
     Export(export::Export),
+    #[cfg(feature = "record")]
+    Symbolize(symbolize::Symbolize),
     Recover(recover::Recover),
     Completions(completions::Completions),
     Man(completions::Man),
@@ -91,6 +95,8 @@ impl Command {
             Command::Flamegraph(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Export(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Symbolize(command) => command.run(),
             Command::Recover(command) => command.run(),
             Command::Completions(command) => command.run(),
             Command::Man(command) => command.run(),

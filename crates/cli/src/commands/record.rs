@@ -8,6 +8,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use stepscope_analyze::Ownership;
 use stepscope_lab::lab_file::Ready;
+use stepscope_lab::naming;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
 use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
@@ -254,6 +255,9 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
                 eprintln!("{dimension} was not recorded: {reason}{remedy}");
             }
         }
+    }
+    if let Some(note) = naming::remedy(capture) {
+        eprintln!("note: {}", note.to_string().replace("CAPTURE", &folder.display().to_string()));
     }
     println!("{}", folder.display());
     eprintln!("next: stepscope show {} ; stepscope flamegraph {} -o flame.svg", folder.display(), folder.display());

@@ -85,6 +85,7 @@ fn stacks(capture: &mut Capture) -> [Option<StackId>; 4] {
         path: path.to_owned(),
         build_id: build_id.map(str::to_owned),
         symbols: SymbolSource::DebugInfo,
+        ..Module::default()
     };
     let physics = capture.add_module(module("/usr/lib/libphys.so", None));
     let program =

@@ -456,8 +456,8 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let module = capture.add_module(Module {
             path: path.display().to_string(),
-            build_id: None,
             symbols: SymbolSource::DebugInfo,
+            ..Module::default()
         });
         let frames: Vec<_> = STACK
             .iter()

@@ -8,6 +8,7 @@
 //! handles are checked before use.
 
 mod columns;
+mod replace;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use thiserror::Error;
 use crate::capture::Capture;
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
+
+pub use replace::replace;
 
 /// Name of the information file: a folder with this file is a capture.
 pub const INFO_FILE: &str = "capture.json";

@@ -162,15 +162,22 @@ fn modules(capture: &Capture) -> Vec<Column> {
         Column::texts("path", rows().map(|row| text(&row.path))),
         Column::maybe_texts("build_id", rows().map(|row| row.build_id.as_deref().map(text))),
         Column::texts("symbols", rows().map(|row| symbols_name(row.symbols))),
+        Column::maybe_texts("package", rows().map(|row| row.package.as_deref().map(text))),
     ]
 }
 
 fn read_modules(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     let build_ids = rows.maybe_texts("build_id")?;
     let symbols = rows.texts("symbols")?;
+    let packages = rows.maybe_texts("package")?;
     for (row, path) in rows.texts("path")?.into_iter().enumerate() {
-        let build_id = build_ids[row].as_deref().map(str::to_owned);
-        capture.modules.push(Module { path: path.to_string(), build_id, symbols: symbols_of(&symbols[row])? });
+        let owned = |cell: &Option<Arc<str>>| cell.as_deref().map(str::to_owned);
+        capture.modules.push(Module {
+            path: path.to_string(),
+            build_id: owned(&build_ids[row]),
+            symbols: symbols_of(&symbols[row])?,
+            package: owned(&packages[row]),
+        });
     }
     Ok(())
 }

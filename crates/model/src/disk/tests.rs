@@ -22,9 +22,12 @@ fn full() -> Capture {
         ..Thread::default()
     });
     let again = capture.add_thread(Thread { tid: 7, name: "a tid reused".into(), ..Thread::default() });
-    let build_id = Some("00ff".to_owned());
-    let module =
-        capture.add_module(Module { path: "/opt/sim".into(), build_id, symbols: SymbolSource::DynamicSymbols });
+    let module = capture.add_module(Module {
+        path: "/opt/sim".into(),
+        build_id: Some("00ff".into()),
+        symbols: SymbolSource::DynamicSymbols,
+        package: Some("sim".into()),
+    });
     let run = capture.intern_frame(Frame {
         function: "Run<int, (anonymous namespace)::T>".into(),
         module: Some(module),
@@ -149,4 +152,20 @@ fn each_kind_of_wrong_folder_gets_its_own_advice() {
     let newer = fs::read_to_string(&info).unwrap().replace("\"schema\": 1", "\"schema\": 99");
     fs::write(&info, newer).unwrap();
     assert!(message(folder.path()).contains("schema 99 is newer"));
+}
+
+#[test]
+fn a_replaced_capture_keeps_the_mode_of_its_folder_and_other_files_in_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("c");
+    write(&Capture::default(), &folder).unwrap();
+    fs::write(folder.join("notes.txt"), "mine").unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
+    std::os::unix::fs::symlink("c", parent.path().join("link")).unwrap();
+    replace(&full(), &parent.path().join("link")).unwrap();
+    assert_eq!(read(&folder).unwrap(), full());
+    assert_eq!(fs::read_to_string(folder.join("notes.txt")).unwrap(), "mine");
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(files(parent.path()), [folder, parent.path().join("link")], "nothing is left beside it");
 }
