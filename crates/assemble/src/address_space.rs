@@ -70,8 +70,12 @@ enum UnwindsBy {
     SignalFrame,
     /// By what the code and the stack look like.
     Evidence,
+    /// By the frame pointer, because the caller is on another stack.
+    FramePointer,
     /// It has no caller.
     Root,
+    /// It has no caller, because a scheduler is at work.
+    Scheduler,
 }
 
 impl AddressSpace {

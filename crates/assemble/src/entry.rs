@@ -273,12 +273,20 @@ pub enum StackMark {
     CallersGuessed = 0,
     /// The middle of a very deep stack was left out.
     FramesOmitted = 1,
+    /// A scheduler in the program runs on a stack of its own, for no task.
+    SchedulerStack = 2,
 }
 
 impl StackMark {
     /// The name of its frame.
     pub fn name(offset: u64) -> &'static str {
-        if offset == Self::CallersGuessed as u64 { "[callers guessed]" } else { "[frames omitted]" }
+        const CALLERS_GUESSED: u64 = StackMark::CallersGuessed as u64;
+        const SCHEDULER_STACK: u64 = StackMark::SchedulerStack as u64;
+        match offset {
+            CALLERS_GUESSED => "[callers guessed]",
+            SCHEDULER_STACK => "[on the scheduler's stack]",
+            _ => "[frames omitted]",
+        }
     }
 }
 

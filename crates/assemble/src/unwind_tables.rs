@@ -1,6 +1,7 @@
 //! Unwind tables of an ELF image, in the form that framehop reads.
 
 mod debug_frame;
+mod go_stacks;
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,6 +11,7 @@ use framehop::ExplicitModuleSectionInfo;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
+use stepscope_symbolize::GO_FUNCTIONS_SECTIONS;
 
 /// What is needed to unwind through a module, copied out of it: a mapped file can shrink while it is read, which would
 /// kill the reader; a copy cannot.
@@ -20,6 +22,8 @@ pub struct UnwindTables {
     start: u64,
     segments: Vec<Segment>,
     sections: ExplicitModuleSectionInfo<Arc<[u8]>>,
+    /// Functions of Go's runtime that begin a stack or leave one.
+    go: Vec<(Range<u64>, TableEntry)>,
 }
 
 /// A function of the tables.
@@ -29,8 +33,12 @@ pub(crate) enum TableEntry {
     Function,
     /// The code to which signal handlers return (augmentation `S`).
     SignalReturn,
-    /// The code that the kernel starts a program with, if it has no entry.
+    /// The first function of a thread or of a program. Nothing calls it.
     Start,
+    /// A function that calls another one on another stack. Only frame pointers lead back.
+    SwitchesStack,
+    /// A function that leaves a stack for that of a scheduler, which works for nobody.
+    Scheduler,
 }
 
 /// The code at a program's start is short: it calls a function in C.
@@ -87,7 +95,10 @@ impl UnwindTables {
             add_header(&mut sections);
         }
         let start = file.elf_header().e_entry(endian);
-        Some(Self { base, start, segments, sections })
+        let go = GO_FUNCTIONS_SECTIONS.iter().find_map(|name| bytes(name));
+        let text = range(".text").map_or(0, |range| range.start);
+        let go = go.map(|table| go_stacks::of(&table, text)).unwrap_or_default();
+        Some(Self { base, start, segments, sections, go })
     }
 
     /// The module for framehop, where the file's bytes from `offset` are mapped at `mapped`.
@@ -108,6 +119,9 @@ impl UnwindTables {
     /// The entry that covers an address, where the file's bytes from `offset` are mapped at `mapped`.
     pub(crate) fn entry(&self, mapped: &Range<u64>, offset: u64, address: u64) -> Option<TableEntry> {
         let address = address.wrapping_sub(self.mapped_base(mapped, offset)?).wrapping_add(self.base);
+        if let Some((_, entry)) = self.go.iter().find(|(function, _)| function.contains(&address)) {
+            return Some(*entry);
+        }
         let covering = self.covering_entry(address);
         let starts = || (self.start..self.start.saturating_add(START_BYTES)).contains(&address);
         covering.or_else(|| starts().then_some(TableEntry::Start))

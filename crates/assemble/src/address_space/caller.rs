@@ -20,7 +20,7 @@ use super::state::WalkState;
 use super::walk::Step;
 use super::{AddressSpace, LOWEST_CODE};
 use crate::calls::Evidence;
-use crate::target::Target as _;
+use crate::target::Target;
 
 /// How far the stack is searched for a return address.
 const SEARCHED_WORDS: u64 = 1024;
@@ -85,6 +85,22 @@ impl AddressSpace {
         Some(Step::Guess(caller))
     }
 
+    /// One step to a caller on another stack, by the frame pointer, which points there.
+    pub(super) fn leave_by_frame_pointer<W: Target>(
+        &self,
+        state: WalkState,
+        registers: &mut UnwindRegsNative,
+        memory: &mut StackMemory<'_>,
+        target: &mut W,
+    ) -> Step {
+        memory.bottom = state.fp;
+        let slot = state.fp.wrapping_add(8);
+        match (memory.word(state.fp, target), memory.word(slot, target)) {
+            (Ok(fp), Ok(address)) => go_to(Return { address, slot }, fp, registers),
+            _ => Step::Lost,
+        }
+    }
+
     /// Whether code is in no file with tables. Interpreters that are generated, as Java's, enter functions without a call.
     fn is_generated<S: FrameSource>(&self, address: u64, pid: u32, source: &mut S) -> bool {
         self.find(address).is_some_and(|mapping| source.function(mapping, address, pid).is_none())
@@ -98,20 +114,26 @@ impl AddressSpace {
         Some(before.max(address.saturating_sub(LONGEST_FUNCTION))..address.saturating_add(1))
     }
 
-    /// Searches the copied stack for a return address, from a stack pointer up. A certain one is better than a possible one.
+    /// Searches the stack for a return address, from a stack pointer up. A certain one is better than a possible one. A walk
+    /// that has left the copy searches the live stack.
     fn search<S: FrameSource>(
         &mut self,
         sp: u64,
         callee: &Range<u64>,
-        memory: &StackMemory<'_>,
+        memory: &mut StackMemory<'_>,
         source: &mut S,
     ) -> Option<Return> {
         let mut possible: Option<Return> = None;
+        let is_copied = memory.copied_word(sp).is_some();
         for slot in (0..SEARCHED_WORDS).map_while(|word| sp.checked_add(word * 8)) {
             if possible.as_ref().is_some_and(|possible| slot - possible.slot > FURTHER_WORDS * 8) {
                 break;
             }
-            let Some(address) = memory.copied_word(slot) else { break };
+            let word = match is_copied {
+                true => memory.copied_word(slot),
+                false => memory.word(slot, source.target()).ok(),
+            };
+            let Some(address) = word else { break };
             match self.can_lead(address, callee, memory.stack.ids.pid, source) {
                 Evidence::Leads => return Some(Return { address, slot }),
                 Evidence::Possible if possible.is_none() => possible = Some(Return { address, slot }),

@@ -47,6 +47,12 @@ pub(super) enum Step {
     /// A caller that may be another one.
     Guess(FrameAddress),
     Root,
+    /// A scheduler works on its own stack.
+    Scheduler,
+    /// The kernel's frame-pointer chain continues. `at_leaf`: the frame pointer has not changed since the leaf.
+    Chain {
+        at_leaf: bool,
+    },
     Lost,
 }
 
@@ -61,6 +67,8 @@ struct Walked {
     certain: usize,
     /// Address of the last exact frame.
     last: u64,
+    /// Whether the frame pointer of the last frame is that of the leaf.
+    at_leaf: bool,
     /// The state at each frame.
     states: Vec<WalkState>,
 }
@@ -149,10 +157,10 @@ impl AddressSpace {
             if remembered(self, frames) {
                 return true;
             }
-            self.follow_frame_pointers(stack, walked.last, source, frames);
+            self.follow_frame_pointers(stack, walked, source, frames);
             return false;
         }
-        self.follow_frame_pointers(stack, walked.last, source, frames) || remembered(self, frames)
+        self.follow_frame_pointers(stack, walked, source, frames) || remembered(self, frames)
     }
 
     /// What is known about a code address; `None` where nothing executable is mapped.
@@ -171,6 +179,8 @@ impl AddressSpace {
             Some(TableEntry::Function) => UnwindsBy::Tables,
             Some(TableEntry::SignalReturn) => UnwindsBy::SignalFrame,
             Some(TableEntry::Start) => UnwindsBy::Root,
+            Some(TableEntry::SwitchesStack) => UnwindsBy::FramePointer,
+            Some(TableEntry::Scheduler) => UnwindsBy::Scheduler,
             None if returns_from_signal(address, pid, source) => UnwindsBy::SignalFrame,
             None => UnwindsBy::Evidence,
         };
@@ -194,7 +204,8 @@ impl AddressSpace {
         let mut states = std::mem::take(&mut self.states);
         states.clear();
         let last = stack.registers.ip;
-        let mut walked = Walked { reached_root: false, guessed: false, exact: None, certain: 0, last, states };
+        let mut walked =
+            Walked { reached_root: false, guessed: false, exact: None, certain: 0, last, at_leaf: false, states };
         let mut callee = stack.registers.ip;
         loop {
             let lookup = address.address_for_lookup();
@@ -225,7 +236,15 @@ impl AddressSpace {
                 walked.reached_root = true;
                 break;
             }
-            let step = self.step(code.unwinds_by, address, &mut registers, caches, &mut memory, source);
+            let in_chain = || stack.frame_pointer_chain.contains(&address.address());
+            let at_leaf = state.fp == stack.registers.fp && stack.frame_pointer_chain.len() > 1;
+            let step = match code.unwinds_by {
+                // The chain is exact, and the other stack is not in the copy.
+                UnwindsBy::FramePointer if address.is_return_address() && (at_leaf || in_chain()) => {
+                    Step::Chain { at_leaf: !in_chain() }
+                }
+                unwinds_by => self.step(unwinds_by, address, &mut registers, caches, &mut memory, source),
+            };
             if memory.live.is_used() && walked.exact.is_none() {
                 walked.exact = Some(walked.states.len());
             }
@@ -240,6 +259,16 @@ impl AddressSpace {
                 }
                 Step::Root => {
                     walked.reached_root = true;
+                    break;
+                }
+                Step::Scheduler => {
+                    frames.push(source.mark(StackMark::SchedulerStack));
+                    walked.states.push(state);
+                    walked.reached_root = true;
+                    break;
+                }
+                Step::Chain { at_leaf } => {
+                    walked.at_leaf = at_leaf;
                     break;
                 }
                 Step::Lost => break,
@@ -262,6 +291,16 @@ impl AddressSpace {
         match unwinds_by {
             UnwindsBy::Tables => {}
             UnwindsBy::Root => return Step::Root,
+            UnwindsBy::Scheduler if address.is_return_address() => return Step::Scheduler,
+            UnwindsBy::FramePointer if address.is_return_address() => {
+                return self.leave_by_frame_pointer(
+                    WalkState::of(address, registers),
+                    registers,
+                    memory,
+                    source.target(),
+                );
+            }
+            UnwindsBy::Scheduler | UnwindsBy::FramePointer => {}
             UnwindsBy::SignalFrame => {
                 return signal_frame::leave(registers, memory, source.target()).map_or(Step::Lost, Step::Caller);
             }
@@ -306,20 +345,25 @@ impl AddressSpace {
         }
     }
 
-    /// Appends the part of the frame-pointer chain above the frame that returns to `last`.
+    /// Appends the part of the frame-pointer chain above the last exact frame.
     fn follow_frame_pointers<S: FrameSource>(
         &mut self,
         stack: &UserStack<'_>,
-        last: u64,
+        walked: &Walked,
         source: &mut S,
         frames: &mut Vec<FrameRef>,
     ) -> bool {
         let chain = stack.frame_pointer_chain;
-        let Some(shared) = chain.iter().rposition(|&address| address == last) else { return false };
+        let shared = chain.iter().rposition(|&address| address == walked.last);
+        let Some(shared) = shared.or(walked.at_leaf.then_some(0)) else { return false };
         let before = frames.len();
         for &address in &chain[shared + 1..] {
             let Some(code) = self.code(address.wrapping_sub(1), stack.ids.pid, source) else { break };
             frames.push(code.frame);
+            if code.unwinds_by == UnwindsBy::Scheduler {
+                frames.push(source.mark(StackMark::SchedulerStack));
+                break;
+            }
         }
         frames.len() > before
     }

@@ -1,0 +1,66 @@
+//! Stacks of programs whose runtimes have stacks and code of their own.
+
+mod recorded;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use recorded::record_command;
+use stepscope_model::{Capture, FrameId, Sample};
+use stepscope_record::launch::Launch;
+
+/// Builds the Go program. `None` without Go.
+fn build_go(test: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth/stacks.go");
+    let program = folder.join("stacks");
+    let go = ["go", "/usr/local/go/bin/go"].into_iter().find(|go| Command::new(go).arg("version").output().is_ok());
+    let Some(go) = go else {
+        println!("skipped: {test}: no Go compiler (Debian package: golang-go)");
+        return None;
+    };
+    let mut build = Command::new(go);
+    build.args(["build", "-o"]).arg(&program).args(flags).arg(source).current_dir(folder);
+    let built = build.env("GOFLAGS", "-mod=mod").env("GOTOOLCHAIN", "local").output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    Some(program)
+}
+
+fn cpu_samples(capture: &Capture) -> Vec<&Sample> {
+    capture
+        .samples
+        .iter()
+        .filter(|sample| ["cpu-clock", "cycles"].contains(&&*capture.event(sample.event).name))
+        .collect()
+}
+
+/// Frames from leaf to root.
+fn names<'a>(capture: &'a Capture, sample: &Sample) -> Vec<&'a str> {
+    capture.frames_of(sample.stack).map(|frame: FrameId| capture.function(frame)).collect()
+}
+
+#[test]
+fn stacks_of_goroutines_continue_from_the_threads_own_stack() {
+    const TEST: &str = "stacks_of_goroutines_continue_from_the_threads_own_stack";
+    for (build, flags) in [("with symbols", &[][..])] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = build_go(TEST, folder.path(), flags) else { return };
+        let Some((capture, _)) = record_command(TEST, Launch::new([program.into_os_string()])) else { return };
+        let samples = cpu_samples(&capture);
+        let share = |holds: &dyn Fn(&[&str]) -> bool| {
+            let count = samples.iter().filter(|sample| holds(&names(&capture, sample))).count();
+            count * 100 / samples.len()
+        };
+        assert!(samples.len() > 100, "{build}: {} samples", samples.len());
+        // A goroutine, a scheduler, a thread, or the program itself. The kernel part of an exec has none.
+        const ROOTS: [&str; 5] =
+            ["runtime.goexit", "[on the scheduler's stack]", "runtime.mstart", "runtime.rt0_go", "runtime.clone"];
+        let rooted = share(&|names| names.last().is_some_and(|root| ROOTS.contains(root)));
+        assert!(rooted >= 90, "{build}: {rooted} %");
+        let on_thread = |names: &[&str]| names.iter().any(|name| name.starts_with("runtime.systemstack"));
+        let whole = |names: &[&str]| on_thread(names) && names.last() == Some(&"runtime.goexit");
+        let (all, whole) = (share(&on_thread), share(&whole));
+        assert!(all == 0 || whole * 100 >= all * 50, "{build}: {whole} of {all} %");
+        let truncated = capture.info.losses.truncated_stacks * 100 / capture.info.losses.samples.max(1);
+        assert!(truncated <= 10, "{build}: {truncated} %");
+    }
+}
