@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -27,17 +28,33 @@ pub enum Build {
 
 pub const BUILDS: [Build; 3] = [Build::WithoutFramePointers, Build::WithFramePointers, Build::Stripped];
 
-/// The folder with the programs of all builds, built once.
+/// The folder with the programs of all builds. All test binaries share it.
 pub fn programs() -> Option<&'static Path> {
     static PROGRAMS: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAMS.get_or_init(build_programs).as_deref()
+    PROGRAMS.get_or_init(programs_of_present_sources).as_deref()
 }
 
-fn build_programs() -> Option<PathBuf> {
+/// Builds the programs, unless they were built from the same sources by the same commands.
+fn programs_of_present_sources() -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth");
-    // Test binaries may run at the same time, so each has its own programs.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("truth").join(env!("CARGO_CRATE_NAME"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("truth");
     std::fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&sources).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
+    let built_from = texts.chain([include_str!("mod.rs").to_owned()]).collect::<String>();
+    let noted = folder.join("built-from");
+    if std::fs::read_to_string(&noted).is_ok_and(|noted| noted == built_from) {
+        return Some(folder);
+    }
+    build_programs(&sources, &folder)?;
+    std::fs::write(noted, built_from).unwrap();
+    Some(folder)
+}
+
+fn build_programs(sources: &Path, folder: &Path) -> Option<()> {
     let compile = |name: &str, source: &str, flags: &[&str]| {
         let mut compiler = Command::new("g++");
         compiler.args(["-O2", "-fno-ipa-icf"]).args(flags).arg("-o").arg(folder.join(name)).arg(sources.join(source));
@@ -63,7 +80,7 @@ fn build_programs() -> Option<PathBuf> {
     // These need Debian's musl-tools and libc6-dev-i386.
     compile_c("musl-gcc", "unwinding-Musl", &["-static"]);
     compile_c("gcc", "unwinding-32", &["-m32"]);
-    built.then_some(folder)
+    built.then_some(())
 }
 
 /// A recording of one case, and the program's own account of it.
