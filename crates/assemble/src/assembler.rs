@@ -249,16 +249,16 @@ impl<W: Target> Assembler<W> {
         let followed = record.thread().filter(|&ids| self.thread(ids, Some(time), sink).is_some());
         match (followed, switch.way) {
             (Some(ids), SwitchWay::In) => {
-                // The idle thread has no records, so the time at which the CPU got free is long ago.
-                if let Some(cpu) = record.cpu.filter(|_| switch.other_is_idle) {
-                    self.note_other_switch(cpu, time, false, sink);
+                if let Some(cpu) = record.cpu {
+                    self.cpus.note_last(cpu, switch.other_tid);
                 }
                 self.enter_cpu(ids, record.cpu, time, sink);
             }
             (Some(ids), SwitchWay::Out { preempted }) => self.leave_cpu(ids, record.cpu, time, preempted, sink),
             (None, way) => {
                 if let Some(cpu) = record.cpu {
-                    self.note_other_switch(cpu, time, way != SwitchWay::In, sink);
+                    let left = record.tid.filter(|_| way != SwitchWay::In).map(|tid| tid as u32);
+                    self.note_other_switch(cpu, time, left, sink);
                 }
             }
         }

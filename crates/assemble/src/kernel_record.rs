@@ -68,10 +68,11 @@ pub(crate) enum Body<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Switch {
     pub way: SwitchWay,
-    /// Whether the source records the switches of every thread on that CPU, but for its idle thread.
+    /// Whether the source records the switches of every thread on that CPU, but for threads that the kernel hides.
     pub cpu_wide: bool,
-    /// Whether the other thread of the switch is the CPU's idle thread, or of another pid namespace.
-    pub other_is_idle: bool,
+    /// Id of the other thread of the switch, where all are recorded: 0 is the CPU's idle thread, or a thread of another pid
+    /// namespace.
+    pub other_tid: Option<u32>,
 }
 
 /// Whether the thread of the record comes to the CPU or leaves it.
@@ -222,11 +223,14 @@ impl<'a> Record<'a> {
                     true => SwitchWay::Out { preempted: raw.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 },
                 };
                 let cpu_wide = raw.record_type == RecordType::SWITCH_CPU_WIDE;
-                let other_is_idle = cpu_wide && {
-                    let (_pid, tid) = (cursor.u32()?, cursor.u32()?);
-                    tid == 0
+                let other_tid = match cpu_wide {
+                    true => {
+                        cursor.u32()?;
+                        Some(cursor.u32()?)
+                    }
+                    false => None,
                 };
-                Body::Switch(Switch { way, cpu_wide, other_is_idle })
+                Body::Switch(Switch { way, cpu_wide, other_tid })
             }
             RecordType::LOST => {
                 cursor.u64()?;

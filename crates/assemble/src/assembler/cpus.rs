@@ -5,9 +5,10 @@
 //! time until it is seen again.
 //!
 //! Where the source records the switches of every thread, a CPU goes from one thread to the next without a gap: the kernel
-//! charges the switch itself to the incoming thread, so its time starts when the other one left. After an idle CPU it
-//! starts with its own switch: the idle thread has no records. And an exiting thread runs until its CPU switches to another
-//! one: the kernel frees its memory after the record of its exit.
+//! charges the switch itself to the incoming thread, so its time starts when the other one left. If the record of the switch
+//! names another thread than the one that left last, the time starts with the switch: the idle thread has no records, and
+//! the kernel may hide others. And an exiting thread runs until its CPU switches to another one: the kernel frees its memory
+//! after the record of its exit.
 
 use rustc_hash::FxHashMap;
 
@@ -29,25 +30,40 @@ pub(super) struct Cpus {
 struct Cpu {
     /// The followed thread that runs.
     tid: Option<u32>,
-    /// When the last thread left, if no other came since.
-    free_since: Option<u64>,
+    /// The last thread that left, if no other came since.
+    left: Option<Left>,
+}
+
+/// A thread left a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Left {
+    tid: u32,
+    time_ns: u64,
 }
 
 impl Cpus {
     /// A followed thread runs on a CPU. Returns the one that did so before.
     fn enter(&mut self, cpu: u32, tid: u32) -> Option<u32> {
-        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), free_since: None });
+        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), left: None });
         before.and_then(|before| before.tid).filter(|&before| before != tid)
     }
 
-    /// A thread left a CPU, or one that is not followed came (`free_since` is then `None`). Returns the followed thread
-    /// that ran there.
-    fn leave(&mut self, cpu: u32, free_since: Option<u64>) -> Option<u32> {
-        self.by_number.insert(cpu, Cpu { tid: None, free_since }).and_then(|before| before.tid)
+    /// A thread left a CPU, or one that is not followed came (`left` is then `None`). Returns the followed thread that ran
+    /// there.
+    fn leave(&mut self, cpu: u32, left: Option<Left>) -> Option<u32> {
+        self.by_number.insert(cpu, Cpu { tid: None, left }).and_then(|before| before.tid)
+    }
+
+    /// A CPU switches from this thread to another. If it is not the one that left last, its records are missing.
+    pub fn note_last(&mut self, cpu: u32, tid: Option<u32>) {
+        const IDLE: u32 = 0;
+        if let Some(cpu) = self.by_number.get_mut(&cpu) {
+            cpu.left = cpu.left.filter(|left| tid == Some(left.tid) && left.tid != IDLE);
+        }
     }
 
     fn free_since(&self, cpu: u32) -> Option<u64> {
-        self.by_number.get(&cpu)?.free_since.filter(|_| self.are_whole)
+        self.by_number.get(&cpu)?.left.filter(|_| self.are_whole).map(|left| left.time_ns)
     }
 
     fn runs(&self, cpu: u32, tid: u32) -> bool {
@@ -79,7 +95,7 @@ impl<W: Target> Assembler<W> {
             free_since.into_iter().for_each(|since| timeline.was_elsewhere_until(since));
             timeline.switch_out(time, preempted)
         });
-        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(time)));
+        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(Left { tid: ids.tid, time_ns: time })));
         if !preempted && self.threads.get(&ids.tid).is_some_and(|thread| thread.exits) {
             self.end_exiting(ids.tid, time, sink);
         }
@@ -100,9 +116,9 @@ impl<W: Target> Assembler<W> {
         }
     }
 
-    /// A thread that is not followed left a CPU (`out`), or came to it.
-    pub fn note_other_switch(&mut self, cpu: u32, time: u64, out: bool, sink: &mut impl Sink) {
-        if let Some(before) = self.cpus.leave(cpu, out.then_some(time)) {
+    /// A thread that is not followed left a CPU (`left` is its id), or came to it.
+    pub fn note_other_switch(&mut self, cpu: u32, time: u64, left: Option<u32>, sink: &mut impl Sink) {
+        if let Some(before) = self.cpus.leave(cpu, left.map(|tid| Left { tid, time_ns: time })) {
             self.was_displaced(before, time, sink);
         }
     }
@@ -142,9 +158,19 @@ mod tests {
         assert_eq!(cpus.enter(0, 7), None);
         assert_eq!(cpus.enter(0, 7), None, "it is there already");
         assert_eq!(cpus.enter(0, 8), Some(7), "the switch-out of 7 was lost");
-        assert_eq!(cpus.leave(0, Some(90)), Some(8));
+        assert_eq!(cpus.leave(0, Some(Left { tid: 8, time_ns: 90 })), Some(8));
         assert_eq!(cpus.free_since(0), Some(90));
         assert_eq!(cpus.leave(0, None), None, "a thread that is not followed came");
         assert_eq!(cpus.free_since(0), None);
+    }
+
+    #[test]
+    fn a_cpu_is_free_since_a_thread_left_only_if_that_thread_was_the_last_one() {
+        let mut cpus = Cpus { are_whole: true, ..Cpus::default() };
+        for (left, last, free) in [(8, Some(8), true), (8, Some(9), false), (8, Some(0), false), (0, Some(0), false)] {
+            cpus.leave(0, Some(Left { tid: left, time_ns: 90 }));
+            cpus.note_last(0, last);
+            assert_eq!(cpus.free_since(0).is_some(), free, "{left} left, {last:?} was the last");
+        }
     }
 }

@@ -12,7 +12,7 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::ioctls;
 
 use super::ring::{self, Bounds, Ring};
-use super::sample_layout::{Common, Layouts, time_and_cpu};
+use super::sample_layout::{Common, Layouts, Tail};
 use super::system::{id_of, online_cpus, open_event, set_output};
 use super::tree_filter::TreeFilter;
 use super::{Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WakerStacks};
@@ -324,8 +324,9 @@ impl Events {
             let Some(Common { kind, layout, pid }) = found else { return };
             switch_stacks += u64::from(sample && kind.is_of_the_tree());
             if (sample && kind != Kind::Waking || switch) && !pid.is_some_and(|pid| state.wants(pid)) {
-                if let Some((time, cpu)) = time_and_cpu(record.body).filter(|_| switch) {
-                    state.note_other_switch(cpu, time, u32::from(record.misc) & sys::PERF_RECORD_MISC_SWITCH_OUT != 0);
+                if let Some(Tail { tid, time, cpu }) = Tail::of(record.body).filter(|_| switch) {
+                    let out = u32::from(record.misc) & sys::PERF_RECORD_MISC_SWITCH_OUT != 0;
+                    state.note_other_switch(cpu, time, out.then_some(tid));
                 }
                 return;
             }
@@ -341,8 +342,8 @@ impl Events {
 pub(crate) trait RecordTaker {
     /// Whether records of this process are wanted.
     fn wants(&self, pid: u32) -> bool;
-    /// A process that is not wanted left this CPU (`out`), or came to it.
-    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, out: bool);
+    /// A thread that is not wanted left this CPU (`left` is its id), or came to it.
+    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, left: Option<u32>);
     /// Takes the next record.
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
 }

@@ -105,10 +105,20 @@ impl Layouts {
     }
 }
 
-/// The time of a record that is no sample, and its CPU.
-pub(super) fn time_and_cpu(body: &[u8]) -> Option<(u64, u32)> {
-    let time = word(body, body.len().checked_sub(TIME_FROM_END)?)?;
-    Some((time, word(body, body.len().checked_sub(CPU_FROM_END)?)? as u32))
+/// The common fields of a record that is no sample.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tail {
+    pub tid: u32,
+    pub time: u64,
+    pub cpu: u32,
+}
+
+impl Tail {
+    pub fn of(body: &[u8]) -> Option<Self> {
+        let word = |from_end: usize| word(body, body.len().checked_sub(from_end)?);
+        let tid = (word(PID_FROM_END)? >> 32) as u32;
+        Some(Self { tid, time: word(TIME_FROM_END)?, cpu: word(CPU_FROM_END)? as u32 })
+    }
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {

@@ -21,8 +21,8 @@ impl RecordTaker for AssemblerFeed<'_> {
         self.assembler.follows(pid)
     }
 
-    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, out: bool) {
-        self.assembler.note_other_switch(cpu, time_ns, out, self.sink);
+    fn note_other_switch(&mut self, cpu: u32, time_ns: u64, left: Option<u32>) {
+        self.assembler.note_other_switch(cpu, time_ns, left, self.sink);
     }
 
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
@@ -39,7 +39,7 @@ impl RecordTaker for LossFeed<'_> {
         false
     }
 
-    fn note_other_switch(&mut self, _cpu: u32, _time_ns: u64, _out: bool) {}
+    fn note_other_switch(&mut self, _cpu: u32, _time_ns: u64, _left: Option<u32>) {}
 
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
         if matches!(record.record_type, RecordType::LOST | RecordType::LOST_SAMPLES) {

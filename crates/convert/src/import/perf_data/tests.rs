@@ -130,6 +130,12 @@ impl Drawing {
         self.record(14, misc, body)
     }
 
+    /// A switch of a source that records the switches of every thread.
+    fn switch_with(&mut self, tid: u32, other: u32, time: u64, misc: u16) -> &mut Self {
+        let body = self.bytes().u32s(&[other, other, tid, tid]).u64s(&[time]).u32s(&[1, 0]).u64s(&[100]);
+        self.record(15, misc, body)
+    }
+
     fn lost(&mut self, count: u64, time: u64) -> &mut Self {
         let body = self.bytes().u64s(&[100, count]);
         let body = self.tail(body, 1, time);
@@ -374,6 +380,20 @@ fn lengths_that_lie_are_not_believed() {
     assert!(
         import(Source::stream("x", &file[..]), &options()).unwrap_err().to_string().contains("it has a damaged header")
     );
+}
+
+#[test]
+fn a_wait_ends_when_the_thread_before_left_the_cpu_unless_another_one_ran_in_between() {
+    for (last, end_ns) in [(41, 2_000), (99, 5_000), (0, 5_000)] {
+        let mut drawing = Drawing::new();
+        drawing.event(1, 0, CONTEXT_SWITCH).comm(40, "sim", 0).comm(41, "other", 0);
+        drawing.sample(0, 40, 1_000, 250, &[]).switch_with(40, 41, 1_100, 1 << 13).switch_with(41, 40, 1_110, 0);
+        drawing.switch_with(41, last, 2_000, 1 << 13).switch_with(40, last, 5_000, 0).sample(0, 40, 7_000, 250, &[]);
+        let capture = read(&drawing.file());
+        let of_sim = |wait: &&stepscope_model::Wait| capture.threads[wait.thread.index()].tid == 40;
+        let waits: Vec<_> = capture.waits.iter().filter(of_sim).map(|wait| (wait.start_ns, wait.end_ns)).collect();
+        assert_eq!(waits, [(1_100, end_ns)], "{last} was the last");
+    }
 }
 
 #[test]
