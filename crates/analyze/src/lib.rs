@@ -38,8 +38,9 @@ pub mod unnamed;
 
 pub use analyses::hotspots::Hotspots;
 pub use analyses::{
-    calltree, comparable, compare, cost_tree, critical_path, explain, faults, gate, history, hotspots, metrics, proof,
-    rank, resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree, wall,
+    calltree, comparable, compare, cost_tree, critical_path, diagnose, explain, faults, gate, history, hotspots,
+    metrics, proof, rank, resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree,
+    wall,
 };
 pub use analysis::{ANALYSES, Analysis};
 pub use query::functions::{Function, Functions, Identity};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Applies `of` to each item on as many threads as there are CPUs; results are in the order of the items.
-pub fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<'t, T: Sync, R: Send>(items: &'t [T], of: impl Fn(&'t T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     let work = || {

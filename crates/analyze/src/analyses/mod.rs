@@ -5,6 +5,7 @@ pub mod comparable;
 pub mod compare;
 pub mod cost_tree;
 pub mod critical_path;
+pub mod diagnose;
 pub mod explain;
 pub mod faults;
 pub mod gate;
@@ -45,6 +46,15 @@ pub static ANALYSES: &[&dyn Analysis] = &[
 
 /// Every analysis of several captures.
 pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
+    AnalysisOfSeveral {
+        name: "diagnose",
+        title: "Diagnose",
+        about: "Find known kinds of performance defects: what to change, why, and what it would gain",
+        question: "What should be changed first, and what would it gain?",
+        page: "analyses/diagnose.md",
+        also_in: &["report"],
+        tables: Some(|selections, _| diagnose::tables(selections)),
+    },
     AnalysisOfSeveral {
         name: "rank",
         title: "Rank",

@@ -29,6 +29,7 @@ pub mod wait_class;
 pub mod waits;
 pub mod wake_ups;
 pub mod weights;
+pub mod work;
 
 #[cfg(test)]
 mod tests {

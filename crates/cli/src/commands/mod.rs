@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 #[cfg(feature = "record")]
 mod demo;
+mod diagnose;
 #[cfg(feature = "record")]
 mod doctor;
 mod explain;
@@ -51,6 +52,7 @@ pub enum Command {
     Record(record::Record),
     #[cfg(feature = "record")]
     Run(run::Run),
+    Diagnose(diagnose::Diagnose),
     Show(show::Show),
     Rank(rank::Rank),
     #[cfg(feature = "record")]
@@ -83,6 +85,7 @@ impl Command {
             Command::Record(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Run(command) => command.run(),
+            Command::Diagnose(command) => command.run(),
             Command::Show(command) => command.run(),
             Command::Rank(command) => command.run(),
             #[cfg(feature = "record")]

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait, WaitState, note};
 
 use super::TOGETHER_NS;
@@ -197,4 +197,55 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
         ));
     }
     table
+}
+
+/// Work that is dealt out unevenly between the workers of one barrier.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Imbalance {
+    /// The worker that arrives last most often.
+    pub(crate) last: ThreadId,
+    /// How often it does, 0 to 1.
+    pub(crate) last_share: f64,
+    /// Mean number of other workers.
+    pub(crate) waiters: f64,
+    /// Time per step that they wait, in ns.
+    pub(crate) waiting_ns: f64,
+    /// How much earlier per step the last one would arrive with the mean of all workers' work, in ns.
+    pub(crate) gain_ns: f64,
+}
+
+/// The barriers on the critical path by their place, each with what an even share of the work would gain.
+///
+/// The loop's own thread is no worker: what it waits for is the work itself.
+pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Vec<Imbalance> {
+    let main: FxHashSet<ThreadId> = steps.rows().iter().map(|step| step.thread).collect();
+    let mut sites: FxHashMap<Option<FunctionId>, Vec<Barrier>> = FxHashMap::default();
+    for mut barrier in find(selection, steps, paths) {
+        barrier.waiting.retain(|one| !main.contains(&one.thread));
+        if barrier.on_path && !barrier.waiting.is_empty() && !main.contains(&barrier.last) {
+            sites.entry(barrier.waits_at).or_default().push(barrier);
+        }
+    }
+    let number_of_steps = steps.after_first().len().max(1) as f64;
+    let of_site = |barriers: Vec<Barrier>| {
+        let mut last: FxHashMap<ThreadId, u64> = FxHashMap::default();
+        let (mut waiting_ns, mut gain_ns, mut waiters) = (0.0, 0.0, 0);
+        for barrier in &barriers {
+            *last.entry(barrier.last).or_default() += 1;
+            let waited: u64 = barrier.waiting.iter().map(|one| one.waited_ns).sum();
+            waiting_ns += waited as f64;
+            gain_ns += waited as f64 / (barrier.waiting.len() + 1) as f64;
+            waiters += barrier.waiting.len();
+        }
+        let (last, times) = last.into_iter().max_by_key(|(thread, times)| (*times, Reverse(*thread)))?;
+        let number = barriers.len() as f64;
+        Some(Imbalance {
+            last,
+            last_share: times as f64 / number,
+            waiters: waiters as f64 / number,
+            waiting_ns: waiting_ns / number_of_steps,
+            gain_ns: gain_ns / number_of_steps,
+        })
+    };
+    sites.into_values().filter_map(of_site).collect()
 }

@@ -46,6 +46,8 @@ use stepscope_model::{Dimension, Note, Table, note};
 pub use path::{Part, Paths, State};
 pub(crate) use weights::PathWeights;
 
+use self::barriers::Imbalance;
+
 use crate::analyses::step_times::no_steps;
 use crate::analysis::{Analysis, ReportSection, View};
 #[cfg(doc)]
@@ -86,6 +88,17 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
         tables.push(slack::table(selection, &barriers));
     }
     tables
+}
+
+/// The barriers of a capture where the work is dealt out unevenly; none without steps, switches or wake-ups.
+pub(crate) fn imbalances(selection: &Selection<'_>) -> Vec<Imbalance> {
+    let Some(loops) = Loops::of(selection) else { return Vec::new() };
+    if matches!(WakeUps::of(selection), WakeUps::Unrecorded) || !selection.has_switches() {
+        return Vec::new();
+    }
+    let off_cpu = OffCpu::of(selection.capture());
+    let paths = Paths::of(selection.capture(), loops.main(), &off_cpu);
+    barriers::imbalances(selection, loops.main(), &paths)
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> Note {

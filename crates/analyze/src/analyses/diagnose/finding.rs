@@ -1,0 +1,146 @@
+//! [`Finding`]: what could be changed, with its evidence and what it would gain.
+
+use stepscope_model::NoteValue;
+use stepscope_stats::Estimate;
+
+use super::seen::Seen;
+use crate::query::functions::FunctionId;
+
+/// How sure it is that a finding is what its title says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Something else could look the same. The finding says what to record to know.
+    Weak,
+    /// The evidence fits, and little else looks like it.
+    Fair,
+    /// The evidence shows it.
+    Strong,
+}
+
+impl Confidence {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Weak => "weak",
+            Self::Fair => "fair",
+            Self::Strong => "strong",
+        }
+    }
+}
+
+/// How a gain was estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GainBasis {
+    /// Time on the critical path of steps.
+    CriticalPath,
+    /// CPU time per step of all threads: wake-ups were not recorded, so the critical path is unknown.
+    StepCpu,
+    /// CPU time of the phase.
+    PhaseCpu,
+    /// Waiting time of steps.
+    Waiting,
+}
+
+impl GainBasis {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CriticalPath => "critical path",
+            Self::StepCpu => "CPU per step",
+            Self::PhaseCpu => "CPU of the phase",
+            Self::Waiting => "waits of steps",
+        }
+    }
+}
+
+/// What a change would gain at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gain {
+    /// Time per step, or of the phase where there are no steps, in ns. The interval is that of sampling, and of repetition
+    /// where there are several captures.
+    pub time: Estimate,
+    /// The length of a step, or of the phase.
+    pub whole_ns: f64,
+    pub basis: GainBasis,
+}
+
+impl Gain {
+    /// A gain of waiting time per step, known exactly.
+    pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {
+        let ns = ns.min(whole_ns);
+        Self { time: Estimate { value: ns, low: ns, high: ns }, whole_ns, basis: GainBasis::Waiting }
+    }
+
+    /// In percent of the step or the phase.
+    pub fn share(&self) -> Estimate {
+        self.time.times(100.0 / self.whole_ns.max(1.0))
+    }
+}
+
+/// A number that a finding rests on, and where to see it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Evidence {
+    /// One sentence.
+    pub text: String,
+    /// The command that shows it, without the sources.
+    pub command: String,
+}
+
+/// What a detector found in one capture.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// The owned function that decides it; none if it is about the whole program.
+    pub function: Option<FunctionId>,
+    /// One sentence: what happens.
+    pub title: String,
+    /// The part of each stack's cost that a change takes away; empty if the gain is not of CPU time.
+    pub without: Vec<f32>,
+    /// What it gains; none if that cannot be told.
+    pub gain: Option<Gain>,
+    pub confidence: Confidence,
+    pub evidence: Vec<Evidence>,
+}
+
+impl Found {
+    /// A finding about a function whose change takes away these parts of the stacks.
+    pub fn of(seen: &Seen<'_, '_>, function: FunctionId, title: String, without: Vec<f32>) -> Self {
+        let gain = Some(seen.gain(&without));
+        Self { function: Some(function), title, without, gain, confidence: Confidence::Fair, evidence: Vec::new() }
+    }
+
+    /// A finding without a function.
+    pub fn of_program(title: String, gain: Option<Gain>) -> Self {
+        Self { function: None, title, without: Vec::new(), gain, confidence: Confidence::Fair, evidence: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn about(self, function: Option<FunctionId>) -> Self {
+        Self { function, ..self }
+    }
+
+    #[must_use]
+    pub fn sure(self, confidence: Confidence) -> Self {
+        Self { confidence, ..self }
+    }
+
+    /// Adds evidence: a sentence and the command that shows it.
+    #[must_use]
+    pub fn because(mut self, text: impl Into<String>, command: impl Into<String>) -> Self {
+        self.evidence.push(Evidence { text: text.into(), command: command.into() });
+        self
+    }
+}
+
+/// A percentage as text.
+pub(super) fn percent(share: f64) -> String {
+    NoteValue::percent(share).to_string()
+}
+
+/// A duration as text.
+pub(super) fn ns(ns: f64) -> String {
+    NoteValue::ns(ns).to_string()
+}
+
+/// The command that explains a function.
+pub(super) fn explain(seen: &Seen<'_, '_>, function: FunctionId) -> String {
+    format!("explain '{}'", seen.name(function))
+}

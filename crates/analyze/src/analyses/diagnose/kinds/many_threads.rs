@@ -1,0 +1,105 @@
+//! A thread for each client: many threads that each do little and wake often.
+//!
+//! Evidence: threads that run the same owned function, many more than there are CPUs, each with little CPU time, together
+//! with many switches. Look-alikes: a pool of fixed size that is mostly idle, whose threads hardly ever wake.
+
+use std::collections::BTreeMap;
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, Gain, GainBasis, percent};
+use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
+use crate::query::weights::Amount;
+use crate::query::work::Work;
+use stepscope_model::{StackId, ThreadId};
+use stepscope_stats::Estimate;
+
+/// Fewest threads.
+const FEWEST: usize = 16;
+
+/// Most CPU time of one, as a part of the recorded time.
+const LITTLE: f64 = 0.02;
+
+/// Least switches of each thread per second.
+const WAKES: f64 = 5.0;
+
+pub(super) struct ManyThreads;
+
+impl Kind for ManyThreads {
+    fn name(&self) -> &'static str {
+        "thread-per-client"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Serve all clients from one event loop (`epoll`), or from as many threads as there are CPUs."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Double the clients: threads and switches double."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading() && seen.selection.has_switches())
+        else {
+            return Vec::new();
+        };
+        let cores = seen.capture().info.machine.as_ref().map_or(1, |machine| machine.cores as usize);
+        let cpu = seen.selection.cpu_times();
+        let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
+        for (thread, _) in seen.selection.threads() {
+            let waits = seen.off_cpu.waits(thread);
+            let switches = waits.len();
+            let outermost = waits.filter_map(|wait| outermost_owned(seen, wait.stack?)).next();
+            let little = cpu[thread.index()].is_some_and(|cpu| cpu as f64 <= LITTLE * wall as f64);
+            if let Some(function) = outermost.filter(|_| little) {
+                groups.entry(function).or_default().push((thread, switches));
+            }
+        }
+        let seconds = wall as f64 / 1e9;
+        let mut found = Vec::new();
+        for (function, threads) in groups {
+            let switches: usize = threads.iter().map(|(_, switches)| switches).sum();
+            let each = switches as f64 / threads.len() as f64 / seconds;
+            if threads.len() < FEWEST.max(4 * cores) || each < WAKES {
+                continue;
+            }
+            let of_group = |thread: ThreadId| threads.iter().any(|(one, _)| *one == thread);
+            let mut amount = Amount::default();
+            let mut without = vec![0.0_f32; seen.capture().stacks.len()];
+            for sample in seen.selection.samples().filter(|sample| of_group(sample.thread)) {
+                let Some(stack) = sample.stack else { continue };
+                if matches!(
+                    seen.work[stack.index()],
+                    Work::Switch | Work::Poll | Work::Kernel | Work::Receive | Work::Lock | Work::Clock
+                ) {
+                    amount += Amount { weight: sample.weight.into(), count: 1 };
+                    without[stack.index()] = 1.0;
+                }
+            }
+            let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
+            let value = amount.weight as f64;
+            let error = 1.96 / (amount.count.max(1) as f64).sqrt();
+            let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: value * (1.0 + error) };
+            let gain = Gain { time, whole_ns: all as f64, basis: GainBasis::PhaseCpu };
+            let title =
+                format!("{} threads run `{}`; each does little and wakes often", threads.len(), seen.name(function));
+            let mut one = Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Strong).because(
+                format!(
+                    "Each takes less than {} of a CPU and is switched {each:.0} times a second; waking and waiting take {} of all CPU time.",
+                    percent(100.0 * LITTLE),
+                    percent(gain.share().value)
+                ),
+                "show --view sched",
+            );
+            one.without = without;
+            found.push(one);
+        }
+        found
+    }
+}
+
+/// The owned function nearest to a stack's root.
+fn outermost_owned(seen: &Seen<'_, '_>, stack: StackId) -> Option<FunctionId> {
+    let ids = seen.capture().nodes_of(Some(stack)).map(|node| seen.functions().of_node(seen.capture(), node));
+    ids.filter(|id| seen.functions().is_owner(*id)).last()
+}

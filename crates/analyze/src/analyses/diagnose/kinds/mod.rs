@@ -1,0 +1,46 @@
+//! The kinds of findings, one module each.
+
+mod allocations;
+mod barrier;
+mod decoding;
+mod directory_scan;
+mod done_twice;
+mod file_reopened;
+mod first_step;
+mod fixed_start;
+mod kernel_files;
+mod linking;
+mod lock_wait;
+mod many_threads;
+mod one_thread;
+mod page_faults;
+mod polling;
+mod recursion;
+mod run_queue;
+mod stalls;
+mod unoptimised;
+
+use super::Kind;
+
+/// Every kind of finding.
+pub(super) static KINDS: &[&dyn Kind] = &[
+    &file_reopened::FileReopened,
+    &directory_scan::DirectoryScan,
+    &kernel_files::KernelFiles,
+    &allocations::Allocations,
+    &decoding::Decoding,
+    &stalls::Stalls,
+    &first_step::FirstStep,
+    &recursion::Recursion,
+    &page_faults::PageFaults,
+    &barrier::Barrier,
+    &lock_wait::LockWait,
+    &one_thread::OneThread,
+    &many_threads::ManyThreads,
+    &polling::Polling,
+    &run_queue::RunQueue,
+    &linking::Linking,
+    &fixed_start::FixedStart,
+    &done_twice::DoneTwice,
+    &unoptimised::Unoptimised,
+];

@@ -1,0 +1,59 @@
+//! One thread does all the work, and the other CPUs are idle.
+//!
+//! Evidence: the loop's thread runs nearly all the time of its steps, and other threads hardly do. It has no gain of its own:
+//! that depends on what can run beside it. Look-alikes: a program that is bound to one CPU on purpose.
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, percent};
+use crate::analyses::diagnose::seen::Seen;
+
+/// Least share of the steps' time in which the thread runs.
+const BUSY: f64 = 0.9;
+
+/// Most CPU time of all other threads, as a part of its own.
+const OTHERS: f64 = 0.1;
+
+pub(super) struct OneThread;
+
+impl Kind for OneThread {
+    fn name(&self) -> &'static str {
+        "single-threaded"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Run the largest parts of the step that do not depend on each other side by side."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Run it on one CPU (`taskset -c 0`): steps take as long."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some(loops) = &seen.loops else { return Vec::new() };
+        let (steps, threads) = (loops.main(), seen.loop_threads());
+        let cores = seen.capture().info.machine.as_ref().map_or(1, |machine| machine.cores);
+        let [thread] = threads[..] else { return Vec::new() };
+        if cores < 2 {
+            return Vec::new();
+        }
+        let length = (steps.span.end - steps.span.start).max(1);
+        let Some(spent) = seen.off_cpu.spent(thread, steps.span.clone()) else { return Vec::new() };
+        let cpu = seen.selection.cpu_times();
+        let own = cpu[thread.index()].unwrap_or(0);
+        let others: u64 = cpu.iter().flatten().sum::<u64>().saturating_sub(own);
+        let running = spent.running as f64 / length as f64;
+        if running < BUSY || own == 0 || others as f64 / own as f64 > OTHERS || !seen.selection.has_switches() {
+            return Vec::new();
+        }
+        let name = &seen.capture().threads[thread.index()].name;
+        let title = format!("Thread `{name}` does all the work of each step; {} CPUs are idle", cores - 1);
+        vec![Found::of_program(title, None).sure(Confidence::Strong).because(
+            format!(
+                "It runs {} of the time; all other threads together take {} of its CPU time.",
+                percent(100.0 * running),
+                percent(100.0 * others as f64 / own as f64)
+            ),
+            "show --view threads",
+        )]
+    }
+}

@@ -1,0 +1,84 @@
+//! A thread wakes again and again to look whether there is something to do.
+//!
+//! Evidence: a thread's waits end at a high rate, after nearly equal times, and no other thread ends them. Look-alikes:
+//! the pacing of the simulation loop, which is left out; a watchdog, which wakes rarely.
+
+use std::collections::BTreeMap;
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, Gain, GainBasis, percent};
+use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
+use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::waits::blocked_ns;
+use stepscope_model::{ThreadId, Wait, WaitState};
+use stepscope_stats::Estimate;
+
+/// Least wake-ups of a thread per second.
+const RATE: f64 = 50.0;
+
+/// Least part of the waits that no thread ends.
+const TIMED_OUT: f64 = 0.8;
+
+pub(super) struct Polling;
+
+impl Kind for Polling {
+    fn name(&self) -> &'static str {
+        "polling"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Block until there is something to do: a condition variable, an `eventfd`, `epoll` without a time-out."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Count the waits that end by time-out: `strace -f -e poll,select,epoll_wait,futex,clock_nanosleep`."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
+        let (seconds, mut classes) = (wall as f64 / 1e9, Classes::new(seen.capture(), seen.functions()));
+        let paced = seen.loop_threads();
+        let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
+        for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
+            let blocked: Vec<_> = seen
+                .off_cpu
+                .waits(thread)
+                .filter(|wait| wait.state == WaitState::Blocked && blocked_ns(wait) > 0)
+                .collect();
+            let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
+                Some(WaitClass::Sleep) => true,
+                Some(WaitClass::Network | WaitClass::Condition) => wait.waker.is_none(),
+                _ => false,
+            };
+            let timed: Vec<&Wait> = blocked.iter().copied().filter(|wait| is_timed(wait)).collect();
+            let first = timed.iter().find_map(|wait| seen.functions().attributed(wait.stack?));
+            let number = timed.len();
+            if let Some(function) =
+                first.filter(|_| number as f64 >= RATE * seconds && number as f64 >= TIMED_OUT * blocked.len() as f64)
+            {
+                groups.entry(function).or_default().push((thread, number));
+            }
+        }
+        let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
+        let mut found = Vec::new();
+        for (function, threads) in groups {
+            let of_group = |thread: ThreadId| threads.iter().any(|(one, _)| *one == thread);
+            let (mut value, mut count) = (0.0, 0_u64);
+            for sample in seen.selection.samples().filter(|sample| of_group(sample.thread)) {
+                value += sample.weight as f64;
+                count += 1;
+            }
+            let error = 1.96 / (count.max(1) as f64).sqrt();
+            let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: value * (1.0 + error) };
+            let gain = Gain { time, whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu };
+            let rate = threads.iter().map(|(_, number)| number).sum::<usize>() as f64 / seconds;
+            let title = format!("`{}` wakes {rate:.0} times a second to look for work", seen.name(function));
+            found.push(Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Fair).because(
+                format!("Its waits end by time-out; its threads take {} of all CPU time.", percent(gain.share().value)),
+                "show --view wall",
+            ));
+        }
+        found
+    }
+}

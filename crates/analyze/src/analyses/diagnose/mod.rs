@@ -1,0 +1,285 @@
+//! Diagnosis: what to change first, why, and what it would gain.
+//!
+//! A *finding* names a known kind of performance defect, the owned function that decides it, the numbers that show it and
+//! the gain of a change. [`KINDS`] lists every kind; each is one module with its definition and its limits. A kind looks
+//! at evidence, such as system calls, allocations, waits and times. Names of the program's own functions are never evidence.
+//!
+//! # Gain
+//! Each finding names the stacks whose cost a change takes away. Their time on the
+//! [critical path](crate::analyses::critical_path) per step is the gain; without wake-ups their CPU time per step, in
+//! loading their CPU time. It is what is there to gain: what the replacement costs is not known. The interval is that of sampling.
+//! With several captures of a scenario it is that of their spread, if that is wider.
+//!
+//! Findings overlap: the same allocation may be part of two. `within` names the earlier finding that has most of a later
+//! one's gain, and the total counts each stack once.
+//!
+//! # Order
+//! By gain in percent of the step, or of loading. Findings without a known gain come last.
+
+mod finding;
+mod kinds;
+mod seen;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use stepscope_model::{Phase, StackId, Table};
+use stepscope_stats::{Estimate, student};
+
+pub use self::finding::Confidence;
+use self::finding::{Found, Gain};
+use self::kinds::KINDS;
+use self::seen::Seen;
+use crate::analyses::summary;
+use crate::parallel;
+use crate::query::functions::Identity;
+use crate::query::select::Selection;
+use crate::query::weights::Amount;
+
+/// A kind of finding.
+trait Kind: Sync {
+    /// Its name in tables, e.g. `file-opened-each-time`; also its heading in `docs/analyses/diagnose.md`.
+    fn name(&self) -> &'static str;
+
+    /// What to do about it.
+    fn advice(&self) -> &'static str;
+
+    /// What would confirm it.
+    fn confirm(&self) -> &'static str;
+
+    /// What a capture shows. `other` is the capture of the same execution's other phase.
+    fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found>;
+}
+
+/// Gains below this percent of the step or the phase are left out.
+const LEAST_GAIN: f64 = 1.0;
+
+/// A finding over all captures of a scenario.
+struct Finding {
+    kind: &'static dyn Kind,
+    scenario: String,
+    phase: Option<Phase>,
+    function: Option<Identity>,
+    place: Option<(String, u32)>,
+    found: Found,
+    gain: Option<Gain>,
+    real_time_factor: Option<f64>,
+    /// Captures that show it, and all of the scenario's phase.
+    captures: (usize, usize),
+    /// Other scenarios that show it.
+    also_in: Vec<String>,
+    /// The finding that has most of its gain.
+    within: Option<Cause>,
+}
+
+/// What tells findings of a scenario apart.
+type Cause = (&'static str, Option<Identity>);
+
+impl Finding {
+    fn cause(&self) -> Cause {
+        (self.kind.name(), self.function.clone())
+    }
+
+    /// Gain in percent; below zero if it is not known.
+    fn share(&self) -> f64 {
+        self.gain.map_or(-1.0, |gain| gain.share().value)
+    }
+}
+
+/// What all findings of a scenario's phase would gain together.
+struct Total {
+    scenario: String,
+    phase: Option<Phase>,
+    gain: Gain,
+    real_time_factor: Option<f64>,
+}
+
+/// A capture, and what it shows.
+struct Shown<'e, 's, 'a> {
+    seen: &'e Seen<'s, 'a>,
+    found: Vec<(&'static dyn Kind, Found)>,
+}
+
+impl Shown<'_, '_, '_> {
+    fn cause(&self, (kind, found): &(&'static dyn Kind, Found)) -> Cause {
+        (kind.name(), found.function.map(|function| self.seen.functions().get(function).identity()))
+    }
+
+    /// For each cause, the one with more gain that has most of its cost.
+    fn nested(&self) -> BTreeMap<Cause, Cause> {
+        let gain = |found: &Found| found.gain.map_or(0.0, |gain| gain.time.value);
+        let cost = |without: &dyn Fn(usize) -> f32| -> f64 {
+            let weigh = |(stack, amount): (StackId, Amount)| f64::from(without(stack.index())) * amount.weight as f64;
+            self.seen.cpu.occupied().map(weigh).sum()
+        };
+        let mut order: Vec<_> = self.found.iter().filter(|(_, found)| !found.without.is_empty()).collect();
+        order.sort_by(|a, b| gain(&b.1).total_cmp(&gain(&a.1)));
+        let mut nested = BTreeMap::new();
+        for (place, one) in order.iter().enumerate() {
+            let own = cost(&|stack| one.1.without[stack]);
+            let has_most = |earlier: &&&(&'static dyn Kind, Found)| {
+                cost(&|stack| one.1.without[stack].min(earlier.1.without[stack])) > own / 2.0
+            };
+            if let Some(earlier) = order[..place].iter().find(has_most).filter(|_| own > 0.0) {
+                nested.insert(self.cause(one), self.cause(earlier));
+            }
+        }
+        nested
+    }
+
+    /// What all of it gains together: each stack counts once.
+    fn together(&self) -> Gain {
+        let mut without = vec![0.0_f32; self.seen.capture().stacks.len()];
+        for (_, one) in &self.found {
+            without.iter_mut().zip(&one.without).for_each(|(all, one)| *all = all.max(*one));
+        }
+        self.seen.gain(&without)
+    }
+}
+
+/// The tables `findings` and `evidence` of captures.
+pub fn tables(selections: &[Selection<'_>]) -> Vec<Table> {
+    let (findings, totals) = diagnose(selections);
+    tables::tables(selections, &findings, &totals)
+}
+
+fn diagnose(selections: &[Selection<'_>]) -> (Vec<Finding>, Vec<Total>) {
+    let seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
+    let indices: Vec<usize> = (0..seen.len()).collect();
+    let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
+        let own = seen[index].as_ref()?;
+        let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
+        let of_kind = |kind: &&'static dyn Kind| {
+            let kind = *kind;
+            kind.find(own, other).into_iter().map(move |found| (kind, found)).collect::<Vec<_>>()
+        };
+        Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
+    });
+    let mut scenarios: Vec<(Scenario, Vec<&Shown<'_, '_, '_>>)> = Vec::new();
+    for one in shown.iter().flatten() {
+        let info = &one.seen.capture().info;
+        let label = match (&info.scenario, &info.variant) {
+            (Some(scenario), Some(variant)) => format!("{scenario}/{variant}"),
+            (Some(scenario), None) => scenario.clone(),
+            (None, _) => summary::label(one.seen.capture()),
+        };
+        let scenario = Scenario { label, phase: info.phase };
+        match scenarios.iter_mut().find(|(known, _)| *known == scenario && info.scenario.is_some()) {
+            Some((_, captures)) => captures.push(one),
+            None => scenarios.push((scenario, vec![one])),
+        }
+    }
+    let totals = scenarios.iter().filter_map(|(scenario, captures)| total(scenario, captures)).collect();
+    let findings = scenarios.iter().flat_map(|(scenario, captures)| of_scenario(scenario, captures)).collect();
+    (joined(findings), totals)
+}
+
+/// A scenario's phase.
+#[derive(PartialEq)]
+struct Scenario {
+    label: String,
+    phase: Option<Phase>,
+}
+
+/// The capture of the other phase of the same execution: that of the same scenario which is nearest in time.
+fn other_phase(selections: &[Selection<'_>], index: usize) -> Option<usize> {
+    let own = &selections[index].capture().info;
+    own.scenario.as_ref()?;
+    let same_execution = |&other: &usize| {
+        let info = &selections[other].capture().info;
+        let same = (&info.scenario, &info.variant, &info.command) == (&own.scenario, &own.variant, &own.command);
+        same && info.phase.is_some() && info.phase != own.phase
+    };
+    let start = |index: usize| selections[index].capture().info.start_ns.unwrap_or(0);
+    (0..selections.len()).filter(same_execution).min_by_key(|&other| start(other).abs_diff(start(index)))
+}
+
+/// What the captures of one scenario show, by cause.
+fn of_scenario(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Vec<Finding> {
+    let mut by_cause: BTreeMap<Cause, Vec<(&Shown<'_, '_, '_>, &'static dyn Kind, &Found)>> = BTreeMap::new();
+    for shown in captures {
+        for one in &shown.found {
+            by_cause.entry(shown.cause(one)).or_default().push((shown, one.0, &one.1));
+        }
+    }
+    let nested = captures.first().map(|shown| shown.nested()).unwrap_or_default();
+    let mut findings = Vec::new();
+    for (cause, shown) in by_cause {
+        // What only a minority of equal captures shows is chance.
+        if shown.len() * 2 < captures.len() {
+            continue;
+        }
+        let gains: Vec<Gain> = shown.iter().filter_map(|(.., found)| found.gain).collect();
+        let gain = mean_gain(&gains);
+        if gain.is_some_and(|gain| gain.share().value < LEAST_GAIN) {
+            continue;
+        }
+        let share = |found: &Found| found.gain.map_or(0.0, |gain| gain.share().value);
+        let most = shown.iter().max_by(|a, b| share(a.2).total_cmp(&share(b.2)));
+        let &(of_most, kind, found) = most.expect("a cause was shown");
+        findings.push(Finding {
+            kind,
+            scenario: scenario.label.clone(),
+            phase: scenario.phase,
+            place: found.function.and_then(|function| of_most.seen.place(function)),
+            within: nested.get(&cause).cloned(),
+            function: cause.1,
+            found: found.clone(),
+            gain,
+            real_time_factor: real_time_factor(captures),
+            captures: (shown.len(), captures.len()),
+            also_in: Vec::new(),
+        });
+    }
+    findings
+}
+
+fn total(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Option<Total> {
+    let gains: Vec<Gain> = captures.iter().map(|shown| shown.together()).collect();
+    let gain = mean_gain(&gains).filter(|gain| gain.share().value >= LEAST_GAIN)?;
+    let (label, phase) = (scenario.label.clone(), scenario.phase);
+    Some(Total { scenario: label, phase, gain, real_time_factor: real_time_factor(captures) })
+}
+
+/// The mean real-time factor.
+fn real_time_factor(captures: &[&Shown<'_, '_, '_>]) -> Option<f64> {
+    let of_one = |shown: &&Shown<'_, '_, '_>| shown.seen.loops.as_ref()?.main().real_time_factor;
+    let factors: Vec<f64> = captures.iter().filter_map(of_one).collect();
+    (!factors.is_empty()).then(|| factors.iter().sum::<f64>() / factors.len() as f64)
+}
+
+/// The mean of the gains of several captures. The interval is the wider one of sampling and of repetition.
+fn mean_gain(gains: &[Gain]) -> Option<Gain> {
+    let first = gains.first()?;
+    let number = gains.len() as f64;
+    let mean = |of: fn(&Gain) -> f64| gains.iter().map(of).sum::<f64>() / number;
+    let (value, whole_ns) = (mean(|gain| gain.time.value), mean(|gain| gain.whole_ns));
+    let of_sampling = mean(|gain| (gain.time.high - gain.time.low) / 2.0) / number.sqrt();
+    let of_repetition = match gains.len() {
+        1 => 0.0,
+        _ => {
+            let variance = gains.iter().map(|gain| (gain.time.value - value).powi(2)).sum::<f64>() / (number - 1.0);
+            student::quantile(0.975, number - 1.0) * (variance / number).sqrt()
+        }
+    };
+    let half = of_sampling.max(of_repetition);
+    let time = Estimate { value, low: (value - half).max(0.0), high: (value + half).min(whole_ns) };
+    Some(Gain { time, whole_ns, basis: first.basis })
+}
+
+/// The findings of all scenarios, by gain: one row a cause and phase, that of the scenario where it gains most.
+fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by(|a, b| b.share().total_cmp(&a.share()).then_with(|| a.cause().cmp(&b.cause())));
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in findings {
+        let same = |one: &&mut Finding| one.phase == finding.phase && one.cause() == finding.cause();
+        match kept.iter_mut().find(same) {
+            Some(one) => one.also_in.push(finding.scenario),
+            None => kept.push(finding),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! [`Seen`]: what the detectors look at, gathered once from a capture.
+
+use stepscope_model::{Capture, Phase, StackId, ThreadId};
+use stepscope_stats::Estimate;
+
+use super::finding::{Gain, GainBasis};
+use crate::analyses::critical_path::PathWeights;
+use crate::query::functions::{FunctionId, Functions};
+use crate::query::off_cpu::OffCpu;
+use crate::query::select::Selection;
+use crate::query::steps::Loops;
+use crate::query::weights::{Amount, StackWeights, percent};
+use crate::query::work::Work;
+
+/// Parts of the time in which a recurring cost must show, to be one of every step.
+const SPANS: usize = 20;
+
+/// The evidence of one capture.
+pub(super) struct Seen<'s, 'a> {
+    pub selection: &'s Selection<'a>,
+    /// The steps that costs are divided by; none in loading.
+    pub loops: Option<Loops>,
+    /// CPU time, in steps where there are some.
+    pub cpu: StackWeights,
+    /// All of it.
+    pub total: u128,
+    /// What each stack does for its nearest owned function.
+    pub work: Vec<Work>,
+    pub off_cpu: OffCpu<'a>,
+    /// The critical path of steps.
+    pub path: Option<PathWeights>,
+}
+
+impl<'s, 'a> Seen<'s, 'a> {
+    /// `None` without samples of CPU time.
+    pub fn of(selection: &'s Selection<'a>) -> Option<Self> {
+        selection.event().filter(|event| event.unit == "ns")?;
+        let loops = Loops::of_costs(selection).filter(|_| selection.samples().all(|sample| sample.time_ns.is_some()));
+        let cpu = match &loops {
+            Some(loops) => loops.sample_weights(selection),
+            None => StackWeights::of_samples(selection),
+        };
+        let total = cpu.total().weight;
+        let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
+        let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
+        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path })
+    }
+
+    pub fn capture(&self) -> &'a Capture {
+        self.selection.capture()
+    }
+
+    pub fn functions(&self) -> &'a Functions {
+        self.selection.functions()
+    }
+
+    pub fn is_loading(&self) -> bool {
+        self.capture().info.phase == Some(Phase::Loading)
+    }
+
+    /// The name of a function.
+    pub fn name(&self, function: FunctionId) -> &'a str {
+        &self.functions().get(function).name
+    }
+
+    /// In percent of all CPU time.
+    pub fn share(&self, amount: Amount) -> f64 {
+        percent(amount.weight, self.total).unwrap_or(0.0)
+    }
+
+    /// CPU time at the stacks that are flagged.
+    pub fn sum(&self, at: impl Fn(StackId) -> bool) -> Amount {
+        self.cpu.occupied().filter(|(stack, _)| at(*stack)).map(|(_, amount)| amount).sum()
+    }
+
+    /// CPU time attributed to each owned function, of the work that counts; the largest first.
+    pub fn by_owner(&self, counts: impl Fn(Work) -> bool) -> Vec<(FunctionId, Amount)> {
+        let mut sums = vec![Amount::default(); self.functions().len()];
+        for (stack, amount) in self.cpu.occupied().filter(|(stack, _)| counts(self.work[stack.index()])) {
+            if let Some(owner) = self.functions().attributed(stack) {
+                sums[owner.index()] += amount;
+            }
+        }
+        let named = self.functions().all().map(|(id, _)| (id, sums[id.index()]));
+        let mut found: Vec<(FunctionId, Amount)> = named.filter(|(_, amount)| !amount.is_zero()).collect();
+        found.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| self.name(a.0).cmp(self.name(b.0))));
+        found
+    }
+
+    /// CPU time attributed to a function, of the work that counts.
+    pub fn at_owner(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> Amount {
+        self.sum(|stack| self.functions().attributed(stack) == Some(owner) && counts(self.work[stack.index()]))
+    }
+
+    /// The part of each stack that a change takes away: 1 where the nearest owned function is `owner` and the work counts.
+    pub fn without(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> Vec<f32> {
+        let goes = |index: usize| {
+            let stack = StackId::from_index(index);
+            self.functions().attributed(stack) == Some(owner) && counts(self.work[index])
+        };
+        (0..self.capture().stacks.len()).map(|index| if goes(index) { 1.0 } else { 0.0 }).collect()
+    }
+
+    /// One flag per stack: whether the function is on it.
+    pub fn under(&self, function: FunctionId) -> Vec<bool> {
+        let capture = self.capture();
+        let mut under: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+        for (index, node) in capture.stacks.iter().enumerate() {
+            let above = node.parent.is_some_and(|parent| under[parent.index()]);
+            under.push(above || self.functions().of_node(capture, StackId::from_index(index)) == function);
+        }
+        under
+    }
+
+    /// Owned functions by the CPU time of themselves and all they call, the largest first.
+    pub fn inclusive(&self) -> Vec<(FunctionId, Amount)> {
+        let sums = self.cpu.inclusive_by_function(self.capture(), self.functions());
+        let owned = self.functions().all().filter(|(id, _)| self.functions().is_owner(*id));
+        let mut found: Vec<_> = owned.map(|(id, _)| (id, sums[id.index()])).filter(|(_, one)| !one.is_zero()).collect();
+        found.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| self.name(a.0).cmp(self.name(b.0))));
+        found
+    }
+
+    /// The share of the recorded time in whose parts these stacks were sampled, 0 to 1: 1 is all the time.
+    pub fn steadiness(&self, at: impl Fn(StackId) -> bool) -> f64 {
+        let span = match &self.loops {
+            Some(loops) => loops.main().span.clone(),
+            None => self.selection.window().unwrap_or(0..0),
+        };
+        let length = (span.end - span.start).max(1);
+        let mut met = [false; SPANS];
+        for sample in self.selection.samples() {
+            let (Some(time), Some(stack)) = (sample.time_ns, sample.stack) else { continue };
+            if span.contains(&time) && at(stack) {
+                met[((time - span.start) as u128 * SPANS as u128 / u128::from(length)) as usize] = true;
+            }
+        }
+        met.iter().filter(|met| **met).count() as f64 / SPANS as f64
+    }
+
+    /// Number of steps that costs are divided by, and their mean length in ns.
+    pub fn steps(&self) -> Option<(usize, f64)> {
+        let steps = self.loops.as_ref()?.main();
+        Some((steps.count(), steps.times.mean()?))
+    }
+
+    /// The threads that run the main loop.
+    pub fn loop_threads(&self) -> Vec<ThreadId> {
+        let rows = self.loops.iter().flat_map(|loops| loops.main().rows());
+        let mut threads: Vec<ThreadId> = rows.map(|step| step.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
+    /// What the step, or loading, gains without these parts of the stacks.
+    pub fn gain(&self, without: &[f32]) -> Gain {
+        let removed = |weights: &StackWeights| -> (f64, u64) {
+            let parts = weights.occupied().map(|(stack, amount)| (without[stack.index()], amount));
+            parts.filter(|(part, _)| *part > 0.0).fold((0.0, 0), |(sum, count), (part, amount)| {
+                (sum + f64::from(part) * amount.weight as f64, count + amount.count)
+            })
+        };
+        let (ns, samples, whole_ns, basis) = match (&self.path, self.steps()) {
+            (Some(path), Some((_, mean))) => {
+                let parts = path.gain_bounds().map(removed);
+                let ns: f64 = parts.iter().map(|(ns, _)| ns).sum();
+                let samples = parts.iter().map(|(_, samples)| samples).sum();
+                (ns / path.steps as f64, samples, mean, GainBasis::CriticalPath)
+            }
+            (None, Some((steps, mean))) => {
+                let (ns, samples) = removed(&self.cpu);
+                (ns / steps as f64, samples, mean, GainBasis::StepCpu)
+            }
+            (_, None) => {
+                let (ns, samples) = removed(&self.cpu);
+                let wall = self.selection.wall_ns().map_or(self.total as f64, |wall| wall as f64);
+                (ns, samples, wall.max(1.0), GainBasis::PhaseCpu)
+            }
+        };
+        let error = 1.96 / (samples.max(1) as f64).sqrt();
+        let value = ns.min(whole_ns);
+        let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: (value * (1.0 + error)).min(whole_ns) };
+        Gain { time, whole_ns, basis }
+    }
+
+    /// The file and line of a function's heaviest place.
+    pub fn place(&self, function: FunctionId) -> Option<(String, u32)> {
+        let capture = self.capture();
+        let mut of_frame = vec![0_u128; capture.frames.len()];
+        for (index, amount) in self.cpu.subtrees(capture).iter().enumerate() {
+            of_frame[capture.stacks[index].frame.index()] += amount.weight;
+        }
+        let frames = capture.frames.iter().zip(&of_frame).enumerate();
+        let places = frames
+            .filter(|(index, _)| self.functions().of_frame(stepscope_model::FrameId::from_index(*index)) == function);
+        let (_, (frame, _)) =
+            places.filter(|(_, (frame, _))| frame.line.is_some()).max_by_key(|(_, (_, weight))| **weight)?;
+        Some((frame.file.as_ref()?.to_string(), frame.line?))
+    }
+}

@@ -1,0 +1,135 @@
+//! The tables `findings` and `evidence`.
+
+use stepscope_model::{Columns, NoteValue, Table, note};
+
+use super::finding::Evidence;
+use super::{Finding, Total};
+use crate::columns::{count, duration, number, percentage, text};
+use crate::notes::ownership_note;
+use crate::query::select::Selection;
+
+pub(super) fn tables(selections: &[Selection<'_>], findings: &[Finding], totals: &[Total]) -> Vec<Table> {
+    let mut table =
+        findings_columns(findings).table("findings", "Findings, by what they would gain", findings.iter().enumerate());
+    for total in totals {
+        let share = total.gain.share();
+        let mut about = total.scenario.clone();
+        if let Some(phase) = total.phase {
+            about.push_str(&format!(" {phase}"));
+        }
+        let (gain, share) = (NoteValue::ns(total.gain.time.value), share.value);
+        let percent = NoteValue::percent(share);
+        table.note(
+            match total.real_time_factor.filter(|_| share < 100.0) {
+                Some(factor) => {
+                    let after = NoteValue::number(factor / (1.0 - share / 100.0));
+                    let factor = NoteValue::number(factor);
+                    note!(Fact, "All findings together gain {} ({}): RTF {} could be {}.", gain, percent, factor, after)
+                }
+                None => note!(Fact, "All findings together gain {} ({}).", gain, percent),
+            }
+            .about(about),
+        );
+    }
+    if findings.is_empty() {
+        table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
+    }
+    table.add_notes(ownership_note(selections));
+    if selections.iter().any(|selection| !selection.functions().ownership_known()) {
+        table.note(note!(
+            Hint,
+            "Name your own code with `--owned 'gz::*'`: findings then name your function and not a library's."
+        ));
+    }
+    let rows: Vec<(usize, &Evidence)> = findings
+        .iter()
+        .enumerate()
+        .flat_map(|(index, finding)| finding.found.evidence.iter().map(move |evidence| (index, evidence)))
+        .collect();
+    vec![table, evidence_columns(findings).table("evidence", "Evidence of the findings", rows)]
+}
+
+type Row<'a> = (usize, &'a Finding);
+
+fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
+    let place = |finding: &Finding| finding.place.as_ref().map(|(file, line)| format!("{file}:{line}"));
+    let within = move |finding: &Finding| {
+        let outer = finding.within.as_ref()?;
+        let same =
+            |one: &Finding| one.cause() == *outer && one.scenario == finding.scenario && one.phase == finding.phase;
+        all.iter().position(same).map(|index| index + 1)
+    };
+    Columns::<Row<'a>>::new()
+        .with(count("number", "", "Place by gain.").essential(), |(index, _)| (index + 1).into())
+        .with(text("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
+        .with(
+            duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
+                .essential(),
+            |(_, one)| one.gain.map(|gain| gain.time.value).into(),
+        )
+        .with(duration("gain_low", "Lower bound of its 95 % confidence interval.").detail(), |(_, one)| {
+            one.gain.map(|gain| gain.time.low).into()
+        })
+        .with(duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
+            one.gain.map(|gain| gain.time.high).into()
+        })
+        .with(percentage("gain_share", "The gain in percent of the step, or of the phase.").essential(), |(_, one)| {
+            one.gain.map(|gain| gain.share().value).into()
+        })
+        .with(
+            number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
+            |(_, one)| one.real_time_factor_after().into(),
+        )
+        .with(
+            text(
+                "confidence",
+                "strong: the evidence shows it. fair: little else looks like it. weak: see what would confirm it.",
+            ),
+            |(_, one)| one.found.confidence.name().into(),
+        )
+        .with(text("function", "The owned function that decides it.").detail(), |(_, one)| {
+            one.function.as_ref().map(|function| function.name.to_string()).into()
+        })
+        .with(text("module", "File name of its module.").detail(), |(_, one)| {
+            one.function.as_ref().map(|function| function.module.to_string()).into()
+        })
+        .with(text("place", "Source file and line of the function's heaviest place."), move |(_, one)| {
+            place(one).into()
+        })
+        .with(text("kind", "Kind of finding: see docs/analyses/diagnose.md."), |(_, one)| one.kind.name().into())
+        .with(text("scenario", "Scenario in which it gains most.").essential(), |(_, one)| one.scenario.as_str().into())
+        .with(text("phase", "Phase of the recording."), |(_, one)| one.phase.map(|phase| phase.to_string()).into())
+        .with(text("also_in", "Other scenarios that show it.").detail(), |(_, one)| one.also_in.join(", ").into())
+        .with(
+            count("within", "", "Number of the finding that has most of this one's gain: do not add them.").detail(),
+            move |(_, one)| within(one).into(),
+        )
+        .with(text("how", "How the gain was estimated.").detail(), |(_, one)| {
+            one.gain.map(|gain| gain.basis.name()).into()
+        })
+        .with(text("captures", "How many captures of the scenario show it.").detail(), |(_, one)| {
+            format!("{} of {}", one.captures.0, one.captures.1).into()
+        })
+        .with(text("advice", "What to do.").detail(), |(_, one)| one.kind.advice().into())
+        .with(text("confirm", "What would confirm it.").detail(), |(_, one)| one.kind.confirm().into())
+}
+
+fn evidence_columns<'a>(findings: &'a [Finding]) -> Columns<'a, (usize, &'a Evidence)> {
+    Columns::<(usize, &'a Evidence)>::new()
+        .with(count("number", "", "Number of the finding.").essential(), |(index, _)| (index + 1).into())
+        .with(text("evidence", "What shows it.").essential(), |(_, evidence)| evidence.text.as_str().into())
+        .with(
+            text("see", "The command that shows more: after `stepscope` and before the run or capture.").essential(),
+            |(_, evidence)| evidence.command.as_str().into(),
+        )
+        .with(text("advice", "What to do.").essential(), move |(index, _)| findings[*index].kind.advice().into())
+        .with(text("confirm", "What would confirm it."), move |(index, _)| findings[*index].kind.confirm().into())
+}
+
+impl Finding {
+    /// The real-time factor with the gain. It is per step, so a gain of a phase changes nothing.
+    fn real_time_factor_after(&self) -> Option<f64> {
+        let share = self.gain?.share().value;
+        (share < 100.0).then_some(self.real_time_factor? / (1.0 - share / 100.0))
+    }
+}

@@ -1,0 +1,271 @@
+use std::fmt::Write as _;
+use std::path::Path;
+
+use stepscope_model::{Capture, Event, Machine};
+
+use super::*;
+use crate::columns::read::cells;
+use crate::drawn::{self, Drawing};
+
+const STEPS: u64 = 100;
+
+/// A loop of 100 steps of 1 ms, each sampled ten times: `of_step` gives the stack of each tenth of a step.
+fn looping(of_step: impl Fn(u64, u64) -> String) -> Capture {
+    let mut text = String::new();
+    for step in 0..STEPS {
+        for tenth in 0..10 {
+            let time = step * 1_000_000 + tenth * 100_000 + 50_000;
+            let _ = writeln!(text, "@{time} main;sim::Step;{} 100000", of_step(step, tenth));
+        }
+    }
+    let mut capture = Drawing::new()
+        .window(0..STEPS * 1_000_000)
+        .lived("main", 0..STEPS * 1_000_000, STEPS * 1_000_000)
+        .steps("main", 0, 1_000_000, STEPS, 500_000)
+        .folded(Event::sampled("cpu-clock", "ns"), &text)
+        .capture;
+    capture.info.phase = Some(Phase::Steady);
+    capture
+}
+
+/// Loading of 100 ms: the stack of each ms.
+fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
+    let lines: Vec<String> = (0..100).map(|ms| format!("@{} main;{} 1000000", ms * 1_000_000, of_ms(ms))).collect();
+    let mut capture = Drawing::new()
+        .window(0..100_000_000)
+        .lived("main", 0..100_000_000, 100_000_000)
+        .folded(Event::sampled("cpu-clock", "ns"), &lines.join("\n"))
+        .capture;
+    capture.info.phase = Some(Phase::Loading);
+    capture
+}
+
+/// Kind, function and gain of each finding.
+fn found(capture: &Capture) -> Vec<String> {
+    drawn::selected(capture, &["sim::"], |selection| {
+        cells(&tables(std::slice::from_ref(selection))[0], &["kind", "function", "gain_share"])
+    })
+}
+
+fn work(tenth: u64, of: &[(u64, &str)], otherwise: &str) -> String {
+    of.iter().find(|(until, _)| tenth < *until).map_or(otherwise, |(_, stack)| stack).to_owned()
+}
+
+#[test]
+fn a_program_without_a_known_defect_has_no_findings() {
+    let capture = looping(|_, tenth| work(tenth, &[(3, "sim::Sense"), (6, "sim::Move")], "sim::Collide"));
+    let tables = drawn::selected(&capture, &["sim::"], |selection| super::tables(std::slice::from_ref(selection)));
+    assert_eq!(tables[0].rows.len(), 0);
+    assert_eq!(tables[0].notes[0], "No known kind of defect was found. See `rank` for what your functions cost.");
+}
+
+#[test]
+fn a_file_that_is_opened_for_each_record_is_found_with_its_writes() {
+    let open = "sim::Save;open64;__x64_sys_openat [kernel]";
+    let write = "sim::Save;write;__x64_sys_write [kernel]";
+    let capture = looping(|_, tenth| work(tenth, &[(1, open), (3, write)], "sim::Move"));
+    assert_eq!(found(&capture), ["file-opened-each-time | sim::Save | 30"]);
+    let once = looping(|step, _| if step == 7 { open } else { "sim::Move" }.to_owned());
+    assert!(found(&once).is_empty(), "{:?}", found(&once));
+}
+
+#[test]
+fn containers_that_are_built_in_each_step_are_told_from_temporaries_for_look_ups() {
+    let titles = |capture: &Capture| {
+        drawn::selected(capture, &["sim::"], |selection| {
+            cells(&tables(std::slice::from_ref(selection))[0], &["finding"])
+        })
+    };
+    let insert = "sim::Poses;std::map<int, int>::insert;operator new;malloc";
+    let rebuilt = looping(|_, tenth| work(tenth, &[(4, insert)], "sim::Move"));
+    assert_eq!(titles(&rebuilt), ["`sim::Poses` builds a container in every step"]);
+    let find = "sim::Look;std::map<std::string, int>::find";
+    let temporary = looping(|_, tenth| work(tenth, &[(1, "sim::Look;malloc"), (6, find)], "sim::Move"));
+    assert_eq!(titles(&temporary), ["`sim::Look` makes a temporary for each look-up"]);
+    let loaded = loading(|_| insert.to_owned());
+    assert!(titles(&loaded).is_empty(), "loading builds what the simulation needs");
+}
+
+#[test]
+fn images_that_are_decoded_while_it_runs_are_found() {
+    let capture = looping(|step, _| if step % 10 == 3 { "sim::Draw;stbi_load;malloc" } else { "sim::Move" }.to_owned());
+    assert_eq!(found(&capture), ["decoding-in-steps | sim::Draw | 10"]);
+}
+
+#[test]
+fn work_of_a_few_long_steps_is_found_at_its_deepest_function() {
+    // Every twentieth step takes ten times as long.
+    let mut drawing = Drawing::new().window(0..200_000_000).lived("main", 0..200_000_000, 200_000_000);
+    let (mut text, mut time) = (String::new(), 0_u64);
+    let main = drawing.thread("main");
+    for index in 0..80 {
+        let is_long = index % 20 == 10;
+        let length = if is_long { 10_000_000 } else { 1_000_000 };
+        for tenth in 0..10 {
+            let stack = if is_long { "sim::Step;sim::Load;sim::Parse" } else { "sim::Step;sim::Move" };
+            let _ = writeln!(text, "@{} main;{stack} {}", time + tenth * length / 10, length / 10);
+        }
+        let (start_ns, end_ns, sim_time_ns) = (time, time + length, None);
+        drawing.capture.steps.push(stepscope_model::Step { index, start_ns, end_ns, sim_time_ns, thread: main });
+        time += length;
+    }
+    let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), &text).capture;
+    capture.info.phase = Some(Phase::Steady);
+    let rows = found(&capture);
+    assert!(rows[0].starts_with("rare-long-steps | sim::Parse | "), "{rows:?}");
+    assert_eq!(rows.len(), 1, "its callers are not found again: {rows:?}");
+}
+
+#[test]
+fn a_chain_that_is_climbed_in_each_step_is_found() {
+    let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Pose";
+    let capture = looping(|_, tenth| work(tenth, &[(5, climb)], "sim::Move"));
+    assert_eq!(found(&capture), ["chain-climbed-each-time | sim::Pose | 50"]);
+}
+
+#[test]
+fn loading_that_links_or_does_its_work_twice_is_found() {
+    let capture = loading(|ms| match ms {
+        0..20 => "_dl_start [lib:/lib/ld-linux-x86-64.so.2]".to_owned(),
+        20..50 => "sim::Download;sim::Parse".to_owned(),
+        50..70 => "sim::Create".to_owned(),
+        _ => "sim::Load;sim::Parse".to_owned(),
+    });
+    assert_eq!(found(&capture), ["work-done-twice | sim::Parse | 30", "dynamic-linking | - | 10"]);
+    // One caller that parses many files is one loop.
+    let once = loading(|ms| if ms % 2 == 0 { "sim::Load;sim::Parse" } else { "sim::Load;sim::Create" }.to_owned());
+    assert!(found(&once).is_empty(), "{:?}", found(&once));
+}
+
+#[test]
+fn a_library_that_only_loading_enters_in_one_piece_is_found() {
+    let mut steady = looping(|_, _| "sim::Move".to_owned());
+    let mut load = loading(|ms| match ms {
+        10..40 => "sim::Start;Py_Initialize [lib:/lib/libpython3.so]".to_owned(),
+        _ => "sim::Create".to_owned(),
+    });
+    for capture in [&mut steady, &mut load] {
+        capture.info.scenario = Some("world".to_owned());
+    }
+    let functions = [&steady, &load].map(|capture| crate::Functions::of(capture, &drawn::owned_by(&["sim::"])));
+    let both = [Selection::all(&steady, &functions[0]), Selection::all(&load, &functions[1])];
+    let rows = cells(&tables(&both)[0], &["kind", "function", "phase", "scenario"]);
+    assert_eq!(rows, ["unused-initialisation | sim::Start | loading | world"]);
+}
+
+#[test]
+fn a_lock_that_the_loop_waits_for_names_its_waiter_and_holder() {
+    let mut drawing = Drawing::new()
+        .window(0..100_000)
+        .process(1, "sim")
+        .lived("main", 0..100_000, None)
+        .lived("holder", 0..100_000, None)
+        .steps("main", 0, 1_000, 100, 1)
+        .folded(Event::sampled("cpu-clock", "ns"), "@500 main;sim::Step 100");
+    for step in 0..100 {
+        let start = step * 1_000 + 100;
+        drawing = drawing.blocked_then_runnable("main", start..start + 400, 0, "sim::View;pthread_mutex_lock");
+        let waker = drawing.thread("holder");
+        let stack = drawing.clone().folded(Event::sampled("none", "ns"), "holder;sim::Write 1");
+        let waker_stack = stack.capture.samples.last().and_then(|sample| sample.stack);
+        drawing.capture = stack.capture;
+        drawing.capture.samples.retain(|sample| sample.time_ns.is_some());
+        let wait = drawing.capture.waits.last_mut().unwrap();
+        (wait.waker, wait.waker_stack) = (Some(waker), waker_stack);
+    }
+    drawing.capture.info.phase = Some(Phase::Steady);
+    let rows = drawn::selected(&drawing.capture, &["sim::"], |selection| {
+        cells(&tables(std::slice::from_ref(selection))[0], &["kind", "finding", "gain_share"])
+    });
+    assert!(
+        rows.contains(&"lock-wait | `sim::View` waits for a lock that `sim::Write` holds | 40".to_owned()),
+        "{rows:?}"
+    );
+}
+
+#[test]
+fn a_thread_for_each_client_is_found_and_an_idle_pool_is_not() {
+    let threads = |switches: u64| {
+        let mut drawing = Drawing::new().window(0..1_000_000_000).lived("main", 0..1_000_000_000, 500_000_000);
+        let mut text = "@5 main;sim::Step 500000000\n".to_owned();
+        for client in 0..40 {
+            let name = format!("client-{client}");
+            drawing = drawing.lived(&name, 0..1_000_000_000, 5_000_000);
+            for switch in 0..switches {
+                let start = switch * 10_000_000;
+                drawing = drawing.blocked(&name, start..start + 9_000_000, "sim::Serve;poll;__x64_sys_poll [kernel]");
+            }
+            let _ = writeln!(text, "@{client} {name};sim::Serve;poll;__x64_sys_poll [kernel] 5000000");
+        }
+        let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), &text).capture;
+        capture.info.phase = Some(Phase::Steady);
+        capture.info.machine = Some(Machine { cores: 4, ..Machine::default() });
+        found(&capture)
+    };
+    let rows = threads(20);
+    assert!(rows.contains(&"thread-per-client | sim::Serve | 28.571429".to_owned()), "{rows:?}");
+    assert!(!threads(1).iter().any(|row| row.starts_with("thread-per-client")));
+}
+
+#[test]
+fn a_build_without_optimisation_is_found_by_calls_that_are_always_inlined() {
+    let accessors =
+        ["std::vector<int>::operator[]", "std::unique_ptr<int>::get", "std::vector<int>::begin", "std::move<int&>"];
+    let capture = looping(|_, tenth| accessors.get(tenth as usize).map_or("sim::Move", |name| name).to_owned());
+    assert_eq!(found(&capture), ["slow-build | - | -"]);
+    let inlined = looping(|_, tenth| {
+        accessors.get(tenth as usize).map_or("sim::Move".to_owned(), |name| format!("{name} [inl]"))
+    });
+    assert!(found(&inlined).is_empty(), "{:?}", found(&inlined));
+}
+
+#[test]
+fn findings_of_a_scenario_are_averaged_and_joined_over_scenarios() {
+    let insert = "sim::Poses;std::map<int, int>::insert;malloc";
+    let with = |tenths: u64, scenario: &str| {
+        let mut capture = looping(|_, tenth| work(tenth, &[(tenths, insert)], "sim::Move"));
+        capture.info.scenario = Some(scenario.to_owned());
+        capture
+    };
+    let captures = [with(2, "small"), with(4, "small"), with(6, "large")];
+    let functions: Vec<_> =
+        captures.iter().map(|one| crate::Functions::of(one, &drawn::owned_by(&["sim::"]))).collect();
+    let selections: Vec<_> = captures.iter().zip(&functions).map(|(one, of)| Selection::all(one, of)).collect();
+    let tables = tables(&selections);
+    assert_eq!(cells(&tables[0], &["scenario", "gain_share", "captures", "also_in"]), ["large | 60 | 1 of 1 | small"]);
+    let notes: Vec<String> = tables[0].notes.iter().map(ToString::to_string).collect();
+    assert!(notes[0].starts_with("small steady: All findings together gain 300 µs (30.00 %)"), "{notes:?}");
+    // Two captures that differ widen the interval beyond that of sampling.
+    let small = super::tables(&selections[..2]);
+    let [low, high] = ["gain_low", "gain_high"].map(|column| small[0].get(0, column).cloned());
+    assert_eq!((low, high), (Some(0.0.into()), Some(1_000_000.0.into())));
+}
+
+#[test]
+fn what_is_part_of_a_larger_finding_says_so_and_counts_once() {
+    // The open file and its writes are all that the long steps do.
+    let capture = looping(|_, tenth| {
+        let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Keep;std::map<int, int>::insert;malloc";
+        work(tenth, &[(4, climb), (6, "sim::Pose;sim::Pose;sim::Pose;sim::Pose")], "sim::Move")
+    });
+    let tables = drawn::selected(&capture, &["sim::"], |selection| super::tables(std::slice::from_ref(selection)));
+    assert_eq!(
+        cells(&tables[0], &["number", "kind", "gain_share", "within"]),
+        ["1 | chain-climbed-each-time | 60 | -", "2 | allocations-each-step | 40 | 1"]
+    );
+    assert!(tables[0].notes[0].contains("(60.00 %)"), "{:?}", tables[0].notes);
+}
+
+#[test]
+fn every_kind_has_its_own_name_and_a_heading_on_the_page() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/analyses/diagnose.md");
+    let page = std::fs::read_to_string(page).expect("the analysis has a page");
+    let mut names: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+    for name in &names {
+        assert!(page.contains(&format!("### {name}\n")), "docs/analyses/diagnose.md has no heading for {name}");
+    }
+    let number = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), number);
+}

@@ -1,0 +1,36 @@
+//! `stepscope diagnose`: what to change first, why, and what it would gain.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use stepscope_analyze::diagnose;
+
+use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::failure::Failure;
+use crate::load::{self, selections};
+use crate::output::TableArguments;
+
+/// The arguments of `diagnose`.
+#[derive(Debug, Args)]
+pub struct Diagnose {
+    /// Runs, captures, or files that can be imported.
+    #[arg(required = true, value_name = "RUN|CAPTURE")]
+    sources: Vec<PathBuf>,
+    #[command(flatten)]
+    select: SelectArguments,
+    #[command(flatten)]
+    owned: OwnedArguments,
+    #[command(flatten)]
+    output: TableArguments,
+}
+
+impl Diagnose {
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let loaded = load::all(&self.sources)?;
+        let functions = load::functions(&loaded, &self.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
+        self.output.print(diagnose::tables(&selections))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
