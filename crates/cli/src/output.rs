@@ -39,7 +39,7 @@ fn display() -> DisplayArguments {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct TableArguments {
-    /// table (for people), tsv, csv, json, json-compact or markdown.
+    /// table (for people), tsv, csv, json, json-compact, markdown, or sarif (findings of `diagnose`, for code hosts).
     #[arg(long, default_value = "table", value_name = "FORMAT")]
     format: Format,
     /// Order the rows by this column, largest first; `COLUMN:asc` for smallest first.

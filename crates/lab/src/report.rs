@@ -1,12 +1,12 @@
 //! What a report of recorded scenarios holds, in which order: the same tables that every other output shows.
 //!
-//! First what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
+//! First what to change (the findings), then what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
 //! summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
 mod comparison;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
-use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
+use stepscope_analyze::{ANALYSES, Selection, cost_tree, diagnose, rank, summary};
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Importance, Kind, Machine, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
@@ -19,6 +19,7 @@ use crate::run::{RunInfo, TrialInfo};
 /// A report on captures, and on the run that they are of, if they are of one.
 pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
     let report = head(run, selections);
+    let report = report.section(findings(selections));
     let report = ranks(selections).into_iter().fold(report, Report::section);
     let report = report.section(overview(run, selections));
     selections.iter().map(capture).fold(report, Report::section)
@@ -79,6 +80,19 @@ fn shell_words(command: &[String]) -> String {
         false => format!("'{}'", word.replace('\'', r"'\''")),
     });
     quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// What to change first, and why.
+fn findings(selections: &[Selection<'_>]) -> Section {
+    let section = Section::new("Findings").note(
+        "Known kinds of performance defects, by what a change would gain. Findings overlap: the notes have the gain of all together.",
+    );
+    let mut tables = diagnose::tables(selections);
+    let has_findings = tables.iter().any(|table| !table.rows.is_empty());
+    for table in &mut tables {
+        table.retain_columns(|column| column.importance > Importance::Detail);
+    }
+    tables.into_iter().take(if has_findings { 2 } else { 1 }).fold(section, Section::table)
 }
 
 /// The rank by cost of each phase that there is, steady first; by score where that has anything to add.

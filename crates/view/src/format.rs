@@ -8,7 +8,7 @@ use stepscope_model::{Table, table};
 
 use crate::delimited::{self, Delimiter};
 use crate::style::Style;
-use crate::{json, markdown, terminal};
+use crate::{json, markdown, sarif, terminal};
 
 /// A form of text that a table can take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -26,12 +26,14 @@ pub enum Format {
     JsonCompact,
     /// A GitHub-flavoured Markdown table for people: [`markdown`].
     Markdown,
+    /// Findings as SARIF, for code hosts: [`sarif`].
+    Sarif,
 }
 
 impl Format {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Format; 6] =
-        [Format::Table, Format::Tsv, Format::Csv, Format::Json, Format::JsonCompact, Format::Markdown];
+    pub const ALL: [Format; 7] =
+        [Format::Table, Format::Tsv, Format::Csv, Format::Json, Format::JsonCompact, Format::Markdown, Format::Sarif];
 
     /// The name used with `--format`.
     pub fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Format {
             Format::Json => "json",
             Format::JsonCompact => "json-compact",
             Format::Markdown => "markdown",
+            Format::Sarif => "sarif",
         }
     }
 }
@@ -54,7 +57,7 @@ impl fmt::Display for Format {
 
 /// An unknown name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an output format; use one of table, tsv, csv, json, json-compact, markdown")]
+#[error("`{0}` is not an output format; use one of table, tsv, csv, json, json-compact, markdown, sarif")]
 pub struct UnknownFormat(String);
 
 impl FromStr for Format {
@@ -77,6 +80,7 @@ pub fn render(table: &Table, format: Format, style: &Style, out: &mut dyn Write)
         Format::Json => json::render(table, json::Layout::Indented, out),
         Format::JsonCompact => json::render(table, json::Layout::Compact, out),
         Format::Markdown => markdown::render(table, out),
+        Format::Sarif => sarif::render_all(std::slice::from_ref(table), out),
     }
 }
 
@@ -89,6 +93,7 @@ pub fn render_all(tables: &[Table], format: Format, style: &Style, out: &mut dyn
     match (tables, format) {
         ([_, _, ..] | [], Format::Json) => return json::render_all(tables, json::Layout::Indented, out),
         ([_, _, ..] | [], Format::JsonCompact) => return json::render_all(tables, json::Layout::Compact, out),
+        (_, Format::Sarif) => return sarif::render_all(tables, out),
         ([table], Format::Json | Format::JsonCompact) => return render(table, format, style, out),
         _ => {}
     }

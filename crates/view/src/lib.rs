@@ -37,6 +37,7 @@ pub mod junit;
 pub mod markdown;
 mod reading;
 pub mod report;
+pub mod sarif;
 pub mod select;
 pub mod sentence;
 pub mod shorten;

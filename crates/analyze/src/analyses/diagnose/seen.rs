@@ -196,6 +196,10 @@ impl<'s, 'a> Seen<'s, 'a> {
             .filter(|(index, _)| self.functions().of_frame(stepscope_model::FrameId::from_index(*index)) == function);
         let (_, (frame, _)) =
             places.filter(|(_, (frame, _))| frame.line.is_some()).max_by_key(|(_, (_, weight))| **weight)?;
-        Some((frame.file.as_ref()?.to_string(), frame.line?))
+        // A path within the program's folder, as its repository has it.
+        let file = frame.file.as_ref()?;
+        let folder = capture.info.working_directory.as_deref().unwrap_or("/");
+        let inside = file.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
+        Some((inside.filter(|_| folder != "/").unwrap_or(file).to_owned(), frame.line?))
     }
 }
