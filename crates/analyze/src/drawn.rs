@@ -135,7 +135,7 @@ impl Drawing {
 
     /// Sets the CPU on which the last drawn wait ends.
     pub(crate) fn on(mut self, cpu: u32) -> Self {
-        self.capture.waits.last_mut().expect("a wait is drawn").cpu = Some(cpu);
+        self.capture.waits.change_last(|wait| wait.cpu = Some(cpu));
         self
     }
 

@@ -4,27 +4,29 @@
 //! give their entries to a [`Builder`] directly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stepscope_model::disk::DiskError;
 use stepscope_model::{
-    Capture, Counter, Event, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, Sample, StackId, Step,
-    Thread, ThreadId, ThreadName, Wait,
+    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Step, Thread, ThreadId,
+    ThreadName,
 };
 use stepscope_symbolize::{Code, NamedBy, Place};
 
 use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
-use crate::kernel_account::{self, ExitUsage};
+use crate::kernel_account::ExitUsage;
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, ReadError};
+use crate::rows::RowSink;
 use crate::symbols::Symbols;
 
 /// Further notes about modules are only counted.
 const MAX_PROBLEM_NOTES: usize = 12;
 
-/// Reads a raw log and builds its capture.
+/// Reads a raw log and builds its capture, in memory.
 ///
 /// A log that ends early gives a capture whose origin is [`Origin::Recovered`].
 ///
@@ -32,10 +34,31 @@ const MAX_PROBLEM_NOTES: usize = 12;
 /// [`ReadError`]
 pub fn finish(log: impl Read, symbols: &mut impl Symbols) -> Result<Capture, ReadError> {
     let mut builder = Builder::default();
-    if let Ending::Damaged { offset } = raw_log::read(log, &mut builder)? {
-        builder.capture.info.notes.push(format!("The raw log is damaged at byte {offset}; the rest is lost."));
-    }
+    let ending = raw_log::read(log, &mut builder)?;
+    builder.note_damage(ending);
     let mut capture = builder.build(symbols);
+    capture.info.build = symbols.build_of(&capture);
+    Ok(capture)
+}
+
+/// Reads a raw log and builds its capture, whose samples and waits are written to `folder` and not kept in memory.
+///
+/// The log is read twice, because the names of functions decide about stacks, and samples and waits refer to these.
+/// [`disk::write`](stepscope_model::disk::write) to the same folder completes the capture.
+///
+/// # Errors
+/// [`ReadError`]
+pub fn finish_in(folder: &Path, mut log: impl Read + Seek, symbols: &mut impl Symbols) -> Result<Capture, ReadError> {
+    let mut builder = Builder { rows_come_later: true, ..Builder::default() };
+    let ending = raw_log::read(&mut log, &mut builder)?;
+    builder.note_damage(ending);
+    // A recorder may still write to the log.
+    let length = log.stream_position()?;
+    log.rewind()?;
+    let mut named = builder.with_names(symbols);
+    named.rows.write_to(folder)?;
+    raw_log::read(log.take(length), &mut named.rows)?;
+    let mut capture = named.build()?;
     capture.info.build = symbols.build_of(&capture);
     Ok(capture)
 }
@@ -50,6 +73,9 @@ pub struct Builder {
     /// Samples and waits as the log has them; their stacks become handles when stacks are built.
     samples: Vec<entry::Sample>,
     waits: Vec<entry::Wait>,
+    /// Whether samples and waits are read again when all else is known, and need not be kept.
+    rows_come_later: bool,
+    sample_count: u64,
     step_starts: Vec<StepStart>,
     marks: MarkTables,
     last_ns: Option<u64>,
@@ -137,7 +163,10 @@ impl Builder {
                     && self.has_stack(sample.stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(sample.time_ns);
-                self.samples.push(sample);
+                self.sample_count += 1;
+                if !self.rows_come_later {
+                    self.samples.push(sample);
+                }
             }
             Entry::Wait(wait) => {
                 let has_thread = |thread: ThreadRef| (thread.0 as usize) < self.capture.threads.len();
@@ -147,7 +176,9 @@ impl Builder {
                     && self.has_stack(wait.waker_stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
-                self.waits.push(wait);
+                if !self.rows_come_later {
+                    self.waits.push(wait);
+                }
             }
             Entry::StepStart { time_ns, thread, sim_time_ns } => {
                 let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
@@ -212,47 +243,34 @@ impl Builder {
         &mut self.capture.info
     }
 
+    fn note_damage(&mut self, ending: Ending) {
+        if let Ending::Damaged { offset } = ending {
+            self.capture.info.notes.push(format!("The raw log is damaged at byte {offset}; the rest is lost."));
+        }
+    }
+
     /// Names the code, and builds the capture.
     pub fn build(mut self, symbols: &mut impl Symbols) -> Capture {
+        let (samples, waits) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.waits));
+        let mut named = self.with_names(symbols);
+        samples.iter().for_each(|sample| named.rows.add_sample(sample));
+        drop(samples);
+        waits.iter().for_each(|wait| named.rows.add_wait(wait));
+        drop(waits);
+        named.build().expect("rows in memory are not written")
+    }
+
+    /// Completes all tables but samples and waits.
+    fn with_names(mut self, symbols: &mut impl Symbols) -> Named {
         self.end_early();
         let named = self.name_frames(symbols);
         let nodes = self.build_stacks(&named);
-        let capture = &mut self.capture;
-        let node = |stack: Option<StackRef>| stack.and_then(|stack| nodes[stack.0 as usize]);
-        capture.samples.extend(self.samples.iter().map(|sample| Sample {
-            time_ns: sample.time_ns,
-            thread: ThreadId(sample.thread.0),
-            cpu: sample.cpu,
-            stack: node(sample.stack),
-            event: stepscope_model::EventId(sample.event.0),
-            weight: sample.weight,
-        }));
-        capture.samples.sort_by_key(|sample| sample.time_ns);
-        capture.waits.extend(self.waits.iter().map(|wait| Wait {
-            start_ns: wait.start_ns,
-            end_ns: wait.end_ns,
-            thread: ThreadId(wait.thread.0),
-            stack: node(wait.stack),
-            state: wait.state,
-            runnable_ns: wait.runnable_ns,
-            cpu: wait.cpu,
-            waker: wait.waker.map(|thread| ThreadId(thread.0)),
-            waker_stack: node(wait.waker_stack),
-        }));
-        capture.waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
+        let mut capture = self.capture;
         capture.steps = steps(&capture.threads, self.step_starts);
-        self.marks.fill(capture);
-        let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
-        kernel_account::reconcile(capture, self.exit_usage, stolen_ns.unwrap_or(0));
+        self.marks.fill(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
-        count_coverage(capture);
-        if let Some((start, end)) = &self.machine {
-            let losses = &capture.info.losses;
-            let recorded_ns = losses.cpu_time_ns.or(losses.sampled_ns);
-            capture.info.conditions = Some(start.conditions_until(Some(end), recorded_ns));
-        }
-        self.capture
+        Named { rows: RowSink::new(capture, nodes), machine: self.machine, exit_usage: self.exit_usage }
     }
 
     /// Ends the threads of a recorder that was killed.
@@ -268,7 +286,7 @@ impl Builder {
              threads that still ran are unknown."
                 .to_owned(),
         );
-        info.losses.samples = info.losses.samples.max(self.samples.len() as u64);
+        info.losses.samples = info.losses.samples.max(self.sample_count);
         let end_ns = info.end_ns;
         for thread in self.capture.threads.iter_mut().filter(|thread| thread.end_ns.is_none()) {
             thread.end_ns = end_ns;
@@ -370,6 +388,29 @@ impl Builder {
     }
 }
 
+/// A capture without samples and waits, and what is needed once they are added.
+struct Named {
+    rows: RowSink,
+    machine: Option<(MachineReading, MachineReading)>,
+    exit_usage: Option<ExitUsage>,
+}
+
+impl Named {
+    /// Completes the capture.
+    fn build(self) -> Result<Capture, DiskError> {
+        let (mut capture, account, coverage) = self.rows.finish()?;
+        let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
+        account.reconcile(&mut capture, self.exit_usage, stolen_ns.unwrap_or(0));
+        coverage.note(&mut capture);
+        if let Some((start, end)) = &self.machine {
+            let losses = &capture.info.losses;
+            let recorded_ns = losses.cpu_time_ns.or(losses.sampled_ns);
+            capture.info.conditions = Some(start.conditions_until(Some(end), recorded_ns));
+        }
+        Ok(capture)
+    }
+}
+
 /// The start of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StepStart {
@@ -412,31 +453,6 @@ fn rename(thread: &mut Thread, time_ns: u64, name: String) {
         thread.names.push(ThreadName { time_ns: thread.start_ns.unwrap_or(0), name: old });
     }
     thread.names.push(ThreadName { time_ns, name });
-}
-
-/// Exact CPU time, sampled time, and the time of threads that no sample hit.
-fn count_coverage(capture: &mut Capture) {
-    let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
-    let of_cpu = |event: &Event| event.unit == "ns";
-    let mut sampled = vec![false; capture.threads.len()];
-    let mut sampled_ns = None;
-    for sample in &capture.samples {
-        if of_cpu(&capture.info.events[sample.event.index()]) {
-            let sum = sampled_ns.get_or_insert(0_u64);
-            *sum = sum.saturating_add(sample.weight);
-        }
-        sampled[sample.thread.index()] = true;
-    }
-    let losses = &mut capture.info.losses;
-    losses.sampled_ns = sampled_ns;
-    // In the log of a killed recorder, only threads that ended have their time: that is not the time of all.
-    if exact.is_empty() || exact.len() < capture.threads.len() {
-        return;
-    }
-    let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
-    losses.cpu_time_ns = Some(sum(&mut exact.into_iter()));
-    let unsampled = capture.threads.iter().zip(&sampled).filter(|(_, sampled)| !**sampled);
-    losses.unsampled_thread_ns = Some(sum(&mut unsampled.filter_map(|(thread, _)| thread.cpu_ns)));
 }
 
 fn code(module: &entry::Module) -> Code {

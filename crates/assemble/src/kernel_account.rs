@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Capture, Counter, ThreadId, Wait};
+use stepscope_model::{Capture, Counter, Wait};
 
 /// The quantity of a thread's CPU time, as the recorder names it.
 const THREAD_CPU: &str = "thread_cpu_ns";
@@ -22,40 +22,64 @@ pub(crate) struct ExitUsage {
     pub cpu_ns: u64,
 }
 
-/// Reconciles each thread's CPU time, and notes the kernel's account of all.
-///
-/// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
-pub(crate) fn reconcile(capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
-    let readings = readings(capture);
-    let (mut account, mut unread_ns) = (0_u64, 0_u64);
-    for index in 0..capture.threads.len() {
-        let Some(cpu_ns) = capture.threads[index].cpu_ns else { continue };
-        let compared = readings.get(&index).and_then(|readings| Compared::of(capture, index, readings));
-        let Some(compared) = compared else {
-            unread_ns = unread_ns.saturating_add(cpu_ns);
-            continue;
-        };
-        let by_kernel_ns = cpu_ns.saturating_sub(compared.by_switches_ns).saturating_add(compared.by_kernel_ns);
-        account = account.saturating_add(by_kernel_ns);
-        let excess_ns = compared.by_switches_ns.saturating_sub(compared.by_kernel_ns);
-        if excess_ns > compared.error_ns.saturating_add(stolen_ns) {
-            capture.threads[index].cpu_ns = Some(by_kernel_ns);
-            let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
-            *unknown_ns = unknown_ns.saturating_add(excess_ns);
+/// Each thread's CPU time by switches and by the kernel's readings.
+pub(crate) struct KernelAccount {
+    /// Absent for threads with fewer than two readings.
+    compared: Vec<Option<Compared>>,
+}
+
+impl KernelAccount {
+    /// `capture` has readings and threads. Its waits are [added](Self::add) one by one.
+    pub fn of(capture: &Capture) -> Self {
+        let readings = readings(capture);
+        let compared = |index| Compared::of(capture, index, readings.get(&index)?);
+        Self { compared: (0..capture.threads.len()).map(compared).collect() }
+    }
+
+    /// Adds a wait.
+    pub fn add(&mut self, wait: &Wait) {
+        if let Some(compared) = &mut self.compared[wait.thread.index()] {
+            let off_ns = wait.end_ns.min(compared.end_ns).saturating_sub(wait.start_ns.max(compared.start_ns));
+            compared.off_ns = compared.off_ns.saturating_add(off_ns);
         }
     }
-    // Threads that ended before the first reading are missing from the account: it stands for all of them only if they are few.
-    let account = Some(account).filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE);
-    let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
-    let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
-    capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
+
+    /// Reconciles each thread's CPU time, and notes the kernel's account of all.
+    ///
+    /// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
+    pub fn reconcile(self, capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
+        let (mut account, mut unread_ns) = (0_u64, 0_u64);
+        for (thread, compared) in capture.threads.iter_mut().zip(self.compared) {
+            let Some(cpu_ns) = thread.cpu_ns else { continue };
+            let Some(compared) = compared else {
+                unread_ns = unread_ns.saturating_add(cpu_ns);
+                continue;
+            };
+            let by_switches_ns = compared.by_switches_ns();
+            let by_kernel_ns = cpu_ns.saturating_sub(by_switches_ns).saturating_add(compared.by_kernel_ns);
+            account = account.saturating_add(by_kernel_ns);
+            let excess_ns = by_switches_ns.saturating_sub(compared.by_kernel_ns);
+            if excess_ns > compared.error_ns().saturating_add(stolen_ns) {
+                thread.cpu_ns = Some(by_kernel_ns);
+                let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
+                *unknown_ns = unknown_ns.saturating_add(excess_ns);
+            }
+        }
+        // Threads that ended before the first reading are missing from the account: it stands for all of them only if they are few.
+        let account = Some(account).filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE);
+        let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
+        let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
+        capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
+    }
 }
 
 /// One thread's CPU time between two readings.
 struct Compared {
-    by_switches_ns: u64,
+    start_ns: u64,
+    end_ns: u64,
+    /// Time off the CPU in between, by switches.
+    off_ns: u64,
     by_kernel_ns: u64,
-    error_ns: u64,
 }
 
 impl Compared {
@@ -65,16 +89,18 @@ impl Compared {
         let recording_ns = capture.info.start_ns.unwrap_or(0);
         let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns);
         let (start_ns, before_ns) = started_ns.map(|start_ns| (start_ns, 0)).or(readings.first().copied())?;
-        let end_ns = thread_row.end_ns.unwrap_or(u64::MAX);
         let &(last_ns, after_ns) = readings.last()?;
-        let last_ns = last_ns.min(end_ns);
-        let span_ns = last_ns.checked_sub(start_ns).filter(|&span_ns| span_ns > 0)?;
-        let off_ns: u64 = waits_of(capture, thread).iter().map(|wait| overlap_ns(wait, start_ns, last_ns)).sum();
-        Some(Self {
-            by_switches_ns: span_ns.saturating_sub(off_ns),
-            by_kernel_ns: after_ns.saturating_sub(before_ns),
-            error_ns: READING_ERROR_NS + span_ns / READING_ERROR_SHARE,
-        })
+        let end_ns = last_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
+        let by_kernel_ns = after_ns.saturating_sub(before_ns);
+        (end_ns > start_ns).then_some(Self { start_ns, end_ns, off_ns: 0, by_kernel_ns })
+    }
+
+    fn by_switches_ns(&self) -> u64 {
+        (self.end_ns - self.start_ns).saturating_sub(self.off_ns)
+    }
+
+    fn error_ns(&self) -> u64 {
+        READING_ERROR_NS + (self.end_ns - self.start_ns) / READING_ERROR_SHARE
     }
 }
 
@@ -88,18 +114,6 @@ fn readings(capture: &Capture) -> BTreeMap<usize, Vec<(u64, u64)>> {
     }
     readings.values_mut().for_each(|readings| readings.sort_unstable());
     readings
-}
-
-/// The waits of a thread; those of a capture are ordered by thread.
-fn waits_of(capture: &Capture, thread: usize) -> &[Wait] {
-    let thread = ThreadId(thread as u32);
-    let from = capture.waits.partition_point(|wait| wait.thread < thread);
-    let until = capture.waits.partition_point(|wait| wait.thread <= thread);
-    &capture.waits[from..until]
-}
-
-fn overlap_ns(wait: &Wait, start_ns: u64, end_ns: u64) -> u64 {
-    wait.end_ns.min(end_ns).saturating_sub(wait.start_ns.max(start_ns))
 }
 
 #[cfg(test)]
@@ -147,7 +161,9 @@ mod tests {
     }
 
     fn after(mut capture: Capture, exit: Option<ExitUsage>) -> (Option<u64>, Option<u64>, Option<u64>) {
-        reconcile(&mut capture, exit, 0);
+        let mut account = KernelAccount::of(&capture);
+        capture.waits.iter().for_each(|wait| account.add(&wait));
+        account.reconcile(&mut capture, exit, 0);
         let losses = &capture.info.losses;
         (
             capture.threads[0].cpu_ns.map(|ns| ns / MS),

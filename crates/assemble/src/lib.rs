@@ -34,7 +34,7 @@
 //! - `step_time`: the simulated time of a step
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
-//! - `builder`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `builder`, `rows`, `marks`, `machine_reading`, `symbols`: entries to a capture
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
 
@@ -52,6 +52,7 @@ mod marks;
 mod naming;
 pub mod raw_log;
 mod registers;
+mod rows;
 mod step_time;
 mod symbols;
 mod target;
@@ -59,7 +60,7 @@ mod thread_timeline;
 mod unwind_tables;
 
 pub use assembler::Assembler;
-pub use builder::{Builder, finish};
+pub use builder::{Builder, finish, finish_in};
 pub use entry::{
     Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd,
     Sample, Sink, StackMark, StackRef, ThreadRef, Wait,

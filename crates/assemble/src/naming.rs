@@ -178,10 +178,10 @@ fn rebuild_stacks(capture: &mut Capture, places: &HashMap<FrameId, Place>) {
     }
     let moved = |stack: &mut Option<StackId>| *stack = stack.map(|stack| stacks[stack.index()]);
     capture.samples.iter_mut().for_each(|sample| moved(&mut sample.stack));
-    for wait in &mut capture.waits {
+    capture.waits.change_all(|wait| {
         moved(&mut wait.stack);
         moved(&mut wait.waker_stack);
-    }
+    });
 }
 
 /// Removes notes on files whose functions all have names now.

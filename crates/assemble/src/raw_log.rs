@@ -10,6 +10,7 @@ mod reader;
 
 use std::io::{self, Read, Write};
 
+use stepscope_model::disk::DiskError;
 use zstd::zstd_safe::CParameter;
 
 use crate::entry::{Entry, Sink};
@@ -34,6 +35,9 @@ pub enum ReadError {
     /// The bytes are something else, or of another version.
     #[error("not a raw log of this version of stepscope: recover it with the version that recorded it")]
     NotALog,
+    /// The tables that are made of it cannot be written.
+    #[error(transparent)]
+    Write(#[from] DiskError),
 }
 
 /// Writes a log.

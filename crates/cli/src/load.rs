@@ -15,12 +15,24 @@ use crate::progress;
 
 /// Reads a capture folder, a file of another tool, or standard input (`-`).
 pub fn capture_with(path: &Path, options: &ImportOptions) -> Result<Capture, Failure> {
+    let capture = opened(path, options)?;
+    capture.load()?;
+    Ok(capture)
+}
+
+/// As [`capture_with`], but samples and waits are read when they are first used. [`check`] tells whether they could be.
+pub fn opened(path: &Path, options: &ImportOptions) -> Result<Capture, Failure> {
     if path.is_dir() {
         return Ok(source::open_one(path, options, &Default::default())?);
     }
     let capture = with_bytes(path, |consumed| source::open_one(path, options, consumed))?;
     capture.info.notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(capture)
+}
+
+/// Fails if samples or waits that were needed could not be read.
+pub fn check(capture: &Capture) -> Result<(), Failure> {
+    Ok(capture.load_error().map_or(Ok(()), Err)?)
 }
 
 /// Reads a file of another tool, or standard input (`-`).

@@ -106,7 +106,7 @@ impl CaptureSets {
         let paths = sources.iter().map(|path| source::captures_of(path)).collect::<Result<Vec<_>, _>>()?;
         let lab = paths.iter().flatten().find_map(|path| source::lab_of_capture(path));
         let all: Vec<&PathBuf> = paths.iter().flatten().collect();
-        let read = parallel::map(&all, |path| source::open_one(path, &request.importing, &Default::default()));
+        let read = parallel::map(&all, |path| source::read_one(path, &request.importing, &Default::default()));
         let mut read = read.into_iter().collect::<Result<Vec<Capture>, _>>()?;
         let imported = all.iter().zip(&read).filter(|(path, _)| path.is_file());
         let notes = imported.flat_map(|(_, capture)| capture.info.notes.iter().cloned()).collect();

@@ -77,7 +77,7 @@ pub fn open(sources: &[PathBuf]) -> Result<Loaded, SourceError> {
         Loaded { captures: Vec::new(), run: None, ownership: None, process_names: Vec::new(), notes: Vec::new() };
     for source in sources {
         if !source.is_dir() || is_capture(source) {
-            let capture = open_one(source, &ImportOptions::default(), &AtomicU64::new(0))?;
+            let capture = read_one(source, &ImportOptions::default(), &AtomicU64::new(0))?;
             if source.is_file() {
                 loaded.notes.extend(capture.info.notes.iter().cloned());
             }
@@ -123,6 +123,17 @@ fn read_run(run: &Run, loaded: &mut Loaded) -> Result<(), SourceError> {
 ///
 /// # Errors
 /// If there is no capture at the path, or the file cannot be imported.
+pub fn read_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
+    let capture = open_one(path, importing, consumed)?;
+    capture.load().map_err(DiskError::from)?;
+    Ok(capture)
+}
+
+/// As [`read_one`], but samples and waits of a capture folder are read when they are first used: ask
+/// [`Capture::load_error`] before you show a result.
+///
+/// # Errors
+/// As for [`read_one`].
 pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
     if path.is_file() || path == Path::new("-") {
         return import(path, importing, consumed);
@@ -139,7 +150,7 @@ pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) ->
             )));
         }
     }
-    Ok(disk::read(path)?)
+    Ok(disk::open(path)?)
 }
 
 /// Imports a file of another tool, or standard input (`-`). `consumed` counts the bytes read.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
+use crate::stored::{LoadError, Stored};
+use crate::waits::{PackedWait, Waits};
 
 /// One recording, from any source: all sources produce it, and all analyses read it.
 ///
@@ -30,9 +32,9 @@ pub struct Capture {
     /// Nodes of the call tree, parents before children.
     pub stacks: Vec<StackNode>,
     /// Samples of all events, by time if known.
-    pub samples: Vec<Sample>,
+    pub samples: Stored<Sample>,
     /// Off-CPU intervals, by start within each thread.
-    pub waits: Vec<Wait>,
+    pub waits: Waits,
     /// Simulation steps, by index.
     pub steps: Vec<Step>,
     /// Scopes, by start within each thread.
@@ -431,19 +433,6 @@ impl Capture {
     /// # Errors
     /// The first broken rule, in a sentence that names the table and the row.
     pub fn check(&self) -> Result<(), String> {
-        let refers = |table: &str, row: usize, what: &str, index: Option<usize>, len: usize| match index {
-            Some(index) if index >= len => {
-                Err(format!("{table} row {row} refers to {what} {index}, of which there are {len}"))
-            }
-            _ => Ok(()),
-        };
-        let interval = |table: &str, row: usize, start: u64, end: u64| {
-            if end < start {
-                Err(format!("{table} row {row} ends at {end} ns before it starts at {start} ns"))
-            } else {
-                Ok(())
-            }
-        };
         for (row, thread) in self.threads.iter().enumerate() {
             refers("threads", row, "process", thread.process.map(ProcessId::index), self.processes.len())?;
         }
@@ -454,20 +443,11 @@ impl Capture {
             refers("stacks", row, "frame", Some(node.frame.index()), self.frames.len())?;
             refers("stacks", row, "a parent that must come before it,", node.parent.map(StackId::index), row)?;
         }
-        let stacks = self.stacks.len();
+        // Rows that are still on disk are checked when they are read.
+        let handles = self.handles();
+        handles.check_samples(self.samples.in_memory())?;
+        handles.check_waits(self.waits.0.in_memory())?;
         let threads = self.threads.len();
-        for (row, sample) in self.samples.iter().enumerate() {
-            refers("samples", row, "thread", Some(sample.thread.index()), threads)?;
-            refers("samples", row, "stack", sample.stack.map(StackId::index), stacks)?;
-            refers("samples", row, "event", Some(sample.event.index()), self.info.events.len())?;
-        }
-        for (row, wait) in self.waits.iter().enumerate() {
-            refers("waits", row, "thread", Some(wait.thread.index()), threads)?;
-            refers("waits", row, "stack", wait.stack.map(StackId::index), stacks)?;
-            refers("waits", row, "waker", wait.waker.map(ThreadId::index), threads)?;
-            refers("waits", row, "waker stack", wait.waker_stack.map(StackId::index), stacks)?;
-            interval("waits", row, wait.start_ns, wait.end_ns)?;
-        }
         for (row, step) in self.steps.iter().enumerate() {
             refers("steps", row, "thread", Some(step.thread.index()), threads)?;
             interval("steps", row, step.start_ns, step.end_ns)?;
@@ -482,6 +462,72 @@ impl Capture {
         }
         Ok(())
     }
+
+    /// Reads samples and waits, if they are still on disk.
+    ///
+    /// # Errors
+    /// What is wrong with their files.
+    pub fn load(&self) -> Result<(), LoadError> {
+        self.samples.load()?;
+        self.waits.0.load()
+    }
+
+    /// Why samples or waits could not be read, where they were needed. They counted as none.
+    pub fn load_error(&self) -> Option<LoadError> {
+        self.samples.error().or_else(|| self.waits.0.error())
+    }
+
+    /// How many rows the tables have that samples and waits refer to.
+    pub(crate) fn handles(&self) -> Handles {
+        Handles { threads: self.threads.len(), stacks: self.stacks.len(), events: self.info.events.len() }
+    }
+}
+
+/// How many rows the tables have that samples and waits refer to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handles {
+    pub threads: usize,
+    stacks: usize,
+    events: usize,
+}
+
+impl Handles {
+    pub fn check_samples(self, samples: &[Sample]) -> Result<(), String> {
+        for (row, sample) in samples.iter().enumerate() {
+            refers("samples", row, "thread", Some(sample.thread.index()), self.threads)?;
+            refers("samples", row, "stack", sample.stack.map(StackId::index), self.stacks)?;
+            refers("samples", row, "event", Some(sample.event.index()), self.events)?;
+        }
+        Ok(())
+    }
+
+    pub fn check_waits(self, waits: &[PackedWait]) -> Result<(), String> {
+        for (row, &wait) in waits.iter().enumerate() {
+            let wait = Wait::from(wait);
+            refers("waits", row, "thread", Some(wait.thread.index()), self.threads)?;
+            refers("waits", row, "stack", wait.stack.map(StackId::index), self.stacks)?;
+            refers("waits", row, "waker", wait.waker.map(ThreadId::index), self.threads)?;
+            refers("waits", row, "waker stack", wait.waker_stack.map(StackId::index), self.stacks)?;
+            interval("waits", row, wait.start_ns, wait.end_ns)?;
+        }
+        Ok(())
+    }
+}
+
+fn refers(table: &str, row: usize, what: &str, index: Option<usize>, len: usize) -> Result<(), String> {
+    match index {
+        Some(index) if index >= len => {
+            Err(format!("{table} row {row} refers to {what} {index}, of which there are {len}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn interval(table: &str, row: usize, start: u64, end: u64) -> Result<(), String> {
+    if end < start {
+        return Err(format!("{table} row {row} ends at {end} ns before it starts at {start} ns"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,9 +26,11 @@ pub mod mark;
 pub mod note;
 pub mod output_file;
 pub mod quantity;
+mod stored;
 pub mod table;
 pub mod tree;
 pub mod value;
+pub mod waits;
 
 pub use capture::{
     Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
@@ -42,6 +44,8 @@ pub use info::{
 };
 pub use mark::Mark;
 pub use note::{Note, NoteKind, NoteValue};
+pub use stored::{LoadError, Stored};
 pub use table::{Columns, Row, Table};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};
 pub use value::Value;
+pub use waits::Waits;

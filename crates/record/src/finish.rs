@@ -40,7 +40,7 @@ pub(crate) fn create_log(folder: &Path) -> Result<Writer<File>, LogError> {
     created.map_err(|source| LogError::Io { action: "create", path, source })
 }
 
-/// Builds the capture of the raw log in a folder.
+/// Builds the capture of the raw log in a folder. Its samples and waits are in that folder already, and not in memory.
 ///
 /// A log that ends early gives a capture whose origin is [`Origin::Recovered`](stepscope_model::Origin::Recovered).
 ///
@@ -54,7 +54,7 @@ pub fn finish(folder: &Path, symbolizer: &mut Symbolizer) -> Result<Capture, Log
         Err(source) => return Err(LogError::Io { action: "open", path, source }),
     };
     symbolizer.add_copies(&folder.join(disk::FILES_FOLDER));
-    let read = stepscope_assemble::finish(io::BufReader::new(log), symbolizer);
+    let read = stepscope_assemble::finish_in(folder, io::BufReader::new(log), symbolizer);
     let mut capture = read.map_err(|source| LogError::Read { path, source })?;
     if let Some(cost) = &mut capture.info.recording_cost {
         cost.finish_cpu_ns = clock::process_cpu_ns().saturating_sub(cpu_before_ns);

@@ -63,8 +63,8 @@ fn two_recorders_of_one_program_both_have_its_stacks() {
         let capture = captured(folder.path());
         assert_eq!(capture.info.losses.lost_records, 0, "{name}");
         // The first wait began before the recording, and the last one has not ended.
-        let waits = &capture.waits[1..capture.waits.len() - 1];
-        let asleep = waits.iter().filter(|wait| wait.runnable_ns != Some(wait.end_ns - wait.start_ns));
+        let waits = capture.waits.slice(1..capture.waits.len() - 1);
+        let asleep = waits.filter(|wait| wait.runnable_ns != Some(wait.end_ns - wait.start_ns));
         let (mut napping, mut elsewhere) = (0, 0);
         for wait in asleep {
             *(if has(&capture, wait.stack, "nap") { &mut napping } else { &mut elsewhere }) += 1;

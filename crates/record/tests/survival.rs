@@ -37,6 +37,7 @@ fn start(test: &str, launch: Launch, folder: &Path) -> Option<(Launched, Recordi
 fn capture_in(folder: &Path) -> Capture {
     let capture = finish(folder, &mut Symbolizer::default()).unwrap();
     capture.check().unwrap();
+    capture.load().unwrap();
     capture
 }
 

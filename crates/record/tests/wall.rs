@@ -34,7 +34,7 @@ fn measured(lines: &[String]) -> HashMap<String, Measured> {
 /// A thread's recorded lifetime.
 struct Life<'a> {
     thread: &'a Thread,
-    waits: Vec<&'a Wait>,
+    waits: Vec<Wait>,
 }
 
 /// The parts of a lifetime.
@@ -171,7 +171,7 @@ fn the_holder_of_a_lock_is_the_waker_of_its_waiter() {
     let functions =
         |wait: &Wait| -> Vec<&str> { capture.frames_of(wait.stack).map(|frame| capture.function(frame)).collect() };
     // On a busy machine it may also be preempted there; a preempted thread has no waker.
-    let for_lock = |wait: &&&Wait| {
+    let for_lock = |wait: &&Wait| {
         wait.state == WaitState::Blocked && functions(wait).iter().any(|name| name.contains("pthread_mutex_lock"))
     };
     let locks: Vec<_> = waiter.waits.iter().filter(for_lock).collect();
@@ -201,7 +201,7 @@ fn processes_too_short_for_the_recorder_to_notice_have_their_blocking_stacks() {
     }
     // Each sleeps for 15 ms. On a busy machine it may be preempted in the call before it blocks, and it may also wait this
     // long for its files.
-    let in_sleep = |wait: &&Wait| {
+    let in_sleep = |wait: &Wait| {
         let mut frames = capture.frames_of(wait.stack);
         wait.end_ns - wait.start_ns >= 14_000_000 && frames.any(|frame| capture.function(frame).contains("nanosleep"))
     };

@@ -344,13 +344,13 @@ fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Ve
 fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
     let capture = selection.capture();
     let Some(began) = capture.info.start_ns else { return (0, 0) };
-    let is_unseen = |wait: &&Wait| wait.state == WaitState::Blocked && wait.stack.is_none();
+    let is_unseen = |wait: &Wait| wait.state == WaitState::Blocked && wait.stack.is_none();
     let since_before = capture.waits.iter().filter(is_unseen).filter(|wait| wait.start_ns <= began);
     let woke: FxHashMap<ThreadId, u64> = since_before.map(|wait| (wait.thread, wait.end_ns)).collect();
     let mut threads = FxHashSet::default();
     let mut asleep = 0;
     // Waits of a thread do not overlap, so a wait that ends within the first one is a part of it.
-    for wait in selection.waits().filter(|wait| is_unseen(&wait)) {
+    for wait in selection.waits().filter(is_unseen) {
         if woke.get(&wait.thread).is_some_and(|woke| wait.end_ns <= *woke) {
             asleep += u128::from(blocked_ns(&wait));
             threads.insert(wait.thread);

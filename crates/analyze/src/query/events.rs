@@ -3,7 +3,7 @@
 //! Samples of different events are never added up: a capture of a hybrid CPU has `cpu_core/cycles/` and
 //! `cpu_atom/cycles/`, and their cycles are not the same cycles.
 
-use stepscope_model::{Capture, Event, EventId};
+use stepscope_model::{Capture, Event, EventId, Sample};
 
 /// What samples of an event are evidence of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,25 +50,37 @@ fn plain_name(name: &str) -> &str {
 /// The event that stands for on-CPU cost: the event of CPU time with the most samples. Without one, an event of unknown
 /// role; else any other. Ties go to the first one.
 pub fn primary(capture: &Capture) -> Option<EventId> {
-    let mut samples = vec![0_u64; capture.info.events.len()];
-    for sample in &capture.samples {
-        samples[sample.event.index()] += 1;
+    let mut counts = vec![0; capture.info.events.len()];
+    // There is nothing to choose from with one event.
+    if counts.len() > 1 {
+        count(&capture.samples, &mut counts);
     }
+    primary_by(capture, &counts)
+}
+
+fn count(samples: &[Sample], counts: &mut [usize]) {
+    for sample in samples {
+        counts[sample.event.index()] += 1;
+    }
+}
+
+fn primary_by(capture: &Capture, counts: &[usize]) -> Option<EventId> {
     let preference = |event: &Event| match role(event) {
         Role::Cpu => 2,
         Role::Other => 1,
         _ => 0,
     };
-    let events = capture.info.events.iter().zip(samples).enumerate();
+    let events = capture.info.events.iter().zip(counts).enumerate();
     let best =
-        events.max_by_key(|(index, (event, samples))| (preference(event), *samples, std::cmp::Reverse(*index)))?;
+        events.max_by_key(|(index, (event, samples))| (preference(event), **samples, std::cmp::Reverse(*index)))?;
     Some(EventId::from_index(best.0))
 }
 
-/// Number of samples of the primary event; page faults and the like do not count.
+/// Number of samples of the primary event; page faults and the like do not count. Samples on disk are not kept in memory.
 pub fn cpu_samples(capture: &Capture) -> usize {
-    let primary = primary(capture);
-    capture.samples.iter().filter(|sample| Some(sample.event) == primary).count()
+    let mut counts = vec![0; capture.info.events.len()];
+    let counted = capture.samples.stream(|samples| count(samples, &mut counts));
+    counted.ok().and_then(|()| primary_by(capture, &counts)).map_or(0, |event| counts[event.index()])
 }
 
 /// The events of a capture that are evidence of `role`.

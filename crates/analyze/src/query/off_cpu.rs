@@ -24,57 +24,74 @@ pub struct Spent {
 #[derive(Debug, Clone)]
 pub struct OffCpu<'a> {
     capture: &'a Capture,
-    /// Rows of `waits`, by thread and start.
-    order: Vec<u32>,
-    /// Where each thread's begin in `order`; one more at the end.
+    /// Rows of `waits`, by thread and start, where `waits` has another order.
+    order: Option<Vec<u32>>,
+    /// Where each thread's begin in that order; one more at the end.
     first: Vec<u32>,
-    /// Blocked and runnable time of all waits in `order` before each one; one more at the end.
-    before: Vec<(u64, u64)>,
+    /// Blocked and runnable time of all waits before every [`SUMMED`]-th one, in that order.
+    before: Vec<Sums>,
+}
+
+/// Waits between two running sums. A query adds up fewer than so many on each side.
+const SUMMED: usize = 16;
+
+/// Blocked and runnable time of some waits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    blocked: u64,
+    runnable: u64,
+}
+
+impl Sums {
+    fn and(self, wait: &Wait) -> Self {
+        Self {
+            blocked: self.blocked.saturating_add(blocked_ns(wait)),
+            runnable: self.runnable.saturating_add(runnable_ns(wait)),
+        }
+    }
 }
 
 impl<'a> OffCpu<'a> {
     /// Of all of a capture's threads.
     pub fn of(capture: &'a Capture) -> Self {
         let waits = &capture.waits;
-        let mut order: Vec<u32> = (0..waits.len() as u32).collect();
-        let key = |row: &u32| {
-            let wait = &waits[*row as usize];
-            (wait.thread, wait.start_ns, wait.end_ns)
-        };
-        if !order.is_sorted_by_key(key) {
-            order.sort_by_key(key);
+        let order = (!waits.is_sorted()).then(|| {
+            let mut order: Vec<u32> = (0..waits.len() as u32).collect();
+            order.sort_by_key(|row| {
+                let wait = waits.at(*row as usize);
+                (wait.thread, wait.start_ns, wait.end_ns)
+            });
+            order
+        });
+        let mut off_cpu = Self { capture, order, first: Vec::new(), before: Vec::new() };
+        let count = |thread: usize| off_cpu.count(0..waits.len(), |wait| wait.thread.index() < thread) as u32;
+        off_cpu.first = (0..=capture.threads.len()).map(count).collect();
+        let mut sums = Sums::default();
+        for place in 0..waits.len() {
+            if place % SUMMED == 0 {
+                off_cpu.before.push(sums);
+            }
+            sums = sums.and(&off_cpu.at(place));
         }
-        let begin = |thread: usize| order.partition_point(|row| waits[*row as usize].thread.index() < thread) as u32;
-        let first = (0..=capture.threads.len()).map(begin).collect();
-        let mut before = Vec::with_capacity(order.len() + 1);
-        let mut sum = (0_u64, 0_u64);
-        before.push(sum);
-        for row in &order {
-            let wait = &waits[*row as usize];
-            sum = (sum.0.saturating_add(blocked_ns(wait)), sum.1.saturating_add(runnable_ns(wait)));
-            before.push(sum);
-        }
-        Self { capture, order, first, before }
+        off_cpu.before.push(sums);
+        off_cpu
     }
 
     /// The waits of a thread, by start.
-    pub fn waits(&self, thread: ThreadId) -> impl DoubleEndedIterator<Item = &'a Wait> + ExactSizeIterator + '_ {
-        self.order[self.rows(thread)].iter().map(|row| &self.capture.waits[*row as usize])
+    pub fn waits(&self, thread: ThreadId) -> impl DoubleEndedIterator<Item = Wait> + ExactSizeIterator + '_ {
+        self.rows(thread).map(|place| self.at(place))
     }
 
     /// The waits of a thread in a range of time, each cut to it.
     pub fn within(&self, thread: ThreadId, range: Range<u64>) -> impl Iterator<Item = Wait> + '_ {
-        self.order[self.met(thread, &range)]
-            .iter()
-            .filter_map(move |row| cut(&self.capture.waits[*row as usize], &range))
+        self.met(thread, &range).filter_map(move |place| cut(&self.at(place), &range))
     }
 
     /// The last wait of a thread that began before a moment.
-    pub fn last_before(&self, thread: ThreadId, time_ns: u64) -> Option<&'a Wait> {
+    pub fn last_before(&self, thread: ThreadId, time_ns: u64) -> Option<Wait> {
         let rows = self.rows(thread);
-        let of_thread = &self.order[rows];
-        let count = of_thread.partition_point(|row| self.capture.waits[*row as usize].start_ns < time_ns);
-        Some(&self.capture.waits[of_thread[count.checked_sub(1)?] as usize])
+        let count = self.count(rows.clone(), |wait| wait.start_ns < time_ns);
+        Some(self.at(rows.start + count.checked_sub(1)?))
     }
 
     /// What a thread did in a range of time; `None` if its lifetime is unknown.
@@ -86,15 +103,16 @@ impl<'a> OffCpu<'a> {
         }
         let range = start..end;
         let met = self.met(thread, &range);
-        let mut blocked = self.before[met.end].0 - self.before[met.start].0;
-        let mut runnable = self.before[met.end].1 - self.before[met.start].1;
+        let (from, until) = (self.before(met.start), self.before(met.end));
+        let mut blocked = until.blocked - from.blocked;
+        let mut runnable = until.runnable - from.runnable;
         // Only the first and the last one can reach beyond the range.
         for place in [met.start, met.end.wrapping_sub(1)].into_iter().take(met.len()) {
-            let wait = &self.capture.waits[self.order[place] as usize];
-            let inside = cut(wait, &range);
-            blocked = blocked.saturating_add(inside.as_ref().map_or(0, blocked_ns)).saturating_sub(blocked_ns(wait));
+            let wait = self.at(place);
+            let inside = cut(&wait, &range);
+            blocked = blocked.saturating_add(inside.as_ref().map_or(0, blocked_ns)).saturating_sub(blocked_ns(&wait));
             runnable =
-                runnable.saturating_add(inside.as_ref().map_or(0, runnable_ns)).saturating_sub(runnable_ns(wait));
+                runnable.saturating_add(inside.as_ref().map_or(0, runnable_ns)).saturating_sub(runnable_ns(&wait));
         }
         let running = (end - start).saturating_sub(blocked.saturating_add(runnable));
         Some(Spent { running, runnable, blocked })
@@ -104,14 +122,38 @@ impl<'a> OffCpu<'a> {
         self.first[thread.index()] as usize..self.first[thread.index() + 1] as usize
     }
 
-    /// Indices in `order` of the waits in a range.
+    /// Places of the waits in a range.
     fn met(&self, thread: ThreadId, range: &Range<u64>) -> Range<usize> {
         let rows = self.rows(thread);
-        let of_thread = &self.order[rows.clone()];
-        let wait = |row: &u32| &self.capture.waits[*row as usize];
-        let first = of_thread.partition_point(|row| wait(row).end_ns <= range.start);
-        let end = of_thread.partition_point(|row| wait(row).start_ns < range.end);
+        let first = self.count(rows.clone(), |wait| wait.end_ns <= range.start);
+        let end = self.count(rows.clone(), |wait| wait.start_ns < range.end);
         rows.start + first..rows.start + end.max(first)
+    }
+
+    /// The wait at a place in the order by thread and start.
+    fn at(&self, place: usize) -> Wait {
+        let row = self.order.as_ref().map_or(place, |order| order[place] as usize);
+        self.capture.waits.at(row)
+    }
+
+    /// How many waits there are at these places before the first that is not `early`.
+    fn count(&self, places: Range<usize>, early: impl Fn(&Wait) -> bool) -> usize {
+        let (mut low, mut high) = (places.start, places.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if early(&self.at(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low - places.start
+    }
+
+    /// Blocked and runnable time of all waits before a place.
+    fn before(&self, place: usize) -> Sums {
+        let summed = place / SUMMED;
+        (summed * SUMMED..place).map(|place| self.at(place)).fold(self.before[summed], |sums, wait| sums.and(&wait))
     }
 }
 

@@ -171,7 +171,7 @@ impl<'a> Selection<'a> {
         let thinned = self.thinned_stacks();
         let complete = move |row, wait| thinned.map_or(wait, |thinned| thinned.completed(self.capture, row, wait));
         let rows = self.capture.waits.iter().enumerate().filter(|(_, wait)| self.has_thread(wait.thread));
-        rows.filter_map(move |(row, wait)| Some((row, complete(row, self.cut(wait)?))))
+        rows.filter_map(move |(row, wait)| Some((row, complete(row, self.cut(&wait)?))))
     }
 
     /// Stacks for waits without one; `None` if no stacks were left out.

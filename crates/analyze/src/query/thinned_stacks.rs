@@ -103,10 +103,10 @@ impl ThinnedStacks {
         Some(thinned)
     }
 
-    fn fill<'a>(&mut self, waits: impl Iterator<Item = (usize, &'a Wait)>) {
+    fn fill(&mut self, waits: impl Iterator<Item = (usize, Wait)>) {
         let mut strata: FxHashMap<Stratum, Donors> = FxHashMap::default();
         for (row, wait) in waits {
-            let stratum = Stratum::of(wait);
+            let stratum = Stratum::of(&wait);
             if wait.stack.is_some() {
                 for stratum in [stratum, Stratum { waker: None, ..stratum }] {
                     strata.entry(stratum).or_default().add(wait.start_ns / SLICE_NS, row as u32);
@@ -126,7 +126,7 @@ impl ThinnedStacks {
     /// The wait with its donor's stack, if it has one.
     pub fn completed(&self, capture: &Capture, row: usize, wait: Wait) -> Wait {
         match self.donor(row) {
-            Some(donor) => Wait { stack: capture.waits[donor].stack, ..wait },
+            Some(donor) => Wait { stack: capture.waits.at(donor).stack, ..wait },
             None => wait,
         }
     }
@@ -151,12 +151,12 @@ pub(crate) fn standard_errors<G: Eq + Hash + Copy>(
     let mut of_slice: FxHashMap<Slice, f64> = FxHashMap::default();
     let mut of_group: FxHashMap<(G, Slice), f64> = FxHashMap::default();
     for (row, wait) in selection.thread_wait_rows() {
-        let Some(donor) = thinned.donor(row).map(|donor| &waits[donor]) else { continue };
+        let Some(donor) = thinned.donor(row).map(|donor| waits.at(donor)) else { continue };
         let (Some(stack), blocked) = (donor.stack, blocked_ns(&wait) as f64) else { continue };
         if blocked == 0.0 {
             continue;
         }
-        let slice = (Stratum::of(donor), donor.start_ns / SLICE_NS);
+        let slice = (Stratum::of(&donor), donor.start_ns / SLICE_NS);
         *of_slice.entry(slice).or_default() += blocked;
         if let Some(group) = group(stack) {
             *of_group.entry((group, slice)).or_default() += blocked;

@@ -8,7 +8,7 @@ use stepscope_analyze::Owned;
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::select::{Filter, Selection};
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
-use stepscope_model::{Capture, EventId, Sample, Wait};
+use stepscope_model::{Capture, EventId, Sample, Waits};
 
 use crate::arguments::{OwnedArguments, SelectArguments, SymbolArguments};
 use crate::failure::Failure;
@@ -102,8 +102,8 @@ pub fn selected(mut capture: Capture, filter: &Filter, owned: &Owned) -> Result<
     let samples = events.flat_map(|event| selection.of_event(event).samples().copied().collect::<Vec<Sample>>());
     let mut samples: Vec<Sample> = samples.collect();
     samples.sort_by_key(|sample| sample.time_ns);
-    let waits: Vec<Wait> = selection.waits().collect();
-    capture.samples = samples;
+    let waits: Waits = selection.waits().collect();
+    capture.samples = samples.into();
     capture.waits = waits;
     Ok(capture)
 }

@@ -104,7 +104,10 @@ impl Flamegraph {
             let message = "a flame graph is of one capture; two are drawn against each other with --diff";
             return Err(Failure::Usage(message.to_owned()));
         };
-        let capture = load::capture_with(path, &self.look.symbols.import()?)?;
+        let capture = load::opened(path, &self.look.symbols.import()?)?;
+        if self.off_cpu || self.slow_steps || self.format == Form::Folded {
+            capture.load()?;
+        }
         let beside = load::settings_beside(path);
         let filter = self.look.select.filter(&beside.process_names);
         if self.by_scope && capture.scopes.is_empty() {
@@ -135,6 +138,7 @@ impl Flamegraph {
             return self.draw_slow_steps(&selection, &target);
         }
         let tree = ManuallyDrop::new(progress::of_step("building the call tree", || self.tree(&selection))?);
+        load::check(&capture)?;
         let colours = match self.colours {
             Colouring::Category => Colours::Kind,
             Colouring::Module => Colours::Module,

@@ -225,6 +225,9 @@ fn live(progress: &Progress, limit: Option<Duration>) -> String {
     )
 }
 
+/// Samples and waits that are read at the end of a recording, 200 MB: `show` gives the note on unnamed code in any case.
+const MOST_ROWS: usize = 4_000_000;
+
 /// Says on standard error what was recorded, what is missing and what to do next; on standard output where it is.
 fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
     let losses = &capture.info.losses;
@@ -256,7 +259,8 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
             }
         }
     }
-    if let Some(note) = naming::remedy(capture) {
+    let is_short = capture.samples.len() + capture.waits.len() <= MOST_ROWS;
+    if let Some(note) = is_short.then(|| naming::remedy(capture)).flatten() {
         eprintln!("note: {}", note.to_string().replace("CAPTURE", &folder.display().to_string()));
     }
     println!("{}", folder.display());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_assemble::finish;
+use stepscope_assemble::finish_in;
 use stepscope_model::disk;
 use stepscope_symbolize::Symbolizer;
 
@@ -36,7 +36,8 @@ impl Recover {
         let file = File::open(&log).map_err(|error| failed(error.to_string()))?;
         let mut symbolizer = Symbolizer::default();
         symbolizer.add_copies(&self.capture.join(disk::FILES_FOLDER));
-        let read = progress::of_step("naming functions", || finish(BufReader::new(file), &mut symbolizer));
+        let read =
+            progress::of_step("naming functions", || finish_in(&self.capture, BufReader::new(file), &mut symbolizer));
         let capture = super::write_capture(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");

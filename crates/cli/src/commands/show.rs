@@ -30,12 +30,14 @@ pub struct Show {
 
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::capture_with(&self.capture, &self.look.symbols.import()?)?;
+        let capture = load::opened(&self.capture, &self.look.symbols.import()?)?;
         let beside = load::settings_beside(&self.capture);
         let functions = Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.process_names))?;
         let ViewArguments { analysis, view, options } = self.view;
-        self.output.print(analysis::tables(analysis, view, &selection, &options))?;
+        let tables = analysis::tables(analysis, view, &selection, &options);
+        load::check(&capture)?;
+        self.output.print(tables)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -19,7 +19,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
     let window = Window::of(capture).ok_or(ExportError::NoTimes { format: Format::Chrome })?;
     let trace = Trace { capture, window, ids: Ids::of(capture) };
     let with_waits = !matches!(options.evidence, Some(Evidence::Event(_)));
-    let waits = ByThread::new(capture, capture.waits.iter().copied().filter(|_| with_waits), |wait| wait.thread);
+    let waits = ByThread::new(capture, capture.waits.iter().filter(|_| with_waits), |wait| wait.thread);
     Json::new(out).object(|json| {
         json.entry("displayTimeUnit", "ns")?;
         json.object_entry("otherData", |json| {
@@ -135,7 +135,7 @@ impl Trace<'_> {
     fn wake_ups(&self, json: &mut Json<'_>, with_waits: bool) -> io::Result<()> {
         let woken = self.capture.waits.iter().filter(|_| with_waits).filter_map(|wait| Some((wait, wait.waker?)));
         for (id, (wait, waker)) in woken.enumerate() {
-            let time_ns = timeline::woken_ns(wait);
+            let time_ns = timeline::woken_ns(&wait);
             let flow = |json: &mut Json<'_>| {
                 json.entry("cat", "wakeup")?;
                 json.entry("id", id)

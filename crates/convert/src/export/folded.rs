@@ -178,7 +178,8 @@ mod tests {
         let elsewhere = Frame { line: Some(7), ..Frame::named("step(int;\n)") };
         let elsewhere = capture.intern_frame(elsewhere);
         let stack = capture.intern_stack([main, elsewhere]);
-        capture.samples.push(Sample { stack, ..capture.samples[0] });
+        let first = capture.samples[0];
+        capture.samples.push(Sample { stack, ..first });
         assert_eq!(folded(&capture, &of(0)).unwrap(), "sim;main;step(int: ) 210\nsim;main 1\nsim 5\n");
     }
 
@@ -222,7 +223,7 @@ mod tests {
             waker: None,
             waker_stack: None,
         };
-        capture.waits = vec![wait, Wait { start_ns: 40, end_ns: 45, ..wait }];
+        capture.waits = vec![wait, Wait { start_ns: 40, end_ns: 45, ..wait }].into();
         let options = ExportOptions { evidence: Some(Evidence::OffCpu), ..ExportOptions::default() };
         assert_eq!(folded(&capture, &options).unwrap(), "sim;main;step(int: ) 30\n");
     }

@@ -1,14 +1,19 @@
-//! Columns of plain values to and from the bytes of a Parquet file.
+//! Columns of plain values to and from a Parquet file, some rows at a time.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, Type as PhysicalType, ZstdLevel};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnDescriptor, ColumnPath};
@@ -101,7 +106,7 @@ impl Column {
         format!("{} {physical} {}{logical};", if self.optional { "OPTIONAL" } else { "REQUIRED" }, self.name)
     }
 
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>) -> parquet::errors::Result<()> {
+    fn write(&self, group: &mut SerializedRowGroupWriter<'_, Output>) -> parquet::errors::Result<()> {
         match &self.cells {
             Cells::U32(cells) => self.write_as::<Int32Type, _>(group, cells, |&value| value as i32),
             Cells::U64(cells) => self.write_as::<Int64Type, _>(group, cells, |&value| value as i64),
@@ -113,7 +118,7 @@ impl Column {
 
     fn write_as<T: DataType, V>(
         &self,
-        group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+        group: &mut SerializedRowGroupWriter<'_, Output>,
         cells: &[Option<V>],
         convert: impl Fn(&V) -> T::T,
     ) -> parquet::errors::Result<()> {
@@ -125,21 +130,82 @@ impl Column {
     }
 }
 
-/// Encodes columns of equal length as a Parquet file.
-pub(super) fn encode(table: &str, columns: &[Column]) -> parquet::errors::Result<Vec<u8>> {
-    let fields: String = columns.iter().map(Column::schema).collect();
-    let schema = Arc::new(parse_message_type(&format!("message {table} {{ {fields} }}"))?);
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties(columns)))?;
-    if columns.iter().any(|column| column.rows() > 0) {
-        let mut group = writer.next_row_group()?;
-        for column in columns {
-            column.write(&mut group)?;
-        }
-        group.close()?;
+type Output = Checksummed<BufWriter<File>>;
+
+/// A writer that knows the size and the checksum of what went through it.
+pub(super) struct Checksummed<W> {
+    inner: W,
+    bytes: u64,
+    hasher: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Checksummed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
     }
-    writer.close()?;
-    Ok(bytes)
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// Writes a table, one group of rows after the other.
+pub(super) struct TableWriter {
+    writer: SerializedFileWriter<Output>,
+    rows: u64,
+}
+
+impl TableWriter {
+    /// `columns` give the names and types. Their rows are not written.
+    pub(super) fn create(path: &Path, table: &str, columns: &[Column]) -> io::Result<Self> {
+        let fields: String = columns.iter().map(Column::schema).collect();
+        let schema = Arc::new(parse_message_type(&format!("message {table} {{ {fields} }}")).map_err(io_error)?);
+        let inner = BufWriter::new(File::create(path)?);
+        let output = Checksummed { inner, bytes: 0, hasher: crc32fast::Hasher::new() };
+        let writer = SerializedFileWriter::new(output, schema, Arc::new(properties(columns))).map_err(io_error)?;
+        Ok(Self { writer, rows: 0 })
+    }
+
+    /// Adds columns of equal length, if they have rows.
+    pub(super) fn write(&mut self, columns: &[Column]) -> io::Result<()> {
+        let rows = columns.first().map_or(0, Column::rows);
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut group = self.writer.next_row_group().map_err(io_error)?;
+        columns.iter().try_for_each(|column| column.write(&mut group)).map_err(io_error)?;
+        group.close().map_err(io_error)?;
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// Completes the file.
+    pub(super) fn close(self) -> io::Result<Written> {
+        let mut output = self.writer.into_inner().map_err(io_error)?;
+        output.flush()?;
+        Ok(Written { rows: self.rows, bytes: output.bytes, crc32: output.hasher.finalize() })
+    }
+}
+
+/// What was written to a table's file.
+pub(super) struct Written {
+    pub rows: u64,
+    pub bytes: u64,
+    pub crc32: u32,
+}
+
+/// The system's error inside an error of the Parquet library, or else that error.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(source) => *source,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
 }
 
 /// Times and weights are stored as differences, which repeat more often than the values.
@@ -177,25 +243,113 @@ impl Rows {
     }
 }
 
-/// Decodes the columns of a Parquet file. Columns of other types than captures use are skipped.
-pub(super) fn decode(bytes: Vec<u8>) -> Result<Rows, String> {
-    let reader = SerializedFileReader::new(Bytes::from(bytes)).map_err(|error| error.to_string())?;
+/// Gives the columns of a Parquet file to `take`, some rows at a time. Columns of other types than captures use are
+/// skipped, and so are those that are not `wanted`, where that is given.
+pub(super) fn decode(
+    file: TableBytes,
+    wanted: Option<&[&str]>,
+    mut take: impl FnMut(Rows) -> Result<(), String>,
+) -> Result<(), String> {
+    let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let mut columns = HashMap::new();
-    let mut rows = 0;
-    for (index, descriptor) in schema.columns().iter().enumerate() {
-        let Some(mut cells) = Cells::of_type(descriptor) else { continue };
-        for group in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(group).map_err(|error| error.to_string())?;
-            let column = group.get_column_reader(index).map_err(|error| error.to_string())?;
-            cells.extend_from(column, descriptor.max_def_level() > 0)?;
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(&name));
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(|error| error.to_string())?;
+        let mut open = Vec::new();
+        for (index, descriptor) in schema.columns().iter().enumerate() {
+            if !is_wanted(descriptor.name()) || Cells::of_type(descriptor).is_none() {
+                continue;
+            }
+            let reader = group.get_column_reader(index).map_err(|error| error.to_string())?;
+            open.push(OpenColumn { descriptor, reader, texts: HashSet::new() });
         }
-        rows = rows.max(cells.len());
-        columns.insert(descriptor.name().to_owned(), cells);
+        loop {
+            let mut columns = HashMap::new();
+            for column in &mut open {
+                columns.insert(column.descriptor.name().to_owned(), column.next()?);
+            }
+            let rows = columns.values().map(Cells::len).max().unwrap_or(0);
+            if let Some((name, cells)) = columns.iter().find(|(_, cells)| cells.len() != rows) {
+                return Err(format!("column `{name}` has {} rows, another {rows}", cells.len()));
+            }
+            if rows == 0 {
+                break;
+            }
+            take(Rows { rows, columns })?;
+        }
     }
-    match columns.iter().find(|(_, cells)| cells.len() != rows) {
-        Some((name, cells)) => Err(format!("column `{name}` has {} rows, another {rows}", cells.len())),
-        None => Ok(Rows { rows, columns }),
+    Ok(())
+}
+
+/// The bytes of a table, on disk or in memory. A length is checked before memory is allocated for it.
+#[derive(Clone)]
+pub(super) enum TableBytes {
+    OnDisk {
+        file: Arc<File>,
+        length: u64,
+    },
+    #[cfg(test)]
+    InMemory(Bytes),
+}
+
+impl Length for TableBytes {
+    fn len(&self) -> u64 {
+        match self {
+            TableBytes::OnDisk { length, .. } => *length,
+            #[cfg(test)]
+            TableBytes::InMemory(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+impl ChunkReader for TableBytes {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::new(From { bytes: self.clone(), offset: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.len()) {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} are more than the file has")));
+        }
+        let mut bytes = vec![0; length];
+        From { bytes: self.clone(), offset: start }.read_exact(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+/// The bytes of a table from an offset on.
+pub(super) struct From {
+    bytes: TableBytes,
+    offset: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = match &self.bytes {
+            TableBytes::OnDisk { file, .. } => file.read_at(into, self.offset)?,
+            #[cfg(test)]
+            TableBytes::InMemory(bytes) => bytes.get(self.offset as usize..).unwrap_or_default().read(into)?,
+        };
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+/// A column of a row group that is being read.
+struct OpenColumn<'a> {
+    descriptor: &'a ColumnDescriptor,
+    reader: ColumnReader,
+    texts: HashSet<Arc<str>>,
+}
+
+impl OpenColumn<'_> {
+    /// The next cells; none at the end.
+    fn next(&mut self) -> Result<Cells, String> {
+        let mut cells = Cells::of_type(self.descriptor).ok_or("a column of an unknown type was opened")?;
+        cells.extend_from(&mut self.reader, self.descriptor.max_def_level() > 0, &mut self.texts)?;
+        Ok(cells)
     }
 }
 
@@ -225,8 +379,13 @@ impl Cells {
         }
     }
 
-    /// Appends the cells of this column in a row group.
-    fn extend_from(&mut self, column: ColumnReader, optional: bool) -> Result<(), String> {
+    /// Appends the next cells of a column.
+    fn extend_from(
+        &mut self,
+        column: &mut ColumnReader,
+        optional: bool,
+        shared: &mut HashSet<Arc<str>>,
+    ) -> Result<(), String> {
         match (self, column) {
             (Cells::U32(cells), ColumnReader::Int32ColumnReader(column)) => {
                 extend(cells, column, optional, |value| Ok(value as u32))
@@ -237,7 +396,6 @@ impl Cells {
             (Cells::I64(cells), ColumnReader::Int64ColumnReader(column)) => extend(cells, column, optional, Ok),
             (Cells::Bool(cells), ColumnReader::BoolColumnReader(column)) => extend(cells, column, optional, Ok),
             (Cells::Text(cells), ColumnReader::ByteArrayColumnReader(column)) => {
-                let mut shared: HashSet<Arc<str>> = HashSet::new();
                 extend(cells, column, optional, |value| {
                     let text = value.as_utf8().map_err(|error| error.to_string())?;
                     if let Some(known) = shared.get(text) {
@@ -255,20 +413,21 @@ impl Cells {
 /// Rows per read. Memory is allocated for existing data, never by a header's claim.
 const BATCH: usize = 1 << 16;
 
+/// Appends up to [`BATCH`] rows, fewer only at the end of the row group.
 fn extend<T: DataType, V>(
     cells: &mut Vec<Option<V>>,
-    mut column: ColumnReaderImpl<T>,
+    column: &mut ColumnReaderImpl<T>,
     optional: bool,
     mut convert: impl FnMut(T::T) -> Result<V, String>,
 ) -> Result<(), String> {
-    loop {
+    while cells.len() < BATCH {
         let mut levels = Vec::new();
         let mut values = Vec::new();
         let (rows, _, _) = column
-            .read_records(BATCH, optional.then_some(&mut levels), None, &mut values)
+            .read_records(BATCH - cells.len(), optional.then_some(&mut levels), None, &mut values)
             .map_err(|error| error.to_string())?;
         if rows == 0 {
-            return Ok(());
+            break;
         }
         let mut values = values.into_iter();
         for row in 0..rows {
@@ -277,4 +436,5 @@ fn extend<T: DataType, V>(
             cells.push(value.map(&mut convert).transpose()?);
         }
     }
+    Ok(())
 }

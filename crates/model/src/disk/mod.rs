@@ -8,21 +8,28 @@
 //! handles are checked before use.
 
 mod columns;
+mod long_tables;
 mod replace;
 mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::capture::Capture;
+use columns::{TableWriter, Written};
+pub use long_tables::LongTables;
+use long_tables::{GROUP_ROWS, LongRow};
+use tables::TableForm;
+
+use crate::capture::{Capture, Sample};
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
+use crate::stored::{LoadError, StoredFile};
+use crate::waits::{PackedWait, Waits};
 
 pub use replace::replace;
 
@@ -75,13 +82,8 @@ pub enum DiskError {
         found: u32,
     },
     /// A file is truncated or altered.
-    #[error("{}: damaged: {reason}; record or copy the capture again", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    Damaged(#[from] LoadError),
 }
 
 impl DiskError {
@@ -90,7 +92,7 @@ impl DiskError {
     }
 
     fn damaged(path: &Path, reason: impl ToString) -> Self {
-        Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
+        Self::Damaged(LoadError { path: path.to_owned(), reason: reason.to_string() })
     }
 }
 
@@ -110,6 +112,18 @@ struct TableFile {
     crc32: u32,
 }
 
+impl From<Written> for TableFile {
+    fn from(Written { rows, bytes, crc32 }: Written) -> Self {
+        Self { rows, bytes, crc32 }
+    }
+}
+
+impl From<&StoredFile> for TableFile {
+    fn from(file: &StoredFile) -> Self {
+        Self { rows: file.rows, bytes: file.bytes, crc32: file.crc32 }
+    }
+}
+
 /// Writes a capture to `folder`, created if needed.
 ///
 /// # Errors
@@ -123,20 +137,27 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     }
     let mut listed = BTreeMap::new();
     for table in tables::TABLES {
-        let path = folder.join(table.file());
-        let columns = (table.columns)(capture);
-        let rows = columns.first().map_or(0, |column| column.rows() as u64);
-        let bytes = columns::encode(table.name, &columns).map_err(|error| DiskError::damaged(&path, error))?;
-        listed.insert(
-            table.name.to_owned(),
-            TableFile { rows, bytes: bytes.len() as u64, crc32: crc32fast::hash(&bytes) },
-        );
-        fs::write(&path, bytes).map_err(DiskError::io(&path))?;
+        listed.insert(table.name.to_owned(), write_table(table, capture, folder)?);
     }
+    listed.insert(Sample::TABLE.to_owned(), long_tables::write(capture, &capture.samples, folder)?);
+    listed.insert(PackedWait::TABLE.to_owned(), long_tables::write(capture, &capture.waits.0, folder)?);
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
     write_durably(&info_path, format!("{text}\n").as_bytes()).map_err(DiskError::io(&info_path))
+}
+
+fn write_table(table: &TableForm, capture: &Capture, folder: &Path) -> Result<TableFile, DiskError> {
+    let path = folder.join(table.file());
+    let write = || {
+        let mut writer = TableWriter::create(&path, table.name, &(table.columns)(capture, 0..0))?;
+        let rows = (table.len)(capture);
+        for start in (0..rows).step_by(GROUP_ROWS) {
+            writer.write(&(table.columns)(capture, start..rows.min(start + GROUP_ROWS)))?;
+        }
+        writer.close()
+    };
+    Ok(write().map_err(DiskError::io(&path))?.into())
 }
 
 /// Removes a capture or the remains of a recording. The folder stays, with its mode and owner, and so do all files that
@@ -146,8 +167,7 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
 /// [`DiskError::Io`] if a file cannot be removed.
 pub fn remove(folder: &Path) -> Result<(), DiskError> {
     // The information first: without it the rest is no capture.
-    let tables = tables::TABLES.iter().map(|table| table.file());
-    for file in [INFO_FILE.to_owned(), RAW_LOG_FILE.to_owned()].into_iter().chain(tables) {
+    for file in [INFO_FILE.to_owned(), RAW_LOG_FILE.to_owned()].into_iter().chain(table_files()) {
         let path = folder.join(file);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(DiskError::io(&path)(error)),
@@ -167,6 +187,12 @@ pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
     remove_files(folder)
 }
 
+/// Names of the files of all tables.
+fn table_files() -> impl Iterator<Item = String> {
+    let long = [Sample::TABLE, PackedWait::TABLE];
+    tables::TABLES.iter().map(|table| table.name).chain(long).map(|table| format!("{table}.parquet"))
+}
+
 fn remove_files(folder: &Path) -> Result<(), DiskError> {
     let files = folder.join(FILES_FOLDER);
     match fs::remove_dir_all(&files) {
@@ -180,31 +206,40 @@ fn remove_files(folder: &Path) -> Result<(), DiskError> {
 /// # Errors
 /// See [`DiskError`]: missing, not a capture, unfinished, too new, damaged.
 pub fn read(folder: &Path) -> Result<Capture, DiskError> {
+    let capture = open(folder)?;
+    capture.load()?;
+    Ok(capture)
+}
+
+/// Opens the capture in `folder`. Samples and waits are read when they are first used, and where they are damaged there are
+/// none: ask [`Capture::load_error`] before you show a result.
+///
+/// # Errors
+/// As for [`read`], without the content of samples and waits.
+pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     let manifest = read_manifest(folder)?;
     let mut capture = Capture::of(manifest.info);
     for table in tables::TABLES {
         let path = folder.join(table.file());
         let Some(listed) = manifest.tables.get(table.name) else { continue };
-        let bytes = fs::read(&path).map_err(DiskError::io(&path))?;
-        if bytes.len() as u64 != listed.bytes {
-            let reason = format!("{} bytes long, where capture.json says {}", bytes.len(), listed.bytes);
-            return Err(DiskError::damaged(&path, reason));
-        }
-        if crc32fast::hash(&bytes) != listed.crc32 {
-            return Err(DiskError::damaged(&path, "its checksum differs from that in capture.json"));
-        }
-        // The Parquet library is large and reads untrusted bytes here. A panic in it counts as an error of the file.
-        let rows = catch_unwind(AssertUnwindSafe(|| columns::decode(bytes)))
-            .unwrap_or_else(|_| Err("the Parquet reader gave up on it".to_owned()))
-            .map_err(|reason| DiskError::damaged(&path, reason))?;
-        if rows.len() as u64 != listed.rows {
-            let reason = format!("{} rows, where capture.json says {}", rows.len(), listed.rows);
-            return Err(DiskError::damaged(&path, reason));
-        }
-        (table.read)(&rows, &mut capture).map_err(|reason| DiskError::damaged(&path, reason))?;
+        read_table(table, &path, listed, &mut capture).map_err(|reason| DiskError::damaged(&path, reason))?;
     }
     capture.check().map_err(|reason| DiskError::damaged(folder, reason))?;
+    capture.samples = long_tables::open(folder, manifest.tables.get(Sample::TABLE), &capture)?;
+    capture.waits = Waits(long_tables::open(folder, manifest.tables.get(PackedWait::TABLE), &capture)?);
     Ok(capture)
+}
+
+fn read_table(table: &TableForm, path: &Path, listed: &TableFile, capture: &mut Capture) -> Result<(), String> {
+    long_tables::verify(path, listed)?;
+    let mut found = 0;
+    long_tables::unwinding(|| {
+        long_tables::read_file(path, None, |rows| {
+            found += rows.len() as u64;
+            (table.read)(&rows, capture)
+        })
+    })?;
+    long_tables::check_rows(found, listed.rows)
 }
 
 /// Reads only `capture.json`, for lists of captures.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{DiskError, FILES_FOLDER, INFO_FILE, RAW_LOG_FILE, tables, write};
+use super::{DiskError, FILES_FOLDER, INFO_FILE, RAW_LOG_FILE, table_files, write};
 use crate::capture::Capture;
 
 /// Writes `capture` in place of the one in `folder`. The folder keeps its mode, its owner, and the files that are not of
@@ -56,9 +56,8 @@ fn prepare(new: &Path, old: &Path) -> io::Result<()> {
 
 /// Moves what is not of the capture.
 fn keep_other_files(old: &Path, new: &Path) -> io::Result<()> {
-    let of_capture = |name: &str| {
-        [INFO_FILE, RAW_LOG_FILE, FILES_FOLDER].contains(&name) || tables::TABLES.iter().any(|one| one.file() == name)
-    };
+    let of_capture =
+        |name: &str| [INFO_FILE, RAW_LOG_FILE, FILES_FOLDER].contains(&name) || table_files().any(|file| file == name);
     for entry in fs::read_dir(old)? {
         let name = entry?.file_name();
         if !of_capture(&name.to_string_lossy()) {

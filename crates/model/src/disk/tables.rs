@@ -3,19 +3,23 @@
 //! Threads and processes have two columns each: the kernel's tid or pid, for people and other tools, and the row index
 //! (`thread`, `process`), which stays unique if the kernel reuses a tid within a capture.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{Column, Rows};
 use crate::capture::{
-    Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
-    ThreadName, Wait, WaitState,
+    Capture, Counter, Frame, Language, Module, Process, Scope, StackNode, Step, SymbolSource, Thread, ThreadName,
+    WaitState,
 };
-use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
+use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
 
 /// A table of the format on disk.
 pub(super) struct TableForm {
     pub(super) name: &'static str,
-    pub(super) columns: fn(&Capture) -> Vec<Column>,
+    pub(super) len: fn(&Capture) -> usize,
+    /// The columns of some rows.
+    pub(super) columns: fn(&Capture, Range<usize>) -> Vec<Column>,
+    /// Appends rows.
     pub(super) read: fn(&Rows, &mut Capture) -> Result<(), String>,
 }
 
@@ -25,28 +29,31 @@ impl TableForm {
     }
 }
 
-/// All tables in reading order: a table comes after those that its rows refer to by name.
+/// The tables but the [long ones](super::long_tables), in reading order: a table comes after those that its rows refer to.
 pub(super) const TABLES: &[TableForm] = &[
-    TableForm { name: "processes", columns: processes, read: read_processes },
-    TableForm { name: "threads", columns: threads, read: read_threads },
-    TableForm { name: "modules", columns: modules, read: read_modules },
-    TableForm { name: "frames", columns: frames, read: read_frames },
-    TableForm { name: "stacks", columns: stacks, read: read_stacks },
-    TableForm { name: "samples", columns: samples, read: read_samples },
-    TableForm { name: "waits", columns: waits, read: read_waits },
-    TableForm { name: "steps", columns: steps, read: read_steps },
-    TableForm { name: "scopes", columns: scopes, read: read_scopes },
-    TableForm { name: "counters", columns: counters, read: read_counters },
+    TableForm { name: "processes", len: |capture| capture.processes.len(), columns: processes, read: read_processes },
+    TableForm { name: "threads", len: |capture| capture.threads.len(), columns: threads, read: read_threads },
+    TableForm { name: "modules", len: |capture| capture.modules.len(), columns: modules, read: read_modules },
+    TableForm { name: "frames", len: |capture| capture.frames.len(), columns: frames, read: read_frames },
+    TableForm { name: "stacks", len: |capture| capture.stacks.len(), columns: stacks, read: read_stacks },
+    TableForm { name: "steps", len: |capture| capture.steps.len(), columns: steps, read: read_steps },
+    TableForm { name: "scopes", len: |capture| capture.scopes.len(), columns: scopes, read: read_scopes },
+    TableForm { name: "counters", len: |capture| capture.counters.len(), columns: counters, read: read_counters },
 ];
 
-fn text(value: &str) -> Arc<str> {
+/// The numbers of rows: handles of 32 bits.
+fn numbers(range: &Range<usize>) -> impl Iterator<Item = u32> {
+    range.clone().map(|row| row as u32)
+}
+
+pub(super) fn text(value: &str) -> Arc<str> {
     value.into()
 }
 
-fn processes(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.processes.iter();
+fn processes(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.processes[range.clone()].iter();
     vec![
-        Column::u32s("process", (0..).take(rows().len())),
+        Column::u32s("process", numbers(&range)),
         Column::u32s("pid", rows().map(|row| row.pid)),
         Column::maybe_u32s("parent_pid", rows().map(|row| row.parent_pid)),
         Column::maybe_u64s("start_ns", rows().map(|row| row.start_ns)),
@@ -79,15 +86,15 @@ fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-fn threads(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.threads.iter();
+fn threads(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.threads[range.clone()].iter();
     let pid = |row: &Thread| row.process.map(|process| capture.processes[process.index()].pid);
     let names = |row: &Thread| {
         let json = serde_json::to_string(&row.names).expect("thread names are plain data");
         (!row.names.is_empty()).then(|| text(&json))
     };
     vec![
-        Column::u32s("thread", (0..).take(rows().len())),
+        Column::u32s("thread", numbers(&range)),
         Column::u32s("tid", rows().map(|row| row.tid)),
         Column::maybe_u32s("pid", rows().map(pid)),
         Column::maybe_u32s("process", rows().map(|row| row.process.map(|process| process.0))),
@@ -130,11 +137,11 @@ fn read_threads(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
 /// Names of the values of an enumeration, as written in tables.
 macro_rules! named_values {
     ($name_of:ident, $of_name:ident, $type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
-        fn $name_of(value: $type) -> Arc<str> {
+        pub(super) fn $name_of(value: $type) -> Arc<str> {
             text(match value { $($type::$variant => $name,)* })
         }
 
-        fn $of_name(name: &str) -> Result<$type, String> {
+        pub(super) fn $of_name(name: &str) -> Result<$type, String> {
             match name {
                 $($name => Ok($type::$variant),)*
                 _ => Err(format!("`{name}` is not a {}", stringify!($type))),
@@ -155,10 +162,10 @@ named_values!(language_name, language_of, Language { Native = "native", Kernel =
 
 named_values!(state_name, state_of, WaitState { Preempted = "preempted", Blocked = "blocked" });
 
-fn modules(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.modules.iter();
+fn modules(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.modules[range.clone()].iter();
     vec![
-        Column::u32s("id", (0..).take(rows().len())),
+        Column::u32s("id", numbers(&range)),
         Column::texts("path", rows().map(|row| text(&row.path))),
         Column::maybe_texts("build_id", rows().map(|row| row.build_id.as_deref().map(text))),
         Column::texts("symbols", rows().map(|row| symbols_name(row.symbols))),
@@ -182,10 +189,10 @@ fn read_modules(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-fn frames(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.frames.iter();
+fn frames(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.frames[range.clone()].iter();
     vec![
-        Column::u32s("id", (0..).take(rows().len())),
+        Column::u32s("id", numbers(&range)),
         Column::texts("function", rows().map(|row| row.function.clone())),
         Column::maybe_u32s("module", rows().map(|row| row.module.map(|module| module.0))),
         Column::maybe_texts("file", rows().map(|row| row.file.clone())),
@@ -217,10 +224,10 @@ fn read_frames(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-fn stacks(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.stacks.iter();
+fn stacks(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.stacks[range.clone()].iter();
     vec![
-        Column::u32s("id", (0..).take(rows().len())),
+        Column::u32s("id", numbers(&range)),
         Column::maybe_u32s("parent", rows().map(|row| row.parent.map(|parent| parent.0))),
         Column::u32s("frame", rows().map(|row| row.frame.0)),
     ]
@@ -235,100 +242,16 @@ fn read_stacks(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
 }
 
 /// The tid and row of the thread of each row.
-fn thread_columns<'a, R: 'a>(
-    capture: &Capture,
-    rows: impl ExactSizeIterator<Item = &'a R> + Clone,
-    thread: impl Fn(&R) -> ThreadId,
-) -> [Column; 2] {
+pub(super) fn thread_columns(capture: &Capture, threads: impl Iterator<Item = ThreadId> + Clone) -> [Column; 2] {
     [
-        Column::u32s("tid", rows.clone().map(|row| capture.threads[thread(row).index()].tid)),
-        Column::u32s("thread", rows.map(|row| thread(row).0)),
+        Column::u32s("tid", threads.clone().map(|thread| capture.threads[thread.index()].tid)),
+        Column::u32s("thread", threads.map(|thread| thread.0)),
     ]
 }
 
-fn samples(capture: &Capture) -> Vec<Column> {
-    let rows = capture.samples.iter();
-    let names: Vec<Arc<str>> = capture.info.events.iter().map(|event| text(&event.name)).collect();
-    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
-    vec![
-        Column::maybe_u64s("time_ns", rows.clone().map(|row| row.time_ns)),
-        tid,
-        thread,
-        Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
-        Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
-        Column::texts("event", rows.clone().map(|row| names[row.event.index()].clone())),
-        Column::u64s("weight", rows.map(|row| row.weight)),
-    ]
-}
-
-fn read_samples(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
-    let times = rows.maybe_u64s("time_ns")?;
-    let cpus = rows.maybe_u32s("cpu")?;
-    let stacks = rows.maybe_u32s("stack")?;
-    let events = rows.texts("event")?;
-    let weights = rows.u64s("weight")?;
-    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
-        let event = capture.info.events.iter().position(|event| *event.name == *events[row]);
-        let event = event.ok_or_else(|| format!("event `{}` is not listed in capture.json", events[row]))?;
-        capture.samples.push(Sample {
-            time_ns: times[row],
-            thread: ThreadId(thread),
-            cpu: cpus[row],
-            stack: stacks[row].map(StackId),
-            event: EventId::from_index(event),
-            weight: weights[row],
-        });
-    }
-    Ok(())
-}
-
-fn waits(capture: &Capture) -> Vec<Column> {
-    let rows = capture.waits.iter();
-    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
-    let waker_tid = |row: &Wait| row.waker.map(|waker| capture.threads[waker.index()].tid);
-    vec![
-        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
-        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
-        tid,
-        thread,
-        Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
-        Column::texts("state", rows.clone().map(|row| state_name(row.state))),
-        Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
-        Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
-        Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
-        Column::maybe_u32s("waker_thread", rows.clone().map(|row| row.waker.map(|waker| waker.0))),
-        Column::maybe_u32s("waker_stack", rows.map(|row| row.waker_stack.map(|stack| stack.0))),
-    ]
-}
-
-fn read_waits(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
-    let starts = rows.u64s("start_ns")?;
-    let ends = rows.u64s("end_ns")?;
-    let stacks = rows.maybe_u32s("stack")?;
-    let states = rows.texts("state")?;
-    let runnable = rows.maybe_u64s("runnable_ns")?;
-    let cpus = rows.maybe_u32s("cpu")?;
-    let wakers = rows.maybe_u32s("waker_thread")?;
-    let waker_stacks = rows.maybe_u32s("waker_stack")?;
-    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
-        capture.waits.push(Wait {
-            start_ns: starts[row],
-            end_ns: ends[row],
-            thread: ThreadId(thread),
-            stack: stacks[row].map(StackId),
-            state: state_of(&states[row])?,
-            runnable_ns: runnable[row],
-            cpu: cpus[row],
-            waker: wakers[row].map(ThreadId),
-            waker_stack: waker_stacks[row].map(StackId),
-        });
-    }
-    Ok(())
-}
-
-fn steps(capture: &Capture) -> Vec<Column> {
-    let rows = capture.steps.iter();
-    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+fn steps(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = capture.steps[range].iter();
+    let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
     vec![
         Column::u64s("index", rows.clone().map(|row| row.index)),
         Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
@@ -356,9 +279,9 @@ fn read_steps(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-fn scopes(capture: &Capture) -> Vec<Column> {
-    let rows = capture.scopes.iter();
-    let [tid, thread] = thread_columns(capture, rows.clone(), |row| row.thread);
+fn scopes(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = capture.scopes[range].iter();
+    let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
     vec![
         tid,
         thread,
@@ -386,8 +309,8 @@ fn read_scopes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-fn counters(capture: &Capture) -> Vec<Column> {
-    let rows = || capture.counters.iter();
+fn counters(capture: &Capture, range: Range<usize>) -> Vec<Column> {
+    let rows = || capture.counters[range.clone()].iter();
     let pid = |row: &Counter| row.process.map(|process| capture.processes[process.index()].pid);
     let tid = |row: &Counter| row.thread.map(|thread| capture.threads[thread.index()].tid);
     vec![

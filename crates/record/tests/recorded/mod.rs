@@ -168,6 +168,7 @@ pub fn record_launched(test: &str, launch: Launch, options: &Options) -> Option<
 pub fn captured(folder: &Path) -> Capture {
     let capture = finish(folder, &mut Symbolizer::default()).unwrap();
     capture.check().unwrap();
+    capture.load().unwrap();
     capture
 }
 

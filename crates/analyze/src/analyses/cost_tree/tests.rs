@@ -157,7 +157,7 @@ fn costs_are_per_step_with_gain_bound_and_blocked_time() {
         .blocked_then_runnable("main", 410..420, 5, "gz::Step;gz::Wait;futex_wait")
         .capture;
     let mut capture = capture;
-    capture.waits[0].waker = Some(capture.waits[0].thread);
+    capture.waits.change_last(|wait| wait.waker = Some(wait.thread));
     assert_eq!(
         cells(&tree_of(&[&capture]), &["tree", "cost", "share", "gain_bound", "blocked"])[..2],
         ["all | 120 | 100 | 101.25 | 1", "  gz::Step | 80 | 66.666667 | 101.25 | 1"]

@@ -43,14 +43,16 @@ impl Barrier {
 
 /// A blocked wait within a step that a thread ended.
 #[derive(Debug, Clone, Copy)]
-struct EndedWait<'a> {
+struct EndedWait {
     waker: ThreadId,
+    thread: ThreadId,
     woken_ns: u64,
-    step: usize,
-    wait: &'a Wait,
+    step: u32,
+    /// The row of the wait.
+    row: u32,
 }
 
-impl EndedWait<'_> {
+impl EndedWait {
     fn is_at_same_barrier(&self, next: &Self) -> bool {
         self.waker == next.waker && self.step == next.step && next.woken_ns - self.woken_ns <= TOGETHER_NS
     }
@@ -59,19 +61,23 @@ impl EndedWait<'_> {
 /// The barriers of all steps but the first.
 pub(super) fn find(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Vec<Barrier> {
     let kept = steps.after_first();
-    let step_of = |wait: &Wait| steps.at(woken_at(wait)).filter(|position| kept.contains(position));
-    let blocked = selection.capture().waits.iter().filter(|wait| wait.state == WaitState::Blocked);
-    let mut ended: Vec<EndedWait<'_>> = blocked
-        .filter_map(|wait| Some(EndedWait { waker: wait.waker?, woken_ns: woken_at(wait), step: step_of(wait)?, wait }))
-        .collect();
-    ended.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.wait.thread));
+    let step_of = |time_ns: u64| steps.at(time_ns).filter(|position| kept.contains(position));
+    let ended = |(row, wait): (usize, Wait)| {
+        let woken_ns = woken_at(&wait);
+        let (waker, step) = (wait.waker?, step_of(woken_ns)? as u32);
+        Some(EndedWait { waker, thread: wait.thread, woken_ns, step, row: row as u32 })
+    };
+    let blocked = selection.capture().waits.iter().enumerate().filter(|(_, wait)| wait.state == WaitState::Blocked);
+    let mut ended: Vec<EndedWait> = blocked.filter_map(ended).collect();
+    ended.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.thread));
     let groups = ended.chunk_by(EndedWait::is_at_same_barrier);
     groups.filter_map(|group| barrier(selection, paths, group)).collect()
 }
 
 /// `None` if only one thread waited.
-fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait<'_>]) -> Option<Barrier> {
-    let waiting = |ended: &EndedWait<'_>| Waiting { thread: ended.wait.thread, waited_ns: blocked_ns(ended.wait) };
+fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait]) -> Option<Barrier> {
+    let wait = |ended: &EndedWait| selection.capture().waits.at(ended.row as usize);
+    let waiting = |ended: &EndedWait| Waiting { thread: ended.thread, waited_ns: blocked_ns(&wait(ended)) };
     let mut waiting: Vec<Waiting> = group.iter().map(waiting).collect();
     // A thread that waited twice was first woken for something else: its longest wait counts.
     waiting.sort_unstable_by_key(|one| (one.thread, Reverse(one.waited_ns)));
@@ -80,7 +86,7 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait<'_>]) ->
         return None;
     }
     let attributed = |stack: Option<StackId>| stack.and_then(|stack| selection.functions().attributed(stack));
-    let first_known = |stack: fn(&Wait) -> Option<StackId>| group.iter().find_map(|one| attributed(stack(one.wait)));
+    let first_known = |stack: fn(&Wait) -> Option<StackId>| group.iter().find_map(|one| attributed(stack(&wait(one))));
     Some(Barrier {
         last: group[0].waker,
         ended_by: first_known(|wait| wait.waker_stack),

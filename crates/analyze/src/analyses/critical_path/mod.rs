@@ -161,7 +161,7 @@ mod tests {
     fn woken(drawing: Drawing, thread: &str, when: Range<u64>, runnable_ns: u64, waker: &str, stack: &str) -> Drawing {
         let mut drawing = drawing.blocked_then_runnable(thread, when, runnable_ns, stack);
         let waker = drawing.thread(waker);
-        drawing.capture.waits.last_mut().unwrap().waker = Some(waker);
+        drawing.capture.waits.change_last(|wait| wait.waker = Some(waker));
         drawing
     }
 

@@ -119,7 +119,7 @@ impl Walk<'_> {
             let wait = self.off_cpu.last_before(self.thread, self.time);
             let created = self.capture.threads[self.thread.index()].start_ns.unwrap_or(0);
             match wait {
-                Some(wait) if wait.end_ns >= self.time => self.back_through(wait, paths),
+                Some(wait) if wait.end_ns >= self.time => self.back_through(&wait, paths),
                 _ if created >= self.time => self.before_creation(paths),
                 _ => {
                     let ran_from = wait.map_or(created, |wait| wait.end_ns.max(created));

@@ -170,8 +170,7 @@ fn a_lock_that_the_loop_waits_for_names_its_waiter_and_holder() {
         let waker_stack = stack.capture.samples.last().and_then(|sample| sample.stack);
         drawing.capture = stack.capture;
         drawing.capture.samples.retain(|sample| sample.time_ns.is_some());
-        let wait = drawing.capture.waits.last_mut().unwrap();
-        (wait.waker, wait.waker_stack) = (Some(waker), waker_stack);
+        drawing.capture.waits.change_last(|wait| (wait.waker, wait.waker_stack) = (Some(waker), waker_stack));
     }
     drawing.capture.info.phase = Some(Phase::Steady);
     let rows = drawn::selected(&drawing.capture, &["sim::"], |selection| {

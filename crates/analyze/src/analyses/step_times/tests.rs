@@ -73,9 +73,9 @@ fn a_condition_that_no_thread_signals_is_pacing_where_wake_ups_are_known() {
         let steps = Drawing::new().steps("main", 200, 1, 1, 1).capture;
         let steps = drawn::selected(&steps, &[], |selection| Steps::of(selection).unwrap());
         let mut pacing = Pacing::of(selection, &steps, &nothing);
-        let mut signalled = capture.waits[0];
+        let mut signalled = capture.waits.at(0);
         signalled.waker = Some(ThreadId(0));
-        let judged = [capture.waits[0], signalled, capture.waits[1]].map(|wait| pacing.is_pacing(&wait));
+        let judged = [capture.waits.at(0), signalled, capture.waits.at(1)].map(|wait| pacing.is_pacing(&wait));
         assert_eq!(judged, [true, false, false]);
     });
 }

@@ -127,7 +127,7 @@ impl<'a> Profile<'a> {
             ids: Ids::of(capture),
             sampled,
             rows: ByThread::new(capture, rows.into_iter(), |row| row.thread),
-            waits: ByThread::new(capture, capture.waits.iter().copied(), |wait| wait.thread),
+            waits: ByThread::new(capture, capture.waits.iter(), |wait| wait.thread),
             marked_waits: marked.contains(&Evidence::OffCpu),
             marked: ByThread::new(capture, capture.samples.iter().copied().filter(is_marked), |sample| sample.thread),
             steps: ByThread::new(capture, capture.steps.iter().copied(), |step| step.thread),
@@ -377,7 +377,7 @@ fn rows(capture: &Capture, series: &Series) -> Vec<Row> {
             samples.map(row).collect()
         }
         Evidence::OffCpu => {
-            let row = |wait: &Wait| Row {
+            let row = |wait: Wait| Row {
                 thread: wait.thread,
                 time_ns: wait.start_ns,
                 stack: wait.stack,

@@ -390,7 +390,7 @@ fn a_wait_ends_when_the_thread_before_left_the_cpu_unless_another_one_ran_in_bet
         drawing.sample(0, 40, 1_000, 250, &[]).switch_with(40, 41, 1_100, 1 << 13).switch_with(41, 40, 1_110, 0);
         drawing.switch_with(41, last, 2_000, 1 << 13).switch_with(40, last, 5_000, 0).sample(0, 40, 7_000, 250, &[]);
         let capture = read(&drawing.file());
-        let of_sim = |wait: &&stepscope_model::Wait| capture.threads[wait.thread.index()].tid == 40;
+        let of_sim = |wait: &stepscope_model::Wait| capture.threads[wait.thread.index()].tid == 40;
         let waits: Vec<_> = capture.waits.iter().filter(of_sim).map(|wait| (wait.start_ns, wait.end_ns)).collect();
         assert_eq!(waits, [(1_100, end_ns)], "{last} was the last");
     }

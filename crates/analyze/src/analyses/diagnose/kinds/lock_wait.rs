@@ -39,7 +39,7 @@ impl Kind for LockWait {
             for wait in seen.off_cpu.waits(thread) {
                 let Some(stack) = wait.stack.filter(|stack| classes.of(*stack) == WaitClass::Lock) else { continue };
                 let Some(waiter) = seen.functions().attributed(stack) else { continue };
-                let inside = steps.time_within(&(wait.start_ns..wait.start_ns + blocked_ns(wait)));
+                let inside = steps.time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
                 let (sum, holders) = waits.entry(waiter).or_default();
                 *sum += inside;
                 if let Some(holder) = wait.waker_stack.and_then(|stack| seen.functions().attributed(stack)) {

@@ -51,7 +51,7 @@ impl Kind for Polling {
                 Some(WaitClass::Network | WaitClass::Condition) => wait.waker.is_none(),
                 _ => false,
             };
-            let timed: Vec<&Wait> = blocked.iter().copied().filter(|wait| is_timed(wait)).collect();
+            let timed: Vec<Wait> = blocked.iter().copied().filter(|wait| is_timed(wait)).collect();
             let first = timed.iter().find_map(|wait| seen.functions().attributed(wait.stack?));
             let number = timed.len();
             if let Some(function) =

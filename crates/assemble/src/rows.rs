@@ -1,0 +1,152 @@
+//! Samples and waits, once all other tables of a capture are known.
+//!
+//! A day of recording has hundreds of millions of them, so none is kept here: each goes to its table, which may be on disk,
+//! and is added to the sums that are made of all.
+
+use std::path::Path;
+
+use stepscope_model::disk::{DiskError, LongTables};
+use stepscope_model::{Capture, EventId, Sample, StackId, ThreadId, Wait};
+
+use crate::entry::{self, Entry, Sink, StackRef};
+use crate::kernel_account::KernelAccount;
+
+/// Adds samples and waits to a capture whose other tables are complete.
+pub(crate) struct RowSink {
+    capture: Capture,
+    /// The capture's stack node for each node of the log.
+    nodes: Vec<Option<StackId>>,
+    /// Where rows go that do not stay in memory.
+    tables: Option<LongTables>,
+    error: Option<DiskError>,
+    account: KernelAccount,
+    coverage: Coverage,
+}
+
+impl RowSink {
+    /// Rows stay in memory unless [`write_to`](Self::write_to) is called.
+    pub fn new(capture: Capture, nodes: Vec<Option<StackId>>) -> Self {
+        let (account, coverage) = (KernelAccount::of(&capture), Coverage::of(&capture));
+        Self { capture, nodes, tables: None, error: None, account, coverage }
+    }
+
+    /// Lets rows go to the tables in a folder.
+    pub fn write_to(&mut self, folder: &Path) -> Result<(), DiskError> {
+        self.tables = Some(LongTables::create(folder, &self.capture)?);
+        Ok(())
+    }
+
+    pub fn add_sample(&mut self, sample: &entry::Sample) {
+        let event = EventId(sample.event.0);
+        let is_known = event.index() < self.capture.info.events.len() && self.has(sample.thread, [sample.stack, None]);
+        if !is_known {
+            return;
+        }
+        let sample = Sample {
+            time_ns: sample.time_ns,
+            thread: ThreadId(sample.thread.0),
+            cpu: sample.cpu,
+            stack: self.node(sample.stack),
+            event,
+            weight: sample.weight,
+        };
+        self.coverage.add(&self.capture, &sample);
+        match &mut self.tables {
+            None => self.capture.samples.push(sample),
+            Some(tables) if self.error.is_none() => self.error = tables.add_sample(&self.capture, sample).err(),
+            Some(_) => {}
+        }
+    }
+
+    pub fn add_wait(&mut self, wait: &entry::Wait) {
+        let stacks = [wait.stack, wait.waker_stack];
+        if !self.has(wait.thread, stacks) || !wait.waker.is_none_or(|waker| self.has(waker, stacks)) {
+            return;
+        }
+        let wait = Wait {
+            start_ns: wait.start_ns,
+            end_ns: wait.end_ns,
+            thread: ThreadId(wait.thread.0),
+            stack: self.node(wait.stack),
+            state: wait.state,
+            runnable_ns: wait.runnable_ns,
+            cpu: wait.cpu,
+            waker: wait.waker.map(|thread| ThreadId(thread.0)),
+            waker_stack: self.node(wait.waker_stack),
+        };
+        self.account.add(&wait);
+        match &mut self.tables {
+            None => self.capture.waits.push(wait),
+            Some(tables) if self.error.is_none() => self.error = tables.add_wait(&self.capture, wait).err(),
+            Some(_) => {}
+        }
+    }
+
+    /// Completes the tables. Gives the capture, and the sums of its rows.
+    pub fn finish(mut self) -> Result<(Capture, KernelAccount, Coverage), DiskError> {
+        match (self.tables, self.error) {
+            (_, Some(error)) => return Err(error),
+            (Some(tables), None) => tables.finish(&mut self.capture)?,
+            (None, None) => {
+                self.capture.samples.sort_by_key(|sample| sample.time_ns);
+                self.capture.waits.sort();
+            }
+        }
+        Ok((self.capture, self.account, self.coverage))
+    }
+
+    fn has(&self, thread: entry::ThreadRef, stacks: [Option<StackRef>; 2]) -> bool {
+        let is_known = |stack: &StackRef| (stack.0 as usize) < self.nodes.len();
+        (thread.0 as usize) < self.capture.threads.len() && stacks.iter().flatten().all(is_known)
+    }
+
+    fn node(&self, stack: Option<StackRef>) -> Option<StackId> {
+        stack.and_then(|stack| self.nodes[stack.0 as usize])
+    }
+}
+
+/// Entries that are neither samples nor waits were read before.
+impl Sink for RowSink {
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Sample(sample) => self.add_sample(&sample),
+            Entry::Wait(wait) => self.add_wait(&wait),
+            _ => {}
+        }
+    }
+}
+
+/// Sampled time, and the threads that no sample hit.
+pub(crate) struct Coverage {
+    sampled_ns: Option<u64>,
+    is_sampled: Vec<bool>,
+}
+
+impl Coverage {
+    fn of(capture: &Capture) -> Self {
+        Self { sampled_ns: None, is_sampled: vec![false; capture.threads.len()] }
+    }
+
+    fn add(&mut self, capture: &Capture, sample: &Sample) {
+        if capture.event(sample.event).unit == "ns" {
+            let sum = self.sampled_ns.get_or_insert(0);
+            *sum = sum.saturating_add(sample.weight);
+        }
+        self.is_sampled[sample.thread.index()] = true;
+    }
+
+    /// Notes exact CPU time, sampled time, and the time of threads that no sample hit.
+    pub fn note(self, capture: &mut Capture) {
+        let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
+        let losses = &mut capture.info.losses;
+        losses.sampled_ns = self.sampled_ns;
+        // In the log of a killed recorder, only threads that ended have their time: that is not the time of all.
+        if exact.is_empty() || exact.len() < capture.threads.len() {
+            return;
+        }
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
+        losses.cpu_time_ns = Some(sum(&mut exact.into_iter()));
+        let unsampled = capture.threads.iter().zip(&self.is_sampled).filter(|(_, is_sampled)| !**is_sampled);
+        losses.unsampled_thread_ns = Some(sum(&mut unsampled.filter_map(|(thread, _)| thread.cpu_ns)));
+    }
+}

@@ -1,0 +1,419 @@
+//! Samples and waits: tables that may be longer than memory allows.
+//!
+//! They are written in groups of rows while the rows are made ([`LongTables`]), and stay on disk until they are needed.
+
+use std::fs::{self, File};
+use std::io;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
+use super::tables::{state_name, state_of, text, thread_columns};
+use super::{DiskError, TableFile};
+use crate::capture::{Capture, Handles, Sample, Wait};
+use crate::ids::{EventId, StackId, ThreadId};
+use crate::stored::{Source, Stored, StoredFile};
+use crate::waits::{PackedWait, Waits};
+
+/// Rows that are written together. A quarter of a million waits take 12 MB until then.
+pub(super) const GROUP_ROWS: usize = 1 << 18;
+
+/// A row of a long table.
+pub(super) trait LongRow: Copy + Send + Sync + 'static {
+    /// Name of the table.
+    const TABLE: &'static str;
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column>;
+
+    /// Orders rows as the whole table is ordered. Gives how many of them no later row comes before.
+    fn sort(rows: &mut [Self]) -> usize;
+
+    /// All rows of a file, some at a time.
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String>;
+
+    /// All rows of a file, in order.
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String>;
+}
+
+/// The samples and waits of a capture that is being written, for captures that are larger than memory.
+///
+/// All other tables must be complete first, because the rows refer to them. The capture is complete once
+/// [`write`](super::write) has written it to the same folder.
+pub struct LongTables {
+    samples: LongTable<Sample>,
+    waits: LongTable<PackedWait>,
+}
+
+impl LongTables {
+    /// Starts both tables.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if the files cannot be created.
+    pub fn create(folder: &Path, capture: &Capture) -> Result<Self, DiskError> {
+        Ok(Self { samples: LongTable::create(folder, capture)?, waits: LongTable::create(folder, capture)? })
+    }
+
+    /// Adds a sample. Samples come in order of time.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_sample(&mut self, capture: &Capture, sample: Sample) -> Result<(), DiskError> {
+        self.samples.push(capture, sample)
+    }
+
+    /// Adds a wait. The waits of a thread come in order of time.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_wait(&mut self, capture: &Capture, wait: Wait) -> Result<(), DiskError> {
+        self.waits.push(capture, wait.into())
+    }
+
+    /// Completes both tables, and gives them to the capture.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if they cannot be written.
+    pub fn finish(self, capture: &mut Capture) -> Result<(), DiskError> {
+        capture.samples = self.samples.finish(capture)?;
+        capture.waits = Waits(self.waits.finish(capture)?);
+        Ok(())
+    }
+}
+
+/// One table while it is written.
+struct LongTable<R> {
+    path: PathBuf,
+    writer: TableWriter,
+    /// The rows of the next group.
+    group: Vec<R>,
+}
+
+impl<R: LongRow> LongTable<R> {
+    fn create(folder: &Path, capture: &Capture) -> Result<Self, DiskError> {
+        let path = file_of::<R>(folder);
+        let writer = TableWriter::create(&path, R::TABLE, &R::columns(capture, &[])).map_err(DiskError::io(&path))?;
+        Ok(Self { path, writer, group: Vec::new() })
+    }
+
+    fn push(&mut self, capture: &Capture, row: R) -> Result<(), DiskError> {
+        self.group.push(row);
+        if self.group.len() < GROUP_ROWS {
+            return Ok(());
+        }
+        let settled = R::sort(&mut self.group);
+        self.write_group(capture, settled)
+    }
+
+    fn write_group(&mut self, capture: &Capture, rows: usize) -> Result<(), DiskError> {
+        self.writer.write(&R::columns(capture, &self.group[..rows])).map_err(DiskError::io(&self.path))?;
+        self.group.drain(..rows);
+        Ok(())
+    }
+
+    fn finish(mut self, capture: &Capture) -> Result<Stored<R>, DiskError> {
+        R::sort(&mut self.group);
+        self.write_group(capture, self.group.len())?;
+        let written = self.writer.close().map_err(DiskError::io(&self.path))?;
+        let file = StoredFile { path: self.path, rows: written.rows, bytes: written.bytes, crc32: written.crc32 };
+        Ok(Stored::on_disk(TableOnDisk::of(file, capture)))
+    }
+}
+
+fn file_of<R: LongRow>(folder: &Path) -> PathBuf {
+    folder.join(format!("{}.parquet", R::TABLE))
+}
+
+/// Writes a long table. Rows that are in a file already are not read for it.
+pub(super) fn write<R: LongRow>(capture: &Capture, rows: &Stored<R>, folder: &Path) -> Result<TableFile, DiskError> {
+    let path = file_of::<R>(folder);
+    if let Some(file) = rows.file() {
+        let is_same =
+            fs::canonicalize(&file.path).ok().is_some_and(|known| fs::canonicalize(&path).ok() == Some(known));
+        if !is_same {
+            fs::copy(&file.path, &path).map_err(DiskError::io(&path))?;
+        }
+        return Ok(TableFile { rows: file.rows, bytes: file.bytes, crc32: file.crc32 });
+    }
+    let mut writer = TableWriter::create(&path, R::TABLE, &R::columns(capture, &[])).map_err(DiskError::io(&path))?;
+    for group in rows.chunks(GROUP_ROWS) {
+        writer.write(&R::columns(capture, group)).map_err(DiskError::io(&path))?;
+    }
+    Ok(writer.close().map_err(DiskError::io(&path))?.into())
+}
+
+/// A long table that is read when it is needed. `capture` has all other tables.
+pub(super) fn open<R: LongRow>(
+    folder: &Path,
+    listed: Option<&TableFile>,
+    capture: &Capture,
+) -> Result<Stored<R>, DiskError> {
+    let Some(listed) = listed else { return Ok(Stored::default()) };
+    let path = file_of::<R>(folder);
+    check_length(&path, listed).map_err(|reason| DiskError::damaged(&path, reason))?;
+    let file = StoredFile { path, rows: listed.rows, bytes: listed.bytes, crc32: listed.crc32 };
+    Ok(Stored::on_disk(TableOnDisk::of(file, capture)))
+}
+
+fn check_length(path: &Path, listed: &TableFile) -> Result<(), String> {
+    let bytes = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    match bytes == listed.bytes {
+        true => Ok(()),
+        false => Err(format!("{bytes} bytes long, where capture.json says {}", listed.bytes)),
+    }
+}
+
+/// A long table in a file.
+pub(super) struct TableOnDisk<R> {
+    file: StoredFile,
+    handles: Handles,
+    /// Names of the events that samples refer to.
+    events: Vec<String>,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R> TableOnDisk<R> {
+    fn of(file: StoredFile, capture: &Capture) -> Self {
+        let events = capture.info.events.iter().map(|event| event.name.clone()).collect();
+        Self { file, handles: capture.handles(), events, row: PhantomData }
+    }
+
+    /// Number of rows, as the file's writer said it.
+    fn rows(&self) -> usize {
+        self.file.rows as usize
+    }
+}
+
+impl<R: LongRow> Source<R> for TableOnDisk<R> {
+    fn file(&self) -> &StoredFile {
+        &self.file
+    }
+
+    fn read(&self) -> Result<Vec<R>, String> {
+        verify(&self.file.path, &(&self.file).into())?;
+        let rows = unwinding(|| R::read(self))?;
+        check_rows(rows.len() as u64, self.file.rows)?;
+        Ok(rows)
+    }
+
+    fn stream(&self, take: &mut dyn FnMut(&[R])) -> Result<(), String> {
+        verify(&self.file.path, &(&self.file).into())?;
+        let mut found = 0;
+        unwinding(|| {
+            R::stream(self, &mut |rows| {
+                found += rows.len() as u64;
+                take(rows);
+            })
+        })?;
+        check_rows(found, self.file.rows)
+    }
+}
+
+/// Checks that a file is the one that was listed.
+pub(super) fn verify(path: &Path, listed: &TableFile) -> Result<(), String> {
+    check_length(path, listed)?;
+    let mut hasher = Hashed(crc32fast::Hasher::new());
+    let copied = File::open(path).and_then(|mut file| io::copy(&mut file, &mut hasher));
+    copied.map_err(|error| error.to_string())?;
+    match hasher.0.finalize() == listed.crc32 {
+        true => Ok(()),
+        false => Err("its checksum differs from that in capture.json".to_owned()),
+    }
+}
+
+struct Hashed(crc32fast::Hasher);
+
+impl io::Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(super) fn check_rows(found: u64, listed: u64) -> Result<(), String> {
+    match found == listed {
+        true => Ok(()),
+        false => Err(format!("{found} rows, where capture.json says {listed}")),
+    }
+}
+
+/// The Parquet library is large and reads untrusted bytes here. A panic in it counts as an error of the file.
+pub(super) fn unwinding<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("the Parquet reader gave up on it".to_owned()))
+}
+
+/// Gives the columns of a table's file to `take`, some rows at a time.
+pub(super) fn read_file(
+    path: &Path,
+    wanted: Option<&[&str]>,
+    take: impl FnMut(Rows) -> Result<(), String>,
+) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    decode(TableBytes::OnDisk { file: Arc::new(file), length }, wanted, take)
+}
+
+impl LongRow for Sample {
+    const TABLE: &'static str = "samples";
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+        let rows = rows.iter();
+        let names: Vec<Arc<str>> = capture.info.events.iter().map(|event| text(&event.name)).collect();
+        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        vec![
+            Column::maybe_u64s("time_ns", rows.clone().map(|row| row.time_ns)),
+            tid,
+            thread,
+            Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
+            Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
+            Column::texts("event", rows.clone().map(|row| names[row.event.index()].clone())),
+            Column::u64s("weight", rows.map(|row| row.weight)),
+        ]
+    }
+
+    /// Records of one CPU can be later than those of another. The difference is far below a quarter of a group.
+    fn sort(rows: &mut [Self]) -> usize {
+        rows.sort_by_key(|sample| sample.time_ns);
+        rows.len() / 4 * 3
+    }
+
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
+        let mut samples = Vec::new();
+        let wanted = ["time_ns", "thread", "cpu", "stack", "event", "weight"];
+        read_file(&table.file.path, Some(&wanted), |rows| {
+            samples.clear();
+            let times = rows.maybe_u64s("time_ns")?;
+            let cpus = rows.maybe_u32s("cpu")?;
+            let stacks = rows.maybe_u32s("stack")?;
+            let events = rows.texts("event")?;
+            let weights = rows.u64s("weight")?;
+            for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+                let event = table.events.iter().position(|event| **event == *events[row]);
+                let event = event.ok_or_else(|| format!("event `{}` is not listed in capture.json", events[row]))?;
+                samples.push(Sample {
+                    time_ns: times[row],
+                    thread: ThreadId(thread),
+                    cpu: cpus[row],
+                    stack: stacks[row].map(StackId),
+                    event: EventId::from_index(event),
+                    weight: weights[row],
+                });
+            }
+            table.handles.check_samples(&samples)?;
+            take(&samples);
+            Ok(())
+        })
+    }
+
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let mut samples = Vec::new();
+        Self::stream(table, &mut |rows| samples.extend_from_slice(rows))?;
+        Ok(samples)
+    }
+}
+
+impl LongRow for PackedWait {
+    const TABLE: &'static str = "waits";
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+        let rows = rows.iter().map(|&row| Wait::from(row));
+        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        let waker_tid = |row: Wait| row.waker.map(|waker| capture.threads[waker.index()].tid);
+        vec![
+            Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+            Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+            tid,
+            thread,
+            Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
+            Column::texts("state", rows.clone().map(|row| state_name(row.state))),
+            Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
+            Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
+            Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
+            Column::maybe_u32s("waker_thread", rows.clone().map(|row| row.waker.map(|waker| waker.0))),
+            Column::maybe_u32s("waker_stack", rows.map(|row| row.waker_stack.map(|stack| stack.0))),
+        ]
+    }
+
+    /// A group stands for a part of the recording. Later waits of the same threads are in later groups.
+    fn sort(rows: &mut [Self]) -> usize {
+        rows.sort_by_key(Self::order);
+        rows.len()
+    }
+
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
+        let mut waits = Vec::new();
+        let wanted =
+            ["start_ns", "end_ns", "thread", "stack", "state", "runnable_ns", "cpu", "waker_thread", "waker_stack"];
+        read_file(&table.file.path, Some(&wanted), |rows| {
+            let starts = rows.u64s("start_ns")?;
+            let ends = rows.u64s("end_ns")?;
+            let stacks = rows.maybe_u32s("stack")?;
+            let states = rows.texts("state")?;
+            let runnable = rows.maybe_u64s("runnable_ns")?;
+            let cpus = rows.maybe_u32s("cpu")?;
+            let wakers = rows.maybe_u32s("waker_thread")?;
+            let waker_stacks = rows.maybe_u32s("waker_stack")?;
+            waits.clear();
+            for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+                waits.push(Self::from(Wait {
+                    start_ns: starts[row],
+                    end_ns: ends[row],
+                    thread: ThreadId(thread),
+                    stack: stacks[row].map(StackId),
+                    state: state_of(&states[row])?,
+                    runnable_ns: runnable[row],
+                    cpu: cpus[row],
+                    waker: wakers[row].map(ThreadId),
+                    waker_stack: waker_stacks[row].map(StackId),
+                }));
+            }
+            table.handles.check_waits(&waits)?;
+            take(&waits);
+            Ok(())
+        })
+    }
+
+    /// The groups of a file follow each other in time. So each thread's rows go behind each other, into a place of the
+    /// right size.
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let mut next = places(table)?;
+        let mut waits = vec![Self::EMPTY; table.rows()];
+        let mut is_whole = true;
+        Self::stream(table, &mut |rows| {
+            for wait in rows {
+                let place = &mut next[wait.thread().index()];
+                match waits.get_mut(*place) {
+                    Some(free) => *free = *wait,
+                    None => is_whole = false,
+                }
+                *place += 1;
+            }
+        })?;
+        match is_whole {
+            true => Ok(waits),
+            false => Err("it changed while it was read".to_owned()),
+        }
+    }
+}
+
+/// Where the waits of each thread begin.
+fn places(table: &TableOnDisk<PackedWait>) -> Result<Vec<usize>, String> {
+    let mut counts = vec![0_usize; table.handles.threads];
+    let mut rows_read = 0;
+    read_file(&table.file.path, Some(&["thread"]), |rows| {
+        for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+            let count = counts.get_mut(thread as usize);
+            *count.ok_or_else(|| format!("waits row {} refers to thread {thread}", rows_read + row))? += 1;
+        }
+        rows_read += rows.len();
+        Ok(())
+    })?;
+    check_rows(rows_read as u64, table.file.rows)?;
+    let next = |place: &mut usize, count| Some(std::mem::replace(place, *place + count));
+    Ok(counts.into_iter().scan(0, next).collect())
+}
