@@ -20,7 +20,7 @@ pub fn capture_with(path: &Path, options: &ImportOptions) -> Result<Capture, Fai
     Ok(capture)
 }
 
-/// As [`capture_with`], but samples and waits are read when they are first used. [`check`] tells whether they could be.
+/// As [`capture_with`], but samples and waits are read when they are first used. [`check`] fails if they could not be read.
 pub fn opened(path: &Path, options: &ImportOptions) -> Result<Capture, Failure> {
     if path.is_dir() {
         return Ok(source::open_one(path, options, &Default::default())?);

@@ -303,10 +303,10 @@ impl Length for TableBytes {
 }
 
 impl ChunkReader for TableBytes {
-    type T = BufReader<From>;
+    type T = BufReader<TailReader>;
 
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(BufReader::new(From { bytes: self.clone(), offset: start }))
+        Ok(BufReader::new(TailReader { bytes: self.clone(), offset: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
@@ -314,18 +314,18 @@ impl ChunkReader for TableBytes {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} are more than the file has")));
         }
         let mut bytes = vec![0; length];
-        From { bytes: self.clone(), offset: start }.read_exact(&mut bytes)?;
+        TailReader { bytes: self.clone(), offset: start }.read_exact(&mut bytes)?;
         Ok(bytes.into())
     }
 }
 
 /// The bytes of a table from an offset on.
-pub(super) struct From {
+pub(super) struct TailReader {
     bytes: TableBytes,
     offset: u64,
 }
 
-impl Read for From {
+impl Read for TailReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = match &self.bytes {
             TableBytes::OnDisk { file, .. } => file.read_at(into, self.offset)?,

@@ -17,8 +17,8 @@ use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
 use crate::waits::{PackedWait, Waits};
 
-/// Rows that are written together. A quarter of a million waits take 12 MB until then.
-pub(super) const GROUP_ROWS: usize = 1 << 18;
+/// Rows that are written together: waits take 6 MB until then, and some 20 MB as columns.
+pub(super) const GROUP_ROWS: usize = 1 << 17;
 
 /// A row of a long table.
 pub(super) trait LongRow: Copy + Send + Sync + 'static {

@@ -172,3 +172,65 @@ fn a_replaced_capture_keeps_the_mode_of_its_folder_and_other_files_in_it() {
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o750);
     assert_eq!(files(parent.path()), [folder, parent.path().join("link")], "nothing is left beside it");
 }
+
+#[test]
+fn damaged_waits_are_noticed_when_they_are_needed_and_not_before() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&full(), folder.path()).unwrap();
+    let path = folder.path().join("waits.parquet");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 0x41;
+    fs::write(&path, bytes).unwrap();
+    let capture = open(folder.path()).unwrap();
+    assert_eq!((capture.samples.len(), capture.waits.len()), (2, 1), "the numbers of rows are in capture.json");
+    assert_eq!(*capture.samples, *full().samples);
+    assert_eq!(capture.load_error(), None);
+    assert_eq!(capture.waits.iter().count(), 0);
+    let error = capture.load_error().unwrap();
+    assert_eq!(error.to_string(), read(folder.path()).unwrap_err().to_string());
+    assert_eq!(error.path, path);
+}
+
+#[test]
+fn an_opened_capture_is_written_elsewhere_with_the_same_rows() {
+    let [from, to] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    write(&full(), from.path()).unwrap();
+    let mut opened = open(from.path()).unwrap();
+    opened.info.notes.push("copied".into());
+    write(&opened, to.path()).unwrap();
+    write(&opened, from.path()).unwrap();
+    for folder in [&from, &to] {
+        let capture = read(folder.path()).unwrap();
+        assert_eq!((&capture.samples, &capture.waits), (&full().samples, &full().waits));
+        assert_eq!(capture.info.notes, ["copied"]);
+    }
+}
+
+#[test]
+fn long_tables_that_are_written_row_by_row_are_read_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut capture = full();
+    capture.samples = Vec::new().into();
+    capture.waits = Waits::default();
+    let (mut samples, mut waits) = (Vec::new(), Vec::new());
+    let (first_sample, first_wait) = (full().samples[0], full().waits.at(0));
+    let mut tables = LongTables::create(folder.path(), &capture).unwrap();
+    for number in 0..GROUP_ROWS as u64 * 5 / 4 {
+        // Two CPUs, one of which is a little behind.
+        let time_ns = Some(if number % 2 == 0 { number } else { number.saturating_sub(100) });
+        let sample = Sample { time_ns, ..first_sample };
+        let thread = ThreadId((number % 2) as u32);
+        let wait = Wait { start_ns: number, end_ns: number + 1, thread, ..first_wait };
+        tables.add_sample(&capture, sample).unwrap();
+        tables.add_wait(&capture, wait).unwrap();
+        samples.push(sample);
+        waits.push(wait);
+    }
+    tables.finish(&mut capture).unwrap();
+    write(&capture, folder.path()).unwrap();
+    samples.sort_by_key(|sample| sample.time_ns);
+    waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
+    let read = read(folder.path()).unwrap();
+    assert!(*read.samples == samples);
+    assert!(read.waits == waits.into());
+}

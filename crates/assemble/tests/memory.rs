@@ -1,0 +1,82 @@
+//! The end of a recording takes no memory for each wait, and reading takes at most 64 bytes for each.
+
+mod long_log;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use long_log::Recording;
+use stepscope_assemble::{NoSymbols, finish, finish_in};
+use stepscope_model::disk;
+
+/// The system's allocator, with the bytes in use and their peak.
+struct Counting;
+
+static USED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: it hands everything to the system's allocator unchanged, and only counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(used, Ordering::Relaxed);
+        // SAFETY: the caller's promises are those of `System`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promises are those of `System`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes in use at a time by `run`, above those in use before.
+fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = USED.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let result = run();
+    (result, PEAK.load(Ordering::Relaxed) - before)
+}
+
+/// Writes a log with this many waits to a folder, and makes its capture there.
+fn finished(folder: &Path, waits: u64) {
+    let log = folder.join(disk::RAW_LOG_FILE);
+    Recording { seconds: waits / 10_000, switches_hz: 10_000 }.write(File::create(&log).unwrap()).unwrap();
+    let capture = finish_in(folder, File::open(&log).unwrap(), &mut NoSymbols).unwrap();
+    disk::write(&capture, folder).unwrap();
+    assert_eq!(capture.waits.len() as u64, waits);
+}
+
+/// One test, because the allocator counts for the whole process.
+#[test]
+fn memory_is_bounded_and_the_capture_is_the_same() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (few, many) = (300_000, 1_200_000);
+    let ((), for_few) = peak_of(|| finished(folders[0].path(), few));
+    let ((), for_many) = peak_of(|| finished(folders[1].path(), many));
+    println!("finishing {few} waits: {for_few} bytes, {many} waits: {for_many} bytes");
+    // Samples that are collected for a group take up to 6 MiB: 131,072 of 48 bytes.
+    assert!(for_many < for_few + (8 << 20), "{for_few} bytes for few waits, {for_many} for many");
+
+    let (capture, to_open) = peak_of(|| disk::open(folders[1].path()).unwrap());
+    assert!(to_open < 4 << 20, "opening takes {to_open} bytes");
+    let (loaded, to_load) = peak_of(|| capture.load());
+    loaded.unwrap();
+    println!("loading {many} waits: {to_load} bytes");
+    assert!(to_load < 64 * many as usize + (16 << 20), "loading takes {to_load} bytes");
+
+    // Made in memory and at once, it is the same.
+    let log = File::open(folders[1].path().join(disk::RAW_LOG_FILE)).unwrap();
+    let at_once = finish(log, &mut NoSymbols).unwrap();
+    assert!(capture.samples == at_once.samples, "other samples");
+    assert!(capture.waits == at_once.waits, "other waits");
+    let infos = [&capture, &at_once].map(|capture| capture.info.losses.clone());
+    assert_eq!(infos[0], infos[1]);
+    assert_eq!(capture.threads, at_once.threads);
+}
