@@ -32,7 +32,6 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
-use crate::query::thinned_stacks;
 use crate::query::wait_class::{self, WaitClass};
 use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::wake_ups::WakeUps;
@@ -313,7 +312,8 @@ fn missing_wake_ups(selection: &Selection<'_>) -> Option<Note> {
 fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Vec<Note> {
     let share = |part: u128| NoteValue::percent(percent(part, blocked).unwrap_or(0.0));
     let mut notes = Vec::new();
-    let estimated = thinned_stacks::estimated_ns(selection);
+    let thinned = selection.thinned_stacks();
+    let estimated = thinned.map_or(0, |thinned| thinned.estimated_ns(selection.thread_wait_rows()));
     if estimated > 0 {
         notes.push(note!(
             Limit,

@@ -24,7 +24,6 @@ use std::num::NonZeroU32;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, StackId, ThreadId, Wait, WaitState};
 
-use crate::query::select::Selection;
 use crate::query::waits::blocked_ns;
 
 /// Stacks of the same 50 ms may have been recorded together.
@@ -130,61 +129,61 @@ impl ThinnedStacks {
             None => wait,
         }
     }
-}
 
-/// Blocked time of the selection that counts at a donor's stack.
-pub(crate) fn estimated_ns(selection: &Selection<'_>) -> u128 {
-    let Some(thinned) = selection.thinned_stacks() else { return 0 };
-    let estimated = selection.thread_wait_rows().filter(|(row, _)| thinned.donor(*row).is_some());
-    estimated.map(|(_, wait)| u128::from(blocked_ns(&wait))).sum()
-}
+    /// Blocked time of these rows that counts at a donor's stack.
+    pub(crate) fn estimated_ns(&self, rows: impl Iterator<Item = (usize, Wait)>) -> u128 {
+        let estimated = rows.filter(|(row, _)| self.donor(*row).is_some());
+        estimated.map(|(_, wait)| u128::from(blocked_ns(&wait))).sum()
+    }
 
-/// The standard error of the selected blocked time by group of stacks, in ns. Groups without one are known exactly.
-pub(crate) fn standard_errors<G: Eq + Hash + Copy>(
-    selection: &Selection<'_>,
-    mut group: impl FnMut(StackId) -> Option<G>,
-) -> FxHashMap<G, f64> {
-    /// A slice of time in a stratum.
-    type Slice = (Stratum, u64);
-    let Some(thinned) = selection.thinned_stacks() else { return FxHashMap::default() };
-    let waits = &selection.capture().waits;
-    let mut of_slice: FxHashMap<Slice, f64> = FxHashMap::default();
-    let mut of_group: FxHashMap<(G, Slice), f64> = FxHashMap::default();
-    for (row, wait) in selection.thread_wait_rows() {
-        let Some(donor) = thinned.donor(row).map(|donor| waits.at(donor)) else { continue };
-        let (Some(stack), blocked) = (donor.stack, blocked_ns(&wait) as f64) else { continue };
-        if blocked == 0.0 {
-            continue;
+    /// The standard error of these rows' blocked time by group of stacks, in ns. Groups without one are known exactly.
+    pub(crate) fn standard_errors<G: Eq + Hash + Copy>(
+        &self,
+        capture: &Capture,
+        rows: impl Iterator<Item = (usize, Wait)>,
+        mut group: impl FnMut(StackId) -> Option<G>,
+    ) -> FxHashMap<G, f64> {
+        /// A slice of time in a stratum.
+        type Slice = (Stratum, u64);
+        let waits = &capture.waits;
+        let mut of_slice: FxHashMap<Slice, f64> = FxHashMap::default();
+        let mut of_group: FxHashMap<(G, Slice), f64> = FxHashMap::default();
+        for (row, wait) in rows {
+            let Some(donor) = self.donor(row).map(|donor| waits.at(donor)) else { continue };
+            let (Some(stack), blocked) = (donor.stack, blocked_ns(&wait) as f64) else { continue };
+            if blocked == 0.0 {
+                continue;
+            }
+            let slice = (Stratum::of(&donor), donor.start_ns / SLICE_NS);
+            *of_slice.entry(slice).or_default() += blocked;
+            if let Some(group) = group(stack) {
+                *of_group.entry((group, slice)).or_default() += blocked;
+            }
         }
-        let slice = (Stratum::of(&donor), donor.start_ns / SLICE_NS);
-        *of_slice.entry(slice).or_default() += blocked;
-        if let Some(group) = group(stack) {
-            *of_group.entry((group, slice)).or_default() += blocked;
+        let mut strata: FxHashMap<Stratum, Weights> = FxHashMap::default();
+        for (&(stratum, _), &weight) in &of_slice {
+            let of = strata.entry(stratum).or_default();
+            of.slices += 1.0;
+            of.sum += weight;
+            of.squares += weight * weight;
         }
+        let mut groups: FxHashMap<(G, Stratum), Weights> = FxHashMap::default();
+        for (&(group, slice), &weight) in &of_group {
+            let of = groups.entry((group, slice.0)).or_default();
+            of.sum += weight;
+            of.squares += weight * weight;
+            of.products += weight * of_slice[&slice];
+        }
+        let mut errors: FxHashMap<G, f64> = FxHashMap::default();
+        for ((group, stratum), of) in groups {
+            let all = strata[&stratum];
+            let share = of.sum / all.sum;
+            let variance = of.squares - 2.0 * share * of.products + share * share * all.squares;
+            *errors.entry(group).or_default() += variance.max(0.0) * all.slices / (all.slices - 1.0).max(1.0);
+        }
+        errors.values_mut().for_each(|variance| *variance = variance.sqrt());
+        errors
     }
-    let mut strata: FxHashMap<Stratum, Weights> = FxHashMap::default();
-    for (&(stratum, _), &weight) in &of_slice {
-        let of = strata.entry(stratum).or_default();
-        of.slices += 1.0;
-        of.sum += weight;
-        of.squares += weight * weight;
-    }
-    let mut groups: FxHashMap<(G, Stratum), Weights> = FxHashMap::default();
-    for (&(group, slice), &weight) in &of_group {
-        let of = groups.entry((group, slice.0)).or_default();
-        of.sum += weight;
-        of.squares += weight * weight;
-        of.products += weight * of_slice[&slice];
-    }
-    let mut errors: FxHashMap<G, f64> = FxHashMap::default();
-    for ((group, stratum), of) in groups {
-        let all = strata[&stratum];
-        let share = of.sum / all.sum;
-        let variance = of.squares - 2.0 * share * of.products + share * share * all.squares;
-        *errors.entry(group).or_default() += variance.max(0.0) * all.slices / (all.slices - 1.0).max(1.0);
-    }
-    errors.values_mut().for_each(|variance| *variance = variance.sqrt());
-    errors
 }
 
 /// Sums over the slices of a stratum.
@@ -201,6 +200,7 @@ struct Weights {
 mod tests {
     use super::*;
     use crate::drawn::{self, Drawing};
+    use crate::query::select::Selection;
     use crate::query::weights::StackWeights;
 
     const MS: u64 = 1_000_000;
@@ -266,7 +266,8 @@ mod tests {
         name: impl Fn(StackId) -> String,
     ) -> std::collections::BTreeMap<String, f64> {
         let mut names: Vec<String> = Vec::new();
-        let errors = standard_errors(selection, |stack| {
+        let thinned = selection.thinned_stacks().unwrap();
+        let errors = thinned.standard_errors(selection.capture(), selection.thread_wait_rows(), |stack| {
             let name = name(stack);
             names.iter().position(|known| *known == name).or_else(|| {
                 names.push(name);

@@ -17,6 +17,7 @@
 //! By gain in percent of the step, or of loading. Findings without a known gain come last.
 
 mod finding;
+mod gain;
 mod kinds;
 mod seen;
 mod tables;
@@ -27,7 +28,8 @@ use stepscope_model::{Phase, StackId, Table};
 use stepscope_stats::{Estimate, student};
 
 pub use self::finding::Confidence;
-use self::finding::{Found, Gain};
+use self::finding::Found;
+use self::gain::Gain;
 use self::kinds::KINDS;
 use self::seen::Seen;
 use crate::analyses::summary;

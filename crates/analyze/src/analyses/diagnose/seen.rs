@@ -3,7 +3,7 @@
 use stepscope_model::{Capture, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
-use super::finding::{Gain, GainBasis};
+use super::gain::{Gain, GainBasis};
 use crate::analyses::critical_path::PathWeights;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;

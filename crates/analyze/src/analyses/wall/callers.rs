@@ -10,7 +10,6 @@ use crate::columns::{self, count, duration, percentage};
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
-use crate::query::thinned_stacks;
 use crate::query::wait_class::WaitClass;
 use crate::query::waits::blocked_ns;
 use crate::query::weights::percent;
@@ -58,7 +57,10 @@ pub fn callers(selection: &Selection<'_>) -> Table {
         }
     }
     let selected = |stack| selection.has_stack(Some(stack)).then(|| caller_of(functions.attributed(stack)));
-    let errors = thinned_stacks::standard_errors(selection, selected);
+    let rows = selection.thread_wait_rows();
+    let thinned = selection.thinned_stacks();
+    let errors =
+        thinned.map_or_else(FxHashMap::default, |thinned| thinned.standard_errors(selection.capture(), rows, selected));
     for (caller, error) in &errors {
         sums.entry(*caller).and_modify(|sum| sum.error = *error);
     }

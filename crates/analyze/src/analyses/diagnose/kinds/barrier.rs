@@ -6,7 +6,8 @@
 
 use crate::analyses::critical_path::imbalances;
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, Gain, ns, percent};
+use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
+use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::weights::StackWeights;
 

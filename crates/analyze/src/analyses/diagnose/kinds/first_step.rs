@@ -4,7 +4,8 @@
 //! time is named. Look-alikes: a just-in-time compiler that warms up.
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, Gain, GainBasis, ns};
+use crate::analyses::diagnose::finding::{Confidence, Found, ns};
+use crate::analyses::diagnose::gain::{Gain, GainBasis};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::steps::Steps;
 use crate::query::weights::StackWeights;

@@ -6,7 +6,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, Gain, ns};
+use crate::analyses::diagnose::finding::{Confidence, Found, ns};
+use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};

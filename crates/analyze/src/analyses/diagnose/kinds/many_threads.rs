@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, Gain, GainBasis, percent};
+use crate::analyses::diagnose::finding::{Confidence, Found, percent};
+use crate::analyses::diagnose::gain::{Gain, GainBasis};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;

@@ -4,7 +4,8 @@
 //! step waits for, which have to run in any case; and other programs on the machine. Neither is counted.
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, Gain, ns};
+use crate::analyses::diagnose::finding::{Confidence, Found, ns};
+use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 

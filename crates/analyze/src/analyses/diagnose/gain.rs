@@ -1,0 +1,51 @@
+//! [`Gain`]: what a change would gain at most.
+
+use stepscope_stats::Estimate;
+
+/// How a gain was estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GainBasis {
+    /// Time on the critical path of steps.
+    CriticalPath,
+    /// CPU time per step of all threads: wake-ups were not recorded, so the critical path is unknown.
+    StepCpu,
+    /// CPU time of the phase.
+    PhaseCpu,
+    /// Waiting time of steps.
+    Waiting,
+}
+
+impl GainBasis {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CriticalPath => "critical path",
+            Self::StepCpu => "CPU per step",
+            Self::PhaseCpu => "CPU of the phase",
+            Self::Waiting => "waits of steps",
+        }
+    }
+}
+
+/// What a change would gain at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gain {
+    /// Time per step, or of the phase where there are no steps, in ns. The interval is that of sampling, and of repetition
+    /// where there are several captures.
+    pub time: Estimate,
+    /// The length of a step, or of the phase.
+    pub whole_ns: f64,
+    pub basis: GainBasis,
+}
+
+impl Gain {
+    /// A gain of waiting time per step, known exactly.
+    pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {
+        let ns = ns.min(whole_ns);
+        Self { time: Estimate { value: ns, low: ns, high: ns }, whole_ns, basis: GainBasis::Waiting }
+    }
+
+    /// In percent of the step or the phase.
+    pub fn share(&self) -> Estimate {
+        self.time.times(100.0 / self.whole_ns.max(1.0))
+    }
+}
