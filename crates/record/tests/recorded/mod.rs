@@ -37,7 +37,7 @@ pub fn programs() -> Option<&'static Path> {
 /// Builds the programs, unless they were built from the same sources by the same commands.
 fn programs_of_present_sources() -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("truth");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     let lock = File::create(folder.join("lock")).unwrap();
     lock.lock().unwrap();
@@ -58,7 +58,10 @@ fn build_programs(sources: &Path, folder: &Path) -> Option<()> {
     let compile = |name: &str, source: &str, flags: &[&str]| {
         let mut compiler = Command::new("g++");
         compiler.args(["-O2", "-fno-ipa-icf"]).args(flags).arg("-o").arg(folder.join(name)).arg(sources.join(source));
-        compiler.args(["-ldl", "-lpthread"]).status().is_ok_and(|status| status.success())
+        compiler.args(["-ldl", "-lpthread"]).status().is_ok_and(|status| {
+            assert!(status.success(), "{source} does not compile");
+            true
+        })
     };
     let with_frame_pointers = ["-g1", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
     let built = compile("WithoutFramePointers", "truth.cpp", &["-g1", "-fomit-frame-pointer"])
