@@ -11,7 +11,7 @@ use framehop::ExplicitModuleSectionInfo;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
-use stepscope_symbolize::GO_FUNCTIONS_SECTIONS;
+use stepscope_symbolize::{GO_FUNCTIONS_SECTIONS, go_text_start};
 
 /// What is needed to unwind through a module, copied out of it: a mapped file can shrink while it is read, which would
 /// kill the reader; a copy cannot.
@@ -87,7 +87,10 @@ impl UnwindTables {
             eh_frame_hdr: bytes(".eh_frame_hdr"),
             ..Default::default()
         };
-        let debug_frame = bytes(".debug_frame").map(|section| debug_frame::to_eh_frame(&section)).unwrap_or_default();
+        let debug_frame: Option<Arc<[u8]>> = bytes(".debug_frame");
+        let go = GO_FUNCTIONS_SECTIONS.iter().find_map(|name| bytes(name));
+        let go = go.map(|table| go_stacks::of(&table, go_text_start(&file), debug_frame.is_some())).unwrap_or_default();
+        let debug_frame = debug_frame::to_eh_frame(debug_frame.as_deref().unwrap_or(&go.debug_frame));
         if !debug_frame.is_empty() {
             prepend(&mut sections, debug_frame);
         }
@@ -95,10 +98,7 @@ impl UnwindTables {
             add_header(&mut sections);
         }
         let start = file.elf_header().e_entry(endian);
-        let go = GO_FUNCTIONS_SECTIONS.iter().find_map(|name| bytes(name));
-        let text = range(".text").map_or(0, |range| range.start);
-        let go = go.map(|table| go_stacks::of(&table, text)).unwrap_or_default();
-        Some(Self { base, start, segments, sections, go })
+        Some(Self { base, start, segments, sections, go: go.entries })
     }
 
     /// The module for framehop, where the file's bytes from `offset` are mapped at `mapped`.

@@ -9,10 +9,10 @@ use recorded::record_command;
 use stepscope_model::{Capture, FrameId, Sample};
 use stepscope_record::launch::Launch;
 
-/// Builds the Go program. `None` without Go.
-fn build_go(test: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth/stacks.go");
-    let program = folder.join("stacks");
+/// Builds a Go program. `None` without Go.
+fn build_go(test: &str, source: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/truth").join(source);
+    let program = folder.join("program");
     let go = ["go", "/usr/local/go/bin/go"].into_iter().find(|go| Command::new(go).arg("version").output().is_ok());
     let Some(go) = go else {
         println!("skipped: {test}: no Go compiler (Debian package: golang-go)");
@@ -41,9 +41,9 @@ fn names<'a>(capture: &'a Capture, sample: &Sample) -> Vec<&'a str> {
 #[test]
 fn stacks_of_goroutines_continue_from_the_threads_own_stack() {
     const TEST: &str = "stacks_of_goroutines_continue_from_the_threads_own_stack";
-    for (build, flags) in [("with symbols", &[][..])] {
+    for (build, flags) in [("with symbols", &[][..]), ("stripped", &["-ldflags=-s -w"])] {
         let folder = tempfile::tempdir().unwrap();
-        let Some(program) = build_go(TEST, folder.path(), flags) else { return };
+        let Some(program) = build_go(TEST, "stacks.go", folder.path(), flags) else { return };
         let Some((capture, _)) = record_command(TEST, Launch::new([program.into_os_string()])) else { return };
         let samples = cpu_samples(&capture);
         let share = |holds: &dyn Fn(&[&str]) -> bool| {
@@ -63,4 +63,19 @@ fn stacks_of_goroutines_continue_from_the_threads_own_stack() {
         let truncated = capture.info.losses.truncated_stacks * 100 / capture.info.losses.samples.max(1);
         assert!(truncated <= 10, "{build}: {truncated} %");
     }
+}
+
+#[test]
+fn a_goroutine_that_calls_c_keeps_its_callers_in_a_stripped_program() {
+    const TEST: &str = "a_goroutine_that_calls_c_keeps_its_callers_in_a_stripped_program";
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-buildmode=pie", "-ldflags=-s -w"];
+    let Some(program) = build_go(TEST, "calls_c.go", folder.path(), &flags) else { return };
+    let Some((capture, _)) = record_command(TEST, Launch::new([program.into_os_string()])) else { return };
+    let stacks: Vec<Vec<&str>> = cpu_samples(&capture).into_iter().map(|sample| names(&capture, sample)).collect();
+    let in_c: Vec<&Vec<&str>> = stacks.iter().filter(|names| names.contains(&"runtime.asmcgocall")).collect();
+    assert!(in_c.len() > 50, "{} of {}: {:?}", in_c.len(), stacks.len(), stacks.last());
+    let whole = |names: &&&Vec<&str>| names.contains(&"main.calls") && names.last() == Some(&"runtime.goexit");
+    let whole = in_c.iter().filter(whole).count();
+    assert!(whole * 100 >= in_c.len() * 90, "{whole} of {}: {:?}", in_c.len(), in_c.last());
 }

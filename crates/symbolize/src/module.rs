@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use stepscope_model::SymbolSource;
 
-use object::{Object as _, ObjectSection as _};
-
 use crate::function_starts::FunctionStarts;
-use crate::go_functions::{GO_FUNCTIONS_SECTIONS, GoFunctions};
+use crate::go_functions::{GO_FUNCTIONS_SECTIONS, GoFunctions, go_text_start};
 use crate::image::{Image, Segments, hexadecimal};
 use crate::linkage::Linkage;
 use crate::symbols::{self, Table};
@@ -256,8 +254,7 @@ impl<'a> Naming<'a> {
     fn go_functions(&mut self) {
         let mut tables = GO_FUNCTIONS_SECTIONS.iter().filter_map(|name| self.image.section(name));
         let Some(table) = tables.next() else { return };
-        let text = self.elf.section_by_name(".text").map_or(0, |section| section.address());
-        let Some(functions) = GoFunctions::parse(&table, text) else { return };
+        let Some(functions) = GoFunctions::parse(&table, go_text_start(self.elf)) else { return };
         for at in self.nameless() {
             if let Some(name) = functions.name_at(self.addresses[at]) {
                 self.set(at, name, NamedBy::Symbol);

@@ -86,16 +86,25 @@ impl AddressSpace {
     }
 
     /// One step to a caller on another stack, by the frame pointer, which points there.
+    ///
+    /// Tables of Go do not say where frame pointers are saved, so it may still be that of a callee. The frame that returns to
+    /// `address` is then further up.
     pub(super) fn leave_by_frame_pointer<W: Target>(
         &self,
-        state: WalkState,
+        address: FrameAddress,
         registers: &mut UnwindRegsNative,
         memory: &mut StackMemory<'_>,
         target: &mut W,
     ) -> Step {
-        memory.bottom = state.fp;
-        let slot = state.fp.wrapping_add(8);
-        match (memory.word(state.fp, target), memory.word(slot, target)) {
+        const CALLEES: usize = 64;
+        let start = WalkState::of(address, registers).fp;
+        let frames = std::iter::successors(Some(start), |&frame| memory.copied_word(frame)).take(CALLEES);
+        let returns_here = |&frame: &u64| memory.copied_word(frame.wrapping_add(8)) == Some(address.address());
+        let callee = { frames }.find(returns_here);
+        let frame = callee.and_then(|callee| memory.copied_word(callee)).unwrap_or(start);
+        memory.bottom = frame;
+        let slot = frame.wrapping_add(8);
+        match (memory.word(frame, target), memory.word(slot, target)) {
             (Ok(fp), Ok(address)) => go_to(Return { address, slot }, fp, registers),
             _ => Step::Lost,
         }

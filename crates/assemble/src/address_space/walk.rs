@@ -293,12 +293,7 @@ impl AddressSpace {
             UnwindsBy::Root => return Step::Root,
             UnwindsBy::Scheduler if address.is_return_address() => return Step::Scheduler,
             UnwindsBy::FramePointer if address.is_return_address() => {
-                return self.leave_by_frame_pointer(
-                    WalkState::of(address, registers),
-                    registers,
-                    memory,
-                    source.target(),
-                );
+                return self.leave_by_frame_pointer(address, registers, memory, source.target());
             }
             UnwindsBy::Scheduler | UnwindsBy::FramePointer => {}
             UnwindsBy::SignalFrame => {
