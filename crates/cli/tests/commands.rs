@@ -4,9 +4,11 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use stepscope_model::{Capture, Event, Process, Sample, Thread, ThreadId, disk};
 
 use common::{json, row, stepscope, text, with_input};
 
@@ -320,4 +322,100 @@ fn colours_are_chosen_on_the_command_line() {
         |when: &str| with_input(folder.path(), &["show", "-", "--color", when], FOLDED).stdout.contains(&0x1b);
     assert!(coloured("always"));
     assert!(!coloured("never") && !coloured("auto"));
+}
+
+/// A run whose lab file has these process names, with a capture of three processes of one program.
+fn run_with_process_names(folder: &Path, rules: &str) {
+    let mut capture = Capture::default();
+    for (pid, arguments) in [(10, "lidar_driver --port 1"), (11, "/opt/node -n mapper"), (12, "/opt/node -n planner")] {
+        let process = Process {
+            pid,
+            command_line: format!("/opt/node {arguments}"),
+            executable: "/opt/node".into(),
+            ..Process::default()
+        };
+        let process = capture.add_process(process);
+        capture.add_thread(Thread {
+            tid: pid,
+            process: Some(process),
+            name: "node".into(),
+            start_ns: Some(0),
+            end_ns: Some(9),
+            ..Thread::default()
+        });
+    }
+    let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
+    for thread in (0..3).map(ThreadId::from_index) {
+        capture.samples.push(Sample { time_ns: Some(5), thread, cpu: None, stack: None, event, weight: 1 });
+    }
+    fs::create_dir_all(folder.join("s/base")).unwrap();
+    disk::write(&capture, &folder.join("s/base/steady")).unwrap();
+    let lab = format!("[scenario.s]\ncommand = [\"sim\"]\n[process_names]\n{rules}\n");
+    fs::write(folder.join("stepscope.toml"), lab).unwrap();
+}
+
+#[test]
+fn process_names_of_the_lab_file_are_in_tables_filters_and_timelines() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    run_with_process_names(at, "\"*lidar_driver*\" = \"lidar\"\n\"*planner\" = \"brain\"");
+    let capture = "s/base/steady";
+    let threads = json(&stepscope(at, &["show", capture, "--view", "threads", "--format", "json"]));
+    let mut shown: Vec<&str> =
+        threads["rows"].as_array().unwrap().iter().map(|row| row["process"].as_str().unwrap()).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, ["brain", "lidar", "node"]);
+    let one = stepscope(at, &["show", capture, "--view", "threads", "--process", "brain", "--format", "json"]);
+    assert_eq!(json(&one)["rows"].as_array().unwrap().len(), 1);
+    let trace = json(&stepscope(at, &["export", capture, "--format", "chrome"]));
+    let is_name = |event: &&Value| event["name"] == "process_name";
+    let events = trace["traceEvents"].as_array().unwrap().iter().filter(is_name);
+    assert_eq!(
+        events.map(|event| event["args"]["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["lidar", "node", "brain"]
+    );
+    let profile = json(&stepscope(at, &["export", capture, "--format", "firefox"]));
+    let names = profile["threads"].as_array().unwrap().iter().map(|thread| thread["processName"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["lidar", "node", "brain"]);
+}
+
+#[test]
+fn files_that_do_not_say_what_they_count_are_ranked_apart_until_the_user_says_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("cpu.folded"), "sim;main;gz::Scan 60\nsim;main;gz::Write 40\n").unwrap();
+    fs::write(at.join("misses.folded"), "sim;main;gz::Scan 1\nsim;main;gz::Write 99\n").unwrap();
+    let rank = |options: &[&str]| {
+        let output = stepscope(at, &[&["rank", "cpu.folded", "misses.folded", "--owned", "gz::*"], options].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let apart = rank(&["--by", "score"]);
+    assert!(
+        apart.contains("Rank by score: cpu.folded\n") && apart.contains("Rank by score: misses.folded\n"),
+        "{apart}"
+    );
+    assert!(apart.contains("Ranked apart: it is unknown whether these files count the same."), "{apart}");
+    let alike = rank(&["--unit", "samples", "--by", "score", "--format", "json"]);
+    let table: Value = serde_json::from_str(&alike).unwrap();
+    assert!(row(&table, "gz::Scan")["share.cpu.folded"].is_number() || table["rows"][0]["scenarios"] == 2, "{alike}");
+    let misses = rank(&["--unit", "misses", "--by", "score"]);
+    assert!(!misses.contains("cpu 40/40"), "{misses}");
+    let report = stepscope(at, &["report", "cpu.folded", "misses.folded", "--owned", "gz::*", "-o", "-"]);
+    let page = text(&report.stdout);
+    assert!(page.contains("Rank of cpu.folded") && page.contains("Rank of misses.folded"), "{}", text(&report.stderr));
+}
+
+#[test]
+fn captures_of_unknown_phase_are_not_ranked_as_a_phase() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for name in ["steady", "loading"] {
+        fs::write(at.join(format!("{name}.folded")), "sim;main;gz::Scan 60\n").unwrap();
+    }
+    let sources = ["rank", "steady.folded", "loading.folded", "--unit", "samples", "--phase", "loading"];
+    let table = json(&stepscope(at, &[&sources[..], &["--format", "json"]].concat()));
+    assert_eq!(table["rows"].as_array().unwrap().len(), 0, "{table}");
+    let notes = table["notes"].to_string();
+    assert!(notes.contains("Not ranked here: 2 captures of unknown phase."), "{notes}");
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use stepscope_analyze::Owned;
 use stepscope_analyze::functions::Functions;
+use stepscope_analyze::process_label::process_labels;
 use stepscope_analyze::select::{Filter, Selection};
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
 use stepscope_model::{Capture, EventId, Sample, Waits};
@@ -26,10 +27,10 @@ pub struct Export {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Time off the CPU instead of samples, in formats that hold one kind of evidence.
+    /// Off-CPU time instead of samples, for formats with one kind of evidence.
     #[arg(long, conflicts_with = "event")]
     off_cpu: bool,
-    /// Numbers of samples instead of their weights.
+    /// Sample counts instead of weights.
     #[arg(long)]
     counts: bool,
     #[command(flatten)]
@@ -52,13 +53,14 @@ impl Export {
         let format = self.chosen_format()?;
         let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let beside = load::settings_beside(&self.capture);
+        let filter = self.select.filter(&beside.process_names);
         let options = ExportOptions {
             evidence: self.evidence(&capture, format)?,
             measure: if self.counts { Measure::Count } else { Measure::Weight },
             threads: ThreadLabels::Name,
             title: None,
+            process_names: process_labels(&capture.processes, &filter.process_names),
         };
-        let filter = self.select.filter(&beside.process_names);
         let capture = selected(capture, &filter, &self.owned.owned(beside.ownership.as_ref())?)?;
         Target::of(self.output.as_deref()).write(|out| Ok(export::write(&capture, format, out, &options)?))?;
         Ok(ExitCode::SUCCESS)
@@ -72,11 +74,14 @@ impl Export {
         let by_name = Format::ALL.into_iter().find(|format| name.ends_with(&format!(".{}", format.extension())));
         by_name.ok_or_else(|| {
             let extensions: Vec<String> = Format::ALL.into_iter().map(|f| format!(".{}", f.extension())).collect();
-            Failure::Usage(format!("say --format, or give --output one of the extensions {}", extensions.join(", ")))
+            Failure::Usage(format!(
+                "the format is unknown; use --format, or an --output with one of the extensions {}",
+                extensions.join(", ")
+            ))
         })
     }
 
-    /// What was asked for; for folded stacks, which hold one kind of evidence, CPU time unless told.
+    /// The requested evidence. Folded stacks hold one kind: CPU time by default.
     fn evidence(&self, capture: &Capture, format: Format) -> Result<Option<Evidence>, Failure> {
         if self.off_cpu {
             return Ok(Some(Evidence::OffCpu));

@@ -17,7 +17,7 @@ use super::{Evidence, ExportError, ExportOptions, Format};
 
 pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) -> Result<(), ExportError> {
     let window = Window::of(capture).ok_or(ExportError::NoTimes { format: Format::Chrome })?;
-    let trace = Trace { capture, window, ids: Ids::of(capture) };
+    let trace = Trace { capture, window, ids: Ids::of(capture), process_names: &options.process_names };
     let with_waits = !matches!(options.evidence, Some(Evidence::Event(_)));
     let waits = ByThread::new(capture, capture.waits.iter().filter(|_| with_waits), |wait| wait.thread);
     Json::new(out).object(|json| {
@@ -47,6 +47,7 @@ struct Trace<'a> {
     capture: &'a Capture,
     window: Window,
     ids: Ids,
+    process_names: &'a [String],
 }
 
 /// Fields of one event besides phase, name, thread and time.
@@ -87,7 +88,7 @@ impl Trace<'_> {
             })
         };
         for process in (0..self.capture.processes.len()).map(ProcessId::from_index) {
-            let name = timeline::process_name(self.capture, process);
+            let name = timeline::process_name(self.capture, self.process_names, process);
             metadata(json, "process_name", self.ids.pid(Some(process)), None, &name)?;
         }
         if self.capture.threads.iter().any(|thread| thread.process.is_none()) {

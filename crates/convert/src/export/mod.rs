@@ -98,6 +98,8 @@ pub struct ExportOptions {
     pub threads: ThreadLabels,
     /// Title, if the format has one; by default the capture's label or command.
     pub title: Option<String>,
+    /// Names of processes in timelines, in the order of the capture's processes; without any, their executables' names.
+    pub process_names: Vec<String>,
 }
 
 /// One kind of evidence of a capture.

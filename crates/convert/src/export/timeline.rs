@@ -149,8 +149,11 @@ fn unique(ids: Vec<u32>) -> Vec<u32> {
     ids.into_iter().map(|id| if taken.insert(id) { id } else { free.next().unwrap_or(id) }).collect()
 }
 
-/// Display name of a process: its executable's file name, its first thread's name, or its id.
-pub fn process_name(capture: &Capture, process: ProcessId) -> String {
+/// Display name of a process: the requested one, its executable's file name, its first thread's name, or its id.
+pub fn process_name(capture: &Capture, names: &[String], process: ProcessId) -> String {
+    if let Some(name) = names.get(process.index()).filter(|name| !name.is_empty()) {
+        return name.clone();
+    }
     let row = &capture.processes[process.index()];
     let executable = row.executable.rsplit('/').next().unwrap_or_default();
     if !executable.is_empty() {

@@ -37,7 +37,7 @@ const COLOURS: [(Category, &str); CATEGORIES] = [
 
 pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) -> Result<(), ExportError> {
     let (sampled, marked) = choose(series(capture, options)?);
-    let profile = Profile::new(capture, sampled, &marked);
+    let profile = Profile::new(capture, sampled, &marked, &options.process_names);
     let title = super::title(capture, options);
     Json::new(out).object(|json| {
         json.object_entry("meta", |json| profile.meta(json, &title))?;
@@ -113,10 +113,11 @@ struct Profile<'a> {
     scopes: ByThread<&'a Scope>,
     /// Threads in output order: by process, main thread first.
     order: Vec<ThreadId>,
+    process_names: &'a [String],
 }
 
 impl<'a> Profile<'a> {
-    fn new(capture: &'a Capture, sampled: Series, marked: &[Evidence]) -> Self {
+    fn new(capture: &'a Capture, sampled: Series, marked: &[Evidence], process_names: &'a [String]) -> Self {
         let mut rows = rows(capture, &sampled);
         rows.sort_by_key(|row| row.time_ns);
         let timeless = Window { start_ns: 0, end_ns: rows.last().map_or(0, |row| row.time_ns) };
@@ -133,6 +134,7 @@ impl<'a> Profile<'a> {
             steps: ByThread::new(capture, capture.steps.iter().copied(), |step| step.thread),
             scopes: ByThread::new(capture, capture.scopes.iter(), |scope| scope.thread),
             order: order(capture),
+            process_names,
         }
     }
 
@@ -206,7 +208,9 @@ impl<'a> Profile<'a> {
             json.entry("processType", "default")?;
             json.entry(
                 "processName",
-                thread.process.map_or("threads".to_owned(), |id| timeline::process_name(self.capture, id)),
+                thread
+                    .process
+                    .map_or("threads".to_owned(), |id| timeline::process_name(self.capture, self.process_names, id)),
             )?;
             json.entry("pid", self.ids.pid(thread.process).to_string())?;
             json.entry("tid", self.ids.tid(id))?;
