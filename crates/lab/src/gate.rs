@@ -165,11 +165,8 @@ fn table_of(scenarios: &[ScenarioVerdict], compared: &Compared) -> Table {
             NoteValue::plural(comparison.runs.1, "run"),
             NoteValue::plural(comparison.runs.0, "run")
         );
-        for note in std::iter::once(&about).chain(&comparison.notes) {
-            if !table.notes.contains(note) {
-                table.note(note.clone());
-            }
-        }
+        table.note(about);
+        table.add_notes(comparison.notes.iter().cloned());
     }
     table
 }

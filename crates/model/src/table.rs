@@ -45,14 +45,17 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Adds a note.
+    /// Adds a note, unless the table has it.
     pub fn note(&mut self, note: impl Into<Note>) {
-        self.notes.push(note.into());
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
-    /// Adds notes.
+    /// Adds the notes that the table does not have.
     pub fn add_notes(&mut self, notes: impl IntoIterator<Item = impl Into<Note>>) {
-        self.notes.extend(notes.into_iter().map(Into::into));
+        notes.into_iter().for_each(|note| self.note(note));
     }
 
     /// Removes columns by name; unknown names change nothing.

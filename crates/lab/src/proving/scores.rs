@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stepscope_model::{Column, Kind, Table, Value};
+use stepscope_model::{Column, Columns, Kind, Table, Value};
 use stepscope_record::clock;
 
 use crate::history::Store;
@@ -119,51 +119,46 @@ impl Scores {
     /// # Errors
     /// If the file exists and cannot be read.
     pub fn table(&self) -> io::Result<Table> {
-        let mut table = Table::new("prove_history", "Scores over time", columns());
         let Some(mut lines) = JsonLines::open(&self.path, SCHEMA)? else {
-            table.note(format!("{} is not there: nothing was scored yet.", self.path.display()));
+            let mut table = columns().table("prove_history", TITLE, Vec::new() as Vec<Scored<'_>>);
+            table.note(format!("{} does not exist: no score was recorded yet.", self.path.display()));
             return Ok(table);
         };
         let (entries, damaged) = lines.read::<Entry>()?;
-        for entry in entries {
-            for held in &entry.held {
-                table.push(vec![
-                    entry.at.as_str().into(),
-                    entry.tool.as_str().into(),
-                    entry.host.as_str().into(),
-                    u64::from(entry.runs).into(),
-                    (entry.switches as u64).into(),
-                    held.build.as_str().into(),
-                    held.what.as_str().into(),
-                    held.held.into(),
-                    held.of.into(),
-                    held.holds.into(),
-                    held.worst.into(),
-                ]);
-            }
-        }
-        for damage in damaged {
-            table.note(format!("{}:{}: skipped: {}.", self.path.display(), damage.line, damage.reason));
-        }
+        let scored = entries.iter().flat_map(|entry| entry.held.iter().map(move |held| Scored { entry, held }));
+        let mut table = columns().table("prove_history", TITLE, scored);
+        table.add_notes(
+            damaged
+                .into_iter()
+                .map(|damage| format!("{}:{}: skipped: {}.", self.path.display(), damage.line, damage.reason)),
+        );
         Ok(table)
     }
 }
 
-fn columns() -> Vec<Column> {
+const TITLE: &str = "Scores over time";
+
+/// A requirement in a run of `prove`.
+struct Scored<'a> {
+    entry: &'a Entry,
+    held: &'a Held,
+}
+
+fn columns<'a>() -> Columns<'a, Scored<'a>> {
     let text = |name: &str, doc: &str| Column::new(name, Kind::Text, "", doc);
     let count = |name: &str, doc: &str| Column::new(name, Kind::Count, "", doc);
-    vec![
-        text("at", "When.").essential(),
-        text("tool", "Version of Stepscope."),
-        text("host", "Where.").detail(),
-        count("runs", "Runs per setting and way."),
-        count("switches", "Number of switches."),
-        text("build", "The program's build."),
-        text("what", "The requirement.").essential(),
-        count("held", "Cases in which it held.").essential(),
-        count("of", "Of how many.").essential(),
-        Column::new("holds", Kind::Flag, "", "Whether that is enough."),
-        Column::new("worst", Kind::Number, "", "The largest error in points, the lowest rank, or the largest share.")
-            .essential(),
-    ]
+    let holds = Column::new("holds", Kind::Flag, "", "Whether it reaches its target.");
+    let worst = "The largest error in points, the lowest rank, or the largest share.";
+    Columns::new()
+        .with(text("at", "Time of the run.").essential(), |row: &Scored<'_>| row.entry.at.as_str().into())
+        .with(text("tool", "Version of Stepscope."), |row| row.entry.tool.as_str().into())
+        .with(text("host", "The machine.").detail(), |row| row.entry.host.as_str().into())
+        .with(count("runs", "Runs per setting and way."), |row| u64::from(row.entry.runs).into())
+        .with(count("switches", "Number of switches."), |row| row.entry.switches.into())
+        .with(text("build", "The program's build."), |row| row.held.build.as_str().into())
+        .with(text("what", "The requirement.").essential(), |row| row.held.what.as_str().into())
+        .with(count("held", "Cases in which it held.").essential(), |row| row.held.held.into())
+        .with(count("of", "All cases.").essential(), |row| row.held.of.into())
+        .with(holds, |row| row.held.holds.into())
+        .with(Column::new("worst", Kind::Number, "", worst).essential(), |row| row.held.worst.into())
 }
