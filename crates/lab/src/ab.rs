@@ -361,7 +361,7 @@ impl Turns<'_> {
                 self.run.set_aside(index, "the round was not completed".to_owned())?;
             }
         }
-        // An interrupt is no failure of the program.
+        // An interrupt is not a failure of the program.
         let interrupted = indices.iter().any(|&index| self.run.trials()[index].result == Outcome::Interrupted);
         Ok(interrupted || self.is_interrupted(context))
     }
@@ -377,13 +377,13 @@ impl Turns<'_> {
         baseline.into_iter().zip(candidate).map(|(baseline, candidate)| [baseline, candidate]).collect()
     }
 
-    /// Others' share in the worse trial of a round.
+    /// Background load of the worse trial of a round.
     fn worst(&self, round: Round) -> f64 {
         let share = |index: usize| self.run.trials()[index].during.others_percent.unwrap_or(0.0);
         share(round.baseline).max(share(round.candidate))
     }
 
-    /// Runs rounds in place of those that others disturbed, beginning with the worst.
+    /// Repeats disturbed rounds, the worst first.
     fn replace_disturbed(&mut self, mut number: u32, context: &mut Context<'_>) -> Result<(), RunError> {
         for _ in 0..(self.options.runs / 4).max(1) {
             let is_disturbed = |why: &[Option<String>; 2]| why.iter().any(Option::is_some);
@@ -398,7 +398,7 @@ impl Turns<'_> {
             if self.rounds.len() == before {
                 continue;
             }
-            // The new round is judged as the others are: it may be the most disturbed one.
+            // The new round is judged like the others: it may be disturbed even more.
             let judged = self.judged();
             let marked = (0..self.rounds.len()).filter(|&index| is_disturbed(&judged[index]));
             let worst = marked.max_by(|&a, &b| self.worst(self.rounds[a]).total_cmp(&self.worst(self.rounds[b])));
@@ -408,13 +408,13 @@ impl Turns<'_> {
                 let trial = self.run.trial_mut(index);
                 trial.disturbed.clone_from(why);
                 let why = why.as_deref().unwrap_or("the other trial of its round is");
-                self.run.set_aside(index, format!("disturbed: {why}; another round was run in its place"))?;
+                self.run.set_aside(index, format!("disturbed: {why}; the round was repeated"))?;
             }
         }
         Ok(())
     }
 
-    /// Says of what is compared all the same that it is disturbed.
+    /// Marks the disturbed trials that are compared.
     fn mark(&mut self) -> Result<(), RunError> {
         for (round, why) in self.rounds.clone().into_iter().zip(self.judged()) {
             let [baseline, candidate] = why;

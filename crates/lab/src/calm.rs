@@ -26,8 +26,8 @@ impl Calm {
         Self { patience, accepted_percent: CALM_PERCENT }
     }
 
-    /// Waits while the background load is high. After a wait in vain, that load is accepted for later trials, because more
-    /// waiting would not lower it.
+    /// Waits while the background load is high. If it stays high, it is accepted for later trials, because more waiting
+    /// would not help.
     pub fn before(&mut self, interrupt: &AtomicBool, mut waiting: impl FnMut(f64, Duration)) -> Before {
         let start = Instant::now();
         let mut waited = Duration::ZERO;

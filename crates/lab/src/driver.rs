@@ -1,4 +1,4 @@
-//! Drivers: the clients of a scenario, started when it is ready and ended with it.
+//! Drivers: clients of a scenario, started when it is ready and stopped with it.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Running {
         &self.command
     }
 
-    /// How it ended, returned once. An error of the system counts as "still runs".
+    /// How it ended, once. If the system cannot say, it counts as running.
     pub(crate) fn newly_ended(&mut self) -> Option<Exit> {
         if self.seen.is_some() {
             return None;

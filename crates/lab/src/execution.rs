@@ -6,12 +6,11 @@
 //!        recorded     drivers run      recorded
 //! ```
 //!
-//! One recording follows the processes from the first instruction to the end, and is cut into a capture a phase.
-//! Naming addresses reads a lot of debug information, so it waits until the program is gone: it must not take
-//! CPUs from what is recorded.
+//! One recording follows the processes from the first instruction to the end. Each phase becomes a capture. Symbolization
+//! reads much debug information, so it starts when the program has ended: it must not compete with it for CPUs.
 //!
-//! Whatever happens, the program, its drivers and all that they started are ended: by [`stop`](Execution::stop) in the
-//! normal case, by dropping its handle in a panic, and by their keepers if this process itself is killed.
+//! The program, its drivers and all their children are always terminated: normally by [`stop`](Execution::stop), in a panic by
+//! dropping their handles, and by their keeper processes if this process is killed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,43 +35,43 @@ use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observ
 use crate::recorder::{Order, Recorder, Recording};
 use crate::step::libraries;
 
-/// How often a running trial is looked at.
+/// Time between two looks at a running trial.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How often a listener gets progress.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Time between two reports of progress.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// How many lines of output a failure shows.
+/// Lines of output that a failure shows.
 const LAST_LINES: usize = 20;
 
-/// Name of the file in a trial's folder that holds what its program printed.
+/// File in a trial's folder with the output of its program.
 pub const OUTPUT_FILE: &str = "output.log";
 
-/// Folder, removed afterwards, of what is recorded before what is wanted begins.
+/// Folder of the recording before the first requested phase. It is removed afterwards.
 pub const UNWANTED_FOLDER: &str = "unwanted.part";
 
-/// What running one trial needs besides the trial.
+/// What a trial needs to run.
 pub struct Context<'a> {
-    /// What records.
+    /// The recorder.
     pub recorder: &'a dyn Recorder,
-    /// Set by someone to end the run early, as on Ctrl-C.
+    /// Set to end the run early, as by Ctrl-C.
     pub interrupt: &'a AtomicBool,
     /// Receives progress.
     pub listener: &'a mut dyn Listener,
 }
 
-/// How a trial went.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Executed {
-    /// What came of it.
+    /// How it ended.
     pub outcome: Outcome,
-    /// When it was ready and by what, if it was.
+    /// Time until it was ready, and the condition that was met.
     pub ready: Option<(Duration, String)>,
-    /// The phases of which there is a capture on disk, in the order recorded.
+    /// Phases with a capture on disk, in the order recorded.
     pub captured: Vec<Phase>,
-    /// What a reader of the results should know, in sentences.
+    /// Notes for readers of the results, in sentences.
     pub notes: Vec<String>,
-    /// Background load meanwhile.
+    /// Background load during the trial.
     pub during: During,
 }
 
@@ -107,7 +106,7 @@ struct Execution<'a, 'b> {
     during: DuringSum,
 }
 
-/// Everything that runs. Fields are dropped in this order.
+/// A running trial. Fields are dropped in this order.
 struct Live {
     recording: Box<dyn Recording>,
     drivers: Vec<driver::Running>,
@@ -117,7 +116,7 @@ struct Live {
     watch: Option<Watch>,
 }
 
-/// Why a trial does not go on.
+/// Why a trial was aborted.
 enum Abort {
     Failed(Failure),
     Interrupted,
@@ -127,7 +126,7 @@ enum Abort {
 enum StageEnd<T> {
     Done(T),
     TimeUp,
-    /// The program ended, or all of it that matters did.
+    /// The program ended; see [`Execution::has_ended`].
     Ended(Exit),
 }
 
@@ -184,8 +183,8 @@ impl Execution<'_, '_> {
         Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
     }
 
-    /// The step function, if one was requested. A function that cannot be resolved is an error only if steps decide when the
-    /// scenario is ready; otherwise it is remarked on.
+    /// The step function, if one was requested. A function that is not found is an error if `ready` depends on steps, else a
+    /// note.
     fn find_step(&mut self, launch: &Launch) -> Result<Option<StepPoint>, String> {
         let scenario = &self.trial.scenario;
         let found = match &scenario.step {
@@ -197,7 +196,7 @@ impl Execution<'_, '_> {
                     function.find(&program, libraries).map_err(|error| error.to_string())
                 })
             }
-            // What a program marks shows when it runs.
+            // Marks are known only while the program runs.
             Some(StepSource::Scope(_) | StepSource::Marks) => return Ok(None),
         };
         let reason = match found {
@@ -213,7 +212,7 @@ impl Execution<'_, '_> {
         Ok(None)
     }
 
-    /// The phase that begins with the launch, if one does.
+    /// The phase that starts with the launch, if any.
     fn first_phase(&self) -> Option<Phase> {
         let scenario = &self.trial.scenario;
         if scenario.record.records(Phase::Loading) {
@@ -271,7 +270,7 @@ impl Execution<'_, '_> {
         let mut surroundings = TreeSurroundings::of(live.launched.tree());
         let turn = self.stay(live, Stage::Loading, timeout, |live| {
             let output = live.output.read_new().unwrap_or_default();
-            // A step has ended when the next one begins.
+            // A step has ended when the next one starts.
             let steps = live.recording.progress().steps.map(|started| started.saturating_sub(1));
             let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps };
             watch.look(&seen, &mut surroundings)
@@ -347,7 +346,7 @@ impl Execution<'_, '_> {
         }
     }
 
-    /// Stays in a stage until `done` says something, the time is up or the program ends.
+    /// Stays in a stage until `done` returns a value, the time is up or the program ends.
     fn stay<T>(
         &mut self,
         live: &mut Live,
@@ -356,9 +355,9 @@ impl Execution<'_, '_> {
         mut done: impl FnMut(&mut Live) -> Option<T>,
     ) -> Result<StageEnd<T>, Abort> {
         let started = Instant::now();
-        let mut tell_at = Duration::ZERO;
+        let mut report_at = Duration::ZERO;
         loop {
-            // How it ended is asked first: what it printed last is then there to be looked at.
+            // Checked first, so that `done` sees the last output of a program that has ended.
             let ended = self.has_ended(live)?;
             if let Some(found) = done(live) {
                 return Ok(StageEnd::Done(found));
@@ -368,8 +367,8 @@ impl Execution<'_, '_> {
             }
             let progress = live.recording.progress();
             let elapsed = started.elapsed();
-            if elapsed >= tell_at {
-                tell_at = elapsed + TELL_EVERY;
+            if elapsed >= report_at {
+                report_at = elapsed + REPORT_EVERY;
                 self.context.listener.notify(&Event::Progress { stage, elapsed, limit, recording: &progress });
             }
             if let Some(failure) = progress.failure {
@@ -386,8 +385,8 @@ impl Execution<'_, '_> {
         }
     }
 
-    /// How the program ended, if it did: badly, or well with everything that it started. A launcher that hands over
-    /// to other processes and leaves with status 0 has not ended in this sense.
+    /// How the program ended, if it has: with a failure, or with status 0 when all its children have ended too. (A launcher may
+    /// start other processes and exit with status 0.)
     fn has_ended(&mut self, live: &mut Live) -> Result<Option<Exit>, Abort> {
         let ended = live.launched.exit().and_then(|exit| Ok((exit, live.launched.all_ended()?)));
         match ended {
@@ -407,24 +406,24 @@ impl Execution<'_, '_> {
                 self.notes.push(format!("The driver `{command}` ended by itself in the {stage} stage, with status 0."));
                 continue;
             }
-            let reason = format!("the driver `{command}` {how}: without it the workload is not the one that was meant");
+            let reason = format!("the driver `{command}` {how}: without it, the workload is another one");
             let last_lines = driver.last_lines(LAST_LINES);
             return Err(Abort::Failed(Failure { stage, reason, status: Some(exit.status()), last_lines }));
         }
         Ok(())
     }
 
-    /// Ends the recording, the drivers and the program, and all that they started. Gives the outcome if that fails.
+    /// Stops the recording, the drivers, the program and all their children. Returns the outcome if that fails.
     fn stop(&mut self, live: Live) -> Option<Outcome> {
         self.context.listener.notify(&Event::Stopping);
         let Live { recording, mut drivers, mut launched, .. } = live;
         if let Ok(Some(exit)) = launched.exit() {
             recording.note_exit(launched.pid(), &exit);
         }
-        // Before anything is ended: shutting down is no part of the phase.
+        // The recording stops first: shutting down is not part of the phase.
         let recorded = recording.stop();
         let grace = grace(self.trial.scenario.stop);
-        // Clients first, as a server that goes away may make them fail; the last one first, as it may need the others.
+        // Clients stop before their server, and the last one first, because it may need the others.
         let mut problems = Vec::new();
         for driver in drivers.iter_mut().rev() {
             let name = driver.command()[0].clone();
@@ -435,7 +434,7 @@ impl Execution<'_, '_> {
         (!problems.is_empty()).then(|| self.failed(Stage::Stop, problems.join("; ")))
     }
 
-    /// Notes what it took to end something, and says what could not be ended.
+    /// Notes which processes had to be killed. Returns an error message if some could not be.
     fn ended(&mut self, what: &str, report: Result<StopReport, LaunchError>) -> Option<String> {
         let report = match report {
             Ok(report) => report,
@@ -452,7 +451,7 @@ impl Execution<'_, '_> {
         (!report.survivors.is_empty()).then(|| format!("the {what} could not be ended: {report}"))
     }
 
-    /// Makes captures of what was recorded. Gives the phases that there are captures of.
+    /// Makes captures of the recordings. Returns the phases that have a capture.
     fn finish(&mut self, mut outcome: Outcome) -> (Outcome, Vec<Phase>) {
         let _ = fs::remove_dir_all(self.folder.join(UNWANTED_FOLDER));
         let mut captured = Vec::new();
@@ -480,9 +479,9 @@ impl Execution<'_, '_> {
         }
         self.during.add(&capture.info);
         disk::write(&capture, &folder).map_err(|error| {
-            format!("{error}; once this is repaired, `stepscope recover {}` makes the capture", folder.display())
+            format!("{error}; afterwards, `stepscope recover {}` makes the capture", folder.display())
         })?;
-        // The capture holds everything that the log held.
+        // The capture has all evidence of the log.
         let _ = disk::remove_log(&folder);
         self.context.listener.notify(&Event::Captured {
             phase,
@@ -525,7 +524,7 @@ impl Execution<'_, '_> {
 }
 
 impl Abort {
-    /// A failure that is not the program's, without its output, which would mislead.
+    /// The same failure without the program's output, which did not cause it.
     fn without_lines(mut self) -> Self {
         if let Abort::Failed(failure) = &mut self {
             failure.last_lines.clear();

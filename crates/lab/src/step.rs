@@ -1,4 +1,4 @@
-//! Which function's calls are the steps of a simulation, found by name before the program runs.
+//! The step function: found by name before the program runs.
 
 #[cfg(feature = "record")]
 pub mod libraries;
@@ -14,61 +14,61 @@ use stepscope_assemble::{StepPoint, StepTime};
 use stepscope_model::SymbolSource;
 use stepscope_symbolize::{Code, Entry, Options, Problem, Symbolizer, entries, entry_at, inlined_into};
 
-/// The function that the simulation's loop calls once a step.
+/// The function that the simulation's loop calls once per step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFunction {
-    /// Its name, as [`function_names`](stepscope_analyze::function_names) understands it; its symbol; or `MODULE+0xADDRESS` where
-    /// it has no name.
+    /// A name for [`function_names`](stepscope_analyze::function_names), a symbol, or `MODULE+0xADDRESS` for a function without
+    /// a name.
     pub name: String,
-    /// The file that holds it, by path or by name; unless given, the program's own or one of its libraries.
+    /// Path or name of its file; by default the program or one of its libraries.
     pub module: Option<PathBuf>,
-    /// What tells the simulated time when it is called.
+    /// How to read the simulated time of a call.
     pub time: Option<StepTime>,
 }
 
 /// Why the start of a step is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// The file cannot be read, or is no ELF file.
+    /// The file cannot be read, or is not an ELF file.
     #[error(
         "steps cannot be found: {0}; name the library or program that holds the function (`module` in a lab file, or --step-module)"
     )]
     Module(Problem),
-    /// No library has the name that was given.
-    #[error("{} is no file, and the program loads no library of this name; give its path", module.display())]
+    /// No library has this name.
+    #[error("{}: no such file, and the program loads no library of this name; give its path", module.display())]
     NoModule {
-        /// What was asked for.
+        /// The requested name.
         module: PathBuf,
     },
-    /// Nothing fits.
+    /// No function has this name.
     #[error(
         "{}: {problem}{} If a library holds it, name the library (`module` in a lab file, or --step-module)",
         module.display(), full_stop(problem)
     )]
     NotFound {
-        /// What was asked for, and similar names.
+        /// The requested name, and similar ones.
         problem: FunctionNameError,
-        /// Where.
+        /// The searched file.
         module: PathBuf,
     },
-    /// Nothing fits, and the file has no names.
+    /// No function has this name, because the file has no symbols.
     #[error(
         "{} has no symbols, so `{name}` cannot be found in it; install its debug symbols, or give the function's address \
          as `stepscope show` does (`{}+0x1234`)",
         module.display(), file_name(module)
     )]
     Stripped {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Where.
+        /// The searched file.
         module: PathBuf,
     },
     /// No function starts at the address.
     #[error("no function of {} starts at {address:#x}", module.display())]
     NoStart {
-        /// The address that was given.
+        /// The address.
         address: u64,
-        /// Where.
+        /// The searched file.
         module: PathBuf,
     },
     /// The function has no code of its own.
@@ -83,17 +83,17 @@ pub enum StepError {
         /// Functions with code of their own that it is inlined into.
         callers: Vec<String>,
     },
-    /// More than one fits.
+    /// Several functions have this name.
     #[error("`{name}` matches several functions: {}; name one", offered(.matches))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What fits: full names, or symbols where names are equal.
+        /// The functions: full names, or symbols if names are equal.
         matches: Vec<String>,
     },
 }
 
-/// What ends the sentence of a problem.
+/// The end of an error message.
 fn full_stop(problem: &FunctionNameError) -> &'static str {
     match problem {
         FunctionNameError::NotFound { similar, .. } if !similar.is_empty() => "",
@@ -105,14 +105,14 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// How a name is matched with others.
+/// How a name is matched.
 type Rule = for<'n> fn(&[&'n str], &str) -> Result<BTreeSet<&'n str>, FunctionNameError>;
 
 fn by_any_part<'n>(names: &[&'n str], asked: &str) -> Result<BTreeSet<&'n str>, FunctionNameError> {
     matching(names.iter().copied(), asked)
 }
 
-/// In libraries, some function always has the part.
+/// Not used for libraries: there, every part of a name has a match.
 fn by_whole_parts<'n>(names: &[&'n str], asked: &str) -> Result<BTreeSet<&'n str>, FunctionNameError> {
     matching_whole_parts(names.iter().copied(), asked)
 }
@@ -124,7 +124,7 @@ struct Candidate<'m> {
 }
 
 impl StepFunction {
-    /// Where each step begins, for a program whose file is `program`.
+    /// The start of each step, for a program with the file `program`.
     ///
     /// `libraries` gives the program's libraries. They are searched if the program has no such function and
     /// no module is named.
@@ -152,7 +152,7 @@ impl StepFunction {
     }
 
     fn find_in(&self, module: &Path) -> Result<StepPoint, StepError> {
-        // The kernel and we must mean the same file, wherever the program changes to.
+        // An absolute path: the program may change its working directory.
         let module = std::path::absolute(module).unwrap_or_else(|_| module.to_owned());
         if let Some(address) = self.address_in(&module) {
             let entry = entry_at(&module, address).map_err(StepError::Module)?;
@@ -198,7 +198,7 @@ impl StepFunction {
         }
     }
 
-    /// The one of these functions that the name means by `rule`; inside, that it means none.
+    /// The function that the name means by `rule`; `Ok(None)` if none.
     fn choose<'m>(
         &self,
         candidates: Vec<Candidate<'m>>,
@@ -209,7 +209,7 @@ impl StepFunction {
         let meant: BTreeSet<String> = if symbols.contains(&self.name.as_str()) {
             BTreeSet::from([self.name.clone()])
         } else {
-            // A pattern may also be one of symbols.
+            // A pattern may also match symbols.
             let found = rule(&names, &self.name).or_else(|error| match error {
                 FunctionNameError::NotFound { .. } => rule(&symbols, &self.name).map_err(|_| error),
                 ambiguous => Err(ambiguous),
@@ -228,7 +228,7 @@ impl StepFunction {
             false => meant.contains(&candidate.entry.name) || meant.contains(&candidate.entry.symbol),
         };
         let mut found: Vec<Candidate> = candidates.into_iter().filter(fits).collect();
-        // Copies that the compiler made beside the function itself.
+        // Copies that the compiler made of the function.
         if found.iter().any(|one| !is_copy(&one.entry.symbol)) {
             found.retain(|one| !is_copy(&one.entry.symbol));
         }
@@ -262,7 +262,7 @@ fn candidates(module: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Candid
     Ok(found.into_iter().map(|entry| Candidate { module, entry }).collect())
 }
 
-/// Whether a symbol is of code that only jumps into the function, or of the part of it that seldom runs.
+/// Whether a symbol is of a thunk, or of the cold part of a function.
 fn is_thunk(symbol: &str) -> bool {
     ["_ZTh", "_ZTv", "_ZTc"].iter().any(|prefix| symbol.starts_with(prefix)) || symbol.ends_with(".cold")
 }

@@ -175,7 +175,7 @@ fn scenarios_and_variants_are_selected_by_name_or_pattern_in_the_order_of_the_fi
     );
     assert_eq!(error(&[], &["x"]), "the lab file has no variant `x`; it has `before`, `after`, `debug`");
     assert_eq!(error(&["[a"], &[]), "`[a` is not a pattern: unclosed character class; missing ']'");
-    let nothing = "none of the scenarios asked for has a variant asked for: see `scenarios` in [variant.debug]";
+    let nothing = "no selected scenario has a selected variant: see `scenarios` in [variant.debug]";
     assert_eq!(error(&["shapes*"], &["debug"]), nothing);
 }
 

@@ -1,8 +1,7 @@
-//! Taking values out of a parsed TOML document, with the place of each.
+//! Reads values from a parsed TOML document, with the place of each.
 //!
-//! `toml` parses; this reads its tree instead of deriving `Deserialize`, for two things that derived code cannot do:
-//! report *every* problem of a file at once, each at its own place, and say what is expected there in the words of
-//! the lab file rather than of Rust's types.
+//! `toml` parses. This module reads its tree instead of deriving `Deserialize`, because derived code cannot report *every*
+//! error of a file with its place, nor name the expected value in the words of the lab file.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -12,10 +11,10 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::problem::{Problem, did_you_mean};
 
-/// No duration in a lab file is longer: 11 days. Keeps arithmetic on times far from overflow.
+/// Longest duration in a lab file: 11 days. It prevents overflow.
 const LONGEST_S: f64 = 1e6;
 
-/// Collects what is wrong while values are taken out.
+/// Collects errors while values are read.
 pub(super) struct Problems<'t> {
     text: &'t str,
     found: Vec<(usize, Problem)>,
@@ -37,12 +36,12 @@ impl<'t> Problems<'t> {
     }
 }
 
-/// A value, what it is called in messages, and where it stands.
+/// A value, its name in messages, and its place.
 #[derive(Clone)]
 pub(super) struct Field<'t> {
     /// Its name or place, e.g. `` `frequency_hz` in [record] ``.
     pub(super) what: String,
-    /// The key's place where it has one, else the value's.
+    /// Place of the key, or of the value if it has none.
     pub(super) key_span: Range<usize>,
     value: &'t Spanned<DeValue<'t>>,
 }
@@ -78,7 +77,7 @@ impl<'t> Field<'t> {
         self.value().is_table()
     }
 
-    /// A string that is not empty and holds no NUL, which no path, argument or variable can.
+    /// A string that is not empty and has no NUL, which paths, arguments and variables cannot hold.
     pub(super) fn string(&self, problems: &mut Problems, expected: &str) -> Option<String> {
         let Some(string) = self.value().as_str() else {
             self.refuse(problems, expected);
@@ -95,8 +94,10 @@ impl<'t> Field<'t> {
     pub(super) fn text(&self, problems: &mut Problems, expected: &str) -> Option<String> {
         match self.value().as_str() {
             Some(string) if string.contains('\0') => {
-                problems
-                    .add(self.span(), format!("{} holds a NUL character, which no program can be given", self.what));
+                problems.add(
+                    self.span(),
+                    format!("{} has a NUL character, which arguments and paths cannot hold", self.what),
+                );
                 None
             }
             Some(string) => Some(string.to_owned()),
@@ -171,7 +172,7 @@ impl<'t> Field<'t> {
     }
 }
 
-/// The fields of a table, of which the known ones are taken out one by one.
+/// The fields of a table. Known ones are taken one by one.
 pub(super) struct Fields<'t> {
     place: String,
     rest: Vec<(&'t str, Field<'t>)>,
@@ -193,19 +194,19 @@ impl<'t> Fields<'t> {
         Self { place, rest, known: Vec::new() }
     }
 
-    /// Takes the field of this name, if it is there.
+    /// Takes the field of this name, if present.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Field<'t>> {
         self.known.push(name);
         let index = self.rest.iter().position(|&(key, _)| key == name)?;
         Some(self.rest.remove(index).1)
     }
 
-    /// Takes all fields, whatever their names: for tables whose keys are the user's own.
+    /// Takes all fields, for tables whose keys the user chooses.
     pub(super) fn take_all(&mut self) -> Vec<(&'t str, Field<'t>)> {
         std::mem::take(&mut self.rest)
     }
 
-    /// Reports every field that was not taken.
+    /// Reports every unknown field.
     pub(super) fn finish(self, problems: &mut Problems) {
         for (name, field) in &self.rest {
             let place = if self.place.is_empty() { "a lab file" } else { &self.place };

@@ -1,4 +1,4 @@
-//! `[gate]`: how far metrics, functions and threads may change for the worse.
+//! `[gate]`: the largest change for the worse of metrics, functions and threads.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::problem::did_you_mean;
 
 const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
 
-/// `[gate]`, merged with the scenario's own `gate`.
+/// `[gate]`, overridden by the scenario's own `gate`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
     /// Functions, threads, then metrics, in the order of the file. Each is limited once.
@@ -23,13 +23,13 @@ pub struct Limits {
 /// The largest tolerated change for the worse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// Of what.
+    /// What it limits.
     pub of: Limited,
-    /// The change for the worse that is tolerated.
+    /// The largest change for the worse.
     pub allowed: Allowed,
 }
 
-/// What a limit is about.
+/// What a limit applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limited {
     /// A metric of the whole recording, one of [`metrics::NAMES`].
@@ -52,42 +52,42 @@ pub enum Limited {
 /// How far a value may change for the worse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Allowed {
-    /// By this part of what it was, in percent; not negative.
+    /// Percent of the baseline; not negative.
     Percent(f64),
-    /// By this amount, in the unit; not negative.
+    /// An amount in a unit; not negative.
     Amount {
-        /// How much.
+        /// The amount.
         value: f64,
-        /// Of what.
+        /// Its unit.
         unit: Unit,
     },
 }
 
-/// The units that amounts are in.
+/// Units of amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Time.
     Nanoseconds,
-    /// Memory, or data.
+    /// Memory or data.
     Bytes,
-    /// A number of something, or a ratio.
+    /// A count or a ratio.
     Plain,
 }
 
 /// What an inconclusive limit counts as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Inconclusive {
-    /// `"pass"`: kept.
+    /// `"pass"`: the limit is kept.
     Pass,
-    /// `"fail"`: broken.
+    /// `"fail"`: the limit is broken.
     Fail,
-    /// `"report"`: neither; the gate has an exit code for it.
+    /// `"report"`: neither; the gate has its own exit code for it.
     #[default]
     Report,
 }
 
 impl Limited {
-    /// Which way it should go: costs should fall.
+    /// The direction of improvement: lower for costs.
     pub fn better(&self) -> Better {
         match self {
             Limited::Metric(name) => metrics::better(name),
@@ -96,7 +96,7 @@ impl Limited {
         }
     }
 
-    /// The unit in which an amount of it is given.
+    /// Unit of its amounts.
     pub fn unit(&self) -> Unit {
         let name = match self {
             Limited::Metric(name) => name,
@@ -122,7 +122,7 @@ impl fmt::Display for Limited {
 }
 
 impl Limit {
-    /// How it is written: `-3%` for what should rise, `+5%` for what should fall.
+    /// As in a lab file: `-3%` if it should rise, `+5%` if it should fall.
     pub fn text(&self) -> String {
         let sign = if self.of.better() == Better::Higher { '-' } else { '+' };
         match self.allowed {
@@ -146,7 +146,7 @@ impl Limit {
     }
 }
 
-/// The given keys of a `[gate]`; `None` removes a limit that holds for all scenarios.
+/// The given keys of a `[gate]`; `None` removes a limit of all scenarios.
 #[derive(Debug, Default)]
 pub(super) struct PartialLimits {
     limits: Vec<(Limited, Option<Allowed>)>,
@@ -156,7 +156,7 @@ pub(super) struct PartialLimits {
 impl PartialLimits {
     /// Reads a table of limits.
     pub(super) fn read(mut fields: Fields, own: &[MetricSettings], problems: &mut Problems) -> Self {
-        // The key's name in earlier versions.
+        // The key's name in older versions.
         let earlier = fields.take("cannot_tell");
         let field = fields.take("inconclusive").or(earlier);
         let inconclusive = field.and_then(|field| inconclusive(&field, problems));
@@ -219,14 +219,14 @@ impl PartialLimits {
         };
         match allowed {
             Ok(_) if self.limits.iter().any(|(there, _)| *there == of) => {
-                problems.add(field.key_span.clone(), format!("there are two limits of {of}"));
+                problems.add(field.key_span.clone(), format!("{of} has two limits"));
             }
             Ok(allowed) => self.limits.push((of, allowed)),
             Err(reason) => problems.add(field.span(), format!("{} is \"{text}\": {reason}", field.what)),
         }
     }
 
-    /// These keys, and where they are not given, those of `general`.
+    /// These keys; missing ones are those of `general`.
     pub(super) fn over(self, general: &Limits) -> Limits {
         let mut merged = general.clone();
         merged.inconclusive = self.inconclusive.unwrap_or(merged.inconclusive);
@@ -243,7 +243,7 @@ impl PartialLimits {
     }
 }
 
-/// The limited statistic of `metric.NAME.STATISTIC`.
+/// The statistic in `metric.NAME.STATISTIC`.
 fn own_metric(name: &str, own: &[MetricSettings]) -> Option<Limited> {
     let (metric, statistic) = name.strip_prefix(metrics::OWN_PREFIX)?.rsplit_once('.')?;
     let metric = own.iter().find(|known| known.name == metric)?;
@@ -269,12 +269,15 @@ fn inconclusive(field: &Field, problems: &mut Problems) -> Option<Inconclusive> 
     found
 }
 
-/// A number of percent without its sign, `5%`, as tolerances are written.
+/// A percentage without a sign, such as `5%`.
 pub(super) fn percent(text: &str) -> Option<f64> {
     number(text.strip_suffix('%')?.trim_end()).filter(|percent| (0.0..=1e6).contains(percent))
 }
 
-/// `+5%`, `-3 %`, `+2ms`, `10MB`: how far `of` may change for the worse. Else why not.
+/// `+5%`, `-3 %`, `+2ms`, `10MB`: the largest change of `of` for the worse.
+///
+/// # Errors
+/// Why the text is not such a change.
 fn allowed(of: &Limited, text: &str) -> Result<Allowed, String> {
     let (sign, rest) = match text.strip_prefix(['+', '-', '\u{2212}']) {
         Some(rest) => (text.chars().next().map(|sign| if sign == '+' { '+' } else { '-' }), rest.trim_start()),
@@ -285,7 +288,7 @@ fn allowed(of: &Limited, text: &str) -> Result<Allowed, String> {
     match sign {
         Some(sign) if sign != wanted => {
             let (should, may) = if wanted == '-' { ("rise", "fall") } else { ("fall", "rise") };
-            Err(format!("{of} should {should}; what is limited is how far it may {may}: \"{wanted}{rest}\""))
+            Err(format!("{of} should {should}; its limit is how far it may {may}: \"{wanted}{rest}\""))
         }
         _ => Ok(allowed),
     }
@@ -316,7 +319,7 @@ fn magnitude(of: &Limited, text: &str) -> Result<Allowed, String> {
     Ok(Allowed::Amount { value, unit: of.unit() })
 }
 
-/// A number without sign and exponent.
+/// A number without a sign and exponent.
 fn number(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     plain.then(|| text.parse().ok())?
@@ -347,9 +350,9 @@ mod tests {
         assert_eq!(read(Limited::Metric("rtf".into()), "-3%"), Ok(Allowed::Percent(3.0)));
         assert_eq!(read(Limited::Metric("rtf".into()), "\u{2212}3%"), Ok(Allowed::Percent(3.0)));
         let error = read(Limited::Metric("rtf".into()), "+3%").unwrap_err();
-        assert_eq!(error, "rtf should rise; what is limited is how far it may fall: \"-3%\"");
+        assert_eq!(error, "rtf should rise; its limit is how far it may fall: \"-3%\"");
         let error = read(Limited::Function("f".into()), "-5%").unwrap_err();
-        assert_eq!(error, "function f should fall; what is limited is how far it may rise: \"+5%\"");
+        assert_eq!(error, "function f should fall; its limit is how far it may rise: \"+5%\"");
     }
 
     #[test]

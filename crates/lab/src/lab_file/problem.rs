@@ -1,19 +1,19 @@
-//! What is wrong in a lab file, said with the place and what to write instead.
+//! Errors in a lab file, with place and remedy.
 
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// One thing wrong at one place of a lab file.
+/// An error at a place of a lab file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong, and what is expected there.
+    /// What is wrong, and what is expected.
     pub message: String,
-    /// The line as it is written.
+    /// The line.
     pub source_line: String,
     /// Number of characters to underline, at least 1.
     pub width: usize,
@@ -54,8 +54,8 @@ pub enum LabFileError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is far too large to be a lab file.
-    #[error("{} has {bytes} bytes; a lab file has at most {limit}. Is this the right file?", path.display())]
+    /// It is too large for a lab file.
+    #[error("{} has {bytes} bytes; the limit for a lab file is {limit}. Is this the right file?", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -69,15 +69,15 @@ pub enum LabFileError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// Where the first bad byte is.
+        /// Offset of the first bad byte.
         offset: usize,
     },
-    /// It says something that cannot be right.
+    /// It has errors.
     #[error("{}", Listing { path, problems })]
     Wrong {
         /// The file.
         path: PathBuf,
-        /// All that was found wrong, in the order of the file. Never empty.
+        /// All errors, in the order of the file. Never empty.
         problems: Vec<Problem>,
     },
 }
@@ -97,7 +97,7 @@ impl fmt::Display for Listing<'_> {
             let Problem { line, column, message, source_line, width } = problem;
             write!(f, "{}:{line}:{column}: {message}", self.path.display())?;
             let gutter = line.to_string().len();
-            // Tabs are kept before the caret, so that it stands below the same column in any terminal.
+            // Tabs before the caret are kept, so that it lines up in any terminal.
             let indent: String =
                 source_line.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             write!(f, "\n {line} | {source_line}\n {:gutter$} | {indent}{}", "", "^".repeat(*width))?;
@@ -111,7 +111,7 @@ pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a s
     let nearest = known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        // A typing error or two, or a plural; not another word of the same length.
+        // Accepts a typing error or two, or a plural; not another word of the same length.
         .filter(|&(distance, candidate)| distance <= 1 + candidate.chars().count() / 4)
         .min();
     nearest.map_or_else(String::new, |(_, candidate)| format!("; did you mean `{candidate}`?"))

@@ -31,12 +31,12 @@ impl LabFile {
     /// Reads and checks a lab file.
     ///
     /// # Errors
-    /// If it cannot be read, or with everything that is wrong in it: each with line, column and what is expected.
+    /// If it cannot be read; or all its errors, with line, column and expectation.
     pub fn read(path: &Path) -> Result<Self, LabFileError> {
         Self::parse(path, &text_of(path)?)
     }
 
-    /// Reads a copy of a lab file, whose relative paths start from where the `original` was.
+    /// Reads a copy of a lab file. Its relative paths start from the folder of `original`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -44,10 +44,10 @@ impl LabFile {
         Self::parse(original, &text_of(copy)?)
     }
 
-    /// Checks the text of a lab file that lies at `path`, which relative paths in it start from.
+    /// Checks the text of the lab file at `path`. Its relative paths start from that file's folder.
     ///
     /// # Errors
-    /// Everything that is wrong in it.
+    /// All its errors.
     pub fn parse(path: &Path, text: &str) -> Result<Self, LabFileError> {
         parse(path, text).map_err(|problems| LabFileError::Wrong { path: path.to_owned(), problems })
     }
@@ -71,7 +71,7 @@ fn parse(path: &Path, text: &str) -> Result<LabFile, Vec<Problem>> {
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     let mut problems = Problems::new(text);
     if !syntax_errors.is_empty() {
-        // What was made of the rest of the file would only be guesses.
+        // After a syntax error, other errors would be guesses.
         for error in syntax_errors {
             problems.add(error.span().unwrap_or(0..0), error.message());
         }

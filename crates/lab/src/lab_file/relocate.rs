@@ -6,7 +6,7 @@ use super::settings::{Driver, Ready, Scenario, StepSource};
 use crate::folder_map::FolderMap;
 
 impl Scenario {
-    /// Replaces every path that lies in one of these folders.
+    /// Replaces every path in one of these folders.
     pub fn relocate(&mut self, folders: &FolderMap) {
         if folders.is_empty() {
             return;

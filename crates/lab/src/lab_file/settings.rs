@@ -14,22 +14,22 @@ use super::metric::MetricSettings;
 use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
 
-/// The name a lab file has unless one is given.
+/// Default file name of a lab file.
 pub const FILE_NAME: &str = "stepscope.toml";
 
-/// The variant's name under which a scenario is recorded as it is written.
+/// Name of the variant that changes nothing.
 pub const BASE: &str = "base";
 
 /// A lab file, checked, with every default filled in.
 #[derive(Debug, Clone)]
 pub struct LabFile {
-    /// Where it was read from, absolute.
+    /// Its absolute path.
     pub path: PathBuf,
-    /// Its text, as read.
+    /// Its text.
     pub text: String,
-    /// `[project] name`: heads the report. The name of the file's folder unless given.
+    /// `[project] name`: title of the report. By default the name of the file's folder.
     pub name: String,
-    /// `[project] owned`; relative source globs are also meant from the file's folder.
+    /// `[project] owned`. Relative source patterns also match from the file's folder.
     pub owned: Ownership,
     /// `[process_names]`: names of processes; the first rule that matches counts.
     pub process_names: Vec<ProcessNameRule>,
@@ -41,36 +41,36 @@ pub struct LabFile {
     pub ab: AbSettings,
     /// `[compare]`: how captures are compared.
     pub compare: CompareSettings,
-    /// `[gate]`: what may change by how much. Each scenario has its own, in which this is merged.
+    /// `[gate]`: limits of change. Each scenario has its own, which includes these.
     pub limits: Limits,
 }
 
 /// A workload.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The key it has in the lab file: letters, digits, `_` and `-`.
+    /// Its key in the lab file: letters, digits, `_` and `-`.
     pub name: String,
-    /// What it stresses, in a sentence.
+    /// What it stresses, as a sentence.
     pub axis: Option<String>,
     /// Program and arguments. Never empty.
     pub command: Vec<String>,
-    /// Directory it runs in.
+    /// Working directory.
     pub cwd: PathBuf,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
-    /// When loading is over. Without it there is no loading phase.
+    /// The end of loading. Without it, there is no loading phase.
     pub ready: Option<Ready>,
-    /// Clients attached once it is ready.
+    /// Clients that start when it is ready.
     pub drivers: Vec<Driver>,
-    /// What marks a simulation step.
+    /// How steps are found.
     pub step: Option<StepSource>,
-    /// What is recorded of it.
+    /// What is recorded.
     pub record: RecordSettings,
     /// How it is stopped.
     pub stop: StopSettings,
     /// Which code is owned.
     pub owned: Ownership,
-    /// What may change by how much.
+    /// Limits of change.
     pub limits: Limits,
     /// `[metric]`: values that the program reports itself.
     pub metrics: Vec<MetricSettings>,
@@ -79,13 +79,13 @@ pub struct Scenario {
 /// The event that ends the loading phase.
 #[derive(Debug, Clone)]
 pub enum Ready {
-    /// `log`: a line of its output holds this text.
+    /// `log`: a line of the output contains this text.
     Log(String),
-    /// `log_regex`: a line of its output matches.
+    /// `log_regex`: a line of the output matches.
     LogRegex(Regex),
     /// `port`: a process of the scenario listens on this TCP port.
     Port(u16),
-    /// `file`: this file appears, or is replaced or written if it was there at launch.
+    /// `file`: this file appears; or, if it existed at launch, is replaced or written.
     File(PathBuf),
     /// `steps`: this many simulation steps have ended.
     Steps(u64),
@@ -107,40 +107,40 @@ impl PartialEq for Ready {
     }
 }
 
-/// A client that must be attached for the intended workload.
+/// A client that is part of the workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Driver {
     /// Program and arguments. Never empty.
     pub command: Vec<String>,
-    /// Directory it runs in; that of the scenario unless given.
+    /// Working directory; by default that of the scenario.
     pub cwd: Option<PathBuf>,
     /// Variables added to the scenario's environment.
     pub env: BTreeMap<String, String>,
 }
 
-/// What marks one iteration of the simulation loop.
+/// How steps are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepSource {
     /// `scope`: a named scope, e.g. `SimulationRunner::Step`.
     Scope(String),
-    /// `function`: each call of this function, of the program or of the file that `module` names.
+    /// `function`: each call of this function of the program, or of the file `module`.
     Function(StepFunction),
-    /// `"marks"`: the program includes our marks.
+    /// `"marks"`: the program uses Stepscope's marks.
     Marks,
 }
 
 /// What is recorded: `[record]`, overridden by the scenario's own `record`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSettings {
-    /// Kinds of evidence asked for, without repetition. A scenario with a `step` asks for `steps` too.
+    /// Requested dimensions, each once. A scenario with a `step` also requests `steps`.
     pub dimensions: Vec<Dimension>,
     /// Samples per second of CPU time.
     pub frequency_hz: u64,
-    /// Phases recorded, in the order they happen. Never empty.
+    /// Recorded phases, in order of time. Never empty.
     pub phases: Vec<Phase>,
     /// How long a scenario may take to become ready.
     pub loading_timeout: Duration,
-    /// Time between ready (and the start of the drivers) and the steady recording.
+    /// Time from ready and the start of the drivers to the steady recording.
     pub warmup: Duration,
     /// Longest time of the steady recording.
     pub duration: Duration,
@@ -175,7 +175,7 @@ impl Default for RecordSettings {
     }
 }
 
-/// How long each signal is given before the next, stronger one: SIGINT, SIGTERM, SIGKILL.
+/// Time between the signals that stop a program: SIGINT, SIGTERM, SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StopSettings {
     /// Time between SIGINT and SIGTERM.
@@ -190,12 +190,12 @@ impl Default for StopSettings {
     }
 }
 
-/// A named way to run the same scenarios: what it changes.
+/// A named change of the scenarios.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// The key it has in the lab file.
+    /// Its key in the lab file.
     pub name: String,
-    /// Variables added to the scenario's environment, or replacing those it sets.
+    /// Variables that are added to the scenario's environment, or replace its own.
     pub env: BTreeMap<String, String>,
     /// Replaces the scenario's command.
     pub command: Option<Vec<String>>,
@@ -203,38 +203,37 @@ pub struct Variant {
     pub cwd: Option<PathBuf>,
     /// Replaces the first word of the scenario's command: another program with the same arguments.
     pub program: Option<String>,
-    /// Folders that others stand in for, in every path that the scenario names.
+    /// Replaces these folders in every path of the scenario.
     pub folders: FolderMap,
-    /// Replaces what marks a step.
+    /// Replaces how steps are found.
     pub step: Option<StepSource>,
-    /// The revision whose files it takes, built first.
+    /// The revision whose files it uses. It is built first.
     pub source: Option<Source>,
-    /// The scenarios it applies to; all unless given.
+    /// The scenarios it applies to; by default all.
     pub scenarios: Option<Vec<String>>,
 }
 
-/// A revision of the repository that the lab file lies in, and how to build it.
+/// A revision of the lab file's repository, and how to build it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The lab file's folder, which lies in the repository.
+    /// The lab file's folder, in the repository.
     pub folder: PathBuf,
-    /// What git is asked for: a branch, a tag, a commit.
+    /// A branch, tag or commit.
     pub revision: String,
-    /// Commands, run one after the other in the lab file's folder of a checkout of its own. Empty where nothing needs to
-    /// be built.
+    /// Commands, run in order in the lab file's folder of the checkout. Empty if nothing needs to be built.
     pub build: Vec<Vec<String>>,
 }
 
-/// `[ab]`: which variants are compared, and how often each is run.
+/// `[ab]`: the compared variants, and how often each is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbSettings {
-    /// The variant that is compared with.
+    /// The baseline.
     pub baseline: Option<String>,
     /// The variant under test.
     pub candidate: Option<String>,
     /// Runs of each variant of each scenario, at least 1.
     pub runs: u32,
-    /// Rounds that are run before these, and not kept.
+    /// Warm-up rounds, which are not kept.
     pub warm: u32,
 }
 
@@ -244,10 +243,10 @@ impl Default for AbSettings {
     }
 }
 
-/// `[compare]`: when a difference is none.
+/// `[compare]`: the tolerance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareSettings {
-    /// Ratios whose interval lies within 1 plus or minus this many percent are equivalent.
+    /// Sides are equivalent if the interval of their ratio is within this many percent of 1.
     pub tolerance_percent: f64,
 }
 
@@ -258,7 +257,7 @@ impl Default for CompareSettings {
 }
 
 impl Variant {
-    /// Whether it changes nothing, and so only gives a name to the scenarios as they are written.
+    /// Whether it changes nothing: it only names the unchanged scenarios.
     pub fn changes_nothing(&self) -> bool {
         let Self { name: _, env, command, cwd, program, folders, step, source, scenarios: _ } = self;
         let unsaid = command.is_none() && cwd.is_none() && program.is_none() && step.is_none() && source.is_none();
@@ -267,7 +266,7 @@ impl Variant {
 }
 
 impl LabFile {
-    /// The folder that relative paths start from.
+    /// The folder of relative paths.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }

@@ -1,4 +1,4 @@
-//! [`Trial`]: one scenario in one variant, ready to be run. [`Pairs`]: scenarios in two variants, to be compared.
+//! [`Trial`]: a scenario in a variant. [`Pairs`]: scenarios in two variants, for a comparison.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use super::problem::did_you_mean;
 use super::settings::{BASE, LabFile, Scenario, Source, Variant};
 use crate::revision::Checkout;
 
-/// A scenario in a variant: what is launched, once, to record its phases.
+/// A scenario in a variant, launched once to record its phases.
 #[derive(Debug, Clone)]
 pub struct Trial {
     /// The scenario, with the variant's command, directory and environment in place of its own.
     pub scenario: Scenario,
-    /// The variant's name; absent where the lab file has no variants.
+    /// The variant's name; absent without variants in the lab file.
     pub variant: Option<String>,
-    /// Which of several runs of the same this is, from 1; absent where it is run once.
+    /// Number of the repetition, from 1; absent without repetitions.
     pub repetition: Option<u32>,
-    /// The revision that it takes its files of. Before it is run, this must be [built](crate::checkout).
+    /// The revision of its files. It must be [built](crate::checkout) before the trial runs.
     pub source: Option<Source>,
-    /// Where these files are, once they are there.
+    /// Place of these files, once they are built.
     pub checkout: Option<Checkout>,
 }
 
@@ -36,7 +36,7 @@ impl Trial {
         format!("{}{variant}{repetition}", self.scenario.name)
     }
 
-    /// The variant's name; `base` where the lab file has none.
+    /// The variant's name; `base` without variants in the lab file.
     pub fn variant_name(&self) -> &str {
         self.variant.as_deref().unwrap_or(BASE)
     }
@@ -54,20 +54,20 @@ impl Trial {
 /// Scenarios, each in the two variants that are compared.
 #[derive(Debug, Clone)]
 pub struct Pairs {
-    /// The variant that is compared with.
+    /// The baseline.
     pub baseline: String,
     /// The variant under test.
     pub candidate: String,
     /// The scenarios that have both, in the order of the file. Never empty.
     pub pairs: Vec<Pair>,
-    /// Names of selected scenarios that have not both.
+    /// Names of selected scenarios that lack a variant.
     pub left_out: Vec<String>,
 }
 
 /// A scenario in both variants.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// As it is compared with.
+    /// The baseline.
     pub baseline: Trial,
     /// The trial under test.
     pub candidate: Trial,
@@ -82,7 +82,7 @@ pub struct TrialFilter {
     pub variants: Vec<String>,
 }
 
-/// A selection that names what the lab file has not.
+/// The selected trials do not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrialFilterError {
     /// No name matches.
@@ -90,27 +90,27 @@ pub enum TrialFilterError {
     Unknown {
         /// `scenario` or `variant`.
         kind: &'static str,
-        /// What was asked for.
+        /// The request.
         asked: String,
         /// The nearest name, or all of them.
         hint: String,
     },
-    /// It is no pattern.
+    /// The pattern is invalid.
     #[error("`{asked}` is not a pattern: {reason}")]
     Pattern {
-        /// What was asked for.
+        /// The request.
         asked: String,
         /// Why.
         reason: String,
     },
-    /// It is not said which variants to compare.
+    /// The variants to compare are not named.
     #[error(
-        "which variant is the {side}? Say --{side} NAME, or `{side} = \"NAME\"` in [ab]; the lab file has `{known}`"
+        "which variant is the {side}? Use --{side} NAME, or `{side} = \"NAME\"` in [ab]; the lab file has `{known}`"
     )]
     Unsaid {
         /// `baseline` or `candidate`.
         side: &'static str,
-        /// The variants there are.
+        /// The existing variants.
         known: String,
     },
     /// A variant cannot be compared with itself.
@@ -121,32 +121,32 @@ pub enum TrialFilterError {
         /// The others.
         hint: String,
     },
-    /// There is but one variant.
+    /// The lab file has one variant only.
     #[error(
         "the lab file has no variants to compare: add one, e.g. [variant.after] with env, program, folders or revision"
     )]
     NoVariants,
     /// No scenario has both variants.
     #[error(
-        "none of the scenarios asked for has both variants, `{baseline}` and `{candidate}`: see `scenarios` in [variant.NAME]"
+        "no selected scenario has both variants, `{baseline}` and `{candidate}`: see `scenarios` in [variant.NAME]"
     )]
     NoPair {
-        /// The variant that is compared with.
+        /// The baseline.
         baseline: String,
         /// The variant under test.
         candidate: String,
     },
-    /// Names match, but no scenario has a variant asked for.
-    #[error("none of the scenarios asked for has a variant asked for: see `scenarios` in [variant.{variant}]")]
+    /// No selected scenario has a selected variant.
+    #[error("no selected scenario has a selected variant: see `scenarios` in [variant.{variant}]")]
     Nothing {
-        /// The first variant asked for.
+        /// The first selected variant.
         variant: String,
     },
 }
 
 impl LabFile {
-    /// Every selected scenario in every selected variant, in the order of the file: for each scenario first as it is
-    /// written (variant `base`, or the name of the variant that changes nothing), then in each variant.
+    /// Every selected scenario in every selected variant, in the order of the file. Each scenario is first unchanged (variant
+    /// `base`, or the variant that changes nothing), then in each variant.
     ///
     /// # Errors
     /// If the selection names a scenario or variant that does not exist, or leaves nothing to run.
@@ -173,8 +173,8 @@ impl LabFile {
         }
     }
 
-    /// Every selected scenario that has both variants, in the order of the file. What is not given is as `[ab]` says;
-    /// else the baseline is the scenarios as they are written, and the candidate the only other variant.
+    /// Every selected scenario that has both variants, in the order of the file. Variants that are not given are those of
+    /// `[ab]`; by default, the baseline is the unchanged scenario and the candidate the only other variant.
     ///
     /// # Errors
     /// If the variants to compare are not named, do not exist, or no scenario has both.
@@ -230,7 +230,7 @@ impl LabFile {
         Ok(Pairs { baseline, candidate, pairs, left_out })
     }
 
-    /// The name of the scenarios as they are written.
+    /// Name of the variant that changes nothing.
     fn unchanged(&self) -> &str {
         let unchanged = self.variants.iter().find(|variant| variant.changes_nothing());
         unchanged.map_or(BASE, |variant| &variant.name)
@@ -271,7 +271,7 @@ impl Variant {
     }
 }
 
-/// Names asked for, each known to match something. None at all selects everything.
+/// Selected names, each of which matches something. None selects everything.
 struct Patterns(Vec<GlobMatcher>);
 
 impl Patterns {

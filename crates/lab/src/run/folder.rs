@@ -14,67 +14,67 @@ use crate::outcome::Outcome;
 /// Name of the file that describes a run.
 pub const RUN_FILE: &str = "run.json";
 
-/// Name of the folder that runs are kept in, unless another is given.
+/// Default name of the folder of runs.
 pub const RUNS_FOLDER: &str = "stepscope-runs";
 
 /// Name of the link to the newest run.
 pub const LATEST: &str = "latest";
 
-/// No `run.json` of ours is larger.
+/// Largest `run.json` that is read.
 const LARGEST_RUN_FILE: u64 = 64 << 20;
 
-/// Captures lie at most so deep below a folder that is opened: run, scenario, variant, repetition, phase.
+/// Deepest level of captures below an opened folder: run, scenario, variant, repetition, phase.
 const DEPTH: usize = 5;
 
-/// More captures than any run has; a folder with more is something else.
+/// A folder with more captures is not a run.
 const MOST_CAPTURES: usize = 100_000;
 
-/// The captures of a scenario's phase that are compared: one a run, in the order of the runs.
+/// The compared captures of a scenario's phase: one per run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sides {
     /// The scenario.
     pub scenario: String,
     /// The phase.
     pub phase: Phase,
-    /// Folders of the captures that are compared with.
+    /// Folders of the baseline.
     pub baseline: Vec<PathBuf>,
     /// Folders of the candidate.
     pub candidate: Vec<PathBuf>,
 }
 
-/// A run could not be made or opened.
+/// A run could not be created or opened.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A file or folder cannot be made, read or written.
+    /// A file or folder cannot be created, read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is nothing at the path.
-    #[error("{}: no such run; `stepscope run` makes one in {RUNS_FOLDER}/", path.display())]
+    /// The path does not exist.
+    #[error("{}: no such run; `stepscope run` creates one in {RUNS_FOLDER}/", path.display())]
     Absent {
         /// The path.
         path: PathBuf,
     },
-    /// It holds no captures.
+    /// It has no captures.
     #[error("{}: not a run: it holds neither {RUN_FILE} nor captures; give the folder that `stepscope run` named, e.g. {RUNS_FOLDER}/{LATEST}", path.display())]
     NotARun {
         /// The path.
         path: PathBuf,
     },
-    /// `run.json` is not what it should be.
-    #[error("{}: damaged: {reason}; without this file the captures beside it are read by themselves", path.display())]
+    /// `run.json` is damaged.
+    #[error("{}: damaged: {reason}. Remove this file to read the captures beside it without it", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// `run.json` was written by a newer program.
-    #[error("{}: schema {found} is newer than this program reads ({SCHEMA}); use a newer stepscope", path.display())]
+    #[error("{}: schema {found} is newer than this program supports ({SCHEMA}); use a newer stepscope", path.display())]
     TooNew {
         /// The file.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Opens a run, or any folder with captures in it. Captures that were deleted since are simply not there.
+    /// Opens a run, or any folder with captures. Deleted captures are left out.
     ///
     /// # Errors
     /// If there is no run, or `run.json` is damaged or newer than this program.
@@ -124,12 +124,12 @@ impl Run {
         &self.folder
     }
 
-    /// What `run.json` says; `None` for a folder of captures without one.
+    /// Content of `run.json`; `None` without one.
     pub fn info(&self) -> Option<&RunInfo> {
         self.info.as_ref()
     }
 
-    /// The lab file as it was, with paths that start from where it was. `None` where there is no copy of it.
+    /// The copy of the lab file, whose paths are relative to the original's folder. `None` without a copy.
     ///
     /// # Errors
     /// If this version cannot read it.
@@ -139,15 +139,15 @@ impl Run {
         copy.is_file().then(|| LabFile::read_copy(&copy, &original))
     }
 
-    /// Folders of the captures that are there, in the order of the trials and then by path.
+    /// Folders of the existing captures, in the order of the trials, then by path.
     pub fn captures(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         find_folders(&self.folder, DEPTH, &disk::is_capture, &mut found);
         self.in_order_of_trials(found)
     }
 
-    /// Folders that hold a recording of which no capture was made: the recorder was killed, or the disk was full.
-    /// `stepscope recover` makes captures of them.
+    /// Folders of recordings without a capture: the recorder was killed, or the disk was full. `stepscope recover` makes the
+    /// captures.
     pub fn unfinished(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let unfinished = |path: &Path| !disk::is_capture(path) && path.join(disk::RAW_LOG_FILE).is_file();
@@ -157,7 +157,7 @@ impl Run {
 
     fn in_order_of_trials(&self, mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
         let trials = self.trials();
-        // Runs in turns are planned in a drawn order; the baseline comes first all the same.
+        // The order of interleaved runs is random; here the baseline comes first.
         let candidate = self.info.as_ref().and_then(|info| info.ab.as_ref()).map(|ab| ab.candidate.as_str());
         let place_of = |folder: &PathBuf| {
             let inside = folder.strip_prefix(&self.folder).unwrap_or(folder);
@@ -174,8 +174,8 @@ impl Run {
         folders
     }
 
-    /// What is compared, where variants were run in turns: for each scenario and phase the captures of both sides, of the
-    /// rounds that were completed and not set aside. Captures that were deleted since are left out. Empty for other runs.
+    /// The captures of both sides, for each scenario and phase, if variants were interleaved: those of complete rounds that
+    /// were not excluded. Deleted captures are left out. Empty for other runs.
     pub fn sides(&self) -> Vec<Sides> {
         let Some((info, ab)) = self.info.as_ref().and_then(|info| Some((info, info.ab.as_ref()?))) else {
             return Vec::new();
@@ -214,7 +214,7 @@ impl Run {
         self.info.as_ref().map(|info| info.trials.as_slice()).unwrap_or_default()
     }
 
-    /// What came of the trials.
+    /// The outcomes of the trials.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         self.info.iter().flat_map(|info| &info.trials).map(|trial| &trial.result)
     }
@@ -239,14 +239,14 @@ fn read_info(path: &Path) -> Result<Option<RunInfo>, RunError> {
     serde_json::from_value(value).map(Some).map_err(|error| damaged(error.to_string()))
 }
 
-/// Renders a file of a run and writes it whole.
+/// Writes a file of a run atomically.
 pub(crate) fn write_file(path: &Path, render: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), RunError> {
     let mut bytes = Vec::new();
     render(&mut bytes).and_then(|()| write_durably(path, &bytes)).map_err(io_error(path))
 }
 
-/// Adds the folders at or below `folder` that are `wanted`. Links are not followed: they may lead anywhere, and `latest`
-/// leads to what is found anyway.
+/// Adds the folders at or below `folder` that are `wanted`. Links are not followed: they may lead anywhere, and the target of
+/// `latest` is found anyway.
 fn find_folders(folder: &Path, depth: usize, wanted: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
     if found.len() >= MOST_CAPTURES {
         return;
@@ -259,7 +259,7 @@ fn find_folders(folder: &Path, depth: usize, wanted: &dyn Fn(&Path) -> bool, fou
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // What is set aside is hidden.
+        // The folder of excluded runs is hidden.
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if !hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             find_folders(&entry.path(), depth - 1, wanted, found);

@@ -1,4 +1,4 @@
-//! [`RunInfo`]: what `run.json` holds.
+//! [`RunInfo`]: the content of `run.json`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::revision::WorkingTree;
 /// Version of `run.json`. Raised when a reader of the old form would misread the new.
 pub(super) const SCHEMA: u32 = 1;
 
-/// Folder of what is not compared.
+/// Folder of excluded runs.
 pub const SET_ASIDE: &str = ".set-aside";
 
-/// What `run.json` holds.
+/// The content of `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Version of this form.
@@ -27,18 +27,18 @@ pub struct RunInfo {
     pub tool: String,
     /// Name of the project, from the lab file.
     pub name: String,
-    /// Where the lab file was; its copy lies beside.
+    /// Path of the lab file. A copy is beside `run.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lab: Option<PathBuf>,
-    /// What was compared, where variants were run in turns.
+    /// The comparison, if variants were interleaved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbInfo>,
-    /// The working tree of the repository that the lab file lies in, if it lies in one.
+    /// The working tree of the lab file's repository, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_tree: Option<WorkingTree>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     pub started_at: String,
-    /// When it ended; absent while it goes on, and if it was killed.
+    /// End; absent while it continues, and if it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
     /// The machine.
@@ -48,36 +48,36 @@ pub struct RunInfo {
     pub trials: Vec<TrialInfo>,
 }
 
-/// How two variants were run in turns.
+/// How two variants were interleaved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AbInfo {
-    /// The variant that is compared with.
+    /// The baseline.
     pub baseline: String,
     /// The variant under test.
     pub candidate: String,
-    /// Runs of each variant of each scenario that were asked for.
+    /// Requested runs of each variant of each scenario.
     pub runs: u32,
-    /// Rounds before these that were not kept.
+    /// Warm-up rounds, which are not kept.
     #[serde(default)]
     pub warm: u32,
-    /// What the order of the rounds was drawn with.
+    /// Seed of the random order of the rounds.
     pub seed: u64,
     /// The order of each scenario's rounds, one letter per run: A is the baseline, B the candidate.
     pub order: BTreeMap<String, String>,
 }
 
-/// What was run once, and what came of it.
+/// A trial: one execution of a scenario, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialInfo {
     /// The scenario.
     pub scenario: String,
-    /// The variant; absent where the lab file has none.
+    /// The variant; absent without variants in the lab file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Which of several runs of the same this is, from 1.
+    /// Number of the repetition, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<u32>,
-    /// The commit that it was built from, where the lab built it.
+    /// The commit it was built from, if the lab built it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// What the scenario stresses.
@@ -85,7 +85,7 @@ pub struct TrialInfo {
     pub axis: Option<String>,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Directory it ran in.
+    /// Working directory.
     pub cwd: String,
     /// Variables that the lab file set.
     #[serde(default)]
@@ -93,18 +93,18 @@ pub struct TrialInfo {
     /// Commands of the drivers.
     #[serde(default)]
     pub drivers: Vec<Vec<String>>,
-    /// What came of it.
+    /// How it ended.
     pub result: Outcome,
     /// Time from launch until it was ready, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_after_ns: Option<u64>,
-    /// What said that it was ready.
+    /// The condition that was met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_by: Option<String>,
-    /// Phases of which a capture was written.
+    /// Phases with a capture.
     #[serde(default)]
     pub captured: Vec<Phase>,
-    /// The machine just before, where that was looked at.
+    /// The machine just before, if it was observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
     /// Background load while it was recorded.
@@ -113,10 +113,10 @@ pub struct TrialInfo {
     /// Why it is [disturbed](crate::conditions), if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
-    /// Why it is not compared, if it is not. Its captures are below [`SET_ASIDE`] then.
+    /// Why it was excluded from the comparison, if it was. Its captures are then below [`SET_ASIDE`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<String>,
-    /// Remarks, in sentences.
+    /// Notes, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -129,13 +129,13 @@ impl TrialInfo {
         format!("{}{variant}{repetition}", self.scenario)
     }
 
-    /// Its folder inside the run, wherever it lies now.
+    /// Its current folder in the run.
     pub fn folder(&self) -> PathBuf {
         let inside = self.first_folder();
         if self.set_aside.is_some() { Path::new(SET_ASIDE).join(inside) } else { inside }
     }
 
-    /// The folder that it was recorded into.
+    /// The folder it was recorded into.
     pub(super) fn first_folder(&self) -> PathBuf {
         let folder = Path::new(&self.scenario).join(self.variant_name());
         match self.repetition {
@@ -144,14 +144,14 @@ impl TrialInfo {
         }
     }
 
-    /// The variant's name; `base` where the lab file has none.
+    /// The variant's name; `base` without variants in the lab file.
     pub fn variant_name(&self) -> &str {
         self.variant.as_deref().unwrap_or(BASE)
     }
 }
 
 impl RunInfo {
-    /// What the machine did during a run that readers of its comparison should know, in sentences.
+    /// Notes about the machine during the run, for readers of its comparison.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let compared = || self.trials.iter().filter(|trial| trial.set_aside.is_none());

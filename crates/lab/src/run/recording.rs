@@ -1,4 +1,4 @@
-//! Making a run: its folder, its trials one after the other, and `run.json` brought up to date.
+//! Creating a run: its folder, its trials in order, and `run.json`, which is kept up to date.
 
 use std::fs;
 use std::io;
@@ -46,7 +46,7 @@ impl TrialInfo {
 }
 
 impl Run {
-    /// Makes the folder of a new run below `runs`, named by the time, and links `latest` to it.
+    /// Creates the folder of a new run below `runs`, named by the time, and links `latest` to it.
     ///
     /// # Errors
     /// [`RunError::Io`]
@@ -60,7 +60,7 @@ impl Run {
             schema: SCHEMA,
             tool: concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned(),
             name: lab.name.clone(),
-            // A path that is no text cannot be written, and its copy is read as if it were the file.
+            // TOML cannot hold a path that is not UTF-8. Then the copy's own folder is its base.
             lab: lab.path.to_str().is_some().then(|| lab.path.clone()),
             ab: None,
             working_tree: WorkingTree::of(lab.folder()),
@@ -82,9 +82,8 @@ impl Run {
         write_durably(&path, format!("{text}\n").as_bytes()).map_err(io_error(&path))
     }
 
-    /// Runs the trials one after the other, each recorded into its folder. One that fails does not keep the others
-    /// from being run; an interrupt does. Revisions are built before anything is run. `run.json` is brought up to date
-    /// after each trial.
+    /// Runs the trials in order, each recorded into its folder. The others run even if one fails, but not after an interrupt.
+    /// Revisions are built first. `run.json` is updated after each trial.
     ///
     /// # Errors
     /// If `run.json` cannot be written.
@@ -110,7 +109,7 @@ impl Run {
         self.end()
     }
 
-    /// Runs the trial that is planned as the `index`-th.
+    /// Runs the planned trial `index`.
     pub(crate) fn record_trial(
         &mut self,
         index: usize,
@@ -122,7 +121,7 @@ impl Run {
         let executed = execute(trial, &self.folder.join(trial.folder()), context);
         context.listener.notify(&Event::TrialEnded { trial, outcome: &executed.outcome });
         let governor = self.info.as_ref().and_then(|info| info.machine.as_ref()?.governor.clone());
-        // The command as it was: with the paths of a checkout.
+        // The executed command, with the paths of a checkout.
         let mut info = TrialInfo::planned(trial);
         info.result = executed.outcome;
         if let Some((after, by)) = executed.ready {
@@ -142,7 +141,7 @@ impl Run {
         self.write_info()
     }
 
-    /// Says in `run.json` that the run is over.
+    /// Notes the end of the run in `run.json`.
     pub(crate) fn end(&mut self) -> Result<(), RunError> {
         if let Some(info) = &mut self.info {
             info.ended_at = Some(clock::utc_now());
@@ -154,14 +153,14 @@ impl Run {
         &mut self.info.as_mut().expect("a run that is made has a description").trials[index]
     }
 
-    /// Plans one trial more, and gives its index.
+    /// Plans another trial and returns its index.
     pub(crate) fn plan(&mut self, trial: &Trial) -> usize {
         let trials = &mut self.info.as_mut().expect("a run that is made has a description").trials;
         trials.push(TrialInfo::planned(trial));
         trials.len() - 1
     }
 
-    /// Says what is compared.
+    /// Notes the comparison in `run.json`.
     pub(crate) fn compares(&mut self, ab: AbInfo) -> Result<(), RunError> {
         if let Some(info) = &mut self.info {
             info.ab = Some(ab);
@@ -169,7 +168,7 @@ impl Run {
         self.write_info()
     }
 
-    /// Puts a trial where it is not compared, and says why.
+    /// Excludes a trial from the comparison, with a reason.
     pub(crate) fn set_aside(&mut self, index: usize, why: String) -> Result<(), RunError> {
         let trial = &self.trials()[index];
         let from = self.folder.join(trial.first_folder());
@@ -184,8 +183,7 @@ impl Run {
     }
 }
 
-/// Makes `runs/name`, or the first of `runs/name-2`, `runs/name-3`, ... that is not there. A run never writes into the
-/// folder of another.
+/// Creates `runs/name`, or the first of `runs/name-2`, `runs/name-3`, ... that does not exist. Runs never share a folder.
 fn create_unused(runs: &Path, name: &str) -> Result<PathBuf, RunError> {
     let mut folder = runs.join(name);
     for number in 2.. {
@@ -200,8 +198,7 @@ fn create_unused(runs: &Path, name: &str) -> Result<PathBuf, RunError> {
     Ok(folder)
 }
 
-/// Lets `latest` point to a run. It is for convenience only: where it cannot be made (a file system without links, a
-/// file of that name), there is none.
+/// Links `latest` to a run, if possible: some file systems have no links, and a file of that name may exist.
 fn link_latest(runs: &Path, folder: &Path) {
     let latest = runs.join(LATEST);
     if fs::symlink_metadata(&latest).is_ok_and(|metadata| !metadata.is_symlink()) {

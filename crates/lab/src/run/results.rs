@@ -1,8 +1,9 @@
-//! What `stepscope run` does: record, rank, report, remember.
+//! `stepscope run`: record, rank, report, add to the history.
 
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::{Filter, rank};
+use stepscope_convert::ImportOptions;
 use stepscope_model::Table;
 use stepscope_view::report::write_html;
 use stepscope_view::{Format, Style, render};
@@ -59,7 +60,7 @@ impl RunResults {
     /// Reads the captures once; writes the rank and the report.
     fn analyse(&mut self) -> Result<(), SourceError> {
         let folder = self.run.folder().to_owned();
-        let loaded = source::open(std::slice::from_ref(&folder))?;
+        let loaded = source::open(std::slice::from_ref(&folder), &ImportOptions::default())?;
         let owned = loaded.ownership.clone().unwrap_or_default().compile();
         let functions = loaded.functions(&owned.map_err(|error| SourceError::Usage(error.to_string()))?);
         let filter = Filter { process_names: loaded.process_names.clone(), ..Filter::default() };

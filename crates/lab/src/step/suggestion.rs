@@ -33,7 +33,7 @@ const LEAST_SAMPLES: usize = 50;
 /// Names that a note lists.
 const MOST_NAMES: usize = 5;
 
-/// What stacks and counts say about the steps of a program.
+/// Stacks and call counts of a program's candidate step functions.
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     rows: Vec<Row>,
@@ -73,7 +73,7 @@ enum Finding {
 }
 
 impl Suggestion {
-    /// Suggests step functions from the later half of a recording, and what `count` finds of the calls of functions in it.
+    /// Suggests step functions from the later half of a recording. `count` counts the calls of functions.
     pub fn of(capture: &Capture, owned: &Owned, count: impl FnOnce(&[CallSite]) -> io::Result<CallCounts>) -> Self {
         let functions = Functions::of(capture, owned);
         let selection = later_half(capture, &functions);
@@ -108,9 +108,9 @@ impl Suggestion {
         Self { rows, stripped, lost, refused }
     }
 
-    /// The best step function, as `resolve` finds it.
+    /// The best step function, found by `resolve`.
     ///
-    /// The shortest name that means this function alone; with the module where the program and its libraries would not do.
+    /// It has the shortest name that means this function alone, with the module if the program and its libraries do not have it.
     pub fn best(&self, resolve: impl Fn(&StepFunction) -> Option<StepPoint>) -> Option<StepFunction> {
         let best = self.rows.first().filter(|row| self.refused.is_some() || row.likely().is_some())?;
         let offset = best.offset?;
@@ -140,23 +140,21 @@ impl Suggestion {
                 |row| row.likely().map(|likely| likely.rate).into(),
             )
             .with(
-                percent(
-                    "regularity",
-                    "Share of the time between its calls that lies in intervals of half to twice the median.",
-                )
-                .essential(),
+                percent("regularity", "Share of time in intervals between calls of half to twice the median length.")
+                    .essential(),
                 |row| row.likely().map(|likely| 100.0 * likely.regularity).into(),
             )
             .with(
-                percent("share", "Share of its thread's time that is spent in it, on a CPU or blocked, by stacks.")
+                percent("share", "Share of its thread's time, on a CPU or blocked, that it is on the stack.")
                     .essential(),
                 |row| (100.0 * row.share).into(),
             )
             .with(text("thread", "Thread that calls it.").essential(), |row| row.thread.as_str().into())
-            .with(text("why", "Why it looks like a step, or why not.").essential(), move |row| {
-                self.why(row, best).into()
-            })
-            .with(percent("cpu_share", "Share of the recorded CPU time that is spent in it.").detail(), |row| {
+            .with(
+                Column::new("why", Kind::Prose, "", "Why it looks like a step, or why not.").essential(),
+                move |row| self.why(row, best).into(),
+            )
+            .with(percent("cpu_share", "Share of the recorded CPU time that it is on the stack.").detail(), |row| {
                 (100.0 * row.cpu_share).into()
             })
             .with(Column::new("calls", Kind::Count, "calls", "Number of calls counted.").detail(), |row| {
@@ -182,20 +180,20 @@ impl Suggestion {
                 None => String::new(),
             },
             Finding::Unlikely(Unlikely::NotCalled) => {
-                "not called meanwhile: contains the loop, or runs seldom".to_owned()
+                "not called while counting: it contains the loop, or runs seldom".to_owned()
             }
             Finding::Unlikely(Unlikely::FewCalls(calls)) => format!("called only {calls} times"),
             Finding::Unlikely(Unlikely::SeveralThreads) => "called by several threads".to_owned(),
             Finding::Unlikely(Unlikely::Bursts) => "called in bursts".to_owned(),
-            Finding::Unlikely(Unlikely::PartOfTime) => "called only in a part of the time".to_owned(),
+            Finding::Unlikely(Unlikely::PartOfTime) => "called during a part of the time only".to_owned(),
             Finding::TooOften { per_second } => {
                 format!("called more than {} times per second, too often to be counted", rounded(*per_second))
             }
             Finding::Refused(reason) => format!("not counted: {reason}"),
             Finding::Inlined { into } => format!("inlined into `{}`, so its calls cannot be counted", own(into)),
-            Finding::Interpreted => "not counted: has no entry in a file (interpreted or generated code)".to_owned(),
+            Finding::Interpreted => "not counted: it has no code in a file (interpreted or generated)".to_owned(),
             Finding::NotCounted if self.refused.is_some() => "by stacks only: calls were not counted".to_owned(),
-            Finding::NotCounted => "not counted: too little time is spent in it, or its start is unknown".to_owned(),
+            Finding::NotCounted => "not counted: little time, or unknown start address".to_owned(),
         }
     }
 
@@ -205,7 +203,7 @@ impl Suggestion {
         if is_outermost {
             "outermost function called at this rate"
         } else {
-            "called at the loop's rate; its name tells most"
+            "called at the loop's rate; has the clearest name"
         }
     }
 
@@ -221,12 +219,12 @@ impl Suggestion {
         if let Some(reason) = &self.refused {
             notes.push(note!(
                 Limit,
-                "Calls were not counted, so this is a guess by stacks: {}. Counting calls needs uprobes (root, or CAP_PERFMON).",
+                "Calls were not counted, so the order rests on stacks alone: {}. Counting calls needs uprobes (root, or CAP_PERFMON).",
                 reason
             ));
         }
         if self.refused.is_none() {
-            notes.push(note!(Fact, "Counting slows the program, so it makes fewer steps per second than otherwise."));
+            notes.push(note!(Fact, "Counting slows the program: steps per second are lower than without it."));
         }
         for module in &self.stripped {
             notes.push(note!(
@@ -274,7 +272,7 @@ impl Row {
         }
     }
 
-    /// Likely steps first; then, by stacks, the innermost function that still holds most of the time.
+    /// Likely steps first; then, by stacks, the innermost function that still has most of the time.
     fn compare(&self, other: &Self) -> Ordering {
         const MOST_OF_THE_TIME: f64 = 0.8;
         let by_stacks = |row: &Self| (row.offset.is_some(), row.cpu_share > MOST_OF_THE_TIME);
@@ -292,8 +290,8 @@ impl Row {
     }
 }
 
-/// Puts the function first whose name tells most, among those that the best one's loop calls once per iteration and that
-/// hold about as much time: wrappers of interpreters and functions without names are around the step.
+/// Puts the function with the clearest name first, among those that the best one's loop calls once per iteration and that take
+/// about as much time. Wrappers of interpreters and functions without names surround the step.
 fn prefer_telling_name(rows: &mut [Row]) {
     const MOST_OF_ITS_SHARE: f64 = 0.8;
     let Some((best, owned)) = rows.first().and_then(|row| Some((row.likely()?.clone(), row.owned))) else { return };
@@ -317,7 +315,7 @@ fn prefer_telling_name(rows: &mut [Row]) {
     rows[..=chosen].rotate_right(1);
 }
 
-/// The part of the recording in which start-up is more likely to be over.
+/// The part of the recording after start-up, most likely.
 fn later_half<'a>(capture: &'a Capture, functions: &'a Functions) -> Selection<'a> {
     let all = Selection::all(capture, functions);
     let Some(window) = all.window() else { return all };
@@ -386,13 +384,13 @@ fn finding(row: &Row, calls: &SiteCalls, counts: &CallCounts) -> Finding {
         SiteCalls::Counted(calls) => calls,
     };
     let calls = counted.iter().map(|call| Call { time_ns: call.time_ns, tid: call.tid, cpu_ns: call.cpu_ns }).collect();
-    // Time on a CPU shows which loop is the program's main one; a loop that mostly waits has all of its own thread's time.
+    // CPU time finds the program's main loop. A loop that mostly waits still has all of its own thread's time.
     let share = (row.share + row.cpu_share) / 2.0;
     let calls = Calls { function: row.function.clone(), share, calls };
     StepCandidate::of(&calls, &counts.window).map_or_else(Finding::Unlikely, Finding::Likely)
 }
 
-/// How the rate of a function is related to that of the best one.
+/// The rate of a function compared with that of the best one.
 fn beside(one: &StepCandidate, best: &StepCandidate) -> String {
     /// Above it, every ratio is near a whole number.
     const MOST_EXACT: f64 = 10.0;
@@ -410,7 +408,7 @@ fn beside(one: &StepCandidate, best: &StepCandidate) -> String {
     }
 }
 
-/// A rate to two digits: what was counted while the program was slowed down.
+/// A rate to two digits, because counting slows the program.
 fn rounded(rate: f64) -> u64 {
     let unit = 10_f64.powf(rate.max(1.0).log10().floor() - 1.0);
     ((rate / unit).floor() * unit) as u64
@@ -513,7 +511,7 @@ mod tests {
         let why = cells(&table, "why");
         assert_eq!(why[0], "outermost function called at this rate");
         assert_eq!(why[1], "called once per `simulated_step`");
-        assert_eq!(why[2], "not called meanwhile: contains the loop, or runs seldom");
+        assert_eq!(why[2], "not called while counting: it contains the loop, or runs seldom");
         assert_eq!(why[3], "inlined into `simulated_step`, so its calls cannot be counted");
         assert!(notes(&table).contains("COMMAND"), "{}", notes(&table));
     }

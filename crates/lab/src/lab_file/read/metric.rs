@@ -25,9 +25,7 @@ impl Reader {
                 Some((before, after)) if !(before.is_empty() && after.is_empty()) => {
                     sources.push(MetricSource::Log { before: before.to_owned(), after: after.to_owned() });
                 }
-                _ => {
-                    problems.add(log.span(), "`log` must hold {value} and text beside it, e.g. \"latency: {value} ms\"")
-                }
+                _ => problems.add(log.span(), "`log` needs {value} and text beside it, e.g. \"latency: {value} ms\""),
             }
         }
         let column = fields.take("column").and_then(|field| field.string(problems, "the header of a column"));

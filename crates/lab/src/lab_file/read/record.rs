@@ -1,4 +1,4 @@
-//! `[record]` and `stop`: what is recorded, and how a program is stopped.
+//! `[record]` and `stop`: what to record, and how to stop a program.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::values::Reader;
 
 const MOST_HZ: u64 = 100_000;
 
-/// The keys of a `[record]` that are given.
+/// The given keys of a `[record]`.
 #[derive(Clone, Default)]
 pub(super) struct PartialRecord {
     dimensions: Option<Vec<Dimension>>,
@@ -23,15 +23,15 @@ pub(super) struct PartialRecord {
 }
 
 impl PartialRecord {
-    /// Whether these keys of a scenario cannot be followed without a `ready`: the scenario itself asks for the loading
-    /// phase, or no other phase is recorded.
+    /// Whether these keys of a scenario need a `ready`: the scenario itself requests the loading phase, or no other phase is
+    /// recorded.
     pub(super) fn needs_ready(&self, general: &PartialRecord) -> bool {
         let asks_itself = self.phases.as_ref().is_some_and(|phases| phases.contains(&Phase::Loading));
         let phases = self.phases.as_ref().or(general.phases.as_ref());
         asks_itself || phases.is_some_and(|phases| *phases == [Phase::Loading])
     }
 
-    /// These keys, and where they are not given, those of `general`.
+    /// These keys; missing ones are those of `general`.
     pub(super) fn over(self, general: &PartialRecord) -> Self {
         Self {
             dimensions: self.dimensions.or_else(|| general.dimensions.clone()),
@@ -44,7 +44,7 @@ impl PartialRecord {
         }
     }
 
-    /// With defaults where nothing is given.
+    /// With defaults for missing keys.
     pub(super) fn settled(self, has_step: bool, has_ready: bool) -> RecordSettings {
         let default = RecordSettings::default();
         let mut dimensions = self.dimensions.unwrap_or(default.dimensions);
@@ -53,7 +53,7 @@ impl PartialRecord {
         }
         let mut phases = self.phases.unwrap_or(default.phases);
         if !has_ready {
-            // Nothing says when loading is over, so there is no such phase to record.
+            // Without `ready`, loading has no end and is not a phase.
             phases = vec![Phase::Steady];
         }
         RecordSettings {
@@ -90,7 +90,7 @@ impl Reader {
                 if duration.is_zero() {
                     problems.add(
                         field.span(),
-                        r#"nothing is recorded in 0 s: to leave the steady phase out, write phases = ["loading"]"#,
+                        r#"a duration of 0 s records nothing; to leave out the steady phase, write phases = ["loading"]"#,
                     );
                 }
                 Some(duration)

@@ -17,7 +17,7 @@ const DRIVERS: &str = r#"an array of commands, e.g. [["gz", "topic", "-e", "-t",
 const READY: &str = r#"a table with one condition, e.g. { log = "Loaded world" } or { port = 11345 }"#;
 const STEP: &str = r#"{ scope = "..." }, { function = "..." } or "marks""#;
 
-/// What scenarios take from the sections above them.
+/// Settings that scenarios inherit.
 pub(super) struct ScenarioDefaults {
     pub(super) record: PartialRecord,
     pub(super) stop: StopSettings,
@@ -78,12 +78,12 @@ impl Reader {
         let record = record.map(|fields| self.record(fields, problems)).unwrap_or_default();
         if !says_ready && record.needs_ready(&defaults.record) {
             let message =
-                format!("{place} records its loading phase, but does not say when it ends: add `ready`, {READY}");
+                format!("{place} records its loading phase but has no `ready`, which ends it. Add `ready`: {READY}");
             problems.add(field.key_span.clone(), message);
         }
         let counts_steps = record.steps.or(defaults.record.steps).is_some();
         if counts_steps && step.is_none() {
-            let message = format!("{place} is steady for a number of steps, but has no `step`: {STEP}");
+            let message = format!("{place} has a steady phase of a number of steps, but no `step`. Add `step`: {STEP}");
             problems.add(field.key_span.clone(), message);
         }
         let record = record.over(&defaults.record).settled(step.is_some(), ready.is_some());
@@ -114,8 +114,7 @@ impl Reader {
     fn drivers(&self, field: &Field, problems: &mut Problems) -> Vec<Driver> {
         let Some(items) = field.items(problems, DRIVERS) else { return Vec::new() };
         if items.first().is_some_and(Field::is_string) {
-            problems
-                .add(field.span(), format!("{} holds one command where commands are expected: {DRIVERS}", field.what));
+            problems.add(field.span(), format!("{} is one command; expected {DRIVERS}", field.what));
             return Vec::new();
         }
         items.iter().filter_map(|item| self.driver(item, problems)).collect()
@@ -146,7 +145,7 @@ impl Reader {
         let mut fields = field.table(problems, "`ready`".to_owned(), READY)?;
         let mut found: Vec<Option<Ready>> = Vec::new();
         if let Some(field) = fields.take("log") {
-            found.push(field.string(problems, "text that a line of the output holds").map(Ready::Log));
+            found.push(field.string(problems, "text in a line of the output").map(Ready::Log));
         }
         if let Some(field) = fields.take("log_regex") {
             found.push(self.regex(&field, problems).map(Ready::LogRegex));
@@ -166,10 +165,10 @@ impl Reader {
         }
         fields.finish(problems);
         if found.len() > 1 {
-            problems.add(field.span(), "`ready` holds more than one condition; keep the one that comes last in time");
+            problems.add(field.span(), "`ready` has several conditions; keep the one that is met last");
         }
         if found.is_empty() {
-            problems.add(field.span(), format!("`ready` holds no condition; expected {READY}"));
+            problems.add(field.span(), format!("`ready` has no condition; expected {READY}"));
         }
         found.into_iter().next().flatten()
     }
@@ -203,9 +202,9 @@ impl Reader {
     }
 }
 
-/// The simulated time of a step: an argument of its function, or a length that all steps have.
+/// The simulated time of a step: an argument of its function, or the length of all steps.
 fn step_time(time: Option<Field>, dt: Option<Field>, problems: &mut Problems) -> Option<StepTime> {
-    const TIME: &str = "an argument that tells the simulated time, e.g. \"%di:s64 ns\" or \"+8(%di):f64 s\"";
+    const TIME: &str = "an argument with the simulated time, e.g. \"%di:s64 ns\" or \"+8(%di):f64 s\"";
     match (time, dt) {
         (Some(time), None) => {
             let span = time.span();
@@ -218,7 +217,7 @@ fn step_time(time: Option<Field>, dt: Option<Field>, problems: &mut Problems) ->
             let step_ns = dt.seconds(problems)?.as_nanos() as u64;
             return Some(StepTime::Every { step_ns });
         }
-        (Some(time), Some(_)) => problems.add(time.span(), "`step` takes one of `time` and `dt_s`".to_owned()),
+        (Some(time), Some(_)) => problems.add(time.span(), "`step` takes either `time` or `dt_s`".to_owned()),
         (None, None) => {}
     }
     None

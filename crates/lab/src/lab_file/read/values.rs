@@ -1,4 +1,4 @@
-//! Values that several tables of a lab file have in common.
+//! Values that several tables of a lab file share.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use super::super::decode::{Field, Fields, Problems};
 use super::super::problem::did_you_mean;
 
 pub(super) const COMMAND: &str =
-    r#"an array of program and arguments, e.g. ["gz", "sim", "-s"], or ["sh", "-c", "..."] for a line of shell"#;
+    r#"an array of program and arguments, e.g. ["gz", "sim", "-s"], or ["sh", "-c", "..."] for a shell command"#;
 
-/// Reads tables of a lab file. What is wrong becomes a problem, and a default takes its place.
+/// Reads tables of a lab file. An invalid value becomes a problem and is replaced by its default.
 pub(super) struct Reader {
     pub(super) folder: PathBuf,
 }
@@ -36,7 +36,7 @@ impl Reader {
             return None;
         };
         let program = program.string(problems, "the name or path of a program")?;
-        // What a shell would look for in PATH is left to the search in PATH; a path starts from the lab file.
+        // A name is searched in PATH; a path starts from the lab file's folder.
         let program = if program.contains('/') { self.resolve(&program) } else { program };
         let arguments = arguments.iter().filter_map(|argument| argument.text(problems, "a string"));
         Some(std::iter::once(program).chain(arguments).collect())
@@ -49,7 +49,7 @@ impl Reader {
         let mut env = BTreeMap::new();
         for (name, value) in fields.take_all() {
             if name.is_empty() || name.contains(['=', '\0']) {
-                let message = format!("\"{}\" cannot be the name of a variable", name.escape_debug());
+                let message = format!("\"{}\" is not a name for a variable", name.escape_debug());
                 problems.add(value.key_span.clone(), message);
             }
             if let Some(value) = value.text(problems, "a string in quotes") {
@@ -64,7 +64,7 @@ impl Reader {
         match Regex::new(&pattern) {
             Ok(regex) => Some(regex),
             Err(error) => {
-                // The last line says what is wrong; those before draw the place in the pattern.
+                // The last line has the reason; earlier lines draw the place in the pattern.
                 let error = error.to_string();
                 let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
                 problems.add(field.span(), format!("{} is not a regular expression: {reason}", field.what));
@@ -79,7 +79,7 @@ impl Reader {
 
     /// A path as text, from the lab file's folder.
     pub(super) fn resolve(&self, path: &str) -> String {
-        // The folder's name may be no UTF-8, and then a path into it has no form as text: it is left as it was.
+        // If the folder's name is not UTF-8, a path in it cannot be text and stays as it is.
         self.folder.join(path).to_str().map_or_else(|| path.to_owned(), str::to_owned)
     }
 
@@ -103,7 +103,7 @@ impl Reader {
         Some(Ownership { namespaces, modules, sources, not_owned, groups }.relative_to(&self.folder))
     }
 
-    /// Patterns that are understood as `ownership` of them.
+    /// Patterns, checked by `ownership`.
     fn patterns(
         &self,
         field: Option<Field>,
@@ -122,7 +122,7 @@ impl Reader {
         patterns
     }
 
-    /// An array of names out of `known`, at least one, without repetition.
+    /// An array of names from `known`: at least one, each once.
     pub(super) fn choices<T: Copy + PartialEq>(
         &self,
         field: &Field,
@@ -141,7 +141,7 @@ impl Reader {
             let Some(name) = item.string(problems, &format!("a {kind}: \"{list}\"")) else { continue };
             match known.iter().find(|&&(known, _)| known == name) {
                 Some(&(_, choice)) if chosen.contains(&choice) => {
-                    problems.add(item.span(), format!("\"{name}\" is there twice"));
+                    problems.add(item.span(), format!("\"{name}\" is listed twice"));
                 }
                 Some(&(_, choice)) => chosen.push(choice),
                 None => {
@@ -155,7 +155,7 @@ impl Reader {
     }
 }
 
-/// Names become names of folders, columns of tables and words on the command line.
+/// Names become folders, columns and arguments on the command line.
 pub(super) fn check_name(kind: &str, name: &str, span: Range<usize>, problems: &mut Problems) {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let starts_well = !name.starts_with('-');

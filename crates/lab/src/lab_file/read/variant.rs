@@ -9,7 +9,7 @@ use super::values::{Reader, check_name};
 use crate::folder_map::FolderMap;
 
 const BUILD: &str = r#"a command, e.g. ["cmake", "--build", "build"], or an array of commands"#;
-const FOLDERS: &str = r#"a table of folders and those in their place, e.g. { "build" = "build-fix" }"#;
+const FOLDERS: &str = r#"a table of folders and their replacements, e.g. { "build" = "build-fix" }"#;
 
 impl Reader {
     pub(super) fn variants(
@@ -25,7 +25,7 @@ impl Reader {
         let mut unchanged = variants.iter().filter(|(variant, _)| variant.changes_nothing());
         if let (Some((first, _)), Some((second, span))) = (unchanged.next(), unchanged.next()) {
             let (first, second) = (&first.name, &second.name);
-            let message = format!("neither variant `{first}` nor `{second}` changes anything: they are the same");
+            let message = format!("variants `{first}` and `{second}` are the same: neither changes anything");
             problems.add(span.clone(), message);
         }
         variants.into_iter().map(|(variant, _)| variant).collect()
@@ -101,14 +101,16 @@ impl Reader {
         let span = revision.span();
         let revision = revision.string(problems, r#"a git revision, e.g. "main""#)?;
         if revision.starts_with('-') {
-            problems
-                .add(span, format!("\"{}\" is no git revision: one does not start with `-`", revision.escape_debug()));
+            problems.add(
+                span,
+                format!("\"{}\" is not a git revision: a revision does not start with `-`", revision.escape_debug()),
+            );
         }
         let build = build.map_or_else(Vec::new, |field| self.build(&field, problems));
         Some(Source { folder: self.folder.clone(), revision, build })
     }
 
-    /// One command, or several. Their programs are found from the checkout, so paths are left as they are.
+    /// One command, or several. Their paths stay as they are, because they are relative to the checkout.
     fn build(&self, field: &Field, problems: &mut Problems) -> Vec<Vec<String>> {
         let Some(items) = field.items(problems, BUILD) else { return Vec::new() };
         let words = |items: Vec<Field>, problems: &mut Problems| -> Vec<String> {
@@ -122,7 +124,7 @@ impl Reader {
             }
         };
         if commands.iter().any(|command| command.first().is_none_or(String::is_empty)) {
-            problems.add(field.span(), format!("{} holds a command without a program; expected {BUILD}", field.what));
+            problems.add(field.span(), format!("{} has a command without a program; expected {BUILD}", field.what));
         }
         commands
     }
