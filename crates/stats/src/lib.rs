@@ -38,6 +38,7 @@
 //! | [`bca`] | confidence intervals from resampled values, corrected for bias and skew |
 //! | [`median`](mod@median) | median and its standard error |
 //! | [`growth`] | the law by which a cost grows with the size |
+//! | [`levels`] | whether values lie on two levels |
 //! | [`trend`] | slope of a series, robust against outliers |
 //! | [`interval`] | an estimate with a confidence interval |
 //! | [`student`] | Student's t distribution; the normal one is its limit |
@@ -53,6 +54,7 @@ pub mod distribution;
 pub mod growth;
 pub mod hierarchical;
 pub mod interval;
+pub mod levels;
 pub mod median;
 pub mod multiple;
 pub mod permutation;
@@ -67,6 +69,7 @@ pub use distribution::Distribution;
 pub use growth::{Growth, Law};
 pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;
+pub use levels::{Levels, two_levels};
 pub use median::{median, standard_error_of_median};
 pub use multiple::benjamini_hochberg;
 pub use permutation::Permutations;

@@ -16,7 +16,9 @@
 //!
 //! 1. those beyond a *natural gap* in the work: a separate group of steps that do more than all others ([`natural_gap`]);
 //! 2. if there is none, those beyond a gap in the time on the clock;
-//! 3. if there is none, those from the 95th percentile on, on the clock.
+//! 3. if there is none, those on the upper of [two levels](stepscope_stats::two_levels) of the work, then of the time;
+//!    typical steps are then the middle ones of the lower level;
+//! 4. if there is one level, those from the 95th percentile on, on the clock.
 //!
 //! Why not always p95: if 2 % of the steps do extra work, the slowest 5 % include 3 % without it, and each cost in the slow
 //! set is diluted to two fifths. With the gap, the cost is that of a slow step. Without a gap, `in_slow` is the share of slow
@@ -56,7 +58,7 @@ use crate::query::waits::blocked_ns;
 
 use comparison::Comparison;
 use sets::Side;
-pub use sets::{Measure, Sets, Slow, natural_gap};
+pub use sets::{Measure, Sets, Slow, Split, natural_gap};
 
 /// How slow steps are found and compared.
 #[derive(Debug, Clone, Copy, PartialEq)]

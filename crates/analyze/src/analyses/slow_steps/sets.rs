@@ -3,17 +3,29 @@
 use std::ops::Range;
 
 use stepscope_model::{Note, NoteValue, note};
-use stepscope_stats::Distribution;
 use stepscope_stats::bootstrap::Set;
+use stepscope_stats::{Distribution, Levels, two_levels};
 
 /// Which steps are slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Slow {
-    /// Steps beyond a natural gap in their work or time; if there is none, steps from the 95th percentile on.
+    /// Steps beyond a natural gap in their work or time; else those on the upper of two levels; else from the 95th percentile
+    /// on.
     #[default]
     Natural,
     /// Steps whose time on the clock is at this percentile or above, 60 to 100.
     Percentile(f64),
+}
+
+/// The rule that separates slow steps from others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Split {
+    /// By a natural gap.
+    Gap,
+    /// By the upper of two levels.
+    Levels(Levels),
+    /// By a percentile.
+    Percentile,
 }
 
 /// The percentile of slow steps if there is no natural gap.
@@ -80,9 +92,9 @@ pub struct Sets {
     pub measure: Measure,
     /// Slow steps took at least this long.
     pub threshold_ns: u64,
-    /// Whether the threshold is a natural gap.
-    pub natural: bool,
-    /// The percentile of the threshold if it is no gap.
+    /// How the threshold was found.
+    pub split: Split,
+    /// The percentile of the threshold, if it is one.
     pub percentile: f64,
     /// Shortest and longest typical step.
     pub typical_ns: (u64, u64),
@@ -106,21 +118,31 @@ impl Sets {
         let distribution = |times: &[u64]| times[kept.clone()].iter().copied().collect::<Distribution>();
         let on_clock = distribution(clock);
         let gap = |times: &Distribution| if slow == Slow::Natural { natural_gap(times) } else { None };
-        let by_work = work.and_then(|work| {
-            let times = distribution(work);
-            Some((Measure::Work, work, gap(&times)?, times))
-        });
-        let by_clock = || Some((Measure::Clock, clock, gap(&on_clock)?, on_clock.clone()));
-        let found = by_work.or_else(by_clock);
-        let natural = found.is_some();
+        let measures = || work.map(|work| (Measure::Work, work)).into_iter().chain([(Measure::Clock, clock)]);
+        let by_gap = || {
+            measures().find_map(|(measure, times)| {
+                let sorted = distribution(times);
+                Some((measure, times, gap(&sorted)?, sorted, Split::Gap))
+            })
+        };
+        let by_levels = || {
+            measures().filter(|_| slow == Slow::Natural).find_map(|(measure, times)| {
+                let sorted = distribution(times);
+                let levels = levels(&sorted)?;
+                let threshold = sorted.values().iter().copied().find(|ns| levels.is_upper(*ns as f64))?;
+                Some((measure, times, threshold, sorted, Split::Levels(levels)))
+            })
+        };
         let percentile = match slow {
             Slow::Natural => PERCENTILE,
             Slow::Percentile(percentile) => percentile.clamp(TYPICAL.1, 100.0),
         };
         let at = |times: &Distribution, percent: f64| times.percentile(percent).expect("there are steps");
-        let (measure, times, threshold_ns, sorted) =
-            found.unwrap_or_else(|| (Measure::Clock, clock, at(&on_clock, percentile), on_clock.clone()));
-        let typical_ns = (at(&sorted, TYPICAL.0), at(&sorted, TYPICAL.1));
+        let by_percentile = || (Measure::Clock, clock, at(&on_clock, percentile), on_clock.clone(), Split::Percentile);
+        let (measure, times, threshold_ns, sorted, split) = by_gap().or_else(by_levels).unwrap_or_else(by_percentile);
+        // With two levels, typical steps are the middle ones of the lower level.
+        let lower_share = if let Split::Levels(levels) = split { 1.0 - levels.upper_share } else { 1.0 };
+        let typical_ns = (at(&sorted, TYPICAL.0 * lower_share), at(&sorted, TYPICAL.1 * lower_share));
         if threshold_ns <= typical_ns.1 {
             return Err(note!(
                 Fact,
@@ -143,7 +165,7 @@ impl Sets {
             typical: positions(Set::Other),
             measure,
             threshold_ns,
-            natural,
+            split,
             percentile,
             typical_ns,
             others_above_p95: kept.clone().filter(is_other).count(),
@@ -158,6 +180,10 @@ impl Sets {
             Set::Neither => None,
         }
     }
+}
+
+fn levels(times: &Distribution) -> Option<Levels> {
+    two_levels(&times.values().iter().map(|ns| *ns as f64).collect::<Vec<f64>>())
 }
 
 /// A set of steps.

@@ -6,7 +6,7 @@ use stepscope_model::{Columns, Note, NoteValue, Table, note};
 use stepscope_stats::bootstrap::BlockBootstrap;
 
 use super::comparison::{ByStep, Comparison, Costs, Means, Sums};
-use super::sets::{FEWEST_SLOW, Measure, Side};
+use super::sets::{FEWEST_SLOW, Measure, Side, Split};
 use crate::analyses::step_times::StepPart;
 use crate::columns::{bounds, duration, of_function, percentage, text};
 use crate::notes;
@@ -68,8 +68,8 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<Note> {
     let share = NoteValue::percent(percent(sets.slow.len() as u128, of as u128).unwrap_or(0.0));
     let threshold = NoteValue::ns(sets.threshold_ns);
     let mut notes = vec![
-        match sets.natural {
-            true => note!(
+        match sets.split {
+            Split::Gap => note!(
                 Fact,
                 "Slow: {} ({}) of {} or more{}, beyond a gap in the step times.",
                 slow,
@@ -77,7 +77,17 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<Note> {
                 threshold,
                 without
             ),
-            false => note!(
+            Split::Levels(levels) => note!(
+                Fact,
+                "Slow: {} ({}) of {} or more{}, on the upper of two levels ({}; the lower is {}).",
+                slow,
+                share,
+                threshold,
+                without,
+                NoteValue::ns(levels.upper.round() as u64),
+                NoteValue::ns(levels.lower.round() as u64)
+            ),
+            Split::Percentile => note!(
                 Fact,
                 "Slow: the slowest {} % ({}, {} or more{}). No natural cut-off was found.",
                 (100.0 - sets.percentile).to_string(),
@@ -88,14 +98,15 @@ fn set_notes(comparison: &Comparison<'_>) -> Vec<Note> {
         },
         note!(
             Fact,
-            "Typical: {} of {} to {}{} (p40 to p60). The loop's first step is in neither set.",
+            "Typical: {} of {} to {}{} (p40 to p60{}). The loop's first step is in neither set.",
             NoteValue::plural(sets.typical.len(), "step"),
             NoteValue::ns(sets.typical_ns.0),
             NoteValue::ns(sets.typical_ns.1),
-            without
+            without,
+            if matches!(sets.split, Split::Levels(_)) { " of the lower level" } else { "" }
         ),
     ];
-    if sets.natural && sets.others_above_p95 > 0 {
+    if sets.split == Split::Gap && sets.others_above_p95 > 0 {
         notes.push(note!(
             Fact,
             "A cut-off at p95 would add {} without extra {}.",

@@ -195,3 +195,19 @@ fn equal_steps_and_few_steps_are_not_compared() {
     );
     assert!(notes(&drawn::folded("main;a 1"))[0].contains("--step-function"));
 }
+
+#[test]
+fn steps_on_the_upper_of_two_levels_are_slow() {
+    let mut drawing = Drawing::new().window(0..10_000_000).steps("main", 0, 1, 200, 1);
+    let mut time = 0;
+    for (index, step) in drawing.capture.steps.iter_mut().enumerate() {
+        let length = if index % 2 == 0 { 3_000 } else { 5_000 } + index as u64 % 7;
+        (step.start_ns, step.end_ns) = (time, time + length);
+        time += length;
+    }
+    let note = slow(&drawing.capture, Slow::Natural)[0].notes[0].to_string();
+    assert_eq!(
+        note,
+        "Slow: 100 steps (50.25 %) of 5.00 µs or more, on the upper of two levels (5.00 µs; the lower is 3.00 µs)."
+    );
+}

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use stepscope_model::{Columns, Note, NoteValue, Step, Table, Thread, ThreadId, note};
-use stepscope_stats::{Distribution, Estimate, trend};
+use stepscope_stats::{Distribution, Estimate, Levels, trend, two_levels};
 
 use super::stalls::times_the_neighbours;
 use super::{STALL, StepPart, StepParts};
@@ -15,15 +15,60 @@ use crate::query::weights::percent;
 
 const CONFIDENCE: f64 = 0.95;
 
-/// The change of a quantity from the first to the last step in percent of the median, without the first step.
-fn change(steps: &Steps, values: &[u64]) -> Option<Estimate> {
+/// The levels of a quantity, without the first step.
+fn levels(steps: &Steps, values: &[u64]) -> Option<Levels> {
+    let kept: Vec<f64> = values[steps.after_first()].iter().map(|ns| *ns as f64).collect();
+    two_levels(&kept)
+}
+
+/// The change of a quantity from the first to the last step in percent of the median, or of the level of each value if there
+/// are two; without the first step.
+fn change(steps: &Steps, values: &[u64], levels: Option<Levels>) -> Option<Estimate> {
     let kept = steps.after_first();
     let median = values[kept.clone()].iter().copied().collect::<Distribution>().median().filter(|ns| *ns > 0)?;
     let start = steps.span.start;
     let at = |position: usize| (steps.rows()[position].start_ns - start) as f64;
-    let points: Vec<(f64, f64)> = kept.clone().map(|position| (at(position), values[position] as f64)).collect();
+    let level = |value: f64| levels.map_or(median as f64, |levels| levels.of(value));
+    let relative = |position: usize| values[position] as f64 / level(values[position] as f64);
+    let points: Vec<(f64, f64)> = kept.clone().map(|position| (at(position), relative(position))).collect();
     let length = at(kept.end - 1) - at(kept.start);
-    Some(trend::theil_sen(&points, CONFIDENCE)?.times(length * 100.0 / median as f64))
+    Some(trend::theil_sen(&points, CONFIDENCE)?.times(length * 100.0))
+}
+
+/// Two levels of step times, and how often steps switch between them.
+#[derive(Debug, Clone, Copy)]
+struct StepLevels {
+    levels: Levels,
+    switches: usize,
+    /// Whether the first step is on the upper level.
+    upper_first: bool,
+}
+
+impl StepLevels {
+    fn of(steps: &Steps, values: &[u64]) -> Option<Self> {
+        let levels = levels(steps, values)?;
+        let upper: Vec<bool> = values[steps.after_first()].iter().map(|ns| levels.is_upper(*ns as f64)).collect();
+        let switches = upper.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        Some(Self { levels, switches, upper_first: upper[0] })
+    }
+
+    fn note(&self) -> Note {
+        let ns = |ns: f64| NoteValue::ns(ns.round() as u64);
+        let Levels { lower, upper, upper_share, .. } = self.levels;
+        if self.switches == 1 {
+            let (from, to) = if self.upper_first { (upper, lower) } else { (lower, upper) };
+            return note!(Fact, "Step times shift once, from {} to {}.", ns(from), ns(to));
+        }
+        note!(
+            Fact,
+            "Step times have two levels: {} ({} of the steps) and {} ({}). They switch {} times.",
+            ns(lower),
+            NoteValue::percent((1.0 - upper_share) * 100.0),
+            ns(upper),
+            NoteValue::percent(upper_share * 100.0),
+            NoteValue::number(self.switches)
+        )
+    }
 }
 
 /// Time of stalls.
@@ -41,6 +86,7 @@ struct LoopRow<'a> {
     /// Durations without the first.
     others: Distribution,
     stalls: Stalls,
+    levels: Option<StepLevels>,
     change: Option<Estimate>,
 }
 
@@ -48,12 +94,14 @@ impl<'a> LoopRow<'a> {
     fn of(selection: &Selection<'a>, loops: &'a Loops, steps: &'a Steps, off_cpu: &OffCpu<'_>) -> Self {
         let parts = StepParts::of(selection, loops, steps, off_cpu);
         let unpaced = parts.unpaced();
+        let levels = StepLevels::of(steps, &unpaced);
         Self {
             thread: &selection.capture().threads[most_frequent_thread(steps.rows()).index()],
             steps,
             others: parts.durations[steps.after_first()].iter().copied().collect(),
             stalls: stalled(&unpaced, steps.after_first()),
-            change: change(steps, &unpaced),
+            change: change(steps, &unpaced, levels.map(|levels| levels.levels)),
+            levels,
             parts,
         }
     }
@@ -70,8 +118,8 @@ pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &
     let rows: Vec<LoopRow<'_>> = all.map(|(loops, steps)| LoopRow::of(selection, loops, steps, off_cpu)).collect();
     let processes = &selection.capture().processes;
     let stalls = "Steps of more than twice the median of the 15 steps on either side, without pacing.";
-    let change = "Change of the step time without pacing from the first to the last step, in percent of the median; positive \
-                  if steps become slower.";
+    let change = "Change of the step time without pacing from the first to the last step, in percent of the median, or of the \
+                  step's level if there are two; positive if steps become slower.";
     let mut table = Columns::<LoopRow<'_>>::new()
         .with(text("loop", "Process that runs the loop; empty if unknown.").essential(), |row| {
             selection.process_label_of(row.thread).into()
@@ -98,6 +146,16 @@ pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &
             |row| row.steps.first().map(|step| step.end_ns - step.start_ns).into(),
         )
         .with(duration("median", "Median time of the other steps.").essential(), |row| row.others.median().into())
+        .with(
+            duration("lower_level", "Lower of two levels of the step time without pacing, if there are two.").detail(),
+            |row| row.levels.map(|levels| levels.levels.lower).into(),
+        )
+        .with(duration("upper_level", "Upper of these levels.").detail(), |row| {
+            row.levels.map(|levels| levels.levels.upper).into()
+        })
+        .with(percentage("upper_share", "Share of the steps on the upper level.").detail(), |row| {
+            row.levels.map(|levels| levels.levels.upper_share * 100.0).into()
+        })
         .with(count("stalls", "steps", stalls), |row| row.stalls.number.into())
         .with(duration("stall_time", "Total time of the stalls beyond that median.").detail(), |row| {
             row.stalls.beyond_ns.into()
@@ -147,8 +205,9 @@ fn unpaced_factor(steps: &Steps, parts: &StepParts) -> Option<f64> {
     Some(simulated as f64 / worked as f64)
 }
 
-fn loop_notes(&LoopRow { steps, ref parts, change, .. }: &LoopRow<'_>) -> Vec<Note> {
-    let mut notes = Vec::new();
+fn loop_notes(&LoopRow { steps, ref parts, change, levels, .. }: &LoopRow<'_>) -> Vec<Note> {
+    let mut notes: Vec<Note> = levels.iter().map(StepLevels::note).collect();
+    let within = if levels.is_some() { ", within each level" } else { "" };
     let time: u64 = parts.durations.iter().sum();
     if parts.is_paced() {
         let pacing = parts.pacing.iter().copied().fold(0, u64::saturating_add);
@@ -174,9 +233,13 @@ fn loop_notes(&LoopRow { steps, ref parts, change, .. }: &LoopRow<'_>) -> Vec<No
         Some(change) => {
             let interval = format!("{:+.1} % ({:+.1} to {:+.1} %)", change.value, change.low, change.high);
             match change {
-                _ if change.low > 0.0 => note!(Fact, "Steps become slower: {} from the first to the last.", interval),
-                _ if change.high < 0.0 => note!(Fact, "Steps become faster: {} from the first to the last.", interval),
-                _ => note!(Fact, "No significant trend: {} from the first to the last step.", interval),
+                _ if change.low > 0.0 => {
+                    note!(Fact, "Steps become slower: {} from the first to the last{}.", interval, within)
+                }
+                _ if change.high < 0.0 => {
+                    note!(Fact, "Steps become faster: {} from the first to the last{}.", interval, within)
+                }
+                _ => note!(Fact, "No significant trend: {} from the first to the last step{}.", interval, within),
             }
         }
     });
@@ -201,7 +264,7 @@ impl PartRow {
             name,
             others: ns[steps.after_first()].iter().copied().collect(),
             first: steps.first().map(|_| ns[0]),
-            change: change(steps, &ns),
+            change: change(steps, &ns, levels(steps, &ns)),
         }
     }
 }
@@ -220,7 +283,8 @@ pub(super) fn steps(selection: &Selection<'_>, loops: &Loops, parts: &StepParts)
     let rows = found.into_iter().map(|part| PartRow::of(part, steps));
     let share = "Share of the steps' time. CPU time of all threads can exceed 100 %.";
     let first = "Value of the loop's first step, which the other columns leave out.";
-    let change = "Change from the first to the last step in percent of the median (Theil-Sen).";
+    let change = "Change from the first to the last step in percent of the median, or of each value's level if there are two \
+                  (Theil-Sen).";
     let mut table = Columns::<PartRow>::new()
         .with(text("quantity", "Part of a step.").essential(), |row| row.name.into())
         .with(duration("total", "Sum over all steps but the first.").detail(), |row| row.others.sum().into())

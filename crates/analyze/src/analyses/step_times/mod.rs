@@ -21,9 +21,14 @@
 //! Neighbours, because all steps of a growing world become long, and none of them is a stall. Known pacing is excluded on
 //! both sides.
 //!
+//! # Levels
+//! Steps may alternate between two times, such as 3 and 5 ms. [`two_levels`](stepscope_stats::two_levels) says when these are
+//! two levels and not outliers or a trend.
+//!
 //! # Trend
 //! The [Theil-Sen](stepscope_stats::trend) slope of the step times without pacing, with a 95 % confidence interval, as the
-//! change from the first to the last step in percent of the median. The first step loads what the others use. It is left out
+//! change from the first to the last step in percent of the median. With two levels, each time is relative to its level, so
+//! that the trend is one within the levels. The first step loads what the others use. It is left out
 //! here and in all sums except the count.
 
 mod histogram;

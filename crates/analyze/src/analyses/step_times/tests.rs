@@ -166,3 +166,41 @@ fn without_switches_times_and_sampled_cost_are_all_that_is_known() {
     );
     assert_eq!(cells(&tables[3], &["running", "pacing"])[0], "- | -");
 }
+
+/// 400 steps of these lengths in ns, each within 1 % of it.
+fn of_lengths(length: impl Fn(u64) -> u64) -> Capture {
+    let mut drawing = Drawing::new().window(0..10_000_000).steps("main", 0, 1, 400, 1);
+    let mut time = 0;
+    for (index, step) in drawing.capture.steps.iter_mut().enumerate() {
+        let length = length(index as u64) * (1_000 + index as u64 * 37 % 10) / 1_000;
+        (step.start_ns, step.end_ns) = (time, time + length);
+        time += length;
+    }
+    drawing.capture
+}
+
+#[test]
+fn steps_that_alternate_have_two_levels_and_no_trend() {
+    let tables = all(&of_lengths(|index| if index % 2 == 0 { 3_000 } else { 5_000 }));
+    let notes: Vec<String> = tables[0].notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes[0],
+        "Step times have two levels: 3.01 µs (49.87 % of the steps) and 5.02 µs (50.13 %). They switch 398 times."
+    );
+    assert!(notes.iter().any(|note| note.starts_with("No significant trend") && note.ends_with("within each level.")));
+    let shares = cells(&tables[0], &["lower_level", "upper_level", "stalls"]);
+    assert!(shares[0].starts_with("301") && shares[0].ends_with(" | 0"), "{shares:?}");
+}
+
+#[test]
+fn a_trend_within_two_levels_is_found_and_one_shift_is_no_trend() {
+    let growing = all(&of_lengths(|index| (if index % 3 == 0 { 3_000 } else { 6_000 }) * (1_000 + index / 4) / 1_000));
+    let note = |tables: &[Table], start: &str| tables[0].notes.iter().any(|note| note.starts_with(start));
+    assert!(note(&growing, "Step times have two levels") && note(&growing, "Steps become slower: +"), "{growing:?}");
+    let shifted = all(&of_lengths(|index| if index < 200 { 5_000 } else { 3_000 }));
+    assert!(note(&shifted, "Step times shift once, from 5.02 µs to 3.01 µs."), "{:?}", shifted[0].notes);
+    assert!(note(&shifted, "No significant trend"), "{:?}", shifted[0].notes);
+    let outliers = all(&of_lengths(|index| if index % 40 == 0 { 30_000 } else { 3_000 }));
+    assert!(!note(&outliers, "Step times"), "{:?}", outliers[0].notes);
+    assert_eq!(cells(&outliers[0], &["stalls", "upper_level"]), ["9 | -"]);
+}
