@@ -106,6 +106,14 @@ pub const NAMES: [&str; 16] = [
     "io.written",
 ];
 
+/// The figures that a change is judged by first, the most telling first.
+pub const HEADLINES: [&str; 5] = ["step.median", "step.mean", "wall", "cpu", "rtf"];
+
+/// Whether a metric is one of the headline figures. The length of a recording with steps is not one.
+pub fn is_headline(name: &str, has_steps: bool) -> bool {
+    HEADLINES.contains(&name) && !(has_steps && name == "wall")
+}
+
 /// Which way the metric of this name should go: costs should fall, and only the real-time factor should rise.
 pub fn better(name: &str) -> Better {
     if name == "rtf" { Better::Higher } else { Better::Lower }

@@ -18,6 +18,20 @@ use crate::query::qualified_name::{own_name, python_function};
 /// What tables show for samples without a stack.
 pub const NO_STACK: &str = "(no stack)";
 
+/// The function that a stack's cost is attributed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Caller {
+    /// The nearest one that costs are attributed to.
+    Function(FunctionId),
+    /// The stack has none.
+    NotOwned,
+    /// There is no stack.
+    NoStack,
+}
+
+/// Name of the row of stacks without an owned caller.
+pub const NO_OWNER: &str = "(no owned caller)";
+
 /// A row of [`Functions`]. Means nothing for another capture: join captures by [`Function::identity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(u32);
@@ -124,6 +138,16 @@ impl Functions {
     /// Whether ownership is configured.
     pub fn ownership_known(&self) -> bool {
         self.any_owned
+    }
+
+    /// The function that a stack's cost is [attributed](Self::attributed) to, or why there is none.
+    pub fn caller(&self, stack: Option<StackId>) -> Caller {
+        stack.map_or(Caller::NoStack, |stack| self.attributed(stack).map_or(Caller::NotOwned, Caller::Function))
+    }
+
+    /// Name of the row of stacks without a function that costs are attributed to.
+    pub fn no_owner(&self) -> &'static str {
+        if self.any_owned { NO_OWNER } else { "(only run-time libraries)" }
     }
 
     /// Whether costs are attributed to this function: an owned one, or without configured ownership one of the program.

@@ -4,7 +4,8 @@
 //! It is made of the tables of [`compare`](stepscope_analyze::compare), as every other output shows them. Where they hold
 //! several comparisons, told apart by columns before the first that every comparison has, each has sections of its own.
 
-use stepscope_model::quantity::grouped;
+use stepscope_analyze::metrics;
+use stepscope_model::quantity::{self, grouped};
 use stepscope_model::{Note, Table, TreeDifference, Value};
 use stepscope_view::chart::Forest;
 use stepscope_view::report::{Report, Section};
@@ -36,21 +37,18 @@ const MOST_DRAWN: usize = 25;
 /// The first columns of the tables of one comparison.
 const FIRST: [&str; 4] = ["metric", "function", "thread", "category"];
 
-/// Metrics that may stand for all in a sentence, the most telling first.
-const HEADLINES: [&str; 5] = ["step.median", "step.mean", "wall", "cpu", "rtf"];
-
 /// A report on a comparison.
 pub fn comparison(compared: &Compared) -> Report {
     let groups = groups(&compared.tables);
-    let headlines: Vec<(String, String)> =
-        groups.iter().filter_map(|(label, tables)| Some((label.clone(), headline(tables)?))).collect();
+    let verdicts: Vec<(String, String)> =
+        groups.iter().filter_map(|(label, tables)| Some((label.clone(), verdict(tables)?))).collect();
     let mut report = Report::new(&compared.title);
-    if let [(_, only)] = headlines.as_slice() {
+    if let [(_, only)] = verdicts.as_slice() {
         report = report.subtitle(only);
     }
     report = compared.facts.iter().fold(report, |report, (name, value)| report.fact(name, value));
     report = compared.warnings.iter().cloned().fold(report, Report::warning);
-    report = in_short(&headlines, &groups).into_iter().fold(report, Report::section);
+    report = in_short(&verdicts).into_iter().fold(report, Report::section);
     let several = groups.len() > 1;
     for (label, tables) in groups {
         let parts: Vec<Section> = tables.into_iter().filter_map(|table| part(table, compared.tolerance)).collect();
@@ -67,53 +65,93 @@ pub fn comparison(compared: &Compared) -> Report {
     report
 }
 
-/// A sentence per comparison and one about its functions. None if the heading has them.
-fn in_short(headlines: &[(String, String)], groups: &[(String, Vec<Table>)]) -> Option<Section> {
-    let mut section = Section::new("In short");
-    if headlines.len() > 1 {
-        let sentence = |(label, headline): &(String, String)| match label.as_str() {
-            "" => headline.clone(),
-            label => format!("{label}: {headline}"),
-        };
-        section = headlines.iter().map(sentence).fold(section, Section::note);
-    }
-    for (label, tables) in groups {
-        if let Some(sentence) = functions_changed(tables) {
-            section = section.note(if label.is_empty() { sentence } else { format!("{label}: {sentence}") });
+/// A sentence per comparison. `None` for one, which has it as heading.
+fn in_short(verdicts: &[(String, String)]) -> Option<Section> {
+    let sentence = |(label, verdict): &(String, String)| match label.as_str() {
+        "" => verdict.clone(),
+        label => format!("{label}: {verdict}"),
+    };
+    (verdicts.len() > 1).then(|| verdicts.iter().map(sentence).fold(Section::new("In short"), Section::note))
+}
+
+/// Headline figures that the verdict names if they changed, and functions.
+const MOST_NAMED: usize = 3;
+
+/// What changed and by how much; or that nothing did, and the smallest change that the runs could have shown.
+fn verdict(tables: &[Table]) -> Option<String> {
+    let runs = Verdicts::of(tables.iter().find(|table| table.name == "compare_runs")?);
+    let headlines: Vec<usize> =
+        metrics::HEADLINES.iter().filter_map(|name| runs.rows().find(|&row| runs.is(row, "metric", name))).collect();
+    let changed: Vec<usize> = headlines.iter().copied().filter(|&row| runs.is(row, "verdict", "changed")).collect();
+    let functions = tables.iter().find(|table| table.name == "compare_attributed").map(Verdicts::of);
+    let functions_changed = functions.as_ref().is_some_and(|functions| functions.changed().next().is_some());
+    let mut sentences = Vec::new();
+    if !changed.is_empty() {
+        let named: Vec<String> = changed.iter().take(MOST_NAMED).filter_map(|&row| runs.change(row)).collect();
+        sentences.push(format!("Changed: {}.", named.join("; ")));
+    } else if let Some(&first) = headlines.first() {
+        let lead = if functions_changed { "No headline figure changed" } else { "Nothing changed significantly" };
+        let verdict = runs.text(first, "verdict").unwrap_or_default();
+        sentences.push(format!("{lead}: {}, {verdict}.", runs.change(first)?));
+        if let Some(percent) = runs.number(first, "detectable").filter(|percent| percent.is_finite()) {
+            let percent = quantity::weight(percent, "percent");
+            sentences.push(format!("These runs detect a change of {percent} or more in four of five cases."));
         }
     }
-    (!section.notes.is_empty()).then_some(section)
+    sentences.extend(functions.map(|functions| functions.summary()));
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// The verdict on the most telling metric that is known: `step.median 4.21 ms -> 2.10 ms: x0.50 [0.48, 0.52], changed`.
-fn headline(tables: &[Table]) -> Option<String> {
-    let runs = tables.iter().find(|table| table.name == "compare_runs")?;
-    let is_of = |row: usize, name: &str| runs.get(row, "metric") == Some(&Value::from(name));
-    let mut rows = HEADLINES.iter().filter_map(|name| (0..runs.rows.len()).find(|&row| is_of(row, name)));
-    let first = rows.next()?;
-    let rtf = (0..runs.rows.len()).find(|&row| is_of(row, "rtf")).filter(|&row| row != first);
-    let sentences: Vec<String> =
-        [Some(first), rtf].into_iter().flatten().filter_map(|row| sentence_of(runs, row)).collect();
-    Some(sentences.join("; "))
-}
+/// The rows of a table of a comparison.
+struct Verdicts<'a>(&'a Table);
 
-fn sentence_of(runs: &Table, row: usize) -> Option<String> {
-    match (sentence::change(runs, row), runs.get(row, "verdict")) {
-        (Some(change), Some(Value::Text(verdict))) => Some(format!("{change}, {verdict}")),
-        _ => None,
+impl<'a> Verdicts<'a> {
+    fn of(table: &'a Table) -> Self {
+        Self(table)
     }
-}
 
-fn functions_changed(tables: &[Table]) -> Option<String> {
-    let functions = tables.iter().find(|table| table.name == "compare_attributed")?;
-    let of = |verdict: &str| {
-        (0..functions.rows.len()).filter(|&row| functions.get(row, "verdict") == Some(&Value::from(verdict))).count()
-    };
-    let [changed, equivalent, unknown] = ["changed", "equivalent", "inconclusive"].map(of);
-    Some(format!(
-        "Of {} functions, {changed} changed, {equivalent} are equivalent and {unknown} are inconclusive.",
-        functions.rows.len()
-    ))
+    fn rows(&self) -> impl Iterator<Item = usize> + 'a {
+        0..self.0.rows.len()
+    }
+
+    fn text(&self, row: usize, column: &str) -> Option<&'a str> {
+        self.0.get(row, column).and_then(text_of)
+    }
+
+    fn is(&self, row: usize, column: &str, text: &str) -> bool {
+        self.text(row, column) == Some(text)
+    }
+
+    fn number(&self, row: usize, column: &str) -> Option<f64> {
+        match self.0.get(row, column) {
+            Some(Value::Float(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn change(&self, row: usize) -> Option<String> {
+        sentence::change(self.0, row)
+    }
+
+    fn changed(&self) -> impl Iterator<Item = usize> {
+        self.rows().filter(|&row| self.is(row, "verdict", "changed"))
+    }
+
+    /// `2 of 45 functions changed: `a` x0.50, `b` x1.20.`
+    fn summary(&self) -> String {
+        let named = |row: usize| {
+            let ratio = self.number(row, "ratio").map_or(String::new(), |ratio| format!(" \u{d7}{ratio:.2}"));
+            format!("`{}`{ratio}", self.text(row, "function").unwrap_or_default())
+        };
+        let changed = self.changed().count();
+        let names: Vec<String> = self.changed().take(MOST_NAMED).map(named).collect();
+        let more = if changed > MOST_NAMED { format!(", {} more", changed - MOST_NAMED) } else { String::new() };
+        let of = quantity::plural(self.0.rows.len(), "function");
+        match changed {
+            0 => format!("0 of {of} changed."),
+            changed => format!("{changed} of {of} changed: {}{more}.", names.join(", ")),
+        }
+    }
 }
 
 /// The tables of each comparison, with what it is called; tables that are not of one comparison come first, without a
@@ -283,16 +321,33 @@ mod tests {
         let report = comparison(&compared);
         assert_eq!(
             report.subtitle,
-            "step.median 4.21 ms → 2.10 ms: ×0.50 [0.48, 0.52], changed; rtf 0.90 → 1.80: ×2.00 [1.90, 2.10], changed"
+            "Changed: step.median 4.21 ms → 2.10 ms: ×0.50 [0.48, 0.52]; rtf 0.90 → 1.80: ×2.00 [1.90, 2.10]. \
+             1 of 2 functions changed: `gz::Step` ×0.50."
         );
         let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
-        assert_eq!(titles, ["In short", "Whole run", "Functions", "Threads"]);
+        assert_eq!(titles, ["Whole run", "Functions", "Threads"]);
         assert_eq!(report.warnings, ["the machines differ."]);
-        assert_eq!(report.sections[0].notes, ["Of 2 functions, 1 changed, 1 are equivalent and 0 are inconclusive."]);
-        assert!(matches!(report.sections[1].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
+        assert!(matches!(report.sections[0].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
         let mut page = Vec::new();
         write_html(&report, &mut page).unwrap();
         assert!(String::from_utf8(page).unwrap().contains("gz::Step: 0.50 [0.45, 0.55], changed"));
+    }
+
+    #[test]
+    fn without_a_change_the_sentence_says_which_change_the_runs_could_have_shown() {
+        let runs = [("step.median", "ns", [4e6, 4.1e6, 1.025, 0.97, 1.08], "inconclusive")];
+        let mut runs = table("compare_runs", "metric", &runs, &[]);
+        runs.columns.push(Column::new("detectable", Kind::Percent, "percent", ""));
+        runs.rows[0].push(4.25.into());
+        let functions = table("compare_attributed", "function", &FUNCTIONS[1..], &[]);
+        let subtitle = |tables: Vec<Table>| comparison(&Compared { tables, ..Compared::default() }).subtitle;
+        assert_eq!(
+            subtitle(vec![runs.clone(), functions]),
+            "Nothing changed significantly: step.median 4.00 ms → 4.10 ms: ×1.03 [0.97, 1.08], inconclusive. These runs \
+             detect a change of 4.25 % or more in four of five cases. 0 of 1 function changed."
+        );
+        let changed = table("compare_attributed", "function", &FUNCTIONS, &[]);
+        assert!(subtitle(vec![runs, changed]).starts_with("No headline figure changed: step.median"));
     }
 
     #[test]

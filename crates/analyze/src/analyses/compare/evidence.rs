@@ -13,7 +13,7 @@ use stepscope_model::{CaptureInfo, Counts, FrameKind, ThreadId, WaitState};
 
 use crate::analyses::metrics::{self, Metric};
 use crate::query::basis::Basis;
-use crate::query::functions::{FunctionId, Identity, NO_STACK};
+use crate::query::functions::{Caller, FunctionId, Identity, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::waits::blocked_ns;
@@ -243,7 +243,7 @@ struct Gathered {
     no_stack: Course,
     threads: FxHashMap<String, Course>,
     categories: FxHashMap<FrameKind, Course>,
-    waits: FxHashMap<Option<FunctionId>, Course>,
+    waits: FxHashMap<Caller, Course>,
 }
 
 impl Gathered {
@@ -311,7 +311,7 @@ impl Gathered {
     fn waits(&mut self, selection: &Selection<'_>, blocks: &Blocks) {
         let functions = selection.functions();
         for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
-            let caller = wait.stack.and_then(|stack| functions.attributed(stack));
+            let caller = functions.caller(wait.stack);
             let course = self.waits.entry(caller).or_default();
             let mut count = 1;
             blocks.parts(wait.thread, &(wait.start_ns..wait.start_ns + blocked_ns(&wait)), |block, ns| {
@@ -333,6 +333,11 @@ impl Gathered {
             own.insert(named(NO_STACK), self.no_stack);
         }
         let met = |course: &Course| !course.blocks.is_empty();
+        let of_caller = |caller: Caller| match caller {
+            Caller::Function(id) => identity(id),
+            Caller::NotOwned => named(functions.no_owner()),
+            Caller::NoStack => named(NO_STACK),
+        };
         let waits = self.waits.into_iter().filter(|(_, course)| met(course));
         [
             attributed,
@@ -340,7 +345,7 @@ impl Gathered {
             inclusive,
             self.threads.into_iter().map(|(name, course)| (named(&name), course)).collect(),
             self.categories.into_iter().map(|(kind, course)| (named(kind.name()), course)).collect(),
-            waits.map(|(caller, course)| (caller.map_or_else(|| named(NO_STACK), identity), course)).collect(),
+            waits.map(|(caller, course)| (of_caller(caller), course)).collect(),
         ]
     }
 }

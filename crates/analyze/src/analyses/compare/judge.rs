@@ -95,6 +95,23 @@ pub(super) struct Counted {
     pub(super) sampled: bool,
 }
 
+/// The intervals that a verdict rests on.
+///
+/// Those of rows that changed, and of inconclusive rows, have the level `1 - R alpha / m`: R of the m tested rows of the
+/// family are significant (1 if none is). Of the intervals of the significant rows, at most `alpha` are then expected to miss
+/// the true value: the false coverage-statement rate (Benjamini and Yekutieli, *False Discovery Rate-Adjusted Multiple
+/// Confidence Intervals for Selected Parameters*, JASA 100, 2005). Intervals of equivalent rows have the level of
+/// [`Options::confidence`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adjusted {
+    /// After minus before.
+    pub difference: Estimate,
+    /// After over before; `None` unless both are positive.
+    pub ratio: Option<Estimate>,
+    /// Confidence level.
+    pub confidence: f64,
+}
+
 /// A number on both sides, with its estimated change and verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessment {
@@ -102,10 +119,12 @@ pub struct Assessment {
     pub before: f64,
     /// Mean of the runs after.
     pub after: f64,
-    /// After minus before; bounds are infinite where the noise is unknown.
+    /// After minus before, of this row alone; bounds are infinite where the noise is unknown.
     pub difference: Estimate,
-    /// After over before; `None` unless both are positive.
+    /// After over before, of this row alone; `None` unless both are positive.
     pub ratio: Option<Estimate>,
+    /// The intervals that the verdict rests on, adjusted for the number of rows.
+    pub adjusted: Adjusted,
     /// Probability of a difference this large or larger if nothing had changed; `None` if no test is possible.
     pub p: Option<f64>,
     /// Adjusted for the number of rows; `None` for rows that are not tested.
@@ -119,20 +138,36 @@ pub struct Assessment {
     /// Numbers of samples before and after, if known.
     pub counts: Option<(u64, u64)>,
     tested: bool,
+    degrees_of_freedom: f64,
     /// Estimate and errors, until [`decide`] has used them.
     change: Option<Change>,
 }
 
 impl Assessment {
     /// Adds the detectable change and the extra runs needed.
-    fn look_ahead(&mut self, change: &Change, options: &Options) {
-        let goal = goal(options);
+    fn look_ahead(&mut self, change: &Change, goal: &Goal) {
         let detectable = |error| (goal.detectable_ratio(error, change.degrees_of_freedom) - 1.0) * 100.0;
         self.detectable_percent = change.log_ratio_standard_error.map(detectable);
         if self.verdict == Verdict::Inconclusive {
             let have = change.spread_before.runs.min(change.spread_after.runs);
             self.more_runs = goal.runs_needed(change).map(|runs| runs.saturating_sub(have).max(1) as u64);
         }
+    }
+
+    /// Its intervals at another confidence level.
+    fn at(&self, confidence: f64, options: &Options) -> Adjusted {
+        let quantile = |level: f64| student::quantile(f64::midpoint(1.0, level), self.degrees_of_freedom);
+        let factor = quantile(confidence) / quantile(options.confidence);
+        Adjusted {
+            difference: self.difference.stretched(factor),
+            ratio: self.ratio.map(|ratio| ratio.stretched_log(factor)),
+            confidence,
+        }
+    }
+
+    /// Whether it is zero in every run of both sides.
+    fn is_nothing(&self) -> bool {
+        self.before == 0.0 && self.after == 0.0 && self.difference.low == 0.0 && self.difference.high == 0.0
     }
 
     /// Whether it changed.
@@ -193,6 +228,7 @@ impl Judge {
             // As for rows, so few runs never show a change.
             p: Some(if few { 1.0 } else { change.p }),
             tested: self.is_enough(counted),
+            degrees_of_freedom: change.degrees_of_freedom,
             ..untested(before, after, Some(counted))
         }
     }
@@ -228,6 +264,7 @@ impl Judge {
             difference: change.difference,
             ratio: change.ratio,
             tested: enough,
+            degrees_of_freedom: change.degrees_of_freedom,
             change: Some(change),
             ..untested(before, after, counted)
         }
@@ -265,7 +302,7 @@ impl Judge {
         });
         assessment.p = Some(change.p);
         assessment.tested = self.is_enough(counted);
-        let goal = goal(&self.options);
+        let goal = goal(&self.options, self.options.alpha);
         if let Some(ratio) = assessment.ratio.filter(|_| counted.before.min(counted.after) > 0) {
             let times = goal.sample_factor(counted.before, counted.after, ratio.value);
             assessment.more_runs = times.map(|times| ((times - 1.0).ceil() as u64).max(1));
@@ -286,8 +323,8 @@ impl Judge {
     }
 }
 
-fn goal(options: &Options) -> Goal {
-    Goal { alpha: options.alpha, tolerance: options.tolerance, ..Goal::default() }
+fn goal(options: &Options, alpha: f64) -> Goal {
+    Goal { alpha, tolerance: options.tolerance, ..Goal::default() }
 }
 
 /// The change with intervals of Student's t in place of resampled ones.
@@ -308,11 +345,14 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessme
     let mean = |runs: &[Run]| runs.iter().map(|run| run.mean).sum::<f64>() / runs.len().max(1) as f64;
     let (old, new) = (mean(before), mean(after));
     let unknown = |value, low| Estimate { value, low, high: f64::INFINITY };
+    let difference = unknown(new - old, f64::NEG_INFINITY);
+    let ratio = (old > 0.0 && new > 0.0).then(|| unknown(new / old, f64::NEG_INFINITY));
     Assessment {
         before: old,
         after: new,
-        difference: unknown(new - old, f64::NEG_INFINITY),
-        ratio: (old > 0.0 && new > 0.0).then(|| unknown(new / old, f64::NEG_INFINITY)),
+        difference,
+        ratio,
+        adjusted: Adjusted { difference, ratio, confidence: 0.0 },
         p: None,
         q: None,
         verdict: Verdict::Inconclusive,
@@ -320,21 +360,28 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessme
         detectable_percent: None,
         counts: counted.map(|counted| (counted.before, counted.after)),
         tested: false,
+        degrees_of_freedom: f64::INFINITY,
         change: None,
     }
 }
 
-/// Adjusts p for the number of rows of a family, and decides each verdict.
+/// Adjusts p and the intervals for the number of rows of a family, and decides each verdict.
+///
+/// Rows that are zero in every run are equivalent without a test.
 pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Assessment>, options: &Options) {
     let mut rows: Vec<&mut Assessment> = rows.collect();
+    rows.iter_mut().filter(|row| row.is_nothing()).for_each(|row| row.tested = false);
     let tested: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].tested && rows[*row].p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|row| rows[*row].p).collect();
     let q: HashMap<usize, f64> = tested.into_iter().zip(benjamini_hochberg(&p)).collect();
+    let significant = q.values().filter(|q| **q <= options.alpha).count();
+    let alpha = options.alpha * significant.max(1) as f64 / q.len().max(1) as f64;
+    let goal = goal(options, alpha);
     for (index, row) in rows.iter_mut().enumerate() {
         row.q = q.get(&index).copied();
-        row.verdict = verdict(row, options);
+        (row.verdict, row.adjusted) = judged(row, 1.0 - alpha, options);
         if let Some(change) = row.change.take().filter(|_| row.tested) {
-            row.look_ahead(&change, options);
+            row.look_ahead(&change, &goal);
         }
         if row.verdict != Verdict::Inconclusive {
             row.more_runs = None;
@@ -342,15 +389,21 @@ pub(super) fn decide<'a>(rows: impl Iterator<Item = &'a mut Assessment>, options
     }
 }
 
-fn verdict(row: &Assessment, options: &Options) -> Verdict {
+/// The verdict, and the intervals that it rests on.
+fn judged(row: &Assessment, adjusted_confidence: f64, options: &Options) -> (Verdict, Adjusted) {
     let within =
         |ratio: Estimate| ratio.low >= 1.0 / (1.0 + options.tolerance) && ratio.high <= 1.0 + options.tolerance;
-    // Zero on both sides in every run: there is no ratio and no doubt.
-    let nothing = row.before == 0.0 && row.after == 0.0 && row.difference.low == 0.0 && row.difference.high == 0.0;
+    let own = Adjusted { difference: row.difference, ratio: row.ratio, confidence: options.confidence };
+    let adjusted = row.at(adjusted_confidence, options);
     match row.q {
-        Some(_) if nothing => Verdict::Equivalent,
-        Some(q) if q <= options.alpha && row.difference.excludes_zero() => Verdict::Changed,
-        Some(_) if row.ratio.is_some_and(within) => Verdict::Equivalent,
-        _ => Verdict::Inconclusive,
+        _ if row.is_nothing() => (Verdict::Equivalent, own),
+        Some(q) if q <= options.alpha && adjusted.difference.excludes_zero() => (Verdict::Changed, adjusted),
+        Some(_) if row.ratio.is_some_and(within) => (Verdict::Equivalent, own),
+        // The test may be stricter than the interval: where it finds no change, the interval includes none.
+        _ => {
+            let difference = adjusted.difference.including(0.0);
+            let ratio = adjusted.ratio.map(|ratio| ratio.including(1.0));
+            (Verdict::Inconclusive, Adjusted { difference, ratio, ..adjusted })
+        }
     }
 }

@@ -21,12 +21,15 @@
 //!
 //! With three runs or fewer per side, the smallest p of a permutation test is 0.1: nothing can be *changed*, and the notes
 //! say so. Within a family, p becomes q by Benjamini and Hochberg's rule, over the rows with at least
-//! [`Options::least_count`] samples.
+//! [`Options::least_count`] samples. Rows that are zero in every run are not tested. The
+//! [headline figures](crate::analyses::metrics::HEADLINES) are a family of their own, so that they need not share their power
+//! with other metrics.
 //!
 //! # Verdict
-//! *changed* if q is at most [`Options::alpha`] and the interval excludes "no change"; else *equivalent* if the interval
-//! of the ratio lies within the [tolerance](Options::tolerance); else *inconclusive*, with an estimate of the extra runs
-//! needed per side.
+//! *changed* if q is at most [`Options::alpha`] and the [adjusted](Adjusted) interval excludes "no change"; else
+//! *equivalent* if the 95 % interval of the ratio lies within the [tolerance](Options::tolerance); else *inconclusive*, with
+//! an estimate of the extra runs needed per side. Tables show the interval that the verdict rests on: a changed row's
+//! excludes "no change", and an inconclusive row's includes it.
 
 pub mod evidence;
 mod judge;
@@ -44,7 +47,7 @@ use std::thread;
 use stepscope_model::{Note, note};
 
 pub use evidence::{Evidence, Family};
-pub use judge::{Assessment, Noise};
+pub use judge::{Adjusted, Assessment, Noise};
 pub use options::Options;
 pub use reduction::{ComparedScenario, Reduction, ReductionError, differences};
 pub use renames::Rename;
@@ -52,6 +55,7 @@ pub use rows::{MetricRow, Row};
 pub use side::{SelectedSide, Side, reduce};
 pub use tables::{of_scenarios, tables};
 
+use crate::analyses::metrics;
 use crate::query::basis::Basis;
 
 /// What changed between two sides.
@@ -101,7 +105,12 @@ impl Comparison {
             workers.map(|rows| rows.join().expect("judging does not panic"))
         });
         let mut metrics = rows::of_metrics(before, after, &judge, options);
-        judge::decide(metrics.iter_mut().map(|row| &mut row.assessment), options);
+        let has_steps = basis == Basis::PerStep;
+        let (headlines, others): (Vec<_>, Vec<_>) =
+            metrics.iter_mut().partition(|row| metrics::is_headline(&row.name, has_steps));
+        for family in [headlines, others] {
+            judge::decide(family.into_iter().map(|row| &mut row.assessment), options);
+        }
         let noise = judge.noise().clone();
         let notes =
             noise.note((before.runs.len(), after.runs.len()), options).into_iter().chain(basis_note(basis)).collect();

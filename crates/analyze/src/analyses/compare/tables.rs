@@ -58,11 +58,11 @@ fn amount_columns(comparison: &Comparison, column: impl Fn(&str, &str) -> Column
             row.after.into()
         })
         .with(column("difference", "After minus before."), |row| row.difference.value.into())
-        .with(column("difference_low", "Lower bound of its 95 % confidence interval.").detail(), |row| {
-            row.difference.low.into()
+        .with(column("difference_low", "Lower bound of its confidence interval, at `confidence`.").detail(), |row| {
+            row.adjusted.difference.low.into()
         })
-        .with(column("difference_high", "Upper bound of its 95 % confidence interval.").detail(), |row| {
-            row.difference.high.into()
+        .with(column("difference_high", "Upper bound of its confidence interval, at `confidence`.").detail(), |row| {
+            row.adjusted.difference.high.into()
         })
 }
 
@@ -72,18 +72,27 @@ fn verdict_columns() -> Columns<'static, Assessment> {
         .with(columns::number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row: &Assessment| {
             row.ratio.map(|ratio| ratio.value).into()
         })
-        .with(columns::number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval."), |row| {
-            row.ratio.map(|ratio| ratio.low).into()
+        .with(columns::number("ratio_low", "", "Lower bound of the ratio's confidence interval, at `confidence`."), |row| {
+            row.adjusted.ratio.map(|ratio| ratio.low).into()
         })
-        .with(columns::number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval."), |row| {
-            row.ratio.map(|ratio| ratio.high).into()
+        .with(columns::number("ratio_high", "", "Upper bound of the ratio's confidence interval, at `confidence`."), |row| {
+            row.adjusted.ratio.map(|ratio| ratio.high).into()
         })
+        .with(
+            percentage(
+                "confidence",
+                "Confidence level of the intervals. 95 % for equivalent rows; for others it is adjusted for the number of \
+                 rows that were tested, as the verdict is.",
+            )
+            .detail(),
+            |row| Some(row.adjusted.confidence * 100.0).filter(|level| *level > 0.0).into(),
+        )
         .with(
             columns::number("p", "", "Probability of a difference this large or larger if nothing had changed.").detail(),
             |row| row.p.into(),
         )
         .with(
-            columns::number("q", "", "p adjusted for the number of rows (Benjamini and Hochberg).").detail(),
+            columns::number("q", "", "p adjusted for the number of rows (Benjamini and Hochberg): `changed` needs 0.05 or less."),
             |row| row.q.into(),
         )
         .with(
@@ -277,12 +286,8 @@ fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
             }
             let lead: Vec<Value> = labels.iter().map(|label| label.as_str().into()).collect();
             table.rows.into_iter().for_each(|row| into.push(lead.iter().cloned().chain(row).collect()));
-            for note in table.notes {
-                let note = if subject.is_empty() { note } else { note.about(subject.as_str()) };
-                if !into.notes.contains(&note) {
-                    into.notes.push(note);
-                }
-            }
+            let about = |note: Note| if subject.is_empty() { note } else { note.about(subject.as_str()) };
+            into.add_notes(table.notes.into_iter().map(about));
         }
     }
     stacked
@@ -339,19 +344,21 @@ fn link_columns<'a>(
     name: &str,
     assessment: impl for<'l> Fn(&'l Link<'a>) -> Option<&'l Assessment> + Copy + 'a,
 ) -> Columns<'a, Link<'a>> {
-    let ratio = move |link: &Link<'a>| assessment(link).and_then(|assessment| assessment.ratio);
+    let ratio = move |link: &Link<'a>| assessment(link).and_then(|assessment| assessment.adjusted.ratio);
     let number = |end: &str, doc: &str| columns::number(&format!("ratio_to_{other}{end}"), "", doc);
     let verdict = format!("`changed`, `equivalent` or `inconclusive`, against {name}.");
     Columns::new()
         .with(number("", &format!("Divided by that of {name}.")).essential(), move |link| {
             ratio(link).map(|ratio| ratio.value).into()
         })
-        .with(number("_low", "Lower bound of its 95 % confidence interval.").detail(), move |link| {
-            ratio(link).map(|ratio| ratio.low).into()
-        })
-        .with(number("_high", "Upper bound of its 95 % confidence interval.").detail(), move |link| {
-            ratio(link).map(|ratio| ratio.high).into()
-        })
+        .with(
+            number("_low", "Lower bound of its confidence interval, adjusted for the number of rows.").detail(),
+            move |link| ratio(link).map(|ratio| ratio.low).into(),
+        )
+        .with(
+            number("_high", "Upper bound of its confidence interval, adjusted for the number of rows.").detail(),
+            move |link| ratio(link).map(|ratio| ratio.high).into(),
+        )
         .with(text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
             assessment(link).map(|assessment| assessment.verdict.name()).into()
         })

@@ -133,7 +133,7 @@ fn three_runs_per_side_never_show_a_change_and_a_note_says_so() {
     assert!(comparison.notes[0].starts_with("With 3 runs before and 3 runs after,"), "{:?}", comparison.notes);
     let f = &row(&comparison, Family::Own, "f").assessment;
     assert_eq!((f.verdict, f.p), (Verdict::Inconclusive, Some(0.1)));
-    assert_eq!(f.more_runs, Some(1));
+    assert_eq!(f.more_runs, Some(2), "at the level that is adjusted for the rows");
 }
 
 #[test]
@@ -205,4 +205,78 @@ fn own_metrics_are_compared_like_other_metrics_of_the_run() {
     assert_eq!(row.assessment.verdict, Verdict::Changed);
     let table = &tables(&comparison)[0];
     assert_eq!(table.get(table.rows.len() - 1, "metric"), Some(&"metric.rate.p99".into()));
+}
+
+/// An assessment of runs before and after.
+fn assessed(judge: &judge::Judge, before: &[f64], after: &[f64]) -> Assessment {
+    let runs = |means: &[f64]| -> Vec<stepscope_stats::Run> {
+        means.iter().map(|mean| stepscope_stats::Run { mean: *mean, residuals: Vec::new() }).collect()
+    };
+    judge.row(&runs(before), &runs(after), None)
+}
+
+#[test]
+fn shown_intervals_agree_with_the_verdict_however_many_rows_there_are() {
+    let options = Options::default();
+    let judge = judge::Judge::of_shape(&[0; 6], &[0; 6], &options);
+    // p is about 0.02: significant alone, but not among forty rows.
+    let (before, after) = ([1.0, 1.1, 0.9, 1.2, 1.0, 0.95], [1.2, 1.15, 1.3, 1.05, 1.25, 1.2]);
+    let verdict_among = |others: usize| {
+        let mut rows = vec![assessed(&judge, &before, &after)];
+        rows.resize(others + 1, assessed(&judge, &before, &[1.1, 0.9, 1.0, 1.2, 0.95, 1.0]));
+        judge::decide(rows.iter_mut(), &options);
+        rows.swap_remove(0)
+    };
+    let alone = verdict_among(0);
+    assert_eq!(alone.verdict, Verdict::Changed);
+    assert_eq!((alone.adjusted.difference, alone.adjusted.confidence), (alone.difference, 0.95));
+    let among = verdict_among(39);
+    assert_eq!(among.verdict, Verdict::Inconclusive);
+    assert!((among.adjusted.confidence - (1.0 - 0.05 / 40.0)).abs() < 1e-12, "{among:?}");
+    assert!(among.difference.excludes_zero() && !among.adjusted.difference.excludes_zero(), "{among:?}");
+    let ratio = among.adjusted.ratio.unwrap();
+    assert!(ratio.low <= 1.0 && 1.0 <= ratio.high && ratio.high > among.ratio.unwrap().high, "{among:?}");
+}
+
+#[test]
+fn rows_that_are_zero_in_every_run_are_no_tests() {
+    let options = Options::default();
+    let judge = judge::Judge::of_shape(&[0; 6], &[0; 6], &options);
+    let mut rows = vec![assessed(&judge, &[0.0; 6], &[0.0; 6]); 20];
+    rows.push(assessed(&judge, &[1.0, 1.1, 0.9, 1.2, 1.0, 0.95], &[1.2, 1.15, 1.3, 1.05, 1.25, 1.2]));
+    judge::decide(rows.iter_mut(), &options);
+    assert_eq!((rows[0].verdict, rows[0].q), (Verdict::Equivalent, None));
+    assert_eq!(rows[20].verdict, Verdict::Changed);
+    assert_eq!(rows[20].q, rows[20].p);
+}
+
+#[test]
+fn headline_figures_are_adjusted_apart_from_other_metrics() {
+    let comparison = compared(&runs(8, 0.30, 3), &runs(8, 0.28, 4));
+    let of = |headline: bool| {
+        let metrics = comparison.metrics.iter().filter(|row| metrics::is_headline(&row.name, true) == headline);
+        metrics.filter_map(|row| row.assessment.q.map(|_| row.assessment.adjusted.confidence)).collect::<Vec<f64>>()
+    };
+    let unadjusted = |confidence: &f64| (*confidence - 0.95).abs() < 1e-12;
+    let headlines = of(true);
+    let tested = headlines.len() as f64;
+    assert!(tested >= 2.0, "{:?}", comparison.metrics);
+    let alone = |confidence: &f64| (*confidence - (1.0 - 0.05 / tested)).abs() < 1e-12;
+    let significant = comparison.metrics.iter().any(|row| row.assessment.q.is_some_and(|q| q <= 0.05));
+    assert!(significant || headlines.iter().all(|one| alone(one) || unadjusted(one)), "{headlines:?}");
+}
+
+#[test]
+fn blocked_time_without_an_owned_caller_is_not_called_without_a_stack() {
+    let capture = Drawing::new()
+        .window(0..10 * SECOND)
+        .folded(Event::sampled("cpu-clock", "ns"), "main;gz::Step 100")
+        .blocked("main", 10..200, "pool;wait;futex")
+        .blocked("main", 300..400, "gz::Step;futex")
+        .blocked("main", 500..550, "")
+        .capture;
+    let evidence = drawn::selected(&capture, &["gz::"], |selection| Evidence::of(selection, Basis::of(selection)));
+    let mut names: Vec<String> = evidence.rows(Family::Waits).keys().map(|row| row.name.to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["(no owned caller)", "(no stack)", "gz::Step"]);
 }

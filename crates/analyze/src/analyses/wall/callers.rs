@@ -7,7 +7,7 @@ use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, 
 
 use super::{Stacks, missing_stacks};
 use crate::columns::{self, count, duration, percentage};
-use crate::query::functions::{FunctionId, Functions, NO_STACK};
+use crate::query::functions::{Caller, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::wait_class::WaitClass;
@@ -26,14 +26,6 @@ struct Attributed {
     classes: [u128; WaitClass::ALL.len()],
 }
 
-/// Blocked time that is attributed to a caller: of waits at stacks without one, and of waits without a stack, apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Caller {
-    Function(FunctionId),
-    NotOwned,
-    NoStack,
-}
-
 /// The table `blocked`: blocked time by nearest owned caller, rows by blocked time, then name.
 ///
 /// The rows add up to all blocked time of the selection: what has no owned caller, and what has no stack, have rows of
@@ -42,10 +34,9 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     let functions = selection.functions();
     let mut stacks = Stacks::of(selection);
     let mut sums: FxHashMap<Caller, Attributed> = FxHashMap::default();
-    let caller_of = |function: Option<FunctionId>| function.map_or(Caller::NotOwned, Caller::Function);
     for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
         let found = wait.stack.map(|stack| stacks.get(stack));
-        let caller = found.map_or(Caller::NoStack, |(_, function)| caller_of(function));
+        let caller = functions.caller(wait.stack);
         let blocked = blocked_ns(&wait);
         let sum = sums.entry(caller).or_default();
         sum.blocked += u128::from(blocked);
@@ -56,7 +47,7 @@ pub fn callers(selection: &Selection<'_>) -> Table {
             sum.classes[class.index()] += u128::from(blocked);
         }
     }
-    let selected = |stack| selection.has_stack(Some(stack)).then(|| caller_of(functions.attributed(stack)));
+    let selected = |stack| selection.has_stack(Some(stack)).then(|| functions.caller(Some(stack)));
     let rows = selection.thread_wait_rows();
     let thinned = selection.thinned_stacks();
     let errors =
@@ -64,10 +55,9 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     for (caller, error) in &errors {
         sums.entry(*caller).and_modify(|sum| sum.error = *error);
     }
-    let none = if functions.ownership_known() { "(no owned caller)" } else { "(only run-time libraries)" };
     let name = |caller: Caller| match caller {
         Caller::Function(id) => &*functions.get(id).name,
-        Caller::NotOwned => none,
+        Caller::NotOwned => functions.no_owner(),
         Caller::NoStack => NO_STACK,
     };
     let mut rows: Vec<(Caller, Attributed)> = sums.into_iter().collect();
@@ -135,7 +125,7 @@ fn blocked_per_step(selection: &Selection<'_>) -> Option<FxHashMap<Caller, f64>>
     let steps = loops.main().count() as f64;
     let mut sums: FxHashMap<Caller, f64> = FxHashMap::default();
     for (node, amount) in weights.occupied() {
-        let caller = selection.functions().attributed(node).map_or(Caller::NotOwned, Caller::Function);
+        let caller = selection.functions().caller(Some(node));
         *sums.entry(caller).or_default() += amount.weight as f64 / steps;
     }
     *sums.entry(Caller::NoStack).or_default() += weights.no_stack.weight as f64 / steps;
