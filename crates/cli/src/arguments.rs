@@ -17,11 +17,11 @@ use stepscope_convert::import::{self, FORMATS};
 
 use crate::failure::Failure;
 
-/// Whose code is whose.
+/// Which code is owned.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Ownership")]
 pub struct OwnedArguments {
-    /// Functions your team can change: a glob over their own qualified names, e.g. 'gz::*'; repeatable.
+    /// Functions your team can change: a glob over their qualified names, e.g. 'gz::*'; repeatable.
     #[arg(id = "owned", long, value_name = "GLOB")]
     namespaces: Vec<String>,
     /// Modules your team can change: a glob over their file names, e.g. 'libgz-*'; repeatable.
@@ -30,10 +30,10 @@ pub struct OwnedArguments {
     /// Sources your team can change: a glob over their paths, e.g. '/home/me/sim/src/**'; repeatable.
     #[arg(id = "owned-source", long, value_name = "GLOB")]
     sources: Vec<String>,
-    /// Functions that are not yours after all: a glob over their own qualified names, e.g. 'btVector3::*'; repeatable.
+    /// Exceptions from the owned functions: a glob over their qualified names, e.g. 'btVector3::*'; repeatable.
     #[arg(id = "not-owned", long, value_name = "GLOB")]
     not_owned: Vec<String>,
-    /// Functions that are one row in trees: a glob over their own qualified names, e.g. 'stbi_*'; repeatable.
+    /// Functions that trees show as one row: a glob over their qualified names, e.g. 'stbi_*'; repeatable.
     #[arg(id = "group", long, value_name = "GLOB")]
     groups: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl OwnedArguments {
     }
 }
 
-/// What of a capture to look at.
+/// Which part of a capture to use.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArguments {
@@ -90,16 +90,16 @@ pub struct SelectArguments {
     /// Only this part of the recording, from its start: `2s..5s`, `500ms..`, `..10s`.
     #[arg(long = "time", value_name = "FROM..TO", value_parser = time_range)]
     time: Option<TimeRange>,
-    /// Only these of the simulation's steps, by number: `528`, `100..200` (without the last), `1000..`.
+    /// Only these steps of the simulation, by number: `528`, `100..200` (end excluded), `1000..`.
     #[arg(long = "steps", value_name = "N|FROM..TO", value_parser = step_range)]
     steps: Option<StepRange>,
-    /// The samples of this event, where a capture has several.
+    /// Samples of this event, if a capture has several.
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
 }
 
 impl SelectArguments {
-    /// What they select. `process_names` are those of the lab file, if there is one.
+    /// The filter. `process_names` are those of the lab file, if there is one.
     pub fn filter(&self, process_names: &[ProcessNameRule]) -> Filter {
         let ownership = match (self.only_owned, self.only_not_owned) {
             (true, _) => Some(Under::Owned),
@@ -122,12 +122,12 @@ impl SelectArguments {
 
 /// Where files of the recorded machine are.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Names of functions, for `symbolize` and what is imported")]
+#[command(next_help_heading = "Symbols, for `symbolize` and imported files")]
 pub struct SymbolArguments {
-    /// Where debug files are: laid out as /usr/lib/debug or ~/.debug are, or files of the modules' own names; repeatable.
+    /// Folder of debug files: with the layout of /usr/lib/debug or ~/.debug, or files with the modules' names; repeatable.
     #[arg(long = "symbols", visible_alias = "debug-dir", value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// What stands for / of the recorded machine: its programs and libraries are sought there alone; repeatable.
+    /// Root folder of the recorded machine: programs and libraries are searched there only; repeatable.
     #[arg(long = "sysroot", value_name = "DIR")]
     roots: Vec<PathBuf>,
 }
@@ -137,7 +137,7 @@ impl SymbolArguments {
     pub fn options(&self) -> Result<stepscope_symbolize::Options, Failure> {
         if let Some(missing) = self.directories.iter().chain(&self.roots).find(|folder| !folder.is_dir()) {
             return Err(Failure::Usage(format!(
-                "{}: there is no such folder to look for symbols in",
+                "{}: no such folder; --symbols and --sysroot take folders",
                 missing.display()
             )));
         }
@@ -150,13 +150,13 @@ impl SymbolArguments {
         Ok(options)
     }
 
-    /// How to import what needs no other options.
+    /// Import options with these symbols.
     pub fn import(&self) -> Result<ImportOptions, Failure> {
         Ok(ImportOptions { symbols: self.options()?, ..ImportOptions::default() })
     }
 }
 
-/// What is looked at of captures, and how they are understood.
+/// Selection, ownership and symbols.
 #[derive(Debug, Default, Args)]
 pub struct LookArguments {
     #[command(flatten)]
@@ -167,17 +167,17 @@ pub struct LookArguments {
     pub symbols: SymbolArguments,
 }
 
-/// What a file's content does not say about itself.
+/// How to read an imported file.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Reading")]
 pub struct ReadingArguments {
-    /// The file's format, where its content hides it.
+    /// The file's format, if its content does not show it.
     #[arg(id = "from", long, value_name = "FORMAT")]
     format: Option<String>,
-    /// What the counts of folded stacks count; with `samples`, significance can be tested.
+    /// Unit of the counts in folded stacks; with `samples`, differences can be tested.
     #[arg(long, value_enum, default_value_t)]
     unit: Unit,
-    /// Folded stacks begin with a function, not with a thread's name.
+    /// Folded stacks start with a function instead of a thread name.
     #[arg(long)]
     no_thread_names: bool,
 }
@@ -217,7 +217,7 @@ impl ReadingArguments {
     }
 }
 
-/// A length of time as people write it: `30`, `30s`, `1.5s`, `200ms`, `2m`, `1h`. A bare number is seconds.
+/// A duration: `30`, `30s`, `1.5s`, `200ms`, `2m`, `1h`. A bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -229,7 +229,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600.0,
         _ => return Err(format!("`{unit}` is not a unit of time; write 30s, 500ms, 2m")),
     };
-    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a length of time; write 30s, 500ms, 2m"))?;
+    let number: f64 = number.parse().map_err(|_| format!("`{text}` is not a duration; write 30s, 500ms, 2m"))?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("`{text}` is out of range"))
 }
 
@@ -239,18 +239,18 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     let from_ns = if from.is_empty() { 0 } else { ns(from)? };
     let to_ns = if to.is_empty() { None } else { Some(ns(to)?) };
     match to_ns {
-        Some(to_ns) if to_ns <= from_ns => Err(format!("{text} ends before it begins")),
+        Some(to_ns) if to_ns <= from_ns => Err(format!("{text} ends before it starts")),
         _ => Ok(TimeRange { from_ns, to_ns }),
     }
 }
 
-/// Which steps are slow: those at this percentile and above, or those beyond a natural gap.
+/// Which steps are slow: from this percentile on, or beyond a natural gap.
 pub fn slow_options(percentile: Option<f64>) -> slow_steps::Options {
     let slow = percentile.map_or(slow_steps::Slow::Natural, slow_steps::Slow::Percentile);
     slow_steps::Options { slow, ..slow_steps::Options::default() }
 }
 
-/// A percentile of steps above which they are slow.
+/// The percentile from which steps are slow.
 pub fn percentile(text: &str) -> Result<f64, String> {
     slow_steps::SLOW_PERCENTILE.parse(text)
 }
@@ -264,7 +264,7 @@ fn step_range(text: &str) -> Result<StepRange, String> {
     };
     let from = if from.is_empty() { 0 } else { number(from)? };
     match if to.is_empty() { None } else { Some(number(to)?) } {
-        Some(to) if to <= from => Err(format!("{text} ends before it begins")),
+        Some(to) if to <= from => Err(format!("{text} ends before it starts")),
         to => Ok(StepRange { from, to }),
     }
 }
@@ -281,12 +281,12 @@ mod tests {
             [read("100..200"), read("7.."), read("..3")],
             [Ok((100, Some(200))), Ok((7, None)), Ok((0, Some(3)))]
         );
-        assert_eq!(read("5..5").unwrap_err(), "5..5 ends before it begins");
+        assert_eq!(read("5..5").unwrap_err(), "5..5 ends before it starts");
         assert!(read("first").unwrap_err().starts_with("write the number of a step"));
     }
 
     #[test]
-    fn a_length_of_time_is_read_as_people_write_it() {
+    fn a_duration_has_a_unit_or_is_in_seconds() {
         let read = |text| duration(text).unwrap().as_nanos();
         assert_eq!(read("30"), 30_000_000_000);
         assert_eq!(read("1.5s"), 1_500_000_000);
@@ -298,12 +298,12 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_time_may_leave_either_end_out_but_not_run_backwards() {
+    fn a_time_range_may_omit_an_end_but_not_run_backwards() {
         let range = |text| time_range(text).map(|range| (range.from_ns, range.to_ns));
         assert_eq!(range("2s..5s"), Ok((2_000_000_000, Some(5_000_000_000))));
         assert_eq!(range("..10ms"), Ok((0, Some(10_000_000))));
         assert_eq!(range("1.."), Ok((1_000_000_000, None)));
-        assert!(range("5..2").unwrap_err().contains("ends before it begins"));
+        assert!(range("5..2").unwrap_err().contains("ends before it starts"));
         assert!(range("5").is_err());
     }
 }

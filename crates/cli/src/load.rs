@@ -64,8 +64,8 @@ pub fn settings_beside(capture: &Path) -> Settings {
 }
 
 /// Reads runs (all their captures), captures and files of other tools.
-pub fn all(sources: &[PathBuf]) -> Result<Loaded, Failure> {
-    let loaded = source::open(sources)?;
+pub fn all(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, Failure> {
+    let loaded = source::open(sources, importing)?;
     loaded.notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(loaded)
 }

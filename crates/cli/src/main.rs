@@ -31,9 +31,9 @@ struct CommandLine {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 failed, or a scenario of a run did; 2 wrong usage or lab file; 130 interrupted
-(a recording that is interrupted is kept, and done). `gate` has its own: see `stepscope gate --help`.
-The first minute: `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
+Exit codes: 0 success; 1 failure, also of a scenario; 2 wrong usage or lab file; 130 interrupted.
+`record` exits with 0 after Ctrl-C, because the capture is kept. `gate` has its own codes: `stepscope gate --help`.
+Start with `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
 
 /// A subcommand with the help that the registry of analyses has for it.
 fn described(command: clap::Command) -> clap::Command {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
     #[cfg(not(feature = "record"))]
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
-        eprintln!("stepscope: this build is a viewer: record, run, ab, demo, doctor and prove are not in it");
+        eprintln!("stepscope: this build is a viewer without record, run, ab, demo, doctor and prove");
     }
     // A closed standard output is no error here.
     let _ = error.print();

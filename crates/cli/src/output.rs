@@ -1,4 +1,4 @@
-//! Tables on standard output, and files that are written whole or not at all.
+//! Tables on standard output, and files that are written atomically.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct DisplayArguments {
     /// When to use colours: auto (on a terminal), always or never.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     color: ColourChoice,
-    /// Do not show tables that are longer than the terminal in a pager ($PAGER, else less -FRX).
+    /// Do not use a pager ($PAGER, else less -FRX) for tables longer than the terminal.
     #[arg(long, global = true)]
     no_pager: bool,
 }
@@ -49,7 +49,7 @@ pub struct TableArguments {
     /// [default: 30 in tables for people, all in other formats].
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
-    /// Only rows for which this holds: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
+    /// Only rows that meet this condition: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
     #[arg(long = "filter", value_name = "CONDITION")]
     filters: Vec<Filter>,
     /// Only these columns, in this order: names with commas between them, or `all`. Without it, tables for people show
@@ -58,7 +58,7 @@ pub struct TableArguments {
     columns: Option<ColumnChoice>,
 }
 
-/// Rows of a table for people, unless told.
+/// Default number of rows of a table for people.
 const ROWS_FOR_PEOPLE: usize = 30;
 
 impl TableArguments {

@@ -237,3 +237,30 @@ fn the_demonstration_records_ranks_and_reports_the_bundled_simulator() {
     assert!(place("EntityGraph::vertices").min(place("entity_matches")) < 2, "{rank}");
     assert!(folder.path().join("stepscope-runs/latest/report.html").is_file());
 }
+
+#[test]
+fn functions_that_look_like_steps_are_suggested_with_the_command_that_records_them() {
+    const NAME: &str = "functions_that_look_like_steps_are_suggested_with_the_command_that_records_them";
+    let Some(simulator) = simulator(NAME) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let program = ["--", simulator.to_str().unwrap(), "run", "--n", "300", "--static"];
+    let options = ["record", "--suggest-steps", "--duration", "700ms", "--format", "json"];
+    let output = stepscope(at, &[&options[..], &program].concat());
+    // The simulator prints on standard output, too.
+    let printed = text(&output.stdout);
+    let table: Value = serde_json::from_str(&printed[printed.find("{").unwrap_or(0)..])
+        .unwrap_or_else(|error| panic!("{error}: {printed}{}", text(&output.stderr)));
+    assert_eq!(table["table"], "step_candidates");
+    let rows = table["rows"].as_array().unwrap();
+    let step = rows.iter().find(|row| row["function"].as_str().unwrap().ends_with("::SimulationRunner::step"));
+    let step = step.unwrap_or_else(|| panic!("{table}"));
+    assert_eq!(step["thread"], "ground");
+    assert_eq!(fs::read_dir(at).unwrap().count(), 0, "a suggestion leaves no capture");
+    if !can_record_steps(NAME) {
+        return;
+    }
+    assert!(step["rate"].as_f64().unwrap() > 1.0, "{table}");
+    let notes = table["notes"].to_string();
+    assert!(notes.contains("stepscope record --step ") && notes.contains("run --n 300 --static"), "{notes}");
+}

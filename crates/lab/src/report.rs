@@ -6,9 +6,10 @@
 mod comparison;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
+use stepscope_analyze::rank::pairing;
 use stepscope_analyze::{ANALYSES, Selection, cost_tree, diagnose, rank, summary};
 use stepscope_model::quantity::plural;
-use stepscope_model::{CaptureInfo, Column, Importance, Kind, Machine, NoteValue, Phase, Table, note};
+use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
 use stepscope_view::report::{Report, Section};
 
@@ -95,29 +96,42 @@ fn findings(selections: &[Selection<'_>]) -> Section {
     tables.into_iter().take(if has_findings { 2 } else { 1 }).fold(section, Section::table)
 }
 
-/// The rank by cost of each phase that there is, steady first; by score where that has anything to add.
+/// A section per group of captures that are [known to be alike](pairing::alike) and of one phase, steady first.
 fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
-    let phases: Vec<Option<Phase>> = match phases(selections).as_slice() {
-        [] => vec![None],
-        phases => phases.iter().copied().map(Some).collect(),
+    let groups = pairing::alike(selections);
+    let mut sections = Vec::new();
+    for group in &groups {
+        for phase in phases(group) {
+            let is_of_phase = |selection: &&Selection<'_>| selection.capture().info.phase == phase;
+            let of_phase: Vec<Selection<'_>> = group.iter().filter(is_of_phase).cloned().collect();
+            let mut title = phase.map_or("Rank".to_owned(), |phase| format!("Rank: {phase}"));
+            if groups.len() > 1 {
+                title.push_str(&format!(" of {}", pairing::group_label(&of_phase)));
+            }
+            let section = rank_section(title, &of_phase, phase);
+            sections.push(if groups.len() > 1 { section.note(pairing::apart_note()) } else { section });
+        }
+    }
+    sections
+}
+
+/// The cost tree, external code, the rank by cost, and the rank by score.
+fn rank_section(title: String, selections: &[Selection<'_>], phase: Option<Phase>) -> Section {
+    let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
+    let section = Section::new(title).note(
+        "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
+         add up to its total.",
+    );
+    let options = cost_tree::Options { phase, ..cost_tree::Options::default() };
+    let trees = [cost_tree::table(selections, &options), cost_tree::external_code(selections, &options)];
+    let shown = |mut table: Table| {
+        // The rank below has the same notes. Detail columns are for programs.
+        table.notes.clear();
+        table.retain_columns(|column| column.importance > Importance::Detail);
+        table
     };
-    let section = |phase: Option<Phase>| {
-        let title = match phase {
-            Some(phase) => format!("Rank: {phase}"),
-            None => "Rank".to_owned(),
-        };
-        let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
-        let section = Section::new(title).note(
-            "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
-             add up to its total.",
-        );
-        let mut tree = cost_tree::table(selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
-        // The rank below has the same notes. What is left out is for programs.
-        tree.notes.clear();
-        tree.retain_columns(|column| column.importance > Importance::Detail);
-        section.table(tree).table(of(rank::Order::Cost)).table(of(rank::Order::Score))
-    };
-    phases.into_iter().map(section).collect()
+    let section = trees.into_iter().map(shown).fold(section, Section::table);
+    section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))
 }
 
 /// The rank under a heading of its order, without the columns that only the other order needs.
@@ -142,9 +156,10 @@ const BY_COST: &[&str] =
 const BY_SCORE: &[&str] =
     &["score", "score_max", "score_scenario", "evidence", "cache_ratio", "offcpu_place", "blocked", "delayed"];
 
-fn phases(selections: &[Selection<'_>]) -> Vec<Phase> {
-    let mut phases: Vec<Phase> = selections.iter().filter_map(|selection| selection.capture().info.phase).collect();
-    phases.sort_by_key(|phase| *phase != Phase::Steady);
+/// The phases of captures, steady first; `None` for an unknown one.
+fn phases(selections: &[Selection<'_>]) -> Vec<Option<Phase>> {
+    let mut phases: Vec<Option<Phase>> = selections.iter().map(|selection| selection.capture().info.phase).collect();
+    phases.sort_by_key(|phase| std::cmp::Reverse(*phase));
     phases.dedup();
     phases
 }
@@ -167,29 +182,26 @@ fn last_lines(trial: &TrialInfo) -> Option<String> {
     }
 }
 
-/// One row a trial: `trial, outcome, ready_after, ready_by, stresses, command`.
+/// The table `trials`: a row per trial.
 fn trials(run: &RunInfo) -> Table {
     let text = |name, doc: &str| Column::new(name, Kind::Text, "", doc);
-    let columns = vec![
-        text("trial", "Scenario, and variant where there are several."),
-        text("outcome", "What came of it."),
-        Column::new("ready_after", Kind::Duration, "ns", "Time from launch until it was ready: the loading phase."),
-        text("ready_by", "What said that it was ready."),
-        text("stresses", "What the scenario stresses."),
-        text("command", "What was launched."),
-    ];
-    let mut table = Table::new("trials", "Trials", columns);
-    for trial in &run.trials {
-        table.push(vec![
-            trial.label().into(),
-            trial.result.summary().into(),
-            trial.ready_after_ns.into(),
-            trial.ready_by.as_deref().into(),
-            trial.axis.as_deref().into(),
-            shell_words(&trial.command).into(),
-        ]);
-        table.add_notes(trial.notes.iter().map(|note| format!("{}: {note}", trial.label())));
-    }
+    let ready_after =
+        Column::new("ready_after", Kind::Duration, "ns", "Time from launch until ready: the loading phase.");
+    let mut table = Columns::<TrialInfo>::new()
+        .with(text("trial", "Scenario, and variant if there are several."), |trial| trial.label().into())
+        .with(Column::new("outcome", Kind::Prose, "", "How the trial ended."), |trial| trial.result.summary().into())
+        .with(ready_after, |trial| trial.ready_after_ns.into())
+        .with(text("ready_by", "The condition that made it ready."), |trial| trial.ready_by.as_deref().into())
+        .with(Column::new("stresses", Kind::Prose, "", "What the scenario stresses."), |trial| {
+            trial.axis.as_deref().into()
+        })
+        .with(text("command", "The launched command."), |trial| shell_words(&trial.command).into())
+        .table("trials", "Trials", &run.trials);
+    let notes = run
+        .trials
+        .iter()
+        .flat_map(|trial| trial.notes.iter().map(|note| Note::from(note.as_str()).about(trial.label())));
+    table.add_notes(notes);
     table
 }
 

@@ -68,16 +68,16 @@ impl Loaded {
     }
 }
 
-/// Reads runs (all their captures), captures, and files of other tools.
+/// Reads runs (all their captures), captures, and files of other tools, which are imported with these options.
 ///
 /// # Errors
 /// If a source cannot be read, or none of a run's captures can.
-pub fn open(sources: &[PathBuf]) -> Result<Loaded, SourceError> {
+pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, SourceError> {
     let mut loaded =
         Loaded { captures: Vec::new(), run: None, ownership: None, process_names: Vec::new(), notes: Vec::new() };
     for source in sources {
         if !source.is_dir() || is_capture(source) {
-            let capture = read_one(source, &ImportOptions::default(), &AtomicU64::new(0))?;
+            let capture = read_one(source, importing, &AtomicU64::new(0))?;
             if source.is_file() {
                 loaded.notes.extend(capture.info.notes.iter().cloned());
             }
@@ -192,11 +192,11 @@ pub fn is_capture(path: &Path) -> bool {
     disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists()
 }
 
-/// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several of these with
-/// commas between. Of a run whose variants were interleaved, only the compared rounds count.
+/// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several with commas
+/// between. A run with interleaved variants gives only its compared rounds.
 ///
 /// # Errors
-/// If nothing is there.
+/// If a source does not exist.
 pub fn captures_of(source: &Path) -> Result<Vec<PathBuf>, SourceError> {
     if source == Path::new("-") || source.is_file() || is_capture(source) {
         return Ok(vec![source.to_owned()]);
@@ -229,7 +229,7 @@ fn compared_captures(run: &Run) -> Vec<PathBuf> {
     baseline.chain(sides.iter().flat_map(|sides| &sides.candidate)).cloned().collect()
 }
 
-/// What a pattern matches, in order.
+/// Paths that a pattern matches, sorted.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceError> {
     let found = glob::glob(pattern).map_err(|error| SourceError::Usage(format!("{pattern}: {error}")))?;
     let found: Vec<PathBuf> = found.collect::<Result<_, _>>()?;

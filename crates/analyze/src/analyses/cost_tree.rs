@@ -17,17 +17,19 @@
 //! The gain bound of a row is the part of the [critical path](crate::analyses::critical_path) under it: no change of this
 //! code can make a step faster by more.
 
+mod external;
 mod outline;
 mod owners;
 
 use stepscope_model::{Columns, Dimension, Phase, Table, Value};
 
-use self::outline::{Outline, Row};
+use self::external::Libraries;
+use self::outline::Row;
 use self::owners::{Owners, Place, Weights};
 use crate::analyses::critical_path::PathWeights;
 use crate::analyses::rank::extent::{self, Extent, cost_column};
 use crate::analyses::rank::pairing;
-use crate::analysis::{Analysis, AnalysisOption, View};
+use crate::analysis::{Analysis, AnalysisOption, OptionValues, View};
 use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
@@ -59,6 +61,37 @@ struct Scenario {
     /// Steps on whose critical path gain bounds are known.
     path_steps: u64,
     blocked_known: bool,
+}
+
+/// The tables `cost_tree` and `external_code` of each group of captures that are
+/// [known to be alike](pairing::alike).
+pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
+    let trees = pairing::each_alike(selections, |alike| table(alike, options));
+    trees.into_iter().chain(pairing::each_alike(selections, |alike| external_code(alike, options))).collect()
+}
+
+/// The table `external_code` of scenarios: what is not owned, by library, and the owned caller that decides its cost.
+///
+/// Costs are self costs: a library that calls another one does not have the other's cost.
+pub fn external_code(selections: &[Selection<'_>], options: &Options) -> Table {
+    let mut notes = Vec::new();
+    let phase = pairing::phase(selections, options.phase);
+    let paired = pairing::pair(selections, phase, &mut notes);
+    let mut libraries = Libraries::default();
+    let mut extents: Vec<(&str, Extent)> = Vec::new();
+    for scenario in paired.iter().filter(|scenario| scenario.cpu().next().is_some()) {
+        let mut extent = Extent::default();
+        for selection in scenario.cpu() {
+            let weights = extent.add(selection);
+            libraries.add(extents.len(), selection, &weights);
+        }
+        extents.push((&scenario.label, extent));
+    }
+    let of_extents: Vec<(&str, &Extent)> = extents.iter().map(|(label, extent)| (*label, extent)).collect();
+    let basis = extent::common_basis(&of_extents, &mut notes);
+    let mut table = libraries.table(&of_extents, basis, options.least_percent);
+    table.add_notes(notes);
+    table
 }
 
 /// The table `cost_tree` of scenarios.
@@ -98,7 +131,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let basis = extent::common_basis(&extents, &mut notes);
     let rows = match scenarios.is_empty() {
         true => Vec::new(),
-        false => Outline::of(&owners, options.least_percent),
+        false => outline::rows(&owners, options.least_percent),
     };
     let title = match phase {
         Some(phase) => format!("Cost tree of your functions, {phase} phase"),
@@ -205,6 +238,11 @@ const LEAST_PERCENT: AnalysisOption = AnalysisOption {
     doc: "Add up rows of the cost tree with less than this percent of the cost",
 };
 
+fn options(selection: &Selection<'_>, values: &OptionValues) -> Options {
+    let least_percent = values.get(&LEAST_PERCENT).unwrap_or(Options::default().least_percent);
+    Options { phase: selection.capture().info.phase, least_percent }
+}
+
 /// What your functions cost, as one tree. A report has one tree of all captures, so its captures' sections have none.
 pub struct CostTree;
 
@@ -214,15 +252,20 @@ impl Analysis for CostTree {
     }
 
     fn views(&self) -> &'static [View] {
-        &[View {
-            name: "cost-tree",
-            question: "What do your functions cost, each with all that it calls, and what would it gain to change them?",
-            tables: |selection, values| {
-                let least_percent = values.get(&LEAST_PERCENT).unwrap_or(Options::default().least_percent);
-                let phase = selection.capture().info.phase;
-                vec![table(std::slice::from_ref(selection), &Options { phase, least_percent })]
+        &[
+            View {
+                name: "cost-tree",
+                question: "What do your functions cost, each with all that it calls, and what would it gain to change them?",
+                tables: |selection, values| vec![table(std::slice::from_ref(selection), &options(selection, values))],
             },
-        }]
+            View {
+                name: "external-code",
+                question: "Which libraries that you do not own cost most, and which of your functions calls them?",
+                tables: |selection, values| {
+                    vec![external_code(std::slice::from_ref(selection), &options(selection, values))]
+                },
+            },
+        ]
     }
 
     fn needs(&self) -> &'static [Dimension] {

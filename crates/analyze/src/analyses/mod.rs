@@ -12,6 +12,7 @@ pub mod gate;
 pub mod history;
 pub mod hotspots;
 pub mod metrics;
+mod outline;
 pub mod proof;
 pub mod rank;
 pub mod resources;
@@ -58,16 +59,16 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
     AnalysisOfSeveral {
         name: "rank",
         title: "Rank",
-        about: "Rank your functions by what they cost over all scenarios of a run, or over captures",
+        about: "Rank your functions by cost over all scenarios of a run, or over captures",
         question: "Which of your functions cost most, over all scenarios?",
         page: "analyses/rank.md",
         also_in: &[],
-        tables: Some(|selections, _| vec![rank::table(selections, &rank::Options::default())]),
+        tables: Some(|selections, _| rank::tables(selections, &rank::Options::default())),
     },
     AnalysisOfSeveral {
         name: "explain",
         title: "Explain",
-        about: "Explain a function: what it costs where, who calls it, what it calls, on which threads, lines and waits",
+        about: "Explain a function: its cost in each capture, its callers, callees, threads, lines and waits",
         question: "Why does this function cost what it does?",
         page: "analyses/explain.md",
         also_in: &[],
@@ -78,7 +79,7 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
     AnalysisOfSeveral {
         name: "compare",
         title: "Compare",
-        about: "Show what changed between captures, by how much, and how sure that is",
+        about: "Show what changed between captures, by how much, and with which confidence",
         question: "What changed between two sets of captures, and how certain is it?",
         page: "analyses/compare.md",
         also_in: &["ab", "gate", "flamegraph --diff"],
@@ -87,7 +88,7 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
     AnalysisOfSeveral {
         name: "history",
         title: "History",
-        about: "Show how metrics went from run to run, and find lasting changes",
+        about: "Show metrics over runs, and find lasting changes",
         question: "How did metrics develop from run to run, and where did they change?",
         page: "history.md",
         also_in: &[],

@@ -22,8 +22,8 @@
 //! | dimension | points |
 //! |---|---|
 //! | cpu | attributed share above 10 %: 40; 5 to 10 %: 25; 1 to 5 %: 10 |
-//! | cache | share of cache misses over share of CPU above 2.0: 20; above 1.3: 10 |
-//! | offcpu | among the 5 callers with most blocked time: 15; among the first 10: 8 |
+//! | cache | share of cache misses over share of CPU above 2.0: 20; above 1.3: 10; from 0.5 % of the CPU time on |
+//! | offcpu | among the 5 callers with most blocked time: 15; among the first 10: 8; from 0.5 % of the wall time on |
 //! | sharing | share of modified-line hits above 5 %: 15; 1 to 5 %: 8 |
 //! | sched | runs on a thread that is [flagged](crate::analyses::sched) for delays that recorded threads cause: 10 |
 //!
@@ -36,7 +36,8 @@
 //! # Joins
 //! Evidence of several captures is joined only if scenario, variant, phase, command and build are the same. (A join by file
 //! names paired loading with runtime, and one world with another's misses: erratum 4.) Notes name other captures. A table is
-//! about one phase. Functions are joined by exact name and module (erratum 5), delays with functions on the delayed threads
+//! about one phase; captures whose phase is unknown are ranked apart from those with one, and so are captures that need not
+//! [count the same](pairing::alike). Functions are joined by exact name and module (erratum 5), delays with functions on the delayed threads
 //! only (erratum 10), waits by nearest owned caller (erratum 11). Ties are ordered by the other figure, then by name
 //! (erratum 16).
 //!
@@ -102,7 +103,12 @@ struct Ranked<'a> {
     scored_in: &'a Costs,
 }
 
-/// The table `rank`.
+/// The table `rank` of each group of captures that are [known to be alike](pairing::alike).
+pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
+    pairing::each_alike(selections, |alike| table(alike, options))
+}
+
+/// The table `rank` of captures that count the same.
 pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let mut notes = Vec::new();
     let phase = pairing::phase(selections, options.phase);

@@ -8,9 +8,10 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{CallTree, Columns, Dimension, FrameKind, Table};
+use stepscope_model::{CallNode, CallTree, Columns, Dimension, FrameKind, Table};
 
 use crate::analyses::calltree;
+use crate::analyses::outline::{self, Branches, Content, OutlineRow};
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns::{count, flag, percentage, text, weight};
 use crate::query::select::Selection;
@@ -41,31 +42,33 @@ pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
 /// The table `tree` of any call tree.
 pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
     let whole = u128::from(tree.nodes[0].total);
-    let rows = if whole > 0 { Outline::of(tree, options).rows() } else { Vec::new() };
+    let rows = if whole > 0 { outline::rows(&Shown::of(tree, options)) } else { Vec::new() };
+    let rows = rows.into_iter().map(|row| Row { tree, row });
     let doc = "The function, two spaces further to the right than its caller; `(N more)` for those that were added up; \
                `A > … > B (N frames)` for a chain of callers at the root.";
     let kind = "Kind of code: native, runtime, allocator, kernel, python, unknown, or group.";
     let module = "File name of the module its code is in; empty where unknown.";
     let owned = "Whether it is code that the user's team can change; missing for groups and sums.";
-    let node = |row: &Row| row.node().map(|node| &tree.nodes[node]);
-    let mut table = Columns::<Row>::new()
-        .with(text("tree", doc), |row| format!("{}{}", "  ".repeat(row.indent), row.text(tree)).into())
-        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.depth.into())
+    let mut table = Columns::<Row<'_>>::new()
+        .with(text("tree", doc), |row| format!("{}{}", "  ".repeat(row.row.indent), row.text()).into())
+        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.row.depth.into())
         .with(weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(), |row| {
-            row.total(tree).into()
+            row.total().into()
         })
         .with(percentage("inclusive_share", "Inclusive in percent of the whole.").essential(), |row| {
-            percent(row.total(tree), whole).into()
+            percent(row.total(), whole).into()
         })
-        .with(weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| row.own(tree).into())
+        .with(weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| row.own().into())
         .with(percentage("self_share", "Self in percent of the whole.").essential(), |row| {
-            row.own(tree).and_then(|own| percent(own.into(), whole)).into()
+            row.own().and_then(|own| percent(own.into(), whole)).into()
         })
-        .with(text("module", module).detail(), |row| node(row).map_or("", |node| &*node.module).into())
+        .with(text("module", module).detail(), |row| row.node().map_or("", |node| &*node.module).into())
         .with(flag("owned", owned).detail(), |row| {
-            node(row).filter(|node| node.kind != FrameKind::Group).map(|node| node.owned).into()
+            row.node().filter(|node| node.kind != FrameKind::Group).map(|node| node.owned).into()
         })
-        .with(text("category", kind).detail(), |row| node(row).map_or(FrameKind::Group, |node| node.kind).name().into())
+        .with(text("category", kind).detail(), |row| {
+            row.node().map_or(FrameKind::Group, |node| node.kind).name().into()
+        })
         .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {
         table.note(tree.subtitle.clone());
@@ -76,71 +79,55 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
 /// Chains of fewer frames at the root have a row for each frame.
 const SHORTEST_CHAIN: usize = 5;
 
-struct Row {
-    content: Content,
-    /// Number of callers above it.
-    depth: usize,
-    /// Number of rows of callers above it.
-    indent: usize,
+/// Weights and text of a row.
+struct Row<'a> {
+    tree: &'a CallTree,
+    row: OutlineRow,
 }
 
-enum Content {
-    Node(usize),
-    /// A chain of calls at the root, the first caller first.
-    Chain(Vec<usize>),
-    /// Functions that were added up.
-    More {
-        nodes: usize,
-        total: u128,
-    },
-}
-
-impl Row {
+impl Row<'_> {
     /// The function, or the first of a chain.
-    fn node(&self) -> Option<usize> {
-        match &self.content {
-            Content::Node(node) => Some(*node),
-            Content::Chain(chain) => Some(chain[0]),
-            Content::More { .. } => None,
+    fn node(&self) -> Option<&CallNode> {
+        match &self.row.content {
+            Content::Chain(chain) => Some(&self.tree.nodes[chain[0]]),
+            Content::More(_) => None,
         }
     }
 
-    fn text(&self, tree: &CallTree) -> String {
-        let name = |node: usize| &*tree.nodes[node].name;
-        match &self.content {
-            Content::Node(node) => name(*node).to_owned(),
-            Content::Chain(chain) => {
-                let (first, last) = (chain[0], chain[chain.len() - 1]);
-                format!("{} > … > {} ({} frames)", name(first), name(last), chain.len())
-            }
-            Content::More { nodes, .. } => format!("({nodes} more)"),
+    fn text(&self) -> String {
+        let name = |node: usize| &*self.tree.nodes[node].name;
+        match &self.row.content {
+            Content::Chain(chain) => match chain[..] {
+                [first, .., last] => format!("{} > … > {} ({} frames)", name(first), name(last), chain.len()),
+                [ref only @ ..] => only.iter().map(|&node| name(node)).collect(),
+            },
+            Content::More(nodes) => format!("({} more)", nodes.len()),
         }
     }
 
-    fn total(&self, tree: &CallTree) -> u128 {
-        match &self.content {
-            Content::Node(node) => tree.nodes[*node].total.into(),
-            Content::Chain(chain) => tree.nodes[chain[0]].total.into(),
-            Content::More { total, .. } => *total,
+    fn total(&self) -> u128 {
+        match &self.row.content {
+            Content::Chain(chain) => self.tree.nodes[chain[0]].total.into(),
+            Content::More(nodes) => nodes.iter().map(|&node| u128::from(self.tree.nodes[node].total)).sum(),
         }
     }
 
-    fn own(&self, tree: &CallTree) -> Option<u64> {
-        match &self.content {
-            Content::Node(node) => Some(tree.nodes[*node].own),
-            Content::Chain(chain) => Some(chain.iter().map(|&node| tree.nodes[node].own).sum()),
-            Content::More { .. } => None,
+    fn own(&self) -> Option<u64> {
+        match &self.row.content {
+            Content::Chain(chain) => Some(chain.iter().map(|&node| self.tree.nodes[node].own).sum()),
+            Content::More(_) => None,
         }
     }
 }
 
-struct Outline<'a> {
+/// Which functions have rows.
+struct Shown<'a> {
     tree: &'a CallTree,
     options: &'a Options,
     children: Vec<Vec<usize>>,
 }
 
-impl<'a> Outline<'a> {
+impl<'a> Shown<'a> {
     fn of(tree: &'a CallTree, options: &'a Options) -> Self {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes.len()];
         for (index, node) in tree.nodes.iter().enumerate() {
@@ -154,51 +141,25 @@ impl<'a> Outline<'a> {
         Self { tree, options, children }
     }
 
-    fn rows(&self) -> Vec<Row> {
-        let mut rows = Vec::new();
-        let mut waiting = vec![Row { content: Content::Node(0), depth: 0, indent: 0 }];
-        while let Some(row) = waiting.pop() {
-            let (depth, indent) = (row.depth, row.indent + 1);
-            match &row.content {
-                Content::Node(node) => self.push_callees(&[*node], depth + 1, indent, &mut waiting),
-                Content::Chain(chain) => self.push_callees(chain, depth + chain.len(), indent, &mut waiting),
-                Content::More { .. } => {}
-            }
-            rows.push(row);
-        }
-        rows
+    fn share(&self, node: usize) -> f64 {
+        percent(self.tree.nodes[node].total.into(), self.tree.nodes[0].total.into()).unwrap_or(0.0)
     }
+}
 
-    /// The callees of the last node that have rows, and one row for all other callees of the nodes; the last row first.
-    fn push_callees(&self, nodes: &[usize], depth: usize, indent: usize, waiting: &mut Vec<Row>) {
-        let callees = nodes.iter().flat_map(|&node| &self.children[node]);
-        let hidden: Vec<usize> =
-            callees.copied().filter(|child| !nodes.contains(child) && !self.is_shown(*child, depth)).collect();
-        if !hidden.is_empty() {
-            let total = hidden.iter().map(|&child| u128::from(self.tree.nodes[child].total)).sum();
-            waiting.push(Row { content: Content::More { nodes: hidden.len(), total }, depth, indent });
-        }
-        let last = nodes[nodes.len() - 1];
-        let shown = self.children[last].iter().rev().filter(|&&child| self.is_shown(child, depth));
-        waiting.extend(shown.map(|&child| {
-            let chain = self.chain(child, depth);
-            let content = if chain.len() < SHORTEST_CHAIN { Content::Node(child) } else { Content::Chain(chain) };
-            Row { content, depth, indent }
-        }));
+impl Branches for Shown<'_> {
+    fn children(&self, node: usize) -> &[usize] {
+        &self.children[node]
     }
 
     fn is_shown(&self, node: usize, depth: usize) -> bool {
         depth <= self.options.deepest && self.share(node) >= self.options.least_percent
     }
 
-    /// The chain of calls from a node at the root, each with one callee that has a row. Empty below the root.
+    /// A chain of calls from the root, each with one callee that has a row; else the node alone.
     fn chain(&self, first: usize, depth: usize) -> Vec<usize> {
-        let is_root = |node: usize| {
-            let parent = self.tree.nodes[node].parent.map(|parent| &self.tree.nodes[parent as usize]);
-            parent.is_none_or(|parent| parent.kind == FrameKind::Group)
-        };
-        if self.tree.inverted || !is_root(first) {
-            return Vec::new();
+        let parent = self.tree.nodes[first].parent.map(|parent| &self.tree.nodes[parent as usize]);
+        if self.tree.inverted || parent.is_none_or(|parent| parent.kind != FrameKind::Group) {
+            return vec![first];
         }
         let mut chain: Vec<usize> = Vec::new();
         let mut next = Some(first);
@@ -214,11 +175,7 @@ impl<'a> Outline<'a> {
         if let Some(main) = main.filter(|_| !ends_before_owned) {
             chain.truncate(main + 1);
         }
-        chain
-    }
-
-    fn share(&self, node: usize) -> f64 {
-        percent(self.tree.nodes[node].total.into(), self.tree.nodes[0].total.into()).unwrap_or(0.0)
+        if chain.len() < SHORTEST_CHAIN { vec![first] } else { chain }
     }
 }
 

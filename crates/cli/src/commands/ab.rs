@@ -44,7 +44,7 @@ pub struct Ab {
     /// Scenarios to run, by name or glob; repeatable.
     #[arg(long = "scenario", value_name = "SCENARIO")]
     more_scenarios: Vec<String>,
-    /// The variant to compare with [default: the lab file's, else the scenarios as written].
+    /// The variant to compare with [default: the lab file's, else the unchanged scenarios].
     #[arg(long, value_name = "VARIANT")]
     baseline: Option<String>,
     /// The variant to judge [default: the lab file's, else the only other one].
@@ -59,7 +59,7 @@ pub struct Ab {
     /// Seed of the order of runs; run.json holds the seed of each run [default: random].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Record and compare only this phase [default: record what the lab file says; compare steady if there is any].
+    /// Record and compare only this phase [default: record the lab file's phases; compare steady if there is any].
     #[arg(long, value_enum)]
     phase: Option<PhaseArgument>,
     /// Start each run at once, without waiting for a low background load.

@@ -18,7 +18,7 @@ use crate::progress;
 /// Rows of each table for people: all metrics of the whole run.
 pub const ROWS_FOR_PEOPLE: usize = metrics::NAMES.len();
 
-/// Show what changed between captures, by how much, and how sure that is.
+/// Show what changed between captures, by how much, and with which confidence.
 ///
 /// Each source is a side: a capture, a file that can be imported, a folder with the captures of several runs, a pattern in
 /// quotes, or a list with commas. With three or more sides, each is compared with the first and with its predecessor. A

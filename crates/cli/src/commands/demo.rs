@@ -16,10 +16,10 @@ const LAB: &str = include_str!("../../../../ground/stepscope.toml");
 /// The simulator's program, which is built beside ours.
 const SIMULATOR: &str = "ground";
 
-/// Record the bundled simulator in its loading and steady phases, rank, and write the report.
+/// Record the bundled simulator, rank its functions and write a report.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Folder in which the run makes a folder of its own.
+    /// Folder that receives a new folder per run, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]

@@ -10,13 +10,13 @@ use stepscope_record::abilities::binary::Binary;
 use crate::failure::Failure;
 use crate::output::TableArguments;
 
-/// Show what this machine and user can measure, and what stacks and names programs allow.
+/// Show what can be recorded here, and whether programs have stacks and symbols.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Programs and libraries to look at: symbols, debug information, unwind tables, frame pointers.
+    /// Programs and libraries to check: symbols, debug information, unwind tables, frame pointers.
     #[arg(value_name = "BINARY")]
     binaries: Vec<PathBuf>,
-    /// Also show the settings behind the result.
+    /// Also show the system settings that decide.
     #[arg(short, long)]
     facts: bool,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::Target;
 use crate::{load, progress};
 
-/// Draw a flame graph: an SVG that zooms and searches in any browser, without a network.
+/// Draw a flame graph: an SVG with zoom and search, for any browser, without a network.
 #[derive(Debug, Args)]
 pub struct Flamegraph {
     /// The capture, or a file that can be imported; `-` for standard input. With --diff, two sides: each a capture, a
@@ -29,7 +29,7 @@ pub struct Flamegraph {
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// svg, or folded for the stacks as text.
+    /// svg, or folded: the stacks as text.
     #[arg(long, value_enum, default_value_t)]
     format: Form,
     /// Blocked time instead of time on a CPU.
@@ -38,23 +38,23 @@ pub struct Flamegraph {
     /// Page faults instead of time on a CPU.
     #[arg(long, conflicts_with = "event")]
     faults: bool,
-    /// Of what one step costs: the steps alone, divided by their number.
+    /// Show the average cost per step.
     #[arg(long, conflicts_with_all = ["event", "faults", "format"])]
     per_step: bool,
-    /// What the slowest steps cost against typical ones, as a differential flame graph; with --off-cpu, what the loop's
-    /// thread waited for in them.
+    /// Slow steps against typical steps, as a differential flame graph. With --off-cpu, the waits of the loop's thread in
+    /// them.
     #[arg(long, conflicts_with_all = ["event", "faults", "format", "per_step"])]
     slow_steps: bool,
     /// Differential flame graph of two captures or sets of captures, before and after: blue costs less, orange costs
     /// more, grey is inconclusive.
     #[arg(long, conflicts_with_all = ["faults", "format", "per_step", "slow_steps", "by_scope"])]
     diff: bool,
-    /// With --diff: compare shares of each side's total instead of costs. They are not tested: when one share shrinks, all
-    /// others grow.
+    /// With --diff: compare shares of each side's total instead of costs. Shares are not tested, because if one falls, others
+    /// rise.
     #[arg(long, requires = "diff")]
     normalised: bool,
-    /// Which steps are slow: this percentile of their times and above, 60 to 100 [default: beyond a natural gap in the
-    /// times if there is a clear one, else 95].
+    /// Steps at or above this percentile of step time are slow, 60 to 100 [default: beyond a natural gap in the step times
+    /// if there is a clear one, else 95].
     #[arg(long, value_name = "PERCENT", requires = "slow_steps", value_parser = percentile)]
     slow_percentile: Option<f64>,
     /// Group by thread.
@@ -66,10 +66,10 @@ pub struct Flamegraph {
     /// Group by marked scope; scopes nest.
     #[arg(long, conflicts_with_all = ["by_thread", "by_thread_name"])]
     by_scope: bool,
-    /// From the leaves: what cost most by itself, and who called it.
+    /// Start from the leaves: the functions with the highest self cost, with their callers.
     #[arg(long)]
     inverted: bool,
-    /// The first colouring; the page can switch it.
+    /// Initial colours; the page can switch them.
     #[arg(long, value_enum, default_value_t)]
     colours: Colouring,
     #[command(flatten)]
@@ -87,10 +87,10 @@ enum Form {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Colouring {
-    /// Native, runtime, allocator, kernel, Python.
+    /// By kind of code: native, runtime, allocator, kernel, Python.
     #[default]
     Category,
-    /// The module that the code is in.
+    /// By module.
     Module,
 }
 

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;
 
-/// Show how metrics went from run to run, and find lasting changes.
+/// Show metrics over runs, and find lasting changes.
 ///
 /// `stepscope run` and `stepscope ab` add each run to the history in `.stepscope/` beside the lab file; `history add` adds
 /// others. Runs may be deleted: their metrics stay. Runs of different machines or kinds of build are separate series unless

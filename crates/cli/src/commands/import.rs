@@ -10,19 +10,19 @@ use crate::arguments::{ReadingArguments, SymbolArguments};
 use crate::failure::Failure;
 use crate::{load, progress};
 
-/// Make a capture of what another tool recorded: folded stacks, perf.data, `perf script` text.
+/// Import a recording of another tool: folded stacks, perf.data, `perf script` text.
 #[derive(Debug, Args)]
 pub struct Import {
     /// The file; `-` for standard input.
     file: PathBuf,
-    /// Folder of the capture to be made [default: FILE without its extensions, with `.capture`].
+    /// Folder of the new capture [default: FILE with the extension `.capture`].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadingArguments,
     #[command(flatten)]
     symbols: SymbolArguments,
-    /// Replace a capture that is there.
+    /// Replace an existing capture.
     #[arg(long)]
     force: bool,
 }

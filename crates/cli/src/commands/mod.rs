@@ -130,7 +130,7 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// Names the addresses of the raw log in `folder`, writes the capture beside it and removes the log.
+/// Symbolizes the raw log in `folder`, writes the capture beside it and removes the log.
 #[cfg(feature = "record")]
 fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
     let mut symbolizer = Symbolizer::default();

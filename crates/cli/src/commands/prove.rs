@@ -22,39 +22,39 @@ use crate::interrupt;
 use crate::output::{TableArguments, Target};
 use crate::run_progress::RunProgress;
 
-/// Measure how right this program is: record a simulator whose pathologies are known, and score what was found.
+/// Measure the accuracy of Stepscope: record a simulator with known pathologies, and score the results.
 ///
-/// Every switch of the proving ground is run alone and with all others, slow and fast, recorded, timed by the program itself
-/// and left alone, in turns. Scored are shares, the place of the guilty function, what fixes save, counts and overhead.
-/// Exit code 1 if something that must hold does not.
+/// Each switch of the proving ground runs alone and with all others, slow and fast. Runs alternate between recorded, timed by
+/// the program itself, and bare. The score covers shares, the rank of the guilty function, savings of fixes, counts and
+/// overhead. Exit code 1 if a requirement fails.
 #[derive(Debug, Args)]
 pub struct Prove {
     /// The proving ground [default: `ground`, built beside this program].
     #[arg(value_name = "PROGRAM")]
     program: Option<PathBuf>,
-    /// Only these switches, of `ground list`; repeatable [default: all].
+    /// Only these switches of `ground list`; repeatable [default: all].
     #[arg(long = "switch", value_name = "NAME")]
     switches: Vec<String>,
-    /// Rounds: recorded runs of each setting, and timed ones; three to ten times as many are left alone,
-    /// until what a fix saves is known to 1.5 points.
+    /// Recorded runs and timed runs of each setting. Bare runs are three to ten times as many, until the saving of a fix is known
+    /// to 1.5 points.
     #[arg(long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
-    /// How long each run of the steady phase takes, in seconds.
+    /// Duration of each steady phase, in seconds.
     #[arg(long, default_value = "1.5", value_name = "S", value_parser = parse_seconds)]
     seconds: Duration,
-    /// Builds of the program: how much of a result depends on names.
+    /// Builds of the program: they show how far results depend on names.
     #[arg(long = "build", value_enum, value_name = "BUILD", default_values = ["plain"], value_delimiter = ',')]
     builds: Vec<BuildArgument>,
-    /// Draw the order of the runs with this seed.
+    /// Seed of the order of runs.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
-    /// Only show earlier scores.
+    /// Show earlier scores, and run nothing.
     #[arg(long)]
     history: bool,
-    /// Score what an earlier run left in this folder; nothing is run and the history stays as it is.
+    /// Score an earlier run in this folder again. Nothing is run, and the history does not change.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["program", "runs", "seconds", "builds", "seed", "history", "output"])]
     again: Option<PathBuf>,
-    /// Folder in which each run makes a folder of its own, named by the time.
+    /// Folder that receives a new folder per run, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
@@ -63,11 +63,11 @@ pub struct Prove {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BuildArgument {
-    /// As it is
+    /// Unchanged
     Plain,
-    /// With hashes for names, and no debug information
+    /// Names replaced by hashes, no debug information
     Renamed,
-    /// With no names at all
+    /// Without names
     Stripped,
 }
 
@@ -89,7 +89,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// The score, and what it was made of, in the run's folder.
+/// The score and its evidence, in the run's folder.
 const PAGE: &str = "prove.json";
 
 impl Prove {
@@ -172,7 +172,7 @@ fn report(conducted: &ProofRun, held: bool) -> ExitCode {
     }
 }
 
-/// Whether everything that is asked for holds.
+/// Whether all requirements hold.
 fn holds(score: &Table) -> bool {
     (0..score.rows.len()).all(|row| score.get(row, "holds") != Some(&Value::Bool(false)))
 }

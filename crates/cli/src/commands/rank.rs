@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use stepscope_analyze::{cost_tree, rank};
 use stepscope_model::{Phase, Table};
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{LookArguments, ReadingArguments};
 use crate::failure::Failure;
 use crate::load::{self, Loaded, selections};
 use crate::output::TableArguments;
@@ -27,9 +27,9 @@ pub struct Rank {
     #[arg(long, value_enum)]
     phase: Option<PhaseArgument>,
     #[command(flatten)]
-    select: SelectArguments,
+    look: LookArguments,
     #[command(flatten)]
-    owned: OwnedArguments,
+    reading: ReadingArguments,
     #[command(flatten)]
     output: TableArguments,
 }
@@ -59,23 +59,23 @@ impl From<PhaseArgument> for Phase {
 
 impl Rank {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        self.output.print(self.tables(&load::all(&self.sources)?)?)?;
+        self.output.print(self.tables(&load::all(&self.sources, &self.reading.options(&self.look.symbols)?)?)?)?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn tables(&self, loaded: &Loaded) -> Result<Vec<Table>, Failure> {
-        let functions = load::functions(loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
+        let functions = load::functions(loaded, &self.look.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
         let phase = self.phase.map(Phase::from);
-        let tree = || cost_tree::table(&selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
-        let by = |by| rank::table(&selections, &rank::Options { by, phase, ..rank::Options::default() });
+        let trees = || cost_tree::tables(&selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
+        let by = |by| rank::tables(&selections, &rank::Options { by, phase, ..rank::Options::default() });
         Ok(match self.by {
-            None if self.output.for_programs() => vec![by(rank::Order::Cost)],
-            None => vec![tree(), by(rank::Order::Cost)],
-            Some(By::Tree) => vec![tree()],
-            Some(By::Cost) => vec![by(rank::Order::Cost)],
-            Some(By::Inclusive) => vec![by(rank::Order::Inclusive)],
-            Some(By::Score) => vec![by(rank::Order::Score)],
+            None if self.output.for_programs() => by(rank::Order::Cost),
+            None => trees().into_iter().chain(by(rank::Order::Cost)).collect(),
+            Some(By::Tree) => trees(),
+            Some(By::Cost) => by(rank::Order::Cost),
+            Some(By::Inclusive) => by(rank::Order::Inclusive),
+            Some(By::Score) => by(rank::Order::Score),
         })
     }
 }

@@ -24,14 +24,14 @@ use crate::{interrupt, progress};
 /// Record a program: on-CPU samples, blocked time, scheduling, page faults, resources.
 #[derive(Debug, Args)]
 pub struct Record {
-    /// The program and its arguments, recorded from its first instruction with everything it starts. `--` before it is
-    /// only needed if it begins with a dash.
+    /// The program and its arguments. It and its children are recorded from the first instruction. Put `--` before a program
+    /// that starts with a dash.
     #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "COMMAND")]
     command: Vec<String>,
-    /// Attach to this process instead: all its threads, what descends from it and what they start.
+    /// Attach to this process: all its threads, its children, and the processes that they start.
     #[arg(short, long, conflicts_with = "command")]
     pid: Option<u32>,
-    /// Folder of the capture to be made [default: PROGRAM-TIME.capture here].
+    /// Folder of the new capture [default: PROGRAM-TIME.capture in the working directory].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Stop after this long (30s, 2m) and terminate the launched program [default: stop when it ends, or on Ctrl-C].
@@ -40,7 +40,7 @@ pub struct Record {
     /// Samples per second and CPU.
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u64).range(1..=50_000))]
     frequency: u64,
-    /// Start recording so long after the launch.
+    /// Start recording this long after the launch.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     after: Option<Duration>,
     /// Start recording when the program is ready: `log=TEXT` in its output, `port=N` open, `file=PATH` written,
@@ -50,7 +50,7 @@ pub struct Record {
     /// Kinds of evidence: cpu, offcpu, sched, faults, resources [default: all of these].
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = dimension)]
     dimensions: Vec<Dimension>,
-    /// Bytes of user stack copied into a sample [default: 32768, or less where memory for rings is limited].
+    /// Bytes of user stack copied per sample [default: 32768, or less if memory for ring buffers is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
     /// Stacks per second at context switches and wake-ups, at most. Of busier programs, a random part is kept, and stands for
@@ -65,11 +65,11 @@ pub struct Record {
     /// libraries].
     #[arg(long, value_name = "FILE", requires = "step_function")]
     step_module: Option<PathBuf>,
-    /// Where the step function finds the simulated time: an argument as the kernel's uprobes write it, and a unit, e.g.
-    /// `%di:s64 ns`, `%si:u64 us`, `+8(%di):f64 s`.
+    /// The simulated time as an argument of the step function: in the syntax of uprobes, with a unit, e.g. `%di:s64 ns`,
+    /// `%si:u64 us`, `+8(%di):f64 s`.
     #[arg(long, value_name = "ARGUMENT", requires = "step_function")]
     step_time: Option<TimeArgument>,
-    /// How much simulated time each step takes, where that never changes (1ms, 500us).
+    /// Simulated time per step, if it is constant (1ms, 500us).
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "step_function", conflicts_with = "step_time")]
     step_dt: Option<Duration>,
     /// Marked scope whose start begins a new step [default: the steps that the program marks].
@@ -85,7 +85,7 @@ pub struct Record {
     /// With --suggest-steps: table, tsv, csv, json, json-compact or markdown.
     #[arg(long, value_name = "FORMAT", requires = "suggest_steps", default_value = "table")]
     format: Format,
-    /// Replace a capture that is there.
+    /// Replace an existing capture.
     #[arg(long)]
     force: bool,
 }
@@ -101,7 +101,7 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
         }
         ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
         ProgramEvent::Counting(functions) => line.set_message(format!("counting calls of {functions} functions")),
-        ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program goes on")),
+        ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program continues")),
     }
 }
 

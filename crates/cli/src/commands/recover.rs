@@ -13,10 +13,10 @@ use stepscope_symbolize::Symbolizer;
 use crate::failure::Failure;
 use crate::progress;
 
-/// Bring back what a recorder that was killed had written: all but about the last half second.
+/// Recover the capture of a recorder that was killed: all but about the last half second.
 #[derive(Debug, Args)]
 pub struct Recover {
-    /// The folder that `record` or `run` was writing.
+    /// The unfinished folder of `record` or `run`.
     capture: PathBuf,
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use stepscope_lab::report::report;
 use stepscope_view::report::write_html;
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{LookArguments, ReadingArguments};
 use crate::failure::Failure;
 use crate::load::{self, Loaded, selections};
 use crate::output::Target;
@@ -16,24 +16,26 @@ use crate::progress;
 /// The name of a run's report in its folder.
 const FILE_NAME: &str = "report.html";
 
-/// Write a report: one HTML file with the rank, and of each capture summary, hot spots, threads, wall, flame graphs.
+/// Write a report: one HTML file with the cost tree, the rank, and the analyses of each capture.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Runs, captures, or files that can be imported.
     #[arg(required = true, value_name = "RUN|CAPTURE")]
     sources: Vec<PathBuf>,
-    /// The file to write, `-` for standard output [default: report.html, in the folder of a single run, else here].
+    /// The file to write, `-` for standard output [default: report.html in the folder of a single run, else in the working
+    /// directory].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    select: SelectArguments,
+    look: LookArguments,
     #[command(flatten)]
-    owned: OwnedArguments,
+    reading: ReadingArguments,
 }
 
 impl Report {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let loaded = progress::of_step("reading captures", || load::all(&self.sources))?;
+        let importing = self.reading.options(&self.look.symbols)?;
+        let loaded = progress::of_step("reading captures", || load::all(&self.sources, &importing))?;
         let written = self.write(&loaded)?;
         if let Some(path) = written {
             println!("{}", path.display());
@@ -41,13 +43,13 @@ impl Report {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes the report and gives its path, if it is a file.
+    /// Writes the report and returns its path, if it is a file.
     fn write(&self, loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("no capture to report on; see run.json for what happened".to_owned()));
         }
-        let functions = load::functions(loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
+        let functions = load::functions(loaded, &self.look.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
         let run = loaded.run.as_ref();
         let report = progress::of_step("analysing", || report(run.and_then(|run| run.info()), &selections));
         let path = self.output.clone().unwrap_or_else(|| match (run, self.sources.as_slice()) {

@@ -197,7 +197,7 @@ proptest! {
         let weights = StackWeights::of_samples(&selection);
         owners.add(0, &places, &weights, |cost| Weights { cost, ..Weights::default() });
         owners.finish();
-        let rows = Outline::of(&owners, least_percent);
+        let rows = outline::rows(&owners, least_percent);
         prop_assert_eq!(rows[0].total[0].cost, weights.total().weight);
         for (index, row) in rows.iter().enumerate().filter(|(_, row)| row.node.is_some()) {
             let below = rows[index + 1..].iter().take_while(|other| other.indent > row.indent);
@@ -215,4 +215,20 @@ proptest! {
             prop_assert_eq!(total, attributed[id.index()].weight);
         }
     }
+}
+
+#[test]
+fn libraries_have_the_owned_caller_that_decides_their_cost() {
+    let one = drawn::folded("main;gz::Run;gz::Load;decode 30\nmain;gz::Run;decode 10\nmain;gz::Run 50\nmain;idle 10");
+    let other = drawn::folded("main;gz::Run;decode 80\nmain;gz::Run 20");
+    let owned = owned_by(&["gz::"]);
+    let functions: Vec<Functions> = [&one, &other].map(|capture| Functions::of(capture, &owned)).into();
+    let selections = [Selection::all(&one, &functions[0]), Selection::all(&other, &functions[1])];
+    let table = external_code(&selections[..1], &Options::default());
+    assert_eq!(
+        cells(&table, &["library", "caller", "caller_share", "callers", "share"]),
+        ["(unknown) | gz::Load | 60 | 2 | 50"]
+    );
+    let both = external_code(&selections, &Options::default());
+    assert_eq!(cells(&both, &["library", "caller"]), ["(unknown) | gz::Run"], "90 of 130 over both");
 }

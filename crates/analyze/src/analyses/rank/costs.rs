@@ -130,6 +130,10 @@ impl Costs {
         Evidence {
             cpu: self.has_cpu().then_some(part),
             misses,
+            blocked: self
+                .blocked_ns(function)
+                .zip(self.extent.wall_ns())
+                .map(|(ns, wall)| Part { part: ns, whole: wall.into() }),
             blocked_place: self.blocked.as_ref().map(|blocked| blocked.places.get(function).copied()),
             modified_hits: None,
             delayed: self.delayed.as_ref().map(|delayed| delayed.contains(function)),

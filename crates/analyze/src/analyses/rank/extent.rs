@@ -87,6 +87,11 @@ impl Extent {
         }
     }
 
+    /// Wall time of all captures, if known.
+    pub(crate) fn wall_ns(&self) -> Option<u64> {
+        self.wall_ns
+    }
+
     fn is_timed(&self) -> bool {
         !self.low_coverage && self.unit == "ns" && self.wall_ns.is_some()
     }

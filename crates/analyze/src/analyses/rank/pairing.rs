@@ -4,7 +4,7 @@
 //! has another build-id. A capture without a scenario belongs to no other: guessing from file names once paired one
 //! world's profile with another's cache misses (erratum 4 of the Gazebo study).
 
-use stepscope_model::{Capture, Note, NoteValue, Phase, note};
+use stepscope_model::{Capture, Note, NoteValue, Phase, Table, note};
 
 use crate::analyses::summary::label;
 use crate::query::events::{self, Role};
@@ -36,7 +36,7 @@ pub fn phase(selections: &[Selection<'_>], wanted: Option<Phase>) -> Option<Phas
     wanted.or_else(|| phases().max())
 }
 
-/// Groups the captures of a phase, and those without a phase, by scenario.
+/// Groups the captures of a phase by scenario; without a phase, those of unknown phase.
 ///
 /// Captures that are left out, or ranked apart from others of their scenario, go to `notes`.
 pub fn pair<'s, 'a>(
@@ -46,10 +46,14 @@ pub fn pair<'s, 'a>(
 ) -> Vec<Scenario<'s, 'a>> {
     let mut scenarios: Vec<Scenario<'s, 'a>> = Vec::new();
     let mut other_phase: Option<(Phase, usize)> = None;
+    let mut unknown_phase = 0;
     for selection in selections {
         let info = &selection.capture().info;
-        if info.phase.is_some() && info.phase != phase {
-            other_phase = info.phase.map(|phase| (phase, other_phase.map_or(0, |(_, count)| count) + 1));
+        if info.phase != phase {
+            match info.phase {
+                Some(phase) => other_phase = Some((phase, other_phase.map_or(0, |(_, count)| count) + 1)),
+                None => unknown_phase += 1,
+            }
             continue;
         }
         match place(&scenarios, selection.capture(), notes) {
@@ -70,7 +74,82 @@ pub fn pair<'s, 'a>(
             phase.to_string()
         ));
     }
+    if unknown_phase > 0 {
+        let captures = NoteValue::plural(unknown_phase, "capture");
+        notes.push(note!(Limit, "Not ranked here: {} of unknown phase. Rank them by themselves.", captures));
+    }
     scenarios
+}
+
+/// Groups of captures that are known to count the same: time or cycles on a CPU with the other events of their scenarios,
+/// or an event with the same name and unit. A file that does not say what it counts is alone.
+///
+/// The mean of CPU time and cache misses means nothing, and no content or file name shows which one a file has.
+pub fn alike<'a>(selections: &[Selection<'a>]) -> Vec<Vec<Selection<'a>>> {
+    let mut groups: Vec<(Counted, Vec<Selection<'a>>)> = Vec::new();
+    for selection in selections {
+        let counted = Counted::of(selection);
+        match groups.iter_mut().find(|(known, _)| *known == counted && counted != Counted::Unknown) {
+            Some((_, group)) => group.push(selection.clone()),
+            None => groups.push((counted, vec![selection.clone()])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The table of each group of [`alike`] captures. If there are several groups, titles name them and a note says why.
+pub fn each_alike<'a>(selections: &[Selection<'a>], table: impl Fn(&[Selection<'a>]) -> Table) -> Vec<Table> {
+    let groups = alike(selections);
+    if groups.len() < 2 {
+        return vec![table(selections)];
+    }
+    let of_group = |group: &Vec<Selection<'a>>| {
+        let mut table = table(group);
+        table.title = format!("{}: {}", table.title, group_label(group));
+        table.note(apart_note());
+        table
+    };
+    groups.iter().map(of_group).collect()
+}
+
+/// Name of a group of [`alike`] captures.
+pub fn group_label(group: &[Selection<'_>]) -> String {
+    let mut labels: Vec<String> = group.iter().map(|selection| label(selection.capture())).collect();
+    labels.dedup();
+    labels.join(", ")
+}
+
+/// Why groups are ranked apart.
+pub fn apart_note() -> Note {
+    note!(
+        Limit,
+        "Ranked apart: it is unknown whether these files count the same. If they do, say what they count: `--unit samples`."
+    )
+}
+
+/// Name and unit of an event of a file that says neither.
+const UNKNOWN: &str = "weight";
+
+/// What the samples of a capture count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Counted {
+    /// Time or cycles on a CPU, or evidence that belongs to a scenario with it.
+    Cpu,
+    /// Another event, by name and unit.
+    Event(String, String),
+    Unknown,
+}
+
+impl Counted {
+    fn of(selection: &Selection<'_>) -> Self {
+        let Some(event) = selection.event() else { return Self::Cpu };
+        match events::role(event) {
+            Role::Cpu => Self::Cpu,
+            _ if selection.capture().info.scenario.is_some() => Self::Cpu,
+            Role::Other if event.name == UNKNOWN && event.unit == UNKNOWN => Self::Unknown,
+            _ => Self::Event(event.name.clone(), event.unit.clone()),
+        }
+    }
 }
 
 /// The scenario that a capture is evidence of, if it is there already.

@@ -24,9 +24,18 @@ impl Part {
 
     /// Whether it is `percent` % of the whole or more, exactly.
     pub fn reaches(self, percent: u128) -> bool {
-        self.whole > 0 && self.part.saturating_mul(100) >= self.whole.saturating_mul(percent)
+        self.reaches_permille(percent * 10)
+    }
+
+    /// Whether it is `permille` thousandths of the whole or more, exactly.
+    pub fn reaches_permille(self, permille: u128) -> bool {
+        self.whole > 0 && self.part.saturating_mul(1_000) >= self.whole.saturating_mul(permille)
     }
 }
+
+/// The study's cost floor, in thousandths: a function below it has no points for cache misses, a caller below it none for
+/// blocked time.
+const FLOOR_PERMILLE: u128 = 5;
 
 /// A function's figures in a scenario; the outer `None` where the dimension was not recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,6 +46,8 @@ pub struct Evidence {
     pub misses: Option<Option<Part>>,
     /// Place among the callers with most blocked time; the inner `None` where it never blocked.
     pub blocked_place: Option<Option<u64>>,
+    /// Its blocked time, as a part of wall time; `None` if that is unknown.
+    pub blocked: Option<Part>,
     /// Attributed hits of lines that another core had modified.
     pub modified_hits: Option<Part>,
     /// Whether it runs on a thread with scheduler delay.
@@ -61,11 +72,13 @@ impl Evidence {
                 _ => 0,
             }),
             Dimension::Cache => self.misses.map(|_| match self.cache_ratio() {
+                _ if !self.cpu.is_some_and(|cpu| cpu.reaches_permille(FLOOR_PERMILLE)) => 0,
                 Some(ratio) if ratio > 2.0 => 20,
                 Some(ratio) if ratio > 1.3 => 10,
                 _ => 0,
             }),
             Dimension::Offcpu => self.blocked_place.map(|place| match place {
+                _ if self.blocked.is_some_and(|blocked| !blocked.reaches_permille(FLOOR_PERMILLE)) => 0,
                 Some(1..=5) => 15,
                 Some(6..=10) => 8,
                 _ => 0,
@@ -160,6 +173,21 @@ mod tests {
         assert_eq!(ratio(150).0, 1.5);
     }
 
+    #[test]
+    fn evidence_below_the_cost_floor_gives_no_points() {
+        let cache = |part: u128| {
+            let cpu = Some(Part { part, whole: 100_000 });
+            let misses = Some(Some(Part { part: 10, whole: 100 }));
+            Score::of(&Evidence { cpu, misses, ..Evidence::default() }).points
+        };
+        assert_eq!([cache(1), cache(499), cache(500)], [0, 0, 20]);
+        let off_cpu = |part: u128| {
+            let blocked = Some(Part { part, whole: 1_000 });
+            Score::of(&Evidence { blocked_place: Some(Some(1)), blocked, ..Evidence::default() }).points
+        };
+        assert_eq!([off_cpu(4), off_cpu(5)], [0, 15]);
+    }
+
     /// Erratum 5.
     #[test]
     fn no_data_is_not_zero() {
@@ -176,6 +204,7 @@ mod tests {
             cpu: Some(Part { part: 11, whole: 100 }),
             misses: Some(Some(Part { part: 90, whole: 100 })),
             blocked_place: Some(Some(5)),
+            blocked: Some(Part { part: 6, whole: 100 }),
             modified_hits: Some(Part { part: 6, whole: 100 }),
             delayed: Some(true),
         };

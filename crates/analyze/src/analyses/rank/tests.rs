@@ -312,7 +312,7 @@ fn where_cpus_are_unknown_delays_on_a_busy_machine_give_no_points() {
 /// Erratum 11.
 #[test]
 fn blockers_are_the_nearest_owned_callers_of_waits() {
-    let mut drawing = Drawing::new().window(0..1_000_000).folded(cpu_clock(), "main;gz::Step 100");
+    let mut drawing = Drawing::new().window(0..150_000).folded(cpu_clock(), "main;gz::Step 100");
     for caller in 1..=12_u64 {
         let when = caller * 10_000..caller * 10_000 + 1_000 - caller;
         drawing = drawing.blocked("main", when, &format!("gz::Run;gz::B{caller:02};pthread_cond_wait;futex"));
