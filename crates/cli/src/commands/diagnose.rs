@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use stepscope_analyze::diagnose;
 
-use crate::arguments::{OwnedArguments, SelectArguments};
+use crate::arguments::{LookArguments, ReadingArguments};
 use crate::failure::Failure;
 use crate::load::{self, selections};
 use crate::output::TableArguments;
@@ -18,18 +18,18 @@ pub struct Diagnose {
     #[arg(required = true, value_name = "RUN|CAPTURE")]
     sources: Vec<PathBuf>,
     #[command(flatten)]
-    select: SelectArguments,
+    look: LookArguments,
     #[command(flatten)]
-    owned: OwnedArguments,
+    reading: ReadingArguments,
     #[command(flatten)]
     output: TableArguments,
 }
 
 impl Diagnose {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let loaded = load::all(&self.sources)?;
-        let functions = load::functions(&loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
+        let loaded = load::all(&self.sources, &self.reading.options(&self.look.symbols)?)?;
+        let functions = load::functions(&loaded, &self.look.owned)?;
+        let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
         self.output.print(diagnose::tables(&selections))?;
         Ok(ExitCode::SUCCESS)
     }

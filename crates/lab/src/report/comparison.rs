@@ -343,7 +343,7 @@ mod tests {
         let subtitle = |tables: Vec<Table>| comparison(&Compared { tables, ..Compared::default() }).subtitle;
         assert_eq!(
             subtitle(vec![runs.clone(), functions]),
-            "Nothing changed significantly: step.median 4.00 ms → 4.10 ms: ×1.03 [0.97, 1.08], inconclusive. These runs \
+            "Nothing changed significantly: step.median 4.00 ms → 4.10 ms: ×1.02 [0.97, 1.08], inconclusive. These runs \
              detect a change of 4.25 % or more in four of five cases. 0 of 1 function changed."
         );
         let changed = table("compare_attributed", "function", &FUNCTIONS, &[]);
