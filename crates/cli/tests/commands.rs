@@ -152,7 +152,10 @@ fn a_folder_of_symbols_that_is_not_there_is_told_before_anything_is_read() {
         }
         let told = stepscope(folder.path(), &arguments);
         assert_eq!(told.status.code(), Some(2), "{command}");
-        assert!(text(&told.stderr).contains("nowhere: there is no such folder to look for symbols in"), "{command}");
+        assert!(
+            text(&told.stderr).contains("nowhere: no such folder; --symbols and --sysroot take folders"),
+            "{command}"
+        );
     }
     let shown = stepscope(folder.path(), &["show", "cpu.folded", "--symbols", ".", "--sysroot", "/"]);
     assert!(shown.status.success());
@@ -190,7 +193,7 @@ fn wrong_input_gets_advice_and_a_documented_exit_code() {
         (&["show", "empty.folded"], 1, "is empty"),
         (&["show", "-", "--thread", "nobody"], 1, "there are"),
         (&["show", "-", "--format", "xml"], 2, "not an output format"),
-        (&["show", "-", "--time", "5..2"], 2, "ends before it begins"),
+        (&["show", "-", "--time", "5..2"], 2, "ends before it starts"),
         (&["show", "-", "--sort", "nothing"], 2, "no column"),
         #[cfg(feature = "record")]
         (&["record"], 2, "COMMAND"),
