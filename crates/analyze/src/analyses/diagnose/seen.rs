@@ -12,8 +12,14 @@ use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
 use crate::query::work::Work;
 
-/// Parts of the time in which a recurring cost must show, to be one of every step.
-const SPANS: usize = 20;
+/// Parts that the recorded time is divided into.
+const PARTS: usize = 20;
+
+/// How many of the parts that are expected to be met must be.
+const STEADY: f64 = 0.85;
+
+/// Fewest samples of a cost that recurs.
+const FEWEST_SAMPLES: u32 = 8;
 
 /// The evidence of one capture.
 pub(super) struct Seen<'s, 'a> {
@@ -121,21 +127,25 @@ impl<'s, 'a> Seen<'s, 'a> {
         found
     }
 
-    /// The share of the recorded time in whose parts these stacks were sampled, 0 to 1: 1 is all the time.
-    pub fn steadiness(&self, at: impl Fn(StackId) -> bool) -> f64 {
+    /// Whether these stacks were sampled all the time: in nearly all the parts of the recording that as many samples would
+    /// be in if they came at random. Few samples show nothing.
+    pub fn is_steady(&self, at: impl Fn(StackId) -> bool) -> bool {
         let span = match &self.loops {
             Some(loops) => loops.main().span.clone(),
             None => self.selection.window().unwrap_or(0..0),
         };
         let length = (span.end - span.start).max(1);
-        let mut met = [false; SPANS];
+        let (mut met, mut samples) = ([false; PARTS], 0_u32);
         for sample in self.selection.samples() {
             let (Some(time), Some(stack)) = (sample.time_ns, sample.stack) else { continue };
             if span.contains(&time) && at(stack) {
-                met[((time - span.start) as u128 * SPANS as u128 / u128::from(length)) as usize] = true;
+                met[(u128::from(time - span.start) * PARTS as u128 / u128::from(length)) as usize] = true;
+                samples += 1;
             }
         }
-        met.iter().filter(|met| **met).count() as f64 / SPANS as f64
+        let met = met.iter().filter(|met| **met).count() as f64;
+        let expected = PARTS as f64 * (1.0 - (1.0 - 1.0 / PARTS as f64).powi(samples as i32));
+        samples >= FEWEST_SAMPLES && met >= STEADY * expected
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.

@@ -15,9 +15,6 @@ const LEAST: f64 = 3.0;
 /// The same of temporaries for look-ups.
 const LEAST_FOR_LOOK_UPS: f64 = 1.5;
 
-/// Least share of the recorded time in which it happens.
-const STEADY: f64 = 0.9;
-
 pub(super) struct Allocations;
 
 impl Kind for Allocations {
@@ -46,7 +43,7 @@ impl Kind for Allocations {
             let for_look_ups = growth.weight * 4 < amount.weight && looks_up.weight > 2 * amount.weight;
             let least = if for_look_ups { LEAST_FOR_LOOK_UPS } else { LEAST };
             let at = |stack| seen.functions().attributed(stack) == Some(owner) && allocates(seen.work[stack.index()]);
-            if seen.share(amount) < least || seen.steadiness(at) < STEADY {
+            if seen.share(amount) < least || !seen.is_steady(at) {
                 continue;
             }
             let name = seen.name(owner);

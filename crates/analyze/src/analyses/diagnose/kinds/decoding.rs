@@ -34,7 +34,7 @@ impl Kind for Decoding {
         owners
             .map(|(owner, amount)| {
                 let at = |stack| seen.functions().attributed(stack) == Some(owner) && decodes(seen.work[stack.index()]);
-                let bursts = seen.steadiness(at) < 0.9;
+                let bursts = !seen.is_steady(at);
                 let title = format!("`{}` decodes images or data while the simulation runs", seen.name(owner));
                 let confidence = if bursts { Confidence::Strong } else { Confidence::Fair };
                 Found::of(seen, owner, title, seen.without(owner, decodes)).sure(confidence).because(

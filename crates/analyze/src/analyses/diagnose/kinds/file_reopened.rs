@@ -11,9 +11,6 @@ use crate::query::work::Work;
 /// Least share of CPU time that opening and closing takes.
 const LEAST: f64 = 1.0;
 
-/// Least share of the recorded time in which it happens.
-const STEADY: f64 = 0.9;
-
 pub(super) struct FileReopened;
 
 impl Kind for FileReopened {
@@ -40,7 +37,7 @@ impl Kind for FileReopened {
             .filter_map(|(owner, amount)| {
                 let is_open =
                     |stack| seen.functions().attributed(stack) == Some(owner) && opens(seen.work[stack.index()]);
-                if seen.steadiness(is_open) < STEADY
+                if !seen.is_steady(is_open)
                     || seen.at_owner(owner, |work| work == Work::ListFiles).weight > amount.weight
                 {
                     return None;

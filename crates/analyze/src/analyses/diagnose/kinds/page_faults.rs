@@ -34,7 +34,7 @@ impl Kind for PageFaults {
         owners
             .filter(|(owner, _)| {
                 let at = |stack| seen.functions().attributed(stack) == Some(*owner) && faults(seen.work[stack.index()]);
-                seen.steadiness(at) >= 0.9
+                seen.is_steady(at)
             })
             .map(|(owner, amount)| {
                 let title = format!("`{}` touches new memory in every step", seen.name(owner));
