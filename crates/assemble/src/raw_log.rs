@@ -36,7 +36,7 @@ pub enum ReadError {
     #[error("not a raw log of this version of stepscope: recover it with the version that recorded it")]
     NotALog,
     /// The tables that are made of it cannot be written.
-    #[error(transparent)]
+    #[error("{0}; the recorded log is kept: make room, then `stepscope recover` its folder")]
     Write(#[from] DiskError),
 }
 
