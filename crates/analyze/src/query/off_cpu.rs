@@ -32,7 +32,7 @@ pub struct OffCpu<'a> {
     before: Vec<Sums>,
 }
 
-/// Waits between two running sums. A query adds up fewer than so many on each side.
+/// Waits between two running sums. A query adds up fewer than this number on each side.
 const SUMMED: usize = 16;
 
 /// Blocked and runnable time of some waits.

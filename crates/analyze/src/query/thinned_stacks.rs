@@ -1,7 +1,7 @@
 //! [`ThinnedStacks`]: stacks for waits whose own stack was left out, from similar waits of the same thread.
 //!
 //! Threads that switch often have the stacks of some of their waits only. Which ones is random, so the waits with a stack are a
-//! sample of all waits, and times are known of all. Each wait without a stack therefore counts at the stack of a *donor*:
+//! sample of all waits, and all times are known. Each wait without a stack therefore counts at the stack of a *donor*:
 //! a wait of the same thread, with the same state and about the same length (within a factor of two), and woken by the
 //! same thread, if there is one. Lengths tell places apart: a lock is held for microseconds, a sleep lasts milliseconds.
 //!

@@ -127,7 +127,7 @@ impl Frame {
     }
 }
 
-/// What is known of a stack from its owned function down.
+/// A stack from its owned function down.
 #[derive(Debug, Clone, Copy, Default)]
 struct Below {
     library: Option<(Work, bool)>,

@@ -46,7 +46,7 @@ pub(super) struct Found {
     pub title: String,
     /// The part of each stack's cost that a change takes away; empty if the gain is not of CPU time.
     pub without: Vec<f32>,
-    /// What it gains; none if that cannot be told.
+    /// What it gains; `None` if that is unknown.
     pub gain: Option<Gain>,
     pub confidence: Confidence,
     pub evidence: Vec<Evidence>,
