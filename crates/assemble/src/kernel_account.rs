@@ -48,7 +48,7 @@ impl KernelAccount {
     ///
     /// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
     pub fn reconcile(self, capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
-        let (mut account, mut unread_ns) = (0_u64, 0_u64);
+        let (mut account, mut unread_ns) = (None, 0_u64);
         for (thread, compared) in capture.threads.iter_mut().zip(self.compared) {
             let Some(cpu_ns) = thread.cpu_ns else { continue };
             let Some(compared) = compared else {
@@ -57,7 +57,7 @@ impl KernelAccount {
             };
             let by_switches_ns = compared.by_switches_ns();
             let by_kernel_ns = cpu_ns.saturating_sub(by_switches_ns).saturating_add(compared.by_kernel_ns);
-            account = account.saturating_add(by_kernel_ns);
+            account = Some(account.unwrap_or(0_u64).saturating_add(by_kernel_ns));
             let excess_ns = by_switches_ns.saturating_sub(compared.by_kernel_ns);
             if excess_ns > compared.error_ns().saturating_add(stolen_ns) {
                 thread.cpu_ns = Some(by_kernel_ns);
@@ -65,8 +65,10 @@ impl KernelAccount {
                 *unknown_ns = unknown_ns.saturating_add(excess_ns);
             }
         }
-        // Threads that ended before the first reading are missing from the account: it stands for all of them only if they are few.
-        let account = Some(account).filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE);
+        // Threads that ended before the first reading have no account. If they are few, their time by switches stands for it.
+        let account = account
+            .filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE)
+            .map(|account| account.saturating_add(unread_ns));
         let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
         let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
         capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
@@ -203,8 +205,10 @@ mod tests {
             }
             after(capture, None).2
         };
-        assert_eq!(with_short_threads(2), Some(200));
+        assert_eq!(with_short_threads(2), Some(210));
         assert_eq!(with_short_threads(200), None);
+        let unread = drawn(&[(10, 1_000)], &[]);
+        assert_eq!(after(unread, None).2, None, "nothing was read");
     }
 
     #[test]

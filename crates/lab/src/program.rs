@@ -24,6 +24,8 @@ pub use suggest_steps::SuggestedSteps;
 
 /// Time between two looks at a program that is not ready yet.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long the report of a program's exit may take after the record of it. Its keeper may have to wait for a CPU.
+const EXIT_REPORT: Duration = Duration::from_secs(10);
 
 /// What to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +151,10 @@ impl ProgramRecording {
         }
         let mut status = None;
         if let Some(launched) = &mut launched
-            && let Some(exit) = launched.exit()?
+            && let Some(exit) = match reason {
+                Reason::Over => launched.wait_for(EXIT_REPORT)?,
+                _ => launched.exit()?,
+            }
         {
             recording.note_exit(launched.pid(), &exit);
             status = Some(exit.status());
