@@ -81,7 +81,9 @@ fn a_running_program_in_another_mount_namespace_has_names() {
         }
         recording => recording.unwrap(),
     };
-    recording.wait(&Until { duration: Some(Duration::from_millis(800)), flag: None });
+    while recording.progress().cpu_samples < 300 {
+        recording.wait(&Until { duration: Some(Duration::from_millis(50)), flag: None });
+    }
     recording.stop().unwrap();
     program.kill().unwrap();
     program.wait().unwrap();
