@@ -38,9 +38,9 @@ pub mod unnamed;
 
 pub use analyses::hotspots::Hotspots;
 pub use analyses::{
-    calltree, comparable, compare, cost_tree, critical_path, diagnose, explain, faults, gate, history, hotspots,
-    metrics, proof, rank, resources, sched, scopes, slow_steps, step_times, steps_over_time, summary, threads, tree,
-    wall,
+    calltree, capacity, comparable, compare, cores, cost_tree, critical_path, diagnose, explain, faults, gate, growth,
+    history, hotspots, metrics, proof, rank, resources, sched, scopes, slow_steps, step_times, steps_over_time,
+    summary, threads, tree, wall,
 };
 pub use analysis::{ANALYSES, Analysis};
 pub use query::functions::{Function, Functions, Identity};

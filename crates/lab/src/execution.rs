@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stepscope_analyze::events;
+use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, disk};
-use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport};
+use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport, allowed_cpus};
 use stepscope_record::{Label, RecordError, StepPoint};
 
 use crate::calm::DuringSum;
@@ -153,7 +154,12 @@ impl Execution<'_, '_> {
         let output = self.folder.join(OUTPUT_FILE);
         let launch = Launch::new(&scenario.command).directory(&scenario.cwd).output(Output::File(output.clone()));
         let launch = scenario.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+        let launch = match self.trial.point.cores {
+            Some(cores) => launch.cpus(first_cpus(cores as usize)?),
+            None => launch,
+        };
         let step = self.find_step(&launch)?;
+        self.trial.point.write_files()?;
         fs::create_dir_all(self.folder)
             .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
         let first = self.first_phase();
@@ -472,6 +478,7 @@ impl Execution<'_, '_> {
         capture.info.environment.extend(self.trial.scenario.env.clone());
         capture.info.notes.extend(self.notes.iter().cloned());
         capture.info.repetition = self.trial.repetition;
+        capture.info.sweep = self.trial.point.axes();
         let output = self.folder.join(OUTPUT_FILE);
         self.extents.collect(phase, &self.trial.scenario.metrics, &output, &mut capture);
         if let Some(checkout) = &self.trial.checkout {
@@ -530,6 +537,15 @@ impl Abort {
             failure.last_lines.clear();
         }
         self
+    }
+}
+
+/// The first CPUs that this process may use.
+fn first_cpus(count: usize) -> Result<Vec<usize>, String> {
+    let allowed = allowed_cpus().map_err(|error| format!("cannot read the allowed CPUs: {error}"))?;
+    match allowed.get(..count) {
+        Some(cpus) => Ok(cpus.to_vec()),
+        None => Err(format!("`cores = {count}`: only {} are allowed here", plural(allowed.len(), "CPU"))),
     }
 }
 

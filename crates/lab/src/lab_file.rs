@@ -20,10 +20,12 @@
 mod decode;
 mod limits;
 mod metric;
+mod placeholders;
 mod problem;
 mod read;
 mod relocate;
 mod settings;
+mod sweep;
 mod trial;
 
 pub use limits::{Allowed, Inconclusive, Limit, Limited, Limits, Unit};
@@ -33,4 +35,5 @@ pub use settings::{
     AbSettings, BASE, CompareSettings, Driver, FILE_NAME, LabFile, Ready, RecordSettings, Scenario, Source, StepSource,
     StopSettings, Variant,
 };
+pub use sweep::{CORES, Point, SizeAxis, SweepSettings};
 pub use trial::{Pair, Pairs, Trial, TrialFilter, TrialFilterError};

@@ -52,6 +52,7 @@
 //! | [`program`] | recording one program without a lab file |
 //! | [`ready`] | when a program is ready |
 //! | [`ab`] | running two variants in alternation |
+//! | [`sweep`] | running scenarios at several sizes and on several numbers of CPUs |
 //! | [`calm`] | waiting for a low background load |
 //! | [`checkout`] | a revision's files, checked out and built |
 //! | [`output`] | what programs print, followed and quoted |
@@ -102,3 +103,5 @@ pub mod revision;
 pub mod run;
 pub mod source;
 pub mod step;
+#[cfg(feature = "record")]
+pub mod sweep;

@@ -4,6 +4,7 @@
 //! summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
 mod comparison;
+mod sweep;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
@@ -14,11 +15,17 @@ use stepscope_view::chart::Chart;
 use stepscope_view::report::{Report, Section};
 
 pub use self::comparison::{Compared, comparison};
+pub use self::sweep::sweep;
 use crate::outcome::Outcome;
 use crate::run::{RunInfo, TrialInfo};
 
 /// A report on captures, and on the run that they are of, if they are of one.
+///
+/// That of a sweep has its laws in place of the sections of each capture.
 pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+    if run.is_some_and(|run| run.sweep.is_some()) {
+        return sweep(run, selections);
+    }
     let report = head(run, selections);
     let report = report.section(findings(selections));
     let report = ranks(selections).into_iter().fold(report, Report::section);

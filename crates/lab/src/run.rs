@@ -39,6 +39,6 @@ mod results;
 
 pub(crate) use self::folder::write_file;
 pub use self::folder::{LATEST, RUN_FILE, RUNS_FOLDER, Run, RunError, Sides};
-pub use self::info::{AbInfo, RunInfo, SET_ASIDE, TrialInfo};
+pub use self::info::{AbInfo, RunInfo, SET_ASIDE, SweepInfo, TrialInfo};
 #[cfg(feature = "record")]
-pub use self::results::{REPORT_FILE, RunResults, record_and_report};
+pub use self::results::{REPORT_FILE, RunResults, analyse, record_and_report};

@@ -29,6 +29,9 @@ pub struct CaptureInfo {
     /// Which of several runs of the same variant this is, from 1, where a scenario was run repeatedly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<u32>,
+    /// Where it lies on the axes of a sweep, such as `n` or `cores`. Empty outside of sweeps.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, f64>,
     /// The launched command, or that of the process attached to. Empty for imported evidence that does not say.
     #[serde(default)]
     pub command: Vec<String>,
@@ -127,6 +130,7 @@ impl Default for CaptureInfo {
             variant: None,
             phase: None,
             repetition: None,
+            sweep: BTreeMap::new(),
             command: Vec::new(),
             working_directory: None,
             environment: BTreeMap::new(),

@@ -33,6 +33,7 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 
+mod affinity;
 mod keeper;
 mod output;
 mod refusal;
@@ -40,6 +41,7 @@ mod running;
 mod stop;
 mod user;
 
+pub use affinity::allowed_cpus;
 pub use keeper::{Exit, Usage};
 pub use output::{LastLines, LineWatcher};
 pub use refusal::Refusal;
@@ -152,6 +154,7 @@ pub struct Launch {
     input: Input,
     output: Output,
     run_as: RunAs,
+    cpus: Option<Vec<usize>>,
 }
 
 impl Launch {
@@ -196,6 +199,12 @@ impl Launch {
         self
     }
 
+    /// Restricts the program, and all that it starts, to these CPUs.
+    pub fn cpus(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.cpus = Some(cpus.into_iter().collect());
+        self
+    }
+
     /// Path of the program that would run.
     ///
     /// # Errors
@@ -235,6 +244,10 @@ impl Launch {
         let (streams, capture) = open_streams(self.input, self.output)?;
         let image = keeper::Image::new(&program, &self.command, &environment, self.directory.as_deref())?;
         let keeper = keeper::Keeper::fork(&image, &streams, own_group, user.as_ref())?;
+        if let Some(cpus) = &self.cpus {
+            affinity::restrict(keeper.pid(), cpus)
+                .map_err(|source| LaunchError::System { what: "restrict the program to its CPUs", source })?;
+        }
         let reader = capture.map(output::Capture::start).transpose()?;
         let command = self.command[0].to_string_lossy().into_owned();
         Ok(Prepared { command, program, directory: self.directory, keeper, reader })

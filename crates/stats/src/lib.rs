@@ -39,6 +39,7 @@
 //! | [`median`](mod@median) | median and its standard error |
 //! | [`growth`] | the law by which a cost grows with the size |
 //! | [`levels`] | whether values lie on two levels |
+//! | [`scaling`] | how a time falls with the number of CPUs |
 //! | [`trend`] | slope of a series, robust against outliers |
 //! | [`interval`] | an estimate with a confidence interval |
 //! | [`student`] | Student's t distribution; the normal one is its limit |
@@ -60,6 +61,7 @@ pub mod multiple;
 pub mod permutation;
 pub mod power;
 pub mod random;
+pub mod scaling;
 pub mod student;
 pub mod trend;
 

@@ -1,14 +1,17 @@
 //! The analyses: one module each, with its question, definition and limits. They import [`query`](crate::query) and make tables.
 
 pub mod calltree;
+pub mod capacity;
 pub mod comparable;
 pub mod compare;
+pub mod cores;
 pub mod cost_tree;
 pub mod critical_path;
 pub mod diagnose;
 pub mod explain;
 pub mod faults;
 pub mod gate;
+pub mod growth;
 pub mod history;
 pub mod hotspots;
 pub mod metrics;
@@ -84,6 +87,33 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
         page: "analyses/compare.md",
         also_in: &["ab", "gate", "flamegraph --diff"],
         tables: None,
+    },
+    AnalysisOfSeveral {
+        name: "growth",
+        title: "Growth",
+        about: "Show by which law each cost of a sweep grows, and what it costs at larger sizes",
+        question: "By which law does each cost grow with the size?",
+        page: "analyses/growth.md",
+        also_in: &["sweep"],
+        tables: Some(|selections, _| vec![growth::table(selections, &growth::Options::default())]),
+    },
+    AnalysisOfSeveral {
+        name: "capacity",
+        title: "Capacity",
+        about: "Show up to which size a sweep's program keeps real time, a step budget or a memory limit",
+        question: "Up to which size does the program keep its limits, and which function decides that?",
+        page: "analyses/capacity.md",
+        also_in: &["sweep"],
+        tables: Some(|selections, _| capacity::tables(selections, &capacity::Options::default())),
+    },
+    AnalysisOfSeveral {
+        name: "cores",
+        title: "Cores",
+        about: "Show how much faster more CPUs make a sweep's program, and which functions are serial",
+        question: "How much faster do more CPUs make a step, and which functions are serial?",
+        page: "analyses/cores.md",
+        also_in: &["sweep"],
+        tables: Some(|selections, _| cores::tables(selections)),
     },
     AnalysisOfSeveral {
         name: "history",

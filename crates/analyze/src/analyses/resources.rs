@@ -191,6 +191,16 @@ fn peak_rss(processes: &[Observed<'_>]) -> Option<i64> {
     largest_together(processes, "rss_bytes").max(processes.iter().filter_map(Observed::peak_rss).max())
 }
 
+/// Each counter of processes that is a level, besides resident memory, with the largest sum over all selected processes at one
+/// moment.
+pub fn largest_levels(selection: &Selection<'_>) -> Vec<(String, f64)> {
+    let observed = observed(selection);
+    let names: std::collections::BTreeSet<&str> =
+        observed.iter().flat_map(|one| one.quantities.keys().map(|name| &**name)).collect();
+    let levels = names.into_iter().filter(|name| !is_total(name) && !name.starts_with("rss_"));
+    levels.filter_map(|name| Some((name.to_owned(), largest_together(&observed, name)? as f64))).collect()
+}
+
 /// By how much a total (`minor_faults`, `context_switches_voluntary`, ...) changed in all selected processes together;
 /// absent where it was not read.
 pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64> {

@@ -13,6 +13,7 @@ mod explain;
 mod export;
 mod flamegraph;
 pub mod gate;
+mod growth;
 pub mod history;
 mod import;
 #[cfg(feature = "record")]
@@ -25,6 +26,8 @@ mod report;
 #[cfg(feature = "record")]
 mod run;
 mod show;
+#[cfg(feature = "record")]
+mod sweep;
 #[cfg(feature = "record")]
 mod symbolize;
 
@@ -57,9 +60,14 @@ pub enum Command {
     Rank(rank::Rank),
     #[cfg(feature = "record")]
     Ab(ab::Ab),
+    #[cfg(feature = "record")]
+    Sweep(sweep::Sweep),
     Compare(compare::Compare),
     Gate(gate::Gate),
     History(history::History),
+    Growth(growth::Growth),
+    Capacity(growth::Capacity),
+    Cores(growth::Cores),
     Explain(explain::Explain),
     Report(report::Report),
     Flamegraph(flamegraph::Flamegraph),
@@ -90,9 +98,14 @@ impl Command {
             Command::Rank(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Ab(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Sweep(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Gate(command) => command.run(),
             Command::History(command) => command.run(),
+            Command::Growth(command) => command.run(),
+            Command::Capacity(command) => command.run(),
+            Command::Cores(command) => command.run(),
             Command::Explain(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Flamegraph(command) => command.run(),

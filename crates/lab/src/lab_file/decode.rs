@@ -144,6 +144,24 @@ impl<'t> Field<'t> {
         }
     }
 
+    /// A number above 0.
+    pub(super) fn positive(&self, problems: &mut Problems) -> Option<f64> {
+        const EXPECTED: &str = "a number above 0";
+        let number: Option<f64> = match self.value() {
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            _ => {
+                self.refuse(problems, EXPECTED);
+                return None;
+            }
+        };
+        let positive = number.filter(|number| number.is_finite() && *number > 0.0);
+        if positive.is_none() {
+            problems.add(self.span(), format!("{} must be {EXPECTED}", self.what));
+        }
+        positive
+    }
+
     /// The items of an array.
     pub(super) fn items(&self, problems: &mut Problems, expected: &str) -> Option<Vec<Field<'t>>> {
         let Some(array) = self.value().as_array() else {

@@ -4,6 +4,7 @@ mod metric;
 mod process_names;
 mod record;
 mod scenario;
+mod sweep;
 mod values;
 mod variant;
 
@@ -21,6 +22,7 @@ use super::decode::{Field, Fields, Problems};
 use super::limits::{self, Limits, PartialLimits};
 use super::problem::{LabFileError, Problem, did_you_mean};
 use super::settings::{AbSettings, BASE, CompareSettings, LabFile, StopSettings, Variant};
+use super::sweep::SweepSettings;
 
 /// Larger files are not lab files.
 const LARGEST_BYTES: u64 = 4 << 20;
@@ -123,6 +125,8 @@ impl Reader {
         let ab = ab.map_or_else(AbSettings::default, |fields| self.ab(fields, &variants, problems));
         let compare = self.section(top.take("compare"), "compare", problems);
         let compare = compare.map_or_else(CompareSettings::default, |fields| self.compare(fields, problems));
+        let sweep = self.section(top.take("sweep"), "sweep", problems);
+        let sweep = sweep.map_or_else(SweepSettings::default, |fields| self.sweep(fields, &scenarios, problems));
         top.finish(problems);
         let (path, text) = (path.to_owned(), text.to_owned());
         LabFile {
@@ -135,6 +139,7 @@ impl Reader {
             variants,
             ab,
             compare,
+            sweep,
             limits: defaults.limits,
         }
     }

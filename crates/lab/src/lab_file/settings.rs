@@ -11,6 +11,7 @@ use stepscope_model::{Dimension, Phase};
 
 use super::limits::Limits;
 use super::metric::MetricSettings;
+use super::sweep::SweepSettings;
 use crate::folder_map::FolderMap;
 use crate::step::StepFunction;
 
@@ -41,6 +42,8 @@ pub struct LabFile {
     pub ab: AbSettings,
     /// `[compare]`: how captures are compared.
     pub compare: CompareSettings,
+    /// `[sweep]`: sizes at which scenarios are run.
+    pub sweep: SweepSettings,
     /// `[gate]`: limits of change. Each scenario has its own, which includes these.
     pub limits: Limits,
 }

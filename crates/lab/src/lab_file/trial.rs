@@ -7,6 +7,7 @@ use stepscope_model::Dimension;
 
 use super::problem::did_you_mean;
 use super::settings::{BASE, LabFile, Scenario, Source, Variant};
+use super::sweep::Point;
 use crate::revision::Checkout;
 
 /// A scenario in a variant, launched once to record its phases.
@@ -18,6 +19,8 @@ pub struct Trial {
     pub variant: Option<String>,
     /// Number of the repetition, from 1; absent without repetitions.
     pub repetition: Option<u32>,
+    /// Where it lies on the axes of a sweep.
+    pub point: Point,
     /// The revision of its files. It must be [built](crate::checkout) before the trial runs.
     pub source: Option<Source>,
     /// Place of these files, once they are built.
@@ -26,7 +29,20 @@ pub struct Trial {
 
 impl Trial {
     fn of(scenario: Scenario, variant: Option<String>) -> Self {
-        Self { scenario, variant, repetition: None, source: None, checkout: None }
+        Self { scenario, variant, repetition: None, point: Point::default(), source: None, checkout: None }
+    }
+
+    /// The trial at a point of a sweep, which becomes a part of its variant.
+    pub fn at(&self, point: &Point) -> Self {
+        let mut trial = self.clone();
+        trial.scenario.fill_in(point);
+        let name = point.name();
+        trial.variant = Some(match trial.variant {
+            Some(variant) => format!("{variant}+{name}"),
+            None => name,
+        });
+        trial.point = point.clone();
+        trial
     }
 
     /// `scenario`, or `scenario/variant`, and with repetitions `scenario/variant #3`.
@@ -145,12 +161,25 @@ pub enum TrialFilterError {
 }
 
 impl LabFile {
-    /// Every selected scenario in every selected variant, in the order of the file. Each scenario is first unchanged (variant
+    /// Every selected scenario in every selected variant, at the smallest size of `[sweep]`, in
+    /// the order of the file. Each scenario is first unchanged (variant
     /// `base`, or the variant that changes nothing), then in each variant.
     ///
     /// # Errors
     /// If the selection names a scenario or variant that does not exist, or leaves nothing to run.
     pub fn trials(&self, selection: &TrialFilter) -> Result<Vec<Trial>, TrialFilterError> {
+        let mut trials = self.trials_as_written(selection)?;
+        if let Some(first) = self.sweep.first() {
+            for trial in &mut trials {
+                trial.scenario.fill_in(&first);
+                trial.point = first.clone();
+            }
+        }
+        Ok(trials)
+    }
+
+    /// The same with the placeholders of `[sweep]`.
+    pub(crate) fn trials_as_written(&self, selection: &TrialFilter) -> Result<Vec<Trial>, TrialFilterError> {
         let scenarios = self.scenarios.iter().map(|scenario| scenario.name.as_str());
         let scenarios = Patterns::of("scenario", &selection.scenarios, scenarios.collect())?;
         let base = self.unchanged();

@@ -18,7 +18,7 @@ use super::evidence::{
 };
 use super::{BuildKind, Catalogue, Control, ProvingError, Switch, builds, owned_code};
 use crate::execution::Context;
-use crate::lab_file::{FILE_NAME, LabFile, Ready, Trial};
+use crate::lab_file::{FILE_NAME, LabFile, Point, Ready, Trial};
 use crate::outcome::Outcome;
 use crate::run::Run;
 
@@ -191,6 +191,7 @@ impl Plan {
                 scenario,
                 variant: Some(variant.to_owned()),
                 repetition: Some(repetition),
+                point: Point::default(),
                 source: None,
                 checkout: None,
             };

@@ -33,6 +33,9 @@ pub struct RunInfo {
     /// The comparison, if variants were interleaved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ab: Option<AbInfo>,
+    /// How sizes were swept, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepInfo>,
     /// The working tree of the lab file's repository, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_tree: Option<WorkingTree>,
@@ -66,6 +69,22 @@ pub struct AbInfo {
     pub order: BTreeMap<String, String>,
 }
 
+/// How sizes were swept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepInfo {
+    /// The values of each axis.
+    pub axes: BTreeMap<String, Vec<f64>>,
+    /// Runs of each point that were asked for.
+    pub runs: u32,
+    /// What the order within rounds was drawn with.
+    pub seed: u64,
+    /// Scenarios that were swept.
+    pub scenarios: Vec<String>,
+    /// Why it ended before all runs, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended_early: Vec<String>,
+}
+
 /// A trial: one execution of a scenario, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialInfo {
@@ -77,6 +96,9 @@ pub struct TrialInfo {
     /// Number of the repetition, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<u32>,
+    /// Where it lies on the axes of a sweep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, f64>,
     /// The commit it was built from, if the lab built it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,

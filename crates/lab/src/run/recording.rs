@@ -10,7 +10,7 @@ use stepscope_model::output_file::write_durably;
 use stepscope_record::{clock, machine};
 
 use super::folder::{LATEST, RUN_FILE, Run, RunError, io_error};
-use super::info::{AbInfo, RunInfo, SCHEMA, SET_ASIDE, TrialInfo};
+use super::info::{AbInfo, RunInfo, SCHEMA, SET_ASIDE, SweepInfo, TrialInfo};
 use crate::checkout::Checkouts;
 use crate::conditions::{Before, During};
 use crate::event::Event;
@@ -26,6 +26,7 @@ impl TrialInfo {
             scenario: scenario.name.clone(),
             variant: trial.variant.clone(),
             repetition: trial.repetition,
+            sweep: trial.point.axes(),
             revision: trial.checkout.as_ref().map(|checkout| checkout.commit.clone()),
             axis: scenario.axis.clone(),
             command: scenario.command.clone(),
@@ -63,6 +64,7 @@ impl Run {
             // TOML cannot hold a path that is not UTF-8. Then the copy's own folder is its base.
             lab: lab.path.to_str().is_some().then(|| lab.path.clone()),
             ab: None,
+            sweep: None,
             working_tree: WorkingTree::of(lab.folder()),
             started_at,
             ended_at: None,
@@ -164,6 +166,22 @@ impl Run {
     pub(crate) fn compares(&mut self, ab: AbInfo) -> Result<(), RunError> {
         if let Some(info) = &mut self.info {
             info.ab = Some(ab);
+        }
+        self.write_info()
+    }
+
+    /// Says what is swept.
+    pub(crate) fn sweeps(&mut self, sweep: SweepInfo) -> Result<(), RunError> {
+        if let Some(info) = &mut self.info {
+            info.sweep = Some(sweep);
+        }
+        self.write_info()
+    }
+
+    /// Forgets planned trials that were not run.
+    pub(crate) fn forget_unrun(&mut self, forget: impl Fn(&TrialInfo) -> bool) -> Result<(), RunError> {
+        if let Some(info) = &mut self.info {
+            info.trials.retain(|trial| trial.result != Outcome::NotRun || !forget(trial));
         }
         self.write_info()
     }

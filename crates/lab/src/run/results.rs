@@ -48,6 +48,14 @@ pub fn record_and_report(
     let mut run = Run::create(runs, lab, trials)?;
     context.listener.notify(&Event::RunStarted { folder: run.folder(), trials: trials.len() });
     run.record(trials, context)?;
+    analyse(run, context)
+}
+
+/// Ranks and reports a run.
+///
+/// # Errors
+/// If its folder cannot be written, or its captures cannot be read.
+pub fn analyse(run: Run, context: &mut Context<'_>) -> Result<RunResults, SourceError> {
     let mut results = RunResults { run, rank: None, report: None, notes: Vec::new() };
     if !results.run.captures().is_empty() {
         context.listener.notify(&Event::Analysing);

@@ -32,7 +32,8 @@ pub use law::Law;
 
 use crate::interval::Estimate;
 use posterior::Posterior;
-use table::Table;
+pub(crate) use posterior::quantiles;
+pub(crate) use table::Table;
 
 /// The probability from which a law is named.
 pub const NAMED_FROM: f64 = 0.8;
@@ -127,6 +128,15 @@ impl Growth {
     /// the smallest.
     pub fn reach(&self, cost: f64) -> Estimate {
         self.posterior.reach(cost, self.sizes.0, self.sizes.1 * FARTHEST)
+    }
+
+    /// How much one more run at size `n` would tell about the law and its parameters, in bits.
+    ///
+    /// It is the mutual information of a normal distribution: half the logarithm of the variance that the candidates'
+    /// predictions have, over that of a run's noise, plus 1 (MacKay, *Information-Based Objective Functions for Active
+    /// Data Selection*, 1992).
+    pub fn information(&self, n: f64) -> f64 {
+        self.posterior.information(n)
     }
 
     fn covers(&self, n: f64) -> bool {

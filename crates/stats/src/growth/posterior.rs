@@ -184,7 +184,9 @@ fn exponent(grid: &[Vec<Cell>]) -> Estimate {
         }
         powers[powers.len() - 1] + width / 2.0
     };
-    Estimate { value: quantile(0.5), low: quantile(0.025), high: quantile(0.975) }
+    // Finer differences are those of the grid.
+    let rounded = |probability: f64| (quantile(probability) * 1e6).round() / 1e6 + 0.0;
+    Estimate { value: rounded(0.5), low: rounded(0.025), high: rounded(0.975) }
 }
 
 impl Posterior {
@@ -216,8 +218,19 @@ impl Posterior {
             let deviation = variance(&cell.likelihood).sqrt();
             self.nodes.iter().map(move |node| (middle + node.t * deviation, weight * node.weight))
         });
-        let Estimate { value, low, high } = quantiles(at.collect());
+        let Estimate { value, low, high } = sorted_quantiles(at.collect());
         Estimate { value: value.exp(), low: low.exp(), high: high.exp() }
+    }
+
+    pub fn information(&self, n: f64) -> f64 {
+        let total: f64 = self.cells.iter().map(|(weight, _)| weight).sum();
+        let mean = |value: &dyn Fn(&Cell) -> f64| {
+            self.cells.iter().map(|(weight, cell)| weight * value(cell)).sum::<f64>() / total
+        };
+        let at = |cell: &Cell| cell.likelihood.level + cell.shape.ln_at(n);
+        let middle = mean(&at);
+        let variance = mean(&|cell| (at(cell) - middle).powi(2) + cell.likelihood.level_variance);
+        0.5 * (1.0 + variance / mean(&|cell| cell.likelihood.run_variance)).log2()
     }
 
     pub fn reach(&self, cost: f64, smallest: f64, largest: f64) -> Estimate {
@@ -228,7 +241,7 @@ impl Posterior {
             };
             self.nodes.iter().map(move |node| (size(node.t), weight * node.weight))
         });
-        quantiles(at.collect())
+        sorted_quantiles(at.collect())
     }
 }
 
@@ -249,8 +262,13 @@ fn size_of(shape: &Shape, ln: f64, smallest: f64, largest: f64) -> f64 {
 }
 
 /// Median and 95 % interval of weighted values.
-fn quantiles(mut values: Vec<(f64, f64)>) -> Estimate {
+fn sorted_quantiles(mut values: Vec<(f64, f64)>) -> Estimate {
     values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    quantiles(&values)
+}
+
+/// The same of sorted values.
+pub(crate) fn quantiles(values: &[(f64, f64)]) -> Estimate {
     let total: f64 = values.iter().map(|(_, weight)| weight).sum();
     let quantile = |probability: f64| {
         let mut sum = 0.0;

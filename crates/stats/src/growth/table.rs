@@ -12,7 +12,7 @@ const PRIOR_DEVIATION: f64 = 0.03;
 
 /// Logarithms of repeated costs, by size.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// Sizes, ascending.
     pub sizes: Vec<f64>,
     /// Mean logarithm at each size.
@@ -34,7 +34,7 @@ struct Between {
 
 /// The likelihood of a shape, over all variances, and what it says about the level and the spread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Likelihood {
+pub(crate) struct Likelihood {
     pub ln: f64,
     /// Mean of ln cost - ln shape.
     pub level: f64,

@@ -57,6 +57,8 @@ pub enum Floor {
     Zero,
     /// Below the least value: for small changes of something large, such as a history. Bars begin at zero nevertheless.
     Least,
+    /// Both axes are logarithmic, if all values are above zero: a power is a straight line.
+    Ratios,
 }
 
 const WIDTH: f64 = 960.0;
@@ -118,11 +120,16 @@ impl Chart {
         let across = table.column(&self.across)?;
         let of_bars = series.iter().any(|series| matches!(series.shape, Shape::Bars));
         let ups: Vec<f64> = series.iter().flat_map(|series| &series.rows).flat_map(|row| [row.low, row.high]).collect();
-        let scale = if of_bars { Scale::Linear } else { Scale::suiting(ups.clone()) };
-        let (least, most) = range(ups.into_iter())?;
+        let (least, most) = range(ups.iter().copied())?;
+        let by_ratios = self.floor == Floor::Ratios && least > 0.0;
+        let scale = match of_bars {
+            true => Scale::Linear,
+            false if by_ratios => Scale::Logarithmic,
+            false => Scale::suiting(ups),
+        };
         let air = (most - least) * 0.08;
         let (least, most) = match (scale, self.floor) {
-            (Scale::Linear, Floor::Zero) => (least.min(0.0), most),
+            (Scale::Linear, Floor::Zero | Floor::Ratios) => (least.min(0.0), most),
             (Scale::Linear, Floor::Least) if !of_bars && air > 0.0 => (least - air, most + air),
             (Scale::Linear, Floor::Least) => (least.min(0.0), most),
             (Scale::Logarithmic, _) => (least, most),
@@ -131,7 +138,7 @@ impl Chart {
         let (first, last) = range(places)?;
         // Bins that grow with their values are equally wide on a logarithmic axis.
         let by_ratio = of_bars && first > 0.0 && last / first > 10.0;
-        let along = if by_ratio { Scale::Logarithmic } else { Scale::Linear };
+        let along = if by_ratio || (by_ratios && first > 0.0) { Scale::Logarithmic } else { Scale::Linear };
         Some(Drawing {
             x: Axis::holding(along, (first, last), (LEFT, WIDTH - RIGHT)),
             y: Axis::holding(scale, (least, most), (HEIGHT - BOTTOM, TOP)),

@@ -1,0 +1,43 @@
+//! What a report of a sweep holds: growth with its pictures, capacity, CPUs, and the trials.
+
+use stepscope_analyze::{Selection, capacity, cores, growth};
+use stepscope_model::{Importance, Table};
+use stepscope_view::chart::{Chart, Floor};
+use stepscope_view::report::{Report, Section};
+
+use super::{head, overview, shortened};
+use crate::run::RunInfo;
+
+/// Rows of the table of growth.
+const MOST_ROWS: usize = 200;
+
+/// A report on the captures of a sweep.
+pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+    let mut section = Section::new("Growth").note(
+        "Cost per step over the size, with the 95 % band of the expected cost, up to twice the largest size. Both axes are logarithmic, so a power of \
+         the size is a straight line.",
+    );
+    for table in growth::chart(selections) {
+        let (across, marks) = (table.columns[0].name.clone(), growth::marks(&table));
+        section = section.chart(Chart::new(table, across, marks).floor(Floor::Ratios));
+    }
+    let table = growth::table(selections, &growth::Options::default());
+    let section = section.table(shortened(essential(table), MOST_ROWS));
+    let tables = |title: &str, tables: Vec<Table>| {
+        let tables = tables.into_iter().filter(|table| !table.rows.is_empty() || !table.notes.is_empty());
+        tables.fold(Section::new(title), Section::table)
+    };
+    head(run, selections)
+        .section(section)
+        .section(tables("Capacity", capacity::tables(selections, &capacity::Options::default())))
+        .section(tables("CPUs", cores::tables(selections)))
+        .section(overview(run, selections))
+}
+
+/// Without the columns for programs, and with the exponent's interval.
+fn essential(mut table: Table) -> Table {
+    table.retain_columns(|column| {
+        column.importance > Importance::Detail || column.name.starts_with("exponent_") || column.name == "unit"
+    });
+    table
+}
