@@ -99,7 +99,7 @@ impl Row<'_> {
         match &self.row.content {
             Content::Chain(chain) => match chain[..] {
                 [first, .., last] => format!("{} > … > {} ({} frames)", name(first), name(last), chain.len()),
-                [ref only @ ..] => only.iter().map(|&node| name(node)).collect(),
+                _ => chain.iter().map(|&node| name(node)).collect(),
             },
             Content::More(nodes) => format!("({} more)", nodes.len()),
         }

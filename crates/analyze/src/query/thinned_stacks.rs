@@ -212,7 +212,7 @@ mod tests {
         for round in 0..400 {
             let start = 10 * MS * round + 1;
             // 5 does not divide the number of waits in a round, so all places are sampled alike.
-            let kept = |index: u64, stack| if (2 * round + index) % period == 0 { stack } else { "" };
+            let kept = |index: u64, stack| if (2 * round + index).is_multiple_of(period) { stack } else { "" };
             let sleep = if round % 4 == 0 { "main;idle" } else { "main;pace" };
             drawing = drawing.blocked("main", start..start + MS, kept(0, "main;lock")).blocked(
                 "main",

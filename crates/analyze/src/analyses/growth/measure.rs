@@ -87,7 +87,9 @@ struct Value {
 
 /// The captures of a sweep by series, each with its runs by size. Captures without a size or number of CPUs are left out.
 pub(crate) fn series<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Series<'s, 'a>> {
-    let mut all: BTreeMap<(String, Reverse<Option<Phase>>, String), Vec<Run<'s, 'a>>> = BTreeMap::new();
+    /// Label, phase and axis.
+    type Key = (String, Reverse<Option<Phase>>, String);
+    let mut all: BTreeMap<Key, Vec<Run<'s, 'a>>> = BTreeMap::new();
     for selection in selections {
         let info = &selection.capture().info;
         if info.sweep.is_empty() {
@@ -201,7 +203,7 @@ impl Measure {
 
     /// The same, less the costs of others.
     pub fn points_less(&self, others: &[&Measure], sizes: impl Iterator<Item = f64>) -> Vec<Point> {
-        let mut by_size: Vec<(f64, Vec<(f64, Option<u64>)>)> = Vec::new();
+        let mut by_size: Vec<(f64, Vec<CostAndEvents>)> = Vec::new();
         for (index, n) in sizes.enumerate() {
             let Some(value) = self.values[index] else { continue };
             let less: f64 = others.iter().filter_map(|other| other.values[index]).map(|value| value.cost).sum();
@@ -227,8 +229,11 @@ impl Measure {
     }
 }
 
+/// The cost of a run, and the number of samples that it is.
+type CostAndEvents = (f64, Option<u64>);
+
 /// A point of positive costs. Runs of which any is without cost count as one, their mean.
-fn point(n: f64, values: &[(f64, Option<u64>)]) -> Option<Point> {
+fn point(n: f64, values: &[CostAndEvents]) -> Option<Point> {
     let costs: Vec<f64> = values.iter().map(|(cost, _)| *cost).collect();
     let events: Option<u64> = values.iter().map(|(_, events)| *events).sum();
     let runs = costs.len() as f64;
