@@ -8,7 +8,7 @@
 //! Gazebo study).
 //!
 //! # Rows and families
-//! The [metrics](crate::analyses::metrics) of the whole run, and the rows of each [`Family`]: functions by attributed,
+//! The [metrics] of the whole run, and the rows of each [`Family`]: functions by attributed,
 //! self and inclusive cost; threads by name; categories of code; callers by blocked time. Functions are matched by
 //! exact identity, then by [`renames`]; the rest is *new* or *vanished*.
 //!
