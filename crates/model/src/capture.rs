@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
 use crate::stored::{LoadError, Stored};
+use crate::wait::Wait;
 use crate::waits::{PackedWait, Waits};
 
 /// One recording, from any source: all sources produce it, and all analyses read it.
@@ -202,40 +203,6 @@ pub struct Sample {
     pub event: EventId,
     /// Its weight in the event's unit.
     pub weight: u64,
-}
-
-/// An off-CPU interval of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
-    /// Time when it was switched out.
-    pub start_ns: u64,
-    /// Time when it was switched in, ended, or the capture ended.
-    pub end_ns: u64,
-    /// Its thread.
-    pub thread: ThreadId,
-    /// Its stack, if recorded.
-    pub stack: Option<StackId>,
-    /// Why it was off the CPU.
-    pub state: WaitState,
-    /// The last part of a blocked interval, in which the thread was woken and waited for a CPU. `None` if wake-ups were
-    /// not recorded. Preempted intervals are runnable from start to end.
-    pub runnable_ns: Option<u64>,
-    /// The CPU on which it continued; `None` if unknown, or if the thread or the capture ended.
-    pub cpu: Option<u32>,
-    /// The waker, if it was a thread.
-    pub waker: Option<ThreadId>,
-    /// The waker's stack.
-    pub waker_stack: Option<StackId>,
-}
-
-/// Why a thread was off-CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitState {
-    /// Preempted: runnable, but the scheduler chose another thread.
-    Preempted,
-    /// Blocked: waiting for something.
-    Blocked,
 }
 
 /// One iteration of the simulation loop.

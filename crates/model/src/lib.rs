@@ -30,11 +30,12 @@ mod stored;
 pub mod table;
 pub mod tree;
 pub mod value;
+pub mod wait;
 pub mod waits;
 
 pub use capture::{
     Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
-    ThreadName, Wait, WaitState,
+    ThreadName,
 };
 pub use column::{Column, Importance, Kind};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
@@ -48,4 +49,5 @@ pub use stored::{LoadError, Stored};
 pub use table::{Columns, Row, Table};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};
 pub use value::Value;
+pub use wait::{Wait, WaitState};
 pub use waits::Waits;

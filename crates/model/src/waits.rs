@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::capture::{Wait, WaitState};
 use crate::ids::{StackId, ThreadId};
 use crate::stored::Stored;
+use crate::wait::{Wait, WaitState};
 
 /// Off-CPU intervals, 48 bytes each in memory. They stay on disk until they are needed, as all of [`Stored`].
 ///

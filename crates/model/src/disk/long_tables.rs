@@ -12,9 +12,10 @@ use std::sync::Arc;
 use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
 use super::tables::{state_name, state_of, text, thread_columns};
 use super::{DiskError, TableFile};
-use crate::capture::{Capture, Handles, Sample, Wait};
+use crate::capture::{Capture, Handles, Sample};
 use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
+use crate::wait::Wait;
 use crate::waits::{PackedWait, Waits};
 
 /// Rows that are written together: waits take 6 MB until then, and some 20 MB as columns.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::columns::{Column, Rows};
 use crate::capture::{
     Capture, Counter, Frame, Language, Module, Process, Scope, StackNode, Step, SymbolSource, Thread, ThreadName,
-    WaitState,
 };
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
+use crate::wait::WaitState;
 
 /// A table of the format on disk.
 pub(super) struct TableForm {
