@@ -185,8 +185,8 @@ fn a_disturbed_round_is_set_aside_for_another_one() {
     assert_eq!(aside.len(), 2);
     assert_eq!(aside.iter().filter(|trial| trial.disturbed.is_some()).count(), 1);
     let why = aside.iter().find_map(|trial| trial.disturbed.as_ref().and(trial.set_aside.as_deref())).unwrap();
-    let expected = "disturbed: other processes used 50.0 % of the CPU (typical: 1.0 %); another \
-                    round was run in its place";
+    let expected = "disturbed: other processes used 50.0 % of the CPU (typical: 1.0 %); the \
+                    round was repeated";
     assert_eq!(why, expected);
     assert!(run.folder().join(aside[0].folder()).join("steady").is_dir());
     assert_eq!(ran(&bed).len(), 10);
