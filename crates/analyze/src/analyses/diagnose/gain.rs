@@ -13,6 +13,8 @@ pub(super) enum GainBasis {
     PhaseCpu,
     /// Waiting time of steps.
     Waiting,
+    /// A share of the samples, whose costs are no times.
+    Share,
 }
 
 impl GainBasis {
@@ -22,6 +24,7 @@ impl GainBasis {
             Self::StepCpu => "CPU per step",
             Self::PhaseCpu => "CPU of the phase",
             Self::Waiting => "waits of steps",
+            Self::Share => "share of samples",
         }
     }
 }
@@ -42,6 +45,11 @@ impl Gain {
     pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {
         let ns = ns.min(whole_ns);
         Self { time: Estimate { value: ns, low: ns, high: ns }, whole_ns, basis: GainBasis::Waiting }
+    }
+
+    /// The time, if it is one.
+    pub fn known_time(&self) -> Option<Estimate> {
+        (self.basis != GainBasis::Share).then_some(self.time)
     }
 
     /// In percent of the step or the phase.

@@ -1,10 +1,11 @@
 //! [`Seen`]: what the detectors look at, gathered once from a capture.
 
-use stepscope_model::{Capture, Phase, StackId, ThreadId};
+use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
 use super::gain::{Gain, GainBasis};
 use crate::analyses::critical_path::PathWeights;
+use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
@@ -38,9 +39,9 @@ pub(super) struct Seen<'s, 'a> {
 }
 
 impl<'s, 'a> Seen<'s, 'a> {
-    /// `None` without samples of CPU time.
+    /// `None` without samples of CPU cost.
     pub fn of(selection: &'s Selection<'a>) -> Option<Self> {
-        selection.event().filter(|event| event.unit == "ns")?;
+        selection.event().filter(|event| matches!(events::role(event), Role::Cpu | Role::Other))?;
         let loops = Loops::of_costs(selection).filter(|_| selection.samples().all(|sample| sample.time_ns.is_some()));
         let cpu = match &loops {
             Some(loops) => loops.sample_weights(selection),
@@ -62,6 +63,16 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     pub fn is_loading(&self) -> bool {
         self.capture().info.phase == Some(Phase::Loading)
+    }
+
+    /// Whether costs are times, not cycles or numbers of samples.
+    pub fn is_timed(&self) -> bool {
+        self.selection.event().is_some_and(|event| event.unit == "ns")
+    }
+
+    /// A cost as text, in its unit.
+    pub fn cost(&self, weight: u64) -> String {
+        NoteValue::of(weight, self.selection.event().map_or("", |event| &event.unit)).to_string()
     }
 
     /// The name of a function.
@@ -172,6 +183,10 @@ impl<'s, 'a> Seen<'s, 'a> {
             })
         };
         let (ns, samples, whole_ns, basis) = match (&self.path, self.steps()) {
+            _ if !self.is_timed() => {
+                let (weight, samples) = removed(&self.cpu);
+                (weight, samples, self.total as f64, GainBasis::Share)
+            }
             (Some(path), Some((_, mean))) => {
                 let parts = path.gain_bounds().map(removed);
                 let ns: f64 = parts.iter().map(|(ns, _)| ns).sum();

@@ -1,9 +1,10 @@
 //! The tables `findings` and `evidence`.
 
-use stepscope_model::{Columns, NoteValue, Table, note};
+use stepscope_model::{Columns, Note, NoteValue, Table, note};
 
 use super::finding::Evidence;
 use super::{Finding, Total};
+use crate::analyses::summary;
 use crate::columns::{count, duration, number, percentage, text};
 use crate::notes::ownership_note;
 use crate::query::select::Selection;
@@ -12,25 +13,19 @@ pub(super) fn tables(selections: &[Selection<'_>], findings: &[Finding], totals:
     let mut table =
         findings_columns(findings).table("findings", "Findings, by what they would gain", findings.iter().enumerate());
     for total in totals {
-        let share = total.gain.share();
         let mut about = total.scenario.clone();
         if let Some(phase) = total.phase {
             about.push_str(&format!(" {phase}"));
         }
-        let (gain, share) = (NoteValue::ns(total.gain.time.value), share.value);
-        let percent = NoteValue::percent(share);
-        table.note(
-            match total.real_time_factor.filter(|_| share < 100.0) {
-                Some(factor) => {
-                    let after = NoteValue::number(factor / (1.0 - share / 100.0));
-                    let factor = NoteValue::number(factor);
-                    note!(Fact, "All findings together gain {} ({}): RTF {} could be {}.", gain, percent, factor, after)
-                }
-                None => note!(Fact, "All findings together gain {} ({}).", gain, percent),
-            }
-            .about(about),
-        );
+        table.note(total_note(total).about(about));
     }
+    let has_no_cost = |one: &&Selection<'_>| one.samples().next().is_none();
+    table.add_notes(
+        selections
+            .iter()
+            .filter(has_no_cost)
+            .map(|one| note!(Loss, "Not looked at: no CPU samples.").about(summary::label(one.capture()))),
+    );
     if findings.is_empty() {
         table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
     }
@@ -49,6 +44,24 @@ pub(super) fn tables(selections: &[Selection<'_>], findings: &[Finding], totals:
     vec![table, evidence_columns(findings).table("evidence", "Evidence of the findings", rows)]
 }
 
+/// What the findings of a scenario gain together.
+fn total_note(total: &Total) -> Note {
+    let share = total.gain.share().value;
+    let percent = NoteValue::percent(share);
+    let Some(time) = total.gain.known_time() else {
+        return note!(Fact, "All findings together gain {}.", percent);
+    };
+    let gain = NoteValue::ns(time.value);
+    match total.real_time_factor.filter(|_| share < 100.0) {
+        None => note!(Fact, "All findings together gain {} ({}).", gain, percent),
+        Some(factor) => {
+            let after = NoteValue::number(factor / (1.0 - share / 100.0));
+            let factor = NoteValue::number(factor);
+            note!(Fact, "All findings together gain {} ({}): RTF {} could be {}.", gain, percent, factor, after)
+        }
+    }
+}
+
 type Row<'a> = (usize, &'a Finding);
 
 fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
@@ -65,13 +78,13 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(
             duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
                 .essential(),
-            |(_, one)| one.gain.map(|gain| gain.time.value).into(),
+            |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)).into(),
         )
         .with(duration("gain_low", "Lower bound of its 95 % confidence interval.").detail(), |(_, one)| {
-            one.gain.map(|gain| gain.time.low).into()
+            one.gain.and_then(|gain| Some(gain.known_time()?.low)).into()
         })
         .with(duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
-            one.gain.map(|gain| gain.time.high).into()
+            one.gain.and_then(|gain| Some(gain.known_time()?.high)).into()
         })
         .with(percentage("gain_share", "The gain in percent of the step, or of the phase.").essential(), |(_, one)| {
             one.gain.map(|gain| gain.share().value).into()

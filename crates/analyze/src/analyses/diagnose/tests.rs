@@ -219,6 +219,26 @@ fn a_build_without_optimisation_is_found_by_calls_that_are_always_inlined() {
 }
 
 #[test]
+fn costs_that_are_no_times_give_shares_and_captures_without_samples_are_named() {
+    let text = "main;sim::Climb;sim::Climb;sim::Climb;sim::Climb 30\nmain;_dl_start [lib:/lib/ld-linux-x86-64.so.2] 70";
+    let mut capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), text).capture;
+    capture.info.phase = Some(Phase::Loading);
+    drawn::selected(&capture, &["sim::"], |selection| {
+        let table = &tables(std::slice::from_ref(selection))[0];
+        assert_eq!(
+            cells(table, &["kind", "gain", "gain_share", "how"]),
+            ["dynamic-linking | - | 35 | share of samples"]
+        );
+        assert!(table.notes[0].to_string().ends_with("All findings together gain 35.00 %."), "{}", table.notes[0]);
+    });
+    let empty = Drawing::new().window(0..10).capture;
+    drawn::selected(&empty, &[], |selection| {
+        let table = &tables(std::slice::from_ref(selection))[0];
+        assert!(table.notes.iter().any(|note| note.contains("Not looked at: no CPU samples.")), "{:?}", table.notes);
+    });
+}
+
+#[test]
 fn findings_of_a_scenario_are_averaged_and_joined_over_scenarios() {
     let insert = "sim::Poses;std::map<int, int>::insert;malloc";
     let with = |tenths: u64, scenario: &str| {

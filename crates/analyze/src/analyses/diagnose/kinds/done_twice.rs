@@ -9,7 +9,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, explain, ns};
+use crate::analyses::diagnose::finding::{Confidence, Found, explain};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use stepscope_model::{Sample, StackId};
@@ -59,9 +59,9 @@ impl Kind for DoneTwice {
             let title = format!("`{}` does the same work twice while loading", seen.name(function));
             let one = Found::of(seen, function, title, without).sure(Confidence::Fair).because(
                 format!(
-                    "It runs for {} of CPU time from one caller, then for {} from another.",
-                    ns(first.weight as f64),
-                    ns(second.weight as f64)
+                    "It runs for {} from one caller, then for {} from another.",
+                    seen.cost(first.weight),
+                    seen.cost(second.weight)
                 ),
                 explain(seen, function),
             );

@@ -35,7 +35,7 @@ impl Kind for FixedStart {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some(steady) = other.filter(|_| seen.is_loading()) else { return Vec::new() };
+        let Some(steady) = other.filter(|_| seen.is_loading() && seen.is_timed()) else { return Vec::new() };
         let used: Vec<&str> = modules_used(steady);
         let capture = seen.capture();
         // The first module outside of the program that each owned function calls into.
