@@ -5,9 +5,10 @@
 //! that cannot be found by their path any more are copied into the capture's folder.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use stepscope_model::disk;
@@ -21,8 +22,35 @@ const MOST_FILES: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct KeptFiles {
     files: Vec<KeptFile>,
-    /// Maps of generated code by process, opened once there is one.
-    maps: BTreeMap<u32, Option<File>>,
+    /// Maps of generated code by process.
+    maps: BTreeMap<u32, ExpectedMap>,
+}
+
+/// A map of generated code that a process may write.
+#[derive(Debug)]
+struct ExpectedMap {
+    /// Where it would be: the open folder outlives the process and its mounts.
+    folder: Option<File>,
+    name: String,
+    /// The map, once it is there.
+    file: Option<File>,
+}
+
+impl ExpectedMap {
+    fn of(pid: u32) -> Self {
+        let inner = proc::status(pid).ok().and_then(|status| status.namespace_pids.last().copied()).unwrap_or(pid);
+        let folder = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+            .open(format!("/proc/{pid}/root/tmp"));
+        Self { folder: folder.ok(), name: format!("perf-{inner}.map"), file: None }
+    }
+
+    fn look(&mut self) {
+        if let (None, Some(folder)) = (&self.file, &self.folder) {
+            self.file = File::open(format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), self.name)).ok();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -44,15 +72,12 @@ impl KeptFiles {
 
     /// Expects that a process writes a map of the code that it generates.
     pub fn expect_map(&mut self, pid: u32) {
-        self.maps.entry(pid).or_default();
+        self.maps.entry(pid).or_insert_with(|| ExpectedMap::of(pid));
     }
 
     /// Opens maps that were written since the last look.
     pub fn look(&mut self) {
-        for (&pid, map) in self.maps.iter_mut().filter(|(_, map)| map.is_none()) {
-            let inner = proc::status(pid).ok().and_then(|status| status.namespace_pids.last().copied()).unwrap_or(pid);
-            *map = File::open(format!("/proc/{pid}/root/tmp/perf-{inner}.map")).ok();
-        }
+        self.maps.values_mut().for_each(ExpectedMap::look);
     }
 
     /// Copies what cannot be found by its path into a capture's folder. Returns notes about failures.
@@ -60,7 +85,7 @@ impl KeptFiles {
         self.look();
         let maps = self.maps.iter().filter_map(|(pid, map)| {
             // Under the name that the process has for us.
-            Some((PathBuf::from(format!("/tmp/perf-{pid}.map")), map.as_ref()?))
+            Some((PathBuf::from(format!("/tmp/perf-{pid}.map")), map.file.as_ref()?))
         });
         let files = self.files.iter().map(|kept| (kept.path.clone(), &kept.file));
         let mut notes = Vec::new();
