@@ -54,7 +54,7 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
-use crate::query::steps::Loops;
+use crate::query::steps::{Loops, Steps};
 use crate::query::wake_ups::WakeUps;
 
 /// Wake-ups by one thread that follow each other within this time end waits at one barrier.
@@ -90,15 +90,10 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     tables
 }
 
-/// The barriers of a capture where the work is dealt out unevenly; none without steps, switches or wake-ups.
-pub(crate) fn imbalances(selection: &Selection<'_>) -> Vec<Imbalance> {
-    let Some(loops) = Loops::of(selection) else { return Vec::new() };
-    if matches!(WakeUps::of(selection), WakeUps::Unrecorded) || !selection.has_switches() {
-        return Vec::new();
-    }
-    let off_cpu = OffCpu::of(selection.capture());
-    let paths = Paths::of(selection.capture(), loops.main(), &off_cpu);
-    barriers::imbalances(selection, loops.main(), &paths)
+/// The barriers of steps where the work is dealt out unevenly. Wake-ups must have been recorded.
+pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<Imbalance> {
+    let paths = Paths::of(selection.capture(), steps, off_cpu);
+    barriers::imbalances(selection, steps, &paths)
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> Note {
@@ -149,7 +144,6 @@ mod tests {
     use super::*;
     use crate::columns::read::cells;
     use crate::drawn::{self, Drawing};
-    use crate::query::steps::Steps;
 
     const BARRIER: &str = "gz::Finish;pthread_cond_wait";
 

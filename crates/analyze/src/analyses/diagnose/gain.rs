@@ -40,6 +40,12 @@ pub(super) struct Gain {
     pub basis: GainBasis,
 }
 
+/// An estimate with the interval of sampling, from the number of samples that it rests on.
+pub(super) fn sampled(value: f64, samples: u64) -> Estimate {
+    let error = 1.96 / (samples.max(1) as f64).sqrt();
+    Estimate { value, low: value * (1.0 - error).max(0.0), high: value * (1.0 + error) }
+}
+
 impl Gain {
     /// A gain of waiting time per step, known exactly.
     pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {

@@ -3,7 +3,7 @@
 use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
-use super::gain::{Gain, GainBasis};
+use super::gain::{Gain, GainBasis, sampled};
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
@@ -98,24 +98,23 @@ impl<'s, 'a> Seen<'s, 'a> {
                 sums[owner.index()] += amount;
             }
         }
-        let named = self.functions().all().map(|(id, _)| (id, sums[id.index()]));
-        let mut found: Vec<(FunctionId, Amount)> = named.filter(|(_, amount)| !amount.is_zero()).collect();
-        found.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| self.name(a.0).cmp(self.name(b.0))));
-        found
+        self.largest_first(&sums, |_| true)
+    }
+
+    /// Whether a stack's nearest owned function is `owner`, and its work counts.
+    pub fn is_at(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> impl Fn(StackId) -> bool {
+        move |stack| self.functions().attributed(stack) == Some(owner) && counts(self.work[stack.index()])
     }
 
     /// CPU time attributed to a function, of the work that counts.
     pub fn at_owner(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> Amount {
-        self.sum(|stack| self.functions().attributed(stack) == Some(owner) && counts(self.work[stack.index()]))
+        self.sum(self.is_at(owner, counts))
     }
 
     /// The part of each stack that a change takes away: 1 where the nearest owned function is `owner` and the work counts.
     pub fn without(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> Vec<f32> {
-        let goes = |index: usize| {
-            let stack = StackId::from_index(index);
-            self.functions().attributed(stack) == Some(owner) && counts(self.work[index])
-        };
-        (0..self.capture().stacks.len()).map(|index| if goes(index) { 1.0 } else { 0.0 }).collect()
+        let goes = self.is_at(owner, counts);
+        parts((0..self.capture().stacks.len()).map(|index| goes(StackId::from_index(index))))
     }
 
     /// One flag per stack: whether the function is on it.
@@ -132,8 +131,13 @@ impl<'s, 'a> Seen<'s, 'a> {
     /// Owned functions by the CPU time of themselves and all they call, the largest first.
     pub fn inclusive(&self) -> Vec<(FunctionId, Amount)> {
         let sums = self.cpu.inclusive_by_function(self.capture(), self.functions());
-        let owned = self.functions().all().filter(|(id, _)| self.functions().is_owner(*id));
-        let mut found: Vec<_> = owned.map(|(id, _)| (id, sums[id.index()])).filter(|(_, one)| !one.is_zero()).collect();
+        self.largest_first(&sums, |function| self.functions().is_owner(function))
+    }
+
+    /// The functions with an amount, the largest first, then by name.
+    fn largest_first(&self, sums: &[Amount], is_listed: impl Fn(FunctionId) -> bool) -> Vec<(FunctionId, Amount)> {
+        let listed = self.functions().all().filter(|(id, _)| is_listed(*id)).map(|(id, _)| (id, sums[id.index()]));
+        let mut found: Vec<_> = listed.filter(|(_, amount)| !amount.is_zero()).collect();
         found.sort_by(|a, b| b.1.weight.cmp(&a.1.weight).then_with(|| self.name(a.0).cmp(self.name(b.0))));
         found
     }
@@ -203,9 +207,8 @@ impl<'s, 'a> Seen<'s, 'a> {
                 (ns, samples, wall.max(1.0), GainBasis::PhaseCpu)
             }
         };
-        let error = 1.96 / (samples.max(1) as f64).sqrt();
-        let value = ns.min(whole_ns);
-        let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: (value * (1.0 + error)).min(whole_ns) };
+        let time = sampled(ns.min(whole_ns), samples);
+        let time = Estimate { high: time.high.min(whole_ns), ..time };
         Gain { time, whole_ns, basis }
     }
 
@@ -227,4 +230,9 @@ impl<'s, 'a> Seen<'s, 'a> {
         let inside = file.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
         Some((inside.filter(|_| folder != "/").unwrap_or(file).to_owned(), frame.line?))
     }
+}
+
+/// All of the flagged stacks, nothing of the others.
+pub(super) fn parts(flags: impl Iterator<Item = bool>) -> Vec<f32> {
+    flags.map(|flag| if flag { 1.0 } else { 0.0 }).collect()
 }

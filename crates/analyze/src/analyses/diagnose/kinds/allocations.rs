@@ -42,7 +42,7 @@ impl Kind for Allocations {
             // A key that is made for each look-up costs little beside it, and is for nothing.
             let for_look_ups = growth.weight * 4 < amount.weight && looks_up.weight > 2 * amount.weight;
             let least = if for_look_ups { LEAST_FOR_LOOK_UPS } else { LEAST };
-            let at = |stack| seen.functions().attributed(stack) == Some(owner) && allocates(seen.work[stack.index()]);
+            let at = seen.is_at(owner, allocates);
             if seen.share(amount) < least || !seen.is_steady(at) {
                 continue;
             }

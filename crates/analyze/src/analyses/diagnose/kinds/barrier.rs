@@ -33,8 +33,12 @@ impl Kind for Barrier {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some((_, mean)) = seen.steps() else { return Vec::new() };
-        let uneven = imbalances(seen.selection).into_iter().filter(|one| one.last_share >= USUALLY);
+        // Without wake-ups there is no path, and who ended a wait is unknown.
+        let (Some(loops), Some((_, mean)), Some(_)) = (&seen.loops, seen.steps(), &seen.path) else {
+            return Vec::new();
+        };
+        let uneven =
+            imbalances(seen.selection, loops.main(), &seen.off_cpu).into_iter().filter(|one| one.last_share >= USUALLY);
         let worth =
             uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
         let Some(worst) = worth else { return Vec::new() };

@@ -33,7 +33,7 @@ impl Kind for Decoding {
         let owners = seen.by_owner(decodes).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .map(|(owner, amount)| {
-                let at = |stack| seen.functions().attributed(stack) == Some(owner) && decodes(seen.work[stack.index()]);
+                let at = seen.is_at(owner, decodes);
                 let bursts = !seen.is_steady(at);
                 let title = format!("`{}` decodes images or data while the simulation runs", seen.name(owner));
                 let confidence = if bursts { Confidence::Strong } else { Confidence::Fair };

@@ -35,8 +35,7 @@ impl Kind for FileReopened {
         let owners = seen.by_owner(opens).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .filter_map(|(owner, amount)| {
-                let is_open =
-                    |stack| seen.functions().attributed(stack) == Some(owner) && opens(seen.work[stack.index()]);
+                let is_open = seen.is_at(owner, opens);
                 if !seen.is_steady(is_open)
                     || seen.at_owner(owner, |work| work == Work::ListFiles).weight > amount.weight
                 {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, ns, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
 use stepscope_model::{FrameKind, ModuleId, StackId};
@@ -70,7 +70,7 @@ impl Kind for FixedStart {
                 }
                 let library = capture.modules[module.index()].name();
                 let title = format!("`{}` initialises {library}, which the simulation does not use", seen.name(owner));
-                let without = (0..capture.stacks.len()).map(|index| if at(index) { 1.0 } else { 0.0 }).collect();
+                let without = parts((0..capture.stacks.len()).map(&at));
                 Some(Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
                     format!(
                         "It takes {} ({}) of loading; no sample of the steady phase is in {library}.",

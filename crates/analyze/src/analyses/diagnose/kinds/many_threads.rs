@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::gain::{Gain, GainBasis};
+use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
 use stepscope_model::{StackId, ThreadId};
-use stepscope_stats::Estimate;
 
 /// Fewest threads.
 const FEWEST: usize = 16;
@@ -79,8 +78,7 @@ impl Kind for ManyThreads {
             }
             let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
             let value = amount.weight as f64;
-            let error = 1.96 / (amount.count.max(1) as f64).sqrt();
-            let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: value * (1.0 + error) };
+            let time = sampled(value, amount.count);
             let gain = Gain { time, whole_ns: all as f64, basis: GainBasis::PhaseCpu };
             let title =
                 format!("{} threads run `{}`; each does little and wakes often", threads.len(), seen.name(function));

@@ -33,7 +33,7 @@ impl Kind for PageFaults {
         let owners = seen.by_owner(faults).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .filter(|(owner, _)| {
-                let at = |stack| seen.functions().attributed(stack) == Some(*owner) && faults(seen.work[stack.index()]);
+                let at = seen.is_at(*owner, faults);
                 seen.is_steady(at)
             })
             .map(|(owner, amount)| {

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::gain::{Gain, GainBasis};
+use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 use stepscope_model::{ThreadId, Wait, WaitState};
-use stepscope_stats::Estimate;
 
 /// Least wake-ups of a thread per second.
 const RATE: f64 = 50.0;
@@ -70,8 +69,7 @@ impl Kind for Polling {
                 value += sample.weight as f64;
                 count += 1;
             }
-            let error = 1.96 / (count.max(1) as f64).sqrt();
-            let time = Estimate { value, low: value * (1.0 - error).max(0.0), high: value * (1.0 + error) };
+            let time = sampled(value, count);
             let gain = Gain { time, whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu };
             let rate = threads.iter().map(|(_, number)| number).sum::<usize>() as f64 / seconds;
             let title = format!("`{}` wakes {rate:.0} times a second to look for work", seen.name(function));

@@ -5,7 +5,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 
 const LEAST: f64 = 5.0;
 
@@ -40,7 +40,7 @@ impl Kind for Recursion {
             }
             let under = seen.under(function);
             let title = format!("`{}` calls itself along a chain in every step", seen.name(function));
-            let without = under.iter().map(|under| if *under { 1.0 } else { 0.0 }).collect();
+            let without = parts(under.iter().copied());
             found.push(Found::of(seen, function, title, without).sure(Confidence::Fair).because(
                 format!(
                     "It is {depth:.1} times on its stacks, which are {} of the CPU time.",

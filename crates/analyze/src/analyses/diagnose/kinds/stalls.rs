@@ -6,7 +6,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use std::collections::BTreeMap;
 use stepscope_model::StackId;
 
@@ -83,7 +83,7 @@ impl Kind for Stalls {
                 ns(sum / number),
                 seen.name(function)
             );
-            let without: Vec<f32> = under.iter().map(|under| if *under { 1.0 } else { 0.0 }).collect();
+            let without = parts(under.iter().copied());
             let one = Found::of(seen, function, title, without).sure(Confidence::Strong).because(
                 format!(
                     "The median step takes {}; the function is {} of the CPU time.",
