@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -155,6 +155,60 @@ fn a_killed_recorder_leaves_a_log_that_recover_makes_a_capture_of() {
     let summary = json(&stepscope(folder.path(), &["show", "c", "--view", "summary", "--format", "json"]));
     let wall_ns = summary["rows"][0]["wall"].as_u64().unwrap();
     assert!(wall_ns > 2_500_000_000, "all but the last second of some four: {wall_ns}");
+}
+
+/// Polls a condition until it holds. The deadline only guards against a hang.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited for {what} in vain");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether the log of the capture `c` has entries.
+fn is_recorded(folder: &Path) -> bool {
+    fs::metadata(folder.join("c/raw.log")).is_ok_and(|log| log.len() > 100)
+}
+
+#[test]
+fn nobody_takes_the_log_from_its_recorder() {
+    let Some(_) = simulator("nobody_takes_the_log_from_its_recorder") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let program = "while ! test -e stop; do :; done";
+    let recorder = command(folder.path(), &["record", "-o", "c", "--", "sh", "-c", program]).spawn().unwrap();
+    wait_until("the log to grow", || is_recorded(folder.path()));
+    for other in [&["recover", "c"][..], &["show", "c"], &["record", "-o", "c", "--force", "--", "true"]] {
+        let refused = stepscope(folder.path(), other);
+        assert!(!refused.status.success(), "{other:?}");
+        assert!(text(&refused.stderr).contains("still at work here"), "{other:?}: {}", text(&refused.stderr));
+    }
+    fs::write(folder.path().join("stop"), "").unwrap();
+    let recorded = recorder.wait_with_output().unwrap();
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let capture = stepscope_model::disk::read(&folder.path().join("c")).unwrap();
+    assert_eq!(capture.info.origin, stepscope_model::Origin::Recorded, "{:?}", capture.info.notes);
+}
+
+#[test]
+fn the_log_of_a_killed_recorder_is_free_though_the_programs_live() {
+    let Some(_) = simulator("the_log_of_a_killed_recorder_is_free_though_the_programs_live") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' TERM; sh -c \"trap '' TERM; while ! test -e stop; do :; done\" & wait";
+    let mut attached = Command::new("sh").args(["-c", script]).current_dir(folder.path()).spawn().unwrap();
+    let pid = attached.id().to_string();
+    for program in [&["--pid", &pid][..], &["--", "sh", "-c", script]] {
+        let _ = fs::remove_dir_all(folder.path().join("c"));
+        let mut recorder = command(folder.path(), &[&["record", "-o", "c"], program].concat()).spawn().unwrap();
+        wait_until("the log to grow", || is_recorded(folder.path()));
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        let recovered = stepscope(folder.path(), &["recover", "c"]);
+        assert!(recovered.status.success(), "{program:?}: {}", text(&recovered.stderr));
+    }
+    assert!(attached.try_wait().unwrap().is_none(), "attaching is not ending");
+    fs::write(folder.path().join("stop"), "").unwrap();
+    attached.wait().unwrap();
 }
 
 #[test]

@@ -474,6 +474,7 @@ impl Execution<'_, '_> {
 
     fn finish_phase(&mut self, phase: Phase) -> Result<(), String> {
         let folder = self.folder_of(phase);
+        let _held = disk::hold_log(&folder).map_err(|error| error.to_string())?;
         let mut capture = self.context.recorder.finish(&folder).map_err(|error| error.to_string())?;
         capture.info.environment.extend(self.trial.scenario.env.clone());
         capture.info.notes.extend(self.notes.iter().cloned());

@@ -23,6 +23,9 @@ pub enum LogError {
         /// The cause.
         source: io::Error,
     },
+    /// The file belongs to another process, or cannot be created.
+    #[error(transparent)]
+    Disk(#[from] disk::DiskError),
     /// The file cannot be read as a log.
     #[error("{}: {source}", path.display())]
     Read {
@@ -33,16 +36,17 @@ pub enum LogError {
     },
 }
 
-/// Creates the raw log in a folder.
+/// Creates the raw log in a folder, and holds it: see [`disk::hold_log`].
 pub(crate) fn create_log(folder: &Path) -> Result<Writer<File>, LogError> {
+    let log = disk::create_log(folder)?;
     let path = folder.join(disk::RAW_LOG_FILE);
-    let created = File::create(&path).and_then(Writer::new);
-    created.map_err(|source| LogError::Io { action: "create", path, source })
+    Writer::new(log).map_err(|source| LogError::Io { action: "create", path, source })
 }
 
 /// Builds the capture of the raw log in a folder. Its samples and waits are in that folder already, and not in memory.
 ///
-/// A log that ends early gives a capture whose origin is [`Origin::Recovered`](stepscope_model::Origin::Recovered).
+/// Hold the log ([`disk::hold_log`]) until the capture is written and the log removed, so that no other process recovers
+/// it meanwhile. A log that ends early gives a capture whose origin is [`Origin::Recovered`](stepscope_model::Origin::Recovered).
 ///
 /// # Errors
 /// [`LogError`]

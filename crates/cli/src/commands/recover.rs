@@ -1,12 +1,12 @@
 //! `stepscope recover`: a capture from the raw log of a recorder that did not finish.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use stepscope_assemble::finish_in;
+use stepscope_assemble::raw_log::ReadError;
 use stepscope_model::disk;
 use stepscope_symbolize::Symbolizer;
 
@@ -26,19 +26,19 @@ impl Recover {
             let message = format!("{}: a whole capture; there is nothing to recover", self.capture.display());
             return Err(Failure::Usage(message));
         }
-        if !self.capture.join(disk::RAW_LOG_FILE).exists() {
+        // Nobody else may write to the folder until the capture is whole and the log removed.
+        let Some(log) = disk::hold_log(&self.capture).map_err(|error| Failure::Failed(error.to_string()))? else {
             let message =
                 format!("{}: holds no {}, so no recorder was at work here", self.capture.display(), disk::RAW_LOG_FILE);
             return Err(Failure::Usage(message));
-        }
-        let log = self.capture.join(disk::RAW_LOG_FILE);
-        let failed = |reason: String| Failure::Failed(format!("{}: {reason}", log.display()));
-        let file = File::open(&log).map_err(|error| failed(error.to_string()))?;
+        };
+        let failed =
+            |error: ReadError| Failure::Failed(format!("{}: {error}", self.capture.join(disk::RAW_LOG_FILE).display()));
         let mut symbolizer = Symbolizer::default();
         symbolizer.add_copies(&self.capture.join(disk::FILES_FOLDER));
         let read =
-            progress::of_step("naming functions", || finish_in(&self.capture, BufReader::new(file), &mut symbolizer));
-        let capture = super::write_capture(read.map_err(|error| failed(error.to_string()))?, &self.capture)?;
+            progress::of_step("naming functions", || finish_in(&self.capture, BufReader::new(&log), &mut symbolizer));
+        let capture = super::write_capture(read.map_err(failed)?, &self.capture)?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");
         }

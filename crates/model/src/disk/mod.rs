@@ -9,6 +9,7 @@
 
 mod columns;
 mod long_tables;
+mod raw_log;
 mod replace;
 mod tables;
 
@@ -31,6 +32,7 @@ use crate::output_file::write_durably;
 use crate::stored::{LoadError, StoredFile};
 use crate::waits::{PackedWait, Waits};
 
+pub use raw_log::{create_log, hold_log};
 pub use replace::replace;
 
 /// Name of the information file: a folder with this file is a capture.
@@ -70,6 +72,12 @@ pub enum DiskError {
     /// The recorder did not finish.
     #[error("{}: the recording did not finish; recover it with `stepscope recover {}`", path.display(), path.display())]
     Unfinished {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process writes the raw log, or makes a capture of it.
+    #[error("{}: a recorder or `stepscope recover` is still at work here; try again when it has ended", path.display())]
+    Busy {
         /// The folder.
         path: PathBuf,
     },
@@ -164,8 +172,9 @@ fn write_table(table: &TableForm, capture: &Capture, folder: &Path) -> Result<Ta
 /// are not of a capture.
 ///
 /// # Errors
-/// [`DiskError::Io`] if a file cannot be removed.
+/// [`DiskError::Busy`] if a recorder writes there; [`DiskError::Io`] if a file cannot be removed.
 pub fn remove(folder: &Path) -> Result<(), DiskError> {
+    let _held = hold_log(folder)?;
     // The information first: without it the rest is no capture.
     for file in [INFO_FILE.to_owned(), RAW_LOG_FILE.to_owned()].into_iter().chain(table_files()) {
         let path = folder.join(file);
@@ -286,7 +295,10 @@ fn why_not_a_capture(folder: &Path, info: &Path, error: io::Error) -> DiskError 
         return DiskError::io(info)(error);
     }
     if folder.join(RAW_LOG_FILE).exists() {
-        return DiskError::Unfinished { path };
+        return match hold_log(folder) {
+            Err(busy @ DiskError::Busy { .. }) => busy,
+            _ => DiskError::Unfinished { path },
+        };
     }
     DiskError::NotACapture { path, reason: "the folder holds no capture.json".to_owned() }
 }
