@@ -21,6 +21,10 @@ pub(crate) fn text(name: &str, doc: &str) -> Column {
     Column::new(name, Kind::Text, "", doc)
 }
 
+pub(crate) fn prose(name: &str, doc: &str) -> Column {
+    Column::new(name, Kind::Prose, "", doc)
+}
+
 pub(crate) fn flag(name: &str, doc: &str) -> Column {
     Column::new(name, Kind::Flag, "", doc)
 }

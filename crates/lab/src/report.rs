@@ -8,7 +8,7 @@ mod sweep;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
-use stepscope_analyze::{ANALYSES, Selection, cost_tree, diagnose, rank, summary};
+use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
@@ -21,13 +21,14 @@ use crate::run::{RunInfo, TrialInfo};
 
 /// A report on captures, and on the run that they are of, if they are of one.
 ///
-/// That of a sweep has its laws in place of the sections of each capture.
-pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+/// Its first section are the findings of [`stepscope_analyze::diagnose`]. That of a sweep has its laws in place of the
+/// sections of each capture.
+pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Table) -> Report {
     if run.is_some_and(|run| run.sweep.is_some()) {
         return sweep(run, selections);
     }
     let report = head(run, selections);
-    let report = report.section(findings(selections));
+    let report = report.section(findings_section(findings));
     let report = ranks(selections).into_iter().fold(report, Report::section);
     let report = report.section(overview(run, selections));
     selections.iter().map(capture).fold(report, Report::section)
@@ -91,16 +92,12 @@ fn shell_words(command: &[String]) -> String {
 }
 
 /// What to change first, and why.
-fn findings(selections: &[Selection<'_>]) -> Section {
+fn findings_section(mut table: Table) -> Section {
     let section = Section::new("Findings").note(
         "Known kinds of performance defects, by what a change would gain. Findings overlap: the notes have the gain of all together.",
     );
-    let mut tables = diagnose::tables(selections);
-    let has_findings = tables.iter().any(|table| !table.rows.is_empty());
-    for table in &mut tables {
-        table.retain_columns(|column| column.importance > Importance::Detail);
-    }
-    tables.into_iter().take(if has_findings { 2 } else { 1 }).fold(section, Section::table)
+    table.retain_columns(|column| column.importance > Importance::Detail);
+    section.table(table)
 }
 
 /// A section per group of captures that are [known to be alike](pairing::alike) and of one phase, steady first.

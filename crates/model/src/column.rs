@@ -23,6 +23,9 @@ pub struct Column {
     /// Whether rows of one value belong together, such as those of one capture: a limit of rows applies to each group.
     #[serde(skip)]
     pub groups_rows: bool,
+    /// Whether people read its text below the row, over the whole line, and not beside the other columns.
+    #[serde(skip)]
+    pub below: bool,
 }
 
 /// How soon a column is left out of a narrow output, least important first.
@@ -79,6 +82,7 @@ impl Column {
             kind,
             importance: Importance::Normal,
             groups_rows: false,
+            below: false,
         }
     }
 
@@ -92,6 +96,12 @@ impl Column {
     #[must_use]
     pub fn grouping(self) -> Self {
         Self { groups_rows: true, ..self }
+    }
+
+    /// The same column as prose below its row: what is too long to stand beside numbers.
+    #[must_use]
+    pub fn below(self) -> Self {
+        Self { kind: Kind::Prose, below: true, ..self }
     }
 
     /// The header for people: the label, else the name.

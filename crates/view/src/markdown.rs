@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Kind, Note, NoteKind, Row, Table, Value};
+use stepscope_model::{Column, Importance, Kind, Note, NoteKind, Row, Table, Value};
 
 use crate::reading::{Field, Reading, Tone, is_prose, unit_column};
 use crate::visible::visible;
@@ -11,18 +11,16 @@ use stepscope_model::quantity::unit_beside_name;
 /// Writes the title as a bold line, the table with quantities in readable units, and the notes as a list.
 ///
 /// Names are code spans, so that nothing in them is markup. An estimate and its interval are one cell; a verdict of change
-/// is bold.
+/// is bold. Rows with [texts below them](Column::below) are a numbered list.
 ///
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "**{}**\n", prose(&table.title))?;
     let reading = Reading::of(table);
-    let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
-    write_line(columns().map(header), out)?;
-    write_line(columns().map(|column| rule(column.kind).to_owned()), out)?;
-    for row in &table.rows {
-        write_line(reading.fields.iter().map(|&field| cell(table, &reading, row, field)), out)?;
+    match reading.has_below() {
+        true => write_list(table, &reading, out)?,
+        false => write_rows(table, &reading, out)?,
     }
     if table.rows.is_empty() {
         writeln!(out, "\n*No rows.*")?;
@@ -33,6 +31,39 @@ pub fn render(table: &Table, out: &mut dyn Write) -> io::Result<()> {
         let gap = if index == 0 { "\n" } else { "" };
         let lead = if note.kind() == NoteKind::Loss { "**Warning:** " } else { "" };
         writeln!(out, "{gap}- {lead}{}", prose(&note.to_string()))?;
+    }
+    Ok(())
+}
+
+fn write_rows(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
+    write_line(columns().map(header), out)?;
+    write_line(columns().map(|column| rule(column.kind).to_owned()), out)?;
+    for row in &table.rows {
+        write_line(reading.fields.iter().map(|&field| cell(table, reading, row, field)), out)?;
+    }
+    Ok(())
+}
+
+/// Each row as an item of a list: its first prose in bold, its other fields without details, then the texts below it.
+fn write_list(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let is_prose = |field: &&Field| table.columns[field.column].kind == Kind::Prose;
+    let heading = reading.fields.iter().find(is_prose).copied();
+    for (index, row) in table.rows.iter().enumerate() {
+        let title = heading.map_or(String::new(), |field| cell(table, reading, row, field));
+        let is_fact = |(place, field): &(usize, &Field)| {
+            let is_shown = table.columns[field.column].importance > Importance::Detail;
+            *place > 0 && is_shown && Some(**field) != heading && row[field.column] != Value::Missing
+        };
+        let facts = reading.fields.iter().enumerate().filter(is_fact);
+        let facts: Vec<String> = facts
+            .map(|(_, &field)| format!("{} {}", header(&table.columns[field.column]), cell(table, reading, row, field)))
+            .collect();
+        writeln!(out, "{}. **{title}**<br>{}", index + 1, facts.join(" · "))?;
+        for (name, lines) in reading.below(row) {
+            let lines: Vec<String> = lines.map(prose).collect();
+            writeln!(out, "   - {}: {}", prose(name), lines.join("<br>"))?;
+        }
     }
     Ok(())
 }
@@ -126,6 +157,23 @@ mod tests {
         let column = |name: &str| Column::new(name, Kind::Duration, "ns", "");
         assert_eq!(header(&column("before")), "before");
         assert_eq!(header(&column("before").labelled("no_pool")), "no\\_pool");
+    }
+
+    #[test]
+    fn rows_with_texts_below_are_a_list() {
+        let columns = vec![
+            Column::new("number", Kind::Count, "", ""),
+            Column::new("finding", Kind::Prose, "", ""),
+            Column::new("gain", Kind::Duration, "ns", ""),
+            Column::new("rtf_after", Kind::Number, "", ""),
+            Column::new("evidence", Kind::Text, "", "").below(),
+        ];
+        let mut table = Table::new("findings", "Findings", columns);
+        table.push(vec![1.into(), "`f` scans".into(), 2e6.into(), Value::Missing, "40 %.\nSee `x`.".into()]);
+        let mut out = Vec::new();
+        render(&table, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "**Findings**\n\n1. **`f` scans**<br>gain 2.00 ms\n   - evidence: 40 %.<br>See `x`.\n");
     }
 
     #[test]

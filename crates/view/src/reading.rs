@@ -16,6 +16,7 @@
 //! - A column of [`Kind::InRowUnit`] is written as a column of its row's `unit` would be: `ns` as a duration, `bytes` as
 //!   a size. The `unit` cell then has only the rest: `/step` of `ns/step`.
 //! - Texts of columns named `verdict`, `verdict_...` or `result` have a [`Tone`].
+//! - Columns that [stand below](Column::below) their row are no fields: they come after it, with their headers.
 
 use std::borrow::Cow;
 
@@ -37,6 +38,8 @@ pub(crate) struct Reading<'t> {
     table: &'t Table,
     /// The fields, in the order of the columns.
     pub fields: Vec<Field>,
+    /// The columns whose texts stand below their rows.
+    below: Vec<usize>,
     /// The column that names each row's unit, if there are numbers in it.
     unit: Option<usize>,
 }
@@ -59,7 +62,23 @@ impl<'t> Reading<'t> {
             fields.push(Field { column, bounds });
             column += if bounds.is_some() { 3 } else { 1 };
         }
-        Self { table, fields, unit: unit_column(table) }
+        let is_below = |column: &usize| table.columns[*column].below;
+        let below = (0..table.columns.len()).filter(is_below).collect();
+        fields.retain(|field| !is_below(&field.column));
+        Self { table, fields, below, unit: unit_column(table) }
+    }
+
+    /// Whether texts stand below the rows.
+    pub fn has_below(&self) -> bool {
+        !self.below.is_empty()
+    }
+
+    /// What stands below a row: the header and the lines of each text.
+    pub fn below<'r>(&'r self, row: &'r Row) -> impl Iterator<Item = (&'t str, std::str::Lines<'r>)> {
+        self.below.iter().filter_map(|&column| match &row[column] {
+            Value::Text(text) if !text.is_empty() => Some((self.table.columns[column].header(), text.lines())),
+            _ => None,
+        })
     }
 
     /// How the cell of this field is shown in a row of the table.

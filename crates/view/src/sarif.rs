@@ -135,7 +135,7 @@ mod tests {
         table.push(row("src/save file.cc:12"));
         table.push(row(""));
         let mut out = Vec::new();
-        render_all(&[table, Table::new("evidence", "Evidence", Vec::new())], &mut out).unwrap();
+        render_all(&[table, Table::new("rank", "Rank", Vec::new())], &mut out).unwrap();
         let log: Json = serde_json::from_slice(&out).unwrap();
         let results = log["runs"][0]["results"].as_array().unwrap();
         assert_eq!(log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().len(), 1);

@@ -30,7 +30,7 @@ impl Diagnose {
         let loaded = load::all(&self.sources, &self.reading.options(&self.look.symbols)?)?;
         let functions = load::functions(&loaded, &self.look.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
-        self.output.print(diagnose::tables(&selections))?;
+        self.output.print(vec![diagnose::table(&selections)])?;
         Ok(ExitCode::SUCCESS)
     }
 }

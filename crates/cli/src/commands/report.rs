@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_analyze::diagnose;
 use stepscope_lab::report::report;
 use stepscope_view::report::write_html;
 
@@ -51,7 +52,9 @@ impl Report {
         let functions = load::functions(loaded, &self.look.owned)?;
         let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
         let run = loaded.run.as_ref();
-        let report = progress::of_step("analysing", || report(run.and_then(|run| run.info()), &selections));
+        let report = progress::of_step("analysing", || {
+            report(run.and_then(|run| run.info()), &selections, diagnose::table(&selections))
+        });
         let path = self.output.clone().unwrap_or_else(|| match (run, self.sources.as_slice()) {
             (Some(run), [_]) => run.folder().join(FILE_NAME),
             _ => FILE_NAME.into(),

@@ -9,7 +9,8 @@ use stepscope_lab::lab_file::{FILE_NAME, LabFile, Trial, TrialFilter};
 use stepscope_lab::outcome;
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{self, RUNS_FOLDER, RunResults};
-use stepscope_model::Phase;
+use stepscope_model::quantity::plural;
+use stepscope_model::{Phase, Table, note};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -63,7 +64,25 @@ pub fn print_added(added: Result<stepscope_lab::history::Added, stepscope_lab::h
     }
 }
 
-/// Prints the rank and where to look next; gives the exit code.
+/// Findings that stand before the rank.
+const FINDINGS: usize = 5;
+
+/// A table's first rows, with a note that names the command that shows all.
+fn first_rows(mut table: Table, most: usize, command: &str) -> Table {
+    if table.rows.len() > most {
+        table.note(note!(
+            Hint,
+            "Shows {} of {}; `{}` shows all.",
+            most.to_string(),
+            plural(table.rows.len(), "finding"),
+            command
+        ));
+        table.rows.truncate(most);
+    }
+    table
+}
+
+/// Prints what to change first, the rank, and where to look next; gives the exit code.
 pub fn print(results: RunResults, table: &TableArguments) -> Result<ExitCode, Failure> {
     let folder = results.run.folder().display();
     results.notes.iter().for_each(|note| eprintln!("note: {note}"));
@@ -72,7 +91,9 @@ pub fn print(results: RunResults, table: &TableArguments) -> Result<ExitCode, Fa
         eprintln!("nothing was recorded; see {folder}/run.json");
         return Ok(code);
     };
-    table.print(vec![rank.clone()])?;
+    let findings = results.findings.clone().filter(|_| !table.for_programs());
+    let findings = findings.map(|findings| first_rows(findings, FINDINGS, &format!("stepscope diagnose {folder}")));
+    table.print(findings.into_iter().chain([rank.clone()]).collect())?;
     eprintln!("\nnext: open {} in a browser", report.display());
     eprintln!("      stepscope rank {folder} --by score");
     let captures = results.run.captures();

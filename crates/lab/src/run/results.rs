@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::{Filter, rank};
+use stepscope_analyze::{Filter, diagnose, rank};
 use stepscope_convert::ImportOptions;
 use stepscope_model::Table;
 use stepscope_view::report::write_html;
@@ -24,6 +24,8 @@ pub const REPORT_FILE: &str = "report.html";
 pub struct RunResults {
     /// The run.
     pub run: Run,
+    /// What to change first; `None` if nothing was recorded.
+    pub findings: Option<Table>,
     /// Functions ranked by cost over all scenarios; `None` if nothing was recorded.
     pub rank: Option<Table>,
     /// The report; `None` if nothing was recorded.
@@ -56,7 +58,7 @@ pub fn record_and_report(
 /// # Errors
 /// If its folder cannot be written, or its captures cannot be read.
 pub fn analyse(run: Run, context: &mut Context<'_>) -> Result<RunResults, SourceError> {
-    let mut results = RunResults { run, rank: None, report: None, notes: Vec::new() };
+    let mut results = RunResults { run, findings: None, rank: None, report: None, notes: Vec::new() };
     if !results.run.captures().is_empty() {
         context.listener.notify(&Event::Analysing);
         results.analyse()?;
@@ -77,9 +79,11 @@ impl RunResults {
         for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
             write_file(&folder.join(file), |out| render(&rank, format, &Style::PLAIN, out))?;
         }
+        let findings = diagnose::table(&selections);
         let path = folder.join(REPORT_FILE);
-        let report = report(self.run.info(), &selections);
+        let report = report(self.run.info(), &selections, findings.clone());
         write_file(&path, |out| write_html(&report, out))?;
+        self.findings = Some(findings);
         self.rank = Some(rank);
         self.report = Some(path);
         self.notes.extend(loaded.notes);

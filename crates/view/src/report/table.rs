@@ -38,11 +38,13 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut Shown
         append!(*html, "<h4>{}</h4>", markup(heading));
     }
     html.push_str("</div>\n");
+    let reading = Reading::of(table);
     if table.rows.is_empty() {
         html.push_str("<p class=\"none\">No rows.</p>\n");
+    } else if reading.has_below() {
+        push_cards(table, &reading, html);
     } else {
         append!(*html, "<div class=\"scroll\"><table aria-label=\"{}\">\n", markup(&table.title));
-        let reading = Reading::of(table);
         let columns = HtmlColumn::columns(table, &reading);
         push_header(&columns, html);
         push_first_rows(table, &reading, &columns, html);
@@ -52,6 +54,37 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut Shown
     push_notes(&table.notes, shown, html);
     push_meanings(&table.columns, html);
     html.push_str("</div>\n");
+}
+
+/// Appends each row as a card: its first prose as the heading, its other fields in a line, then the texts below it.
+fn push_cards(table: &Table, reading: &Reading<'_>, html: &mut String) {
+    let is_prose = |field: &&Field| table.columns[field.column].kind == Kind::Prose;
+    let heading = reading.fields.iter().find(is_prose).copied();
+    html.push_str("<ol class=\"cards\">\n");
+    for row in &table.rows {
+        html.push_str("<li>");
+        if let Some(heading) = heading {
+            append!(*html, "<h5>{}</h5>", with_code(&reading.cell(row, heading).quantity.number));
+        }
+        let facts = reading.fields.iter().enumerate().filter(|&(index, field)| {
+            index > 0 && Some(*field) != heading && !matches!(&row[field.column], Value::Missing)
+        });
+        html.push_str("<p class=\"facts\">");
+        for (_, field) in facts {
+            let (column, cell) = (&table.columns[field.column], reading.cell(row, *field));
+            let shown = shown_figure(&cell.quantity, column);
+            let bounds = cell.bounds.map_or(String::new(), |bounds| format!(" <small>{}</small>", markup(&bounds)));
+            let (doc, name) = (markup(&column.doc), header(column));
+            append!(*html, "<span title=\"{doc}\">{} <b>{shown}</b>{bounds}</span> ", markup(&name));
+        }
+        html.push_str("</p><dl>");
+        for (name, lines) in reading.below(row) {
+            append!(*html, "<dt>{}</dt>", markup(name));
+            lines.for_each(|line| append!(*html, "<dd>{}</dd>", with_code(line)));
+        }
+        html.push_str("</dl></li>\n");
+    }
+    html.push_str("</ol>\n");
 }
 
 /// Appends a table's rows as groups of figures, and names those that are not known.
@@ -512,6 +545,23 @@ mod tests {
         let html = html_of(&hotspots(&rows));
         assert_eq!(html.matches("<tr").count(), ROWS_SHOWN + 1);
         assert_eq!(data_of(&html)["values"][0].as_array().unwrap().len(), ROWS_SHOWN + 1000);
+    }
+
+    #[test]
+    fn rows_with_texts_below_are_cards() {
+        let columns = vec![
+            Column::new("number", Kind::Count, "", ""),
+            Column::new("finding", Kind::Prose, "", ""),
+            Column::new("gain", Kind::Duration, "ns", "Time."),
+            Column::new("evidence", Kind::Text, "", "").below(),
+        ];
+        let mut table = Table::new("findings", "Findings", columns);
+        table.push(vec![1.into(), "`f<int>` scans".into(), 2e6.into(), "40 %.\nSee `x`.".into()]);
+        let html = html_of(&table);
+        let card = "<li><h5><code>f&lt;int&gt;</code> scans</h5><p class=\"facts\"><span title=\"Time.\">gain \
+                    <b>2.00 <i>ms</i></b></span> </p><dl><dt>evidence</dt><dd>40 %.</dd><dd>See <code>x</code>.</dd></dl></li>";
+        assert!(html.contains(card), "{html}");
+        assert!(!html.contains("<table"), "{html}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Layout {
             reading.fields.iter().flat_map(|&field| TextColumn::of_field(table, &reading, field)).collect();
         let Some(width) = width else { return Self { columns: all, hidden: 0, form: Form::Rows } };
         let fits = fitting(table, &all, width);
-        if table.rows.len() == 1 && (fits.contains(&false) || least_width(&all) > width) {
+        if table.rows.len() == 1 && !reading.has_below() && (fits.contains(&false) || least_width(&all) > width) {
             return Self { columns: Vec::new(), hidden: 0, form: Form::List };
         }
         let (shown, hidden): (Vec<_>, Vec<_>) = all.into_iter().zip(fits).partition(|(_, fits)| *fits);

@@ -81,7 +81,12 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
     if !columns.is_empty() {
         write_line(columns.iter().map(|column| (column.header.as_str(), Role::Header, column)), style, out)?;
     }
+    let reading = Reading::of(table);
+    let indent = columns.first().map_or(0, |column| column.width + GAP.len());
     for (index, row) in table.rows.iter().enumerate() {
+        if index > 0 && reading.has_below() {
+            writeln!(out)?;
+        }
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines(index)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -95,6 +100,29 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
                 (cell, role, column)
             });
             write_line(cells, style, out)?;
+        }
+        for (header, lines) in reading.below(row) {
+            write_below(header, lines, indent, style, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Texts below a row, indented under its second column.
+fn write_below(
+    header: &str,
+    texts: std::str::Lines<'_>,
+    indent: usize,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let lead = format!("{}: ", visible(header));
+    for (index, text) in texts.enumerate() {
+        let lines = wrapped(&lead, &visible(text), style.width.unwrap_or(NOTE_WIDTH).saturating_sub(indent));
+        for (line_index, line) in lines.iter().enumerate() {
+            let (lead, text) = line.split_at(lead.len());
+            let lead = if index == 0 && line_index == 0 { lead } else { &" ".repeat(lead.width()) };
+            writeln!(out, "{}{}{text}", " ".repeat(indent), Role::Faint.paint(lead, style.colour))?;
         }
     }
     Ok(())
@@ -212,6 +240,41 @@ mod tests {
         assert_eq!(wrapped("note: ", "unbreakable_word", 8), ["note: unbreakable_word"]);
         assert_eq!(wrapped("", "run `sudo sysctl a=1` once", 18), ["run", "`sudo sysctl a=1`", "once"]);
         assert_eq!(wrapped("", "run `sudo sysctl a=1` once", 12), ["run", "`sudo sysctl", "a=1` once"]);
+    }
+
+    #[test]
+    fn texts_below_a_row_use_the_whole_line() {
+        let columns = vec![
+            Column::new("number", Kind::Count, "", "").labelled("#").essential(),
+            Column::new("finding", Kind::Prose, "", "").essential(),
+            Column::new("gain", Kind::Duration, "ns", "").essential(),
+            Column::new("evidence", Kind::Text, "", "").below(),
+            Column::new("advice", Kind::Text, "", "").labelled("to do").below(),
+        ];
+        let mut table = Table::new("findings", "Findings", columns);
+        let evidence = "It takes 40 % of the CPU time. See `stepscope explain 'a b'`.\nIt runs 12 times a step.";
+        table.push(vec![
+            1.into(),
+            "`f` scans all entities".into(),
+            2e6.into(),
+            evidence.into(),
+            "Keep an index.".into(),
+        ]);
+        table.push(vec![2.into(), "`g` waits".into(), 1e6.into(), Value::Missing, "".into()]);
+        let mut out = Vec::new();
+        render(&table, &Style { width: Some(50), colour: crate::style::Colour::Never }, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "Findings\n\
+             #  finding                    gain\n\
+             1  `f` scans all entities  2.00 ms\n\
+             \x20  evidence: It takes 40 % of the CPU time. See\n\
+             \x20            `stepscope explain 'a b'`.\n\
+             \x20            It runs 12 times a step.\n\
+             \x20  to do: Keep an index.\n\
+             \n\
+             2  `g` waits               1.00 ms\n"
+        );
     }
 
     #[test]

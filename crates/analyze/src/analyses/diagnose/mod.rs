@@ -20,7 +20,7 @@ mod finding;
 mod gain;
 mod kinds;
 mod seen;
-mod tables;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -139,10 +139,10 @@ impl Shown<'_, '_, '_> {
     }
 }
 
-/// The tables `findings` and `evidence` of captures.
-pub fn tables(selections: &[Selection<'_>]) -> Vec<Table> {
+/// The table `findings` of captures.
+pub fn table(selections: &[Selection<'_>]) -> Table {
     let (findings, totals) = diagnose(selections);
-    tables::tables(selections, &findings, &totals)
+    table::table(selections, &findings, &totals)
 }
 
 fn diagnose(selections: &[Selection<'_>]) -> (Vec<Finding>, Vec<Total>) {

@@ -43,7 +43,7 @@ fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
 /// Kind, function and gain of each finding.
 fn found(capture: &Capture) -> Vec<String> {
     drawn::selected(capture, &["sim::"], |selection| {
-        cells(&tables(std::slice::from_ref(selection))[0], &["kind", "function", "gain_share"])
+        cells(&table(std::slice::from_ref(selection)), &["kind", "function", "gain_share"])
     })
 }
 
@@ -54,9 +54,9 @@ fn work(tenth: u64, of: &[(u64, &str)], otherwise: &str) -> String {
 #[test]
 fn a_program_without_a_known_defect_has_no_findings() {
     let capture = looping(|_, tenth| work(tenth, &[(3, "sim::Sense"), (6, "sim::Move")], "sim::Collide"));
-    let tables = drawn::selected(&capture, &["sim::"], |selection| super::tables(std::slice::from_ref(selection)));
-    assert_eq!(tables[0].rows.len(), 0);
-    assert_eq!(tables[0].notes[0], "No known kind of defect was found. See `rank` for what your functions cost.");
+    let table = drawn::selected(&capture, &["sim::"], |selection| super::table(std::slice::from_ref(selection)));
+    assert_eq!(table.rows.len(), 0);
+    assert_eq!(table.notes[0], "No known kind of defect was found. See `rank` for what your functions cost.");
 }
 
 #[test]
@@ -72,9 +72,7 @@ fn a_file_that_is_opened_for_each_record_is_found_with_its_writes() {
 #[test]
 fn containers_that_are_built_in_each_step_are_told_from_temporaries_for_look_ups() {
     let titles = |capture: &Capture| {
-        drawn::selected(capture, &["sim::"], |selection| {
-            cells(&tables(std::slice::from_ref(selection))[0], &["finding"])
-        })
+        drawn::selected(capture, &["sim::"], |selection| cells(&table(std::slice::from_ref(selection)), &["finding"]))
     };
     let insert = "sim::Poses;std::map<int, int>::insert;operator new;malloc";
     let rebuilt = looping(|_, tenth| work(tenth, &[(4, insert)], "sim::Move"));
@@ -149,7 +147,7 @@ fn a_library_that_only_loading_enters_in_one_piece_is_found() {
     }
     let functions = [&steady, &load].map(|capture| crate::Functions::of(capture, &drawn::owned_by(&["sim::"])));
     let both = [Selection::all(&steady, &functions[0]), Selection::all(&load, &functions[1])];
-    let rows = cells(&tables(&both)[0], &["kind", "function", "phase", "scenario"]);
+    let rows = cells(&table(&both), &["kind", "function", "phase", "scenario"]);
     assert_eq!(rows, ["unused-initialisation | sim::Start | loading | world"]);
 }
 
@@ -174,7 +172,7 @@ fn a_lock_that_the_loop_waits_for_names_its_waiter_and_holder() {
     }
     drawing.capture.info.phase = Some(Phase::Steady);
     let rows = drawn::selected(&drawing.capture, &["sim::"], |selection| {
-        cells(&tables(std::slice::from_ref(selection))[0], &["kind", "finding", "gain_share"])
+        cells(&table(std::slice::from_ref(selection)), &["kind", "finding", "gain_share"])
     });
     assert!(
         rows.contains(&"lock-wait | `sim::View` waits for a lock that `sim::Write` holds | 40".to_owned()),
@@ -224,7 +222,7 @@ fn costs_that_are_no_times_give_shares_and_captures_without_samples_are_named() 
     let mut capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), text).capture;
     capture.info.phase = Some(Phase::Loading);
     drawn::selected(&capture, &["sim::"], |selection| {
-        let table = &tables(std::slice::from_ref(selection))[0];
+        let table = &table(std::slice::from_ref(selection));
         assert_eq!(
             cells(table, &["kind", "gain", "gain_share", "how"]),
             ["dynamic-linking | - | 35 | share of samples"]
@@ -233,7 +231,7 @@ fn costs_that_are_no_times_give_shares_and_captures_without_samples_are_named() 
     });
     let empty = Drawing::new().window(0..10).capture;
     drawn::selected(&empty, &[], |selection| {
-        let table = &tables(std::slice::from_ref(selection))[0];
+        let table = &table(std::slice::from_ref(selection));
         assert!(table.notes.iter().any(|note| note.contains("Not looked at: no CPU samples.")), "{:?}", table.notes);
     });
 }
@@ -250,13 +248,13 @@ fn findings_of_a_scenario_are_averaged_and_joined_over_scenarios() {
     let functions: Vec<_> =
         captures.iter().map(|one| crate::Functions::of(one, &drawn::owned_by(&["sim::"]))).collect();
     let selections: Vec<_> = captures.iter().zip(&functions).map(|(one, of)| Selection::all(one, of)).collect();
-    let tables = tables(&selections);
-    assert_eq!(cells(&tables[0], &["scenario", "gain_share", "captures", "also_in"]), ["large | 60 | 1 of 1 | small"]);
-    let notes: Vec<String> = tables[0].notes.iter().map(ToString::to_string).collect();
+    let table = super::table(&selections);
+    assert_eq!(cells(&table, &["scenario", "gain_share", "captures", "also_in"]), ["large | 60 | 1 of 1 | small"]);
+    let notes: Vec<String> = table.notes.iter().map(ToString::to_string).collect();
     assert!(notes[0].starts_with("small steady: All findings together gain 300 µs (30.00 %)"), "{notes:?}");
     // Two captures that differ widen the interval beyond that of sampling.
-    let small = super::tables(&selections[..2]);
-    let [low, high] = ["gain_low", "gain_high"].map(|column| small[0].get(0, column).cloned());
+    let small = super::table(&selections[..2]);
+    let [low, high] = ["gain_low", "gain_high"].map(|column| small.get(0, column).cloned());
     assert_eq!((low, high), (Some(0.0.into()), Some(1_000_000.0.into())));
 }
 
@@ -267,12 +265,12 @@ fn what_is_part_of_a_larger_finding_says_so_and_counts_once() {
         let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Keep;std::map<int, int>::insert;malloc";
         work(tenth, &[(4, climb), (6, "sim::Pose;sim::Pose;sim::Pose;sim::Pose")], "sim::Move")
     });
-    let tables = drawn::selected(&capture, &["sim::"], |selection| super::tables(std::slice::from_ref(selection)));
+    let table = drawn::selected(&capture, &["sim::"], |selection| super::table(std::slice::from_ref(selection)));
     assert_eq!(
-        cells(&tables[0], &["number", "kind", "gain_share", "within"]),
+        cells(&table, &["number", "kind", "gain_share", "within"]),
         ["1 | chain-climbed-each-time | 60 | -", "2 | allocations-each-step | 40 | 1"]
     );
-    assert!(tables[0].notes[0].contains("(60.00 %)"), "{:?}", tables[0].notes);
+    assert!(table.notes[0].contains("(60.00 %)"), "{:?}", table.notes);
 }
 
 #[test]

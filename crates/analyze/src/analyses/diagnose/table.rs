@@ -1,15 +1,15 @@
-//! The tables `findings` and `evidence`.
+//! The table `findings`.
 
 use stepscope_model::{Columns, Note, NoteValue, Table, note};
 
 use super::finding::Evidence;
 use super::{Finding, Total};
 use crate::analyses::summary;
-use crate::columns::{count, duration, number, percentage, text};
+use crate::columns::{count, duration, number, percentage, prose, text};
 use crate::notes::ownership_note;
 use crate::query::select::Selection;
 
-pub(super) fn tables(selections: &[Selection<'_>], findings: &[Finding], totals: &[Total]) -> Vec<Table> {
+pub(super) fn table(selections: &[Selection<'_>], findings: &[Finding], totals: &[Total]) -> Table {
     let mut table =
         findings_columns(findings).table("findings", "Findings, by what they would gain", findings.iter().enumerate());
     for total in totals {
@@ -36,12 +36,7 @@ pub(super) fn tables(selections: &[Selection<'_>], findings: &[Finding], totals:
             "Name your own code with `--owned 'gz::*'`: findings then name your function and not a library's."
         ));
     }
-    let rows: Vec<(usize, &Evidence)> = findings
-        .iter()
-        .enumerate()
-        .flat_map(|(index, finding)| finding.found.evidence.iter().map(move |evidence| (index, evidence)))
-        .collect();
-    vec![table, evidence_columns(findings).table("evidence", "Evidence of the findings", rows)]
+    table
 }
 
 /// What the findings of a scenario gain together.
@@ -73,8 +68,8 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         all.iter().position(same).map(|index| index + 1)
     };
     Columns::<Row<'a>>::new()
-        .with(count("number", "", "Place by gain.").essential(), |(index, _)| (index + 1).into())
-        .with(text("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
+        .with(count("number", "", "Place by gain.").labelled("#").essential(), |(index, _)| (index + 1).into())
+        .with(prose("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
         .with(
             duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
                 .essential(),
@@ -86,9 +81,10 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
             one.gain.and_then(|gain| Some(gain.known_time()?.high)).into()
         })
-        .with(percentage("gain_share", "The gain in percent of the step, or of the phase.").essential(), |(_, one)| {
-            one.gain.map(|gain| gain.share().value).into()
-        })
+        .with(
+            percentage("gain_share", "The gain in percent of the step, or of the phase.").labelled("share").essential(),
+            |(_, one)| one.gain.map(|gain| gain.share().value).into(),
+        )
         .with(
             number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
             |(_, one)| one.real_time_factor_after().into(),
@@ -106,10 +102,13 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(text("module", "File name of its module.").detail(), |(_, one)| {
             one.function.as_ref().map(|function| function.module.to_string()).into()
         })
-        .with(text("place", "Source file and line of the function's heaviest place."), move |(_, one)| {
-            place(one).into()
+        .with(
+            prose("place", "Source file and line of the function's heaviest place.").labelled("at").below(),
+            move |(_, one)| place(one).into(),
+        )
+        .with(text("kind", "Kind of finding: see docs/analyses/diagnose.md.").detail(), |(_, one)| {
+            one.kind.name().into()
         })
-        .with(text("kind", "Kind of finding: see docs/analyses/diagnose.md."), |(_, one)| one.kind.name().into())
         .with(text("scenario", "Scenario in which it gains most.").essential(), |(_, one)| one.scenario.as_str().into())
         .with(text("phase", "Phase of the recording."), |(_, one)| one.phase.map(|phase| phase.to_string()).into())
         .with(text("also_in", "Other scenarios that show it.").detail(), |(_, one)| one.also_in.join(", ").into())
@@ -123,20 +122,27 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(text("captures", "How many captures of the scenario show it.").detail(), |(_, one)| {
             format!("{} of {}", one.captures.0, one.captures.1).into()
         })
-        .with(text("advice", "What to do.").detail(), |(_, one)| one.kind.advice().into())
-        .with(text("confirm", "What would confirm it.").detail(), |(_, one)| one.kind.confirm().into())
+        .with(prose("why", "The evidence: a sentence and the command that shows it a line.").below(), |(_, one)| {
+            evidence(&one.found.evidence).into()
+        })
+        .with(prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
+        .with(prose("confirm", "What would confirm it.").labelled("to confirm").below(), |(_, one)| {
+            one.kind.confirm().into()
+        })
 }
 
-fn evidence_columns<'a>(findings: &'a [Finding]) -> Columns<'a, (usize, &'a Evidence)> {
-    Columns::<(usize, &'a Evidence)>::new()
-        .with(count("number", "", "Number of the finding.").essential(), |(index, _)| (index + 1).into())
-        .with(text("evidence", "What shows it.").essential(), |(_, evidence)| evidence.text.as_str().into())
-        .with(
-            text("see", "The command that shows more: after `stepscope` and before the run or capture.").essential(),
-            |(_, evidence)| evidence.command.as_str().into(),
-        )
-        .with(text("advice", "What to do.").essential(), move |(index, _)| findings[*index].kind.advice().into())
-        .with(text("confirm", "What would confirm it."), move |(index, _)| findings[*index].kind.confirm().into())
+/// Each piece of evidence on a line, with the command that shows it.
+fn evidence(evidence: &[Evidence]) -> String {
+    let line = |one: &Evidence| format!("{} See `stepscope {}`.", one.text, with_source(&one.command));
+    evidence.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A command with the place of the run or capture: after the name and pattern of `explain`, else after the verb.
+fn with_source(command: &str) -> String {
+    match command.split_once(' ') {
+        Some((verb, options)) if verb != "explain" => format!("{verb} RUN {options}"),
+        _ => format!("{command} RUN"),
+    }
 }
 
 impl Finding {
