@@ -21,6 +21,7 @@ use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, ReadError};
 use crate::rows::RowSink;
+use crate::switch_cost::Rooms;
 use crate::symbols::Symbols;
 
 /// Further notes about modules are only counted.
@@ -82,6 +83,7 @@ pub struct Builder {
     /// The whole machine at the start and the end of the window.
     machine: Option<(MachineReading, MachineReading)>,
     exit_usage: Option<ExitUsage>,
+    rooms: Rooms,
     started: bool,
     ended: bool,
     /// Entries that refer to missing entries. Only damaged or hostile logs have any.
@@ -176,6 +178,7 @@ impl Builder {
                     && self.has_stack(wait.waker_stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
+                self.rooms.add(wait.start_ns, wait.end_ns, wait.runnable_ns);
                 if !self.rows_come_later {
                     self.waits.push(wait);
                 }
@@ -270,7 +273,8 @@ impl Builder {
         self.marks.fill(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
-        Named { rows: RowSink::new(capture, nodes), machine: self.machine, exit_usage: self.exit_usage }
+        let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
+        Named { rows: RowSink::new(capture, nodes, switch_cost_ns), machine: self.machine, exit_usage: self.exit_usage }
     }
 
     /// Ends the threads of a recorder that was killed.
@@ -409,6 +413,15 @@ impl Named {
         }
         Ok(capture)
     }
+}
+
+/// What the kernel charges a launched program for a switch before its record, if nothing was lost.
+fn switch_cost_ns(capture: &Capture, exit: ExitUsage, rooms: &Rooms) -> Option<u64> {
+    let losses = &capture.info.losses;
+    let is_whole = losses.lost_records == 0 && losses.unknown_cpu_ns.is_none_or(|ns| ns == 0);
+    capture.processes.first().filter(|process| is_whole && process.pid == exit.pid)?;
+    let by_switches_ns = capture.threads.iter().try_fold(0_u64, |sum, thread| sum.checked_add(thread.cpu_ns?))?;
+    rooms.cost_ns(by_switches_ns, exit.cpu_ns)
 }
 
 /// The start of a step.

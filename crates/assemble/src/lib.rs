@@ -37,6 +37,7 @@
 //! - `builder`, `rows`, `marks`, `machine_reading`, `symbols`: entries to a capture
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
+//! - `switch_cost`: the cost of switches from idle CPUs, from the kernel's account
 
 mod address_space;
 mod assembler;
@@ -54,6 +55,7 @@ pub mod raw_log;
 mod registers;
 mod rows;
 mod step_time;
+mod switch_cost;
 mod symbols;
 mod target;
 mod thread_timeline;

@@ -10,6 +10,7 @@ use stepscope_model::{Capture, EventId, Sample, StackId, ThreadId, Wait};
 
 use crate::entry::{self, Entry, Sink, StackRef};
 use crate::kernel_account::KernelAccount;
+use crate::switch_cost;
 
 /// Adds samples and waits to a capture whose other tables are complete.
 pub(crate) struct RowSink {
@@ -19,15 +20,17 @@ pub(crate) struct RowSink {
     /// Where rows go that do not stay in memory.
     tables: Option<LongTables>,
     error: Option<DiskError>,
+    /// What the kernel charges for a switch before its record.
+    switch_cost_ns: u64,
     account: KernelAccount,
     coverage: Coverage,
 }
 
 impl RowSink {
     /// Rows stay in memory unless [`write_to`](Self::write_to) is called.
-    pub fn new(capture: Capture, nodes: Vec<Option<StackId>>) -> Self {
+    pub fn new(capture: Capture, nodes: Vec<Option<StackId>>, switch_cost_ns: u64) -> Self {
         let (account, coverage) = (KernelAccount::of(&capture), Coverage::of(&capture));
-        Self { capture, nodes, tables: None, error: None, account, coverage }
+        Self { capture, nodes, tables: None, error: None, switch_cost_ns, account, coverage }
     }
 
     /// Lets rows go to the tables in a folder.
@@ -63,7 +66,7 @@ impl RowSink {
         if !self.has(wait.thread, stacks) || !wait.waker.is_none_or(|waker| self.has(waker, stacks)) {
             return;
         }
-        let wait = Wait {
+        let mut wait = Wait {
             start_ns: wait.start_ns,
             end_ns: wait.end_ns,
             thread: ThreadId(wait.thread.0),
@@ -74,6 +77,13 @@ impl RowSink {
             waker: wait.waker.map(|thread| ThreadId(thread.0)),
             waker_stack: self.node(wait.waker_stack),
         };
+        let thread = &mut self.capture.threads[wait.thread.index()];
+        if let Some(cpu_ns) = thread.cpu_ns.filter(|_| thread.end_ns.is_none_or(|end_ns| wait.end_ns < end_ns)) {
+            let earlier_ns = switch_cost::end_earlier(&mut wait, self.switch_cost_ns);
+            thread.cpu_ns = Some(cpu_ns.saturating_add(earlier_ns));
+            let runnable_ns = wait.runnable_ns.map_or(0, |_| earlier_ns);
+            thread.runnable_ns = thread.runnable_ns.map(|ns| ns.saturating_sub(runnable_ns));
+        }
         self.account.add(&wait);
         match &mut self.tables {
             None => self.capture.waits.push(wait),

@@ -50,13 +50,15 @@ fn agrees(what: &str, capture: &Capture) {
 }
 
 #[test]
-fn switching_costs_at_most_what_the_kernel_charges_for_it() {
-    let test = "switching_costs_at_most_what_the_kernel_charges_for_it";
+fn switching_costs_what_the_kernel_charges_for_it() {
+    let test = "switching_costs_what_the_kernel_charges_for_it";
     let Some(capture) = recorded(test, &["pingpong", "30000"]) else { return };
-    // A known limit, in docs/recording.md: the cost of a switch on an idle CPU is not counted, so on an idle machine the time
-    // falls short by an eighth and more. The kernel's account is known, and shows it. It is never exceeded.
     let (switches, kernel) = (capture.info.losses.cpu_time_ns.unwrap(), capture.info.losses.kernel_cpu_ns.unwrap());
     println!("ping-pong: {:.1} % by switches of {kernel} ns", 100.0 * switches as f64 / kernel as f64);
+    if capture.info.losses.lost_records == 0 {
+        assert!(switches + kernel / 100 + 10_000_000 >= kernel, "{switches} ns, {kernel} by the kernel");
+    }
+    // The kernel charges no thread for interrupts and for what the hypervisor takes.
     let stolen = capture.info.conditions.as_ref().and_then(|conditions| conditions.stolen_ns).unwrap_or(0);
     assert!(switches <= kernel + kernel / 10 + 10_000_000 + stolen, "{switches} ns, {kernel} by the kernel");
 }
