@@ -147,7 +147,7 @@ pub enum Language {
 /// A function at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Demangled qualified name without parameters and return type; for imported names, exactly as given;
+    /// Demangled qualified name without parameters and return type; names of other tools are as given;
     /// `module+0x1234` without a name.
     pub function: Arc<str>,
     /// The module its code is in.

@@ -125,10 +125,28 @@ fn columns_are_left_out_by_importance_and_the_last_line_says_which() {
     assert_eq!(shown_at(&table, 100).0, all);
     // Names keep 16 columns beside normal columns, three fifths of the line beside details.
     let (names, notes) = shown_at(&table, 50);
-    assert_eq!(names, ["function", "module", "self", "late"]);
+    assert_eq!(names, ["function", "module", "self"]);
+    assert_eq!(notes, "2 columns hidden to fit the line. Show them with `--columns all`.");
+    let (names, notes) = shown_at(&table, 70);
+    assert_eq!(names, ["function", "module", "calls", "self"]);
     assert_eq!(notes, "1 column hidden to fit the line. Show it with `--columns all`.");
     let (names, _) = shown_at(&table, 40);
     assert_eq!(names, ["function", "module", "self"]);
+}
+
+#[test]
+fn essential_columns_without_values_and_columns_of_zeros_give_way_first() {
+    let column = |name: &str| Column::new(name, Kind::Count, "", "");
+    let function = Column::new("function", Kind::Text, "", "").essential();
+    let columns =
+        vec![function, column("attributed").essential(), column("waits"), column("inclusive").detail(), column("self")];
+    let mut table = Table::new("t", "T", columns);
+    for _ in 0..2 {
+        table.push(vec!["f".repeat(30).into(), Value::Missing, 0.into(), 7.into(), 5.into()]);
+    }
+    assert_eq!(shown_at(&table, 70).0, ["function", "attributed", "waits", "inclusive", "self"]);
+    assert_eq!(shown_at(&table, 58).0, ["function", "waits", "inclusive", "self"]);
+    assert_eq!(shown_at(&table, 51).0, ["function", "inclusive", "self"]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub fn of_own(own: &OwnMetric) -> Vec<Metric> {
     OWN_STATISTICS.into_iter().zip(values).map(metric).collect()
 }
 
-/// Every name among these metrics, once: those of [`NAMES`] in their order, then the user's own.
+/// Every name among these metrics, once: the user's own first, then those of [`NAMES`] in their order.
 pub fn names<'m>(metrics: impl IntoIterator<Item = &'m Metric>) -> Vec<Cow<'static, str>> {
     let mut names: Vec<Cow<'static, str>> = Vec::new();
     for metric in metrics {
@@ -81,9 +81,9 @@ pub fn names<'m>(metrics: impl IntoIterator<Item = &'m Metric>) -> Vec<Cow<'stat
     names
 }
 
-/// The place of a metric in tables.
+/// The place of a metric in tables. The user's own come first, so that a limit on rows does not hide them.
 pub fn place(name: &str) -> usize {
-    NAMES.iter().position(|known| *known == name).unwrap_or(NAMES.len())
+    NAMES.iter().position(|known| *known == name).map_or(0, |index| index + 1)
 }
 
 /// Every metric, in the order of tables.

@@ -51,7 +51,6 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
     let owned = "Whether it is code that the user's team can change; missing for groups and sums.";
     let mut table = Columns::<Row<'_>>::new()
         .with(text("tree", doc), |row| format!("{}{}", "  ".repeat(row.row.indent), row.text()).into())
-        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.row.depth.into())
         .with(weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(), |row| {
             row.total().into()
         })
@@ -69,6 +68,7 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
         .with(text("category", kind).detail(), |row| {
             row.node().map_or(FrameKind::Group, |node| node.kind).name().into()
         })
+        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.row.depth.into())
         .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {
         table.note(tree.subtitle.clone());

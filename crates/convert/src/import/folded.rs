@@ -1,17 +1,17 @@
 //! Folded (collapsed) stacks: one line per stack, `thread;root;...;leaf COUNT`.
 //!
 //! `stackcollapse-*.pl`, inferno, bcc and bpftrace scripts write them for flame graphs. The format has no specification
-//! and no units. These rules change no name:
+//! and no units. The rules:
 //!
 //! - The count follows the **last** space. Everything before it is names. They contain spaces, `(` and `<`, may end
-//!   with a space, may be empty, and are never trimmed (erratum 7 of the Gazebo study).
+//!   with a space, may be empty, and are never trimmed (erratum 7 of the Gazebo study). Only linker symbols of C++ and
+//!   Rust change: they are demangled.
 //! - Names are separated by `;`. The first is the thread's name. It may be the only one: a sample without a stack.
 //! - The unit of counts is unknown. Often they are sums of periods, so that the number of samples is unknown
 //!   ([`Counts::Unknown`](stepscope_model::Counts::Unknown), erratum 1), unless the caller gives the unit ([`FoldedUnit`]).
 //! - Suffixes from collapse scripts (`_[k]` kernel, `_[i]` inlined) describe the frame and stay in the name.
 //!   `[libfoo.so]`, an unnamed function of a library, also sets the frame's module.
-//! - Blank lines and lines that begin with `# ` are skipped. Lines may end in `\\r\
-//! `.
+//! - Blank lines and lines that begin with `# ` are skipped. Lines may end in `\r\n`.
 //!
 //! Equal stacks of a thread are added up, so memory is bounded by the number of distinct stacks.
 
@@ -20,6 +20,7 @@ mod options;
 mod tests;
 mod threads;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use stepscope_model::{Capture, EventId, Frame, FrameId, Language, Module, Module
 
 use super::call_tree::CallTreeRows;
 use super::lines::{Line, Lines};
-use super::text::{number, text};
+use super::text::{function_name, number, text};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, Malformed};
 
 pub use options::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
@@ -266,9 +267,9 @@ impl<'a> Reader<'a> {
         self.previous.thread = Some(self.threads.of(&label, self.options.thread_ids, &mut self.capture));
     }
 
-    fn name<'n>(&mut self, name: &'n [u8]) -> std::borrow::Cow<'n, str> {
+    fn name<'n>(&mut self, name: &'n [u8]) -> Cow<'n, str> {
         let name = text(name);
-        self.renamed += u64::from(matches!(name, std::borrow::Cow::Owned(_)));
+        self.renamed += u64::from(matches!(name, Cow::Owned(_)));
         name
     }
 
@@ -276,20 +277,20 @@ impl<'a> Reader<'a> {
         let name = self.name(name);
         let modules = &mut self.modules;
         self.rows.frame(&*name, &mut self.capture, |capture| {
-            let function: Arc<str> = (&*name).into();
+            let key: Arc<str> = (&*name).into();
+            let function = match function_name(&name) {
+                Cow::Borrowed(_) => key.clone(),
+                Cow::Owned(readable) => readable.into(),
+            };
             let module = library_of(&name).map(|library| {
                 *modules
                     .entry(library.to_owned())
                     .or_insert_with(|| capture.add_module(Module { path: library.to_owned(), ..Module::default() }))
             });
-            let frame = Frame {
-                module,
-                language: language_of(&name),
-                inlined: is_inlined(&name),
-                ..Frame::named(function.clone())
-            };
+            let frame =
+                Frame { module, language: language_of(&name), inlined: is_inlined(&name), ..Frame::named(function) };
             capture.frames.push(frame);
-            (function, FrameId::from_index(capture.frames.len() - 1))
+            (key, FrameId::from_index(capture.frames.len() - 1))
         })
     }
 

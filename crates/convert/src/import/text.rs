@@ -3,11 +3,28 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use stepscope_symbolize::demangle;
+
 /// Decodes `bytes`. Invalid UTF-8 becomes `\\xHH`, so that different names stay different.
 pub fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(escaped(bytes)),
+    }
+}
+
+/// The name of a function. Linker symbols of C++ and Rust are demangled; all other names stay as given.
+///
+/// perf without a demangler, bpftrace and bcc write linker symbols. The remark of a collapse script (`_[k]`, `_[i]`) stays.
+pub fn function_name(name: &str) -> Cow<'_, str> {
+    if !["_Z", "__Z", "_R"].iter().any(|prefix| name.starts_with(prefix)) {
+        return Cow::Borrowed(name);
+    }
+    let remark = name.rfind("_[").filter(|&at| name.ends_with(']') && name.len() == at + "_[k]".len());
+    let (symbol, remark) = name.split_at(remark.unwrap_or(name.len()));
+    match demangle(symbol) {
+        Cow::Owned(readable) => Cow::Owned(readable + remark),
+        Cow::Borrowed(_) => Cow::Borrowed(name),
     }
 }
 
@@ -42,6 +59,17 @@ mod tests {
         assert_eq!(text(b"caf\xe9"), "caf\\xe9");
         assert_eq!(text(b"caf\xe8 \xff\xfe"), "caf\\xe8 \\xff\\xfe");
         assert!(matches!(text("café".as_bytes()), Cow::Borrowed("café")));
+    }
+
+    #[test]
+    fn linker_symbols_are_demangled_and_other_names_stay() {
+        assert_eq!(function_name("_ZSt9__fill_a1IhEvPT_S1_RKS0_"), "std::__fill_a1<unsigned char>");
+        assert_eq!(function_name("_ZN3sim4StepEv_[i]"), "sim::Step_[i]");
+        assert_eq!(function_name("_ZN4core3ptr13drop_in_place17h0123456789abcdefE"), "core::ptr::drop_in_place");
+        assert_eq!(function_name("_RNvC7mycrate3foo"), "mycrate::foo");
+        for name in ["_ZN", "_Zebra", "_Run", "memcpy@GLIBC_2.17", "solve.cold", "_[k]", "_R_[", "_Zé_[é]"] {
+            assert_eq!(function_name(name), name);
+        }
     }
 
     #[test]

@@ -187,7 +187,12 @@ impl PartialLimits {
         }
         let Some(known) = metrics::NAMES.into_iter().find(|known| *known == name) else {
             let others = ["inconclusive", "function", "thread"];
+            let own = own_metrics(own);
             let hint = match did_you_mean(name, metrics::NAMES.into_iter().chain(others)) {
+                _ if name.starts_with(metrics::OWN_PREFIX) && own.is_empty() => {
+                    "; define one in a section [metric.NAME]".to_owned()
+                }
+                _ if name.starts_with(metrics::OWN_PREFIX) => format!("; your metrics are `{}`", own.join("`, `")),
                 none if none.is_empty() => {
                     format!("; metrics are `{}`; functions go below [gate.function]", metrics::NAMES.join("`, `"))
                 }
@@ -241,6 +246,14 @@ impl PartialLimits {
         }
         merged
     }
+}
+
+/// The names of all metrics that the lab file defines.
+fn own_metrics(own: &[MetricSettings]) -> Vec<String> {
+    let names = |metric: &MetricSettings| {
+        metrics::OWN_STATISTICS.map(|statistic| format!("{}{}.{statistic}", metrics::OWN_PREFIX, metric.name))
+    };
+    own.iter().flat_map(names).collect()
 }
 
 /// The statistic in `metric.NAME.STATISTIC`.

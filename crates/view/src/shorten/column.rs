@@ -79,9 +79,17 @@ fn keep_differences(names: &[String], columns: usize) -> Vec<String> {
     let written = |form: fn(&str) -> String| -> Vec<String> { names.iter().map(|name| form(name)).collect() };
     let names = forms.map(written).into_iter().find(|names| all_differ(names)).unwrap_or_else(|| names.to_vec());
     let (start, end) = common_ends(&names);
-    let middles: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
-    let widest = middles.iter().map(|middle| middle.width()).max().unwrap_or(0);
+    if let Some(names) = without_common_scope(&names, start, columns) {
+        return names;
+    }
+    const LEAST_HEAD: usize = 6;
+    let function = function_after_arguments(&names[0][names[0].len() - end..]).width();
+    let whole: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
     // An ellipsis on each side.
+    let room = columns.saturating_sub(LEAST_HEAD + function + 2);
+    let cut: Vec<&str> = whole.iter().map(|middle| start_of(middle, room)).collect();
+    let middles = if all_differ(&cut) { cut } else { whole };
+    let widest = middles.iter().map(|middle| middle.width()).max().unwrap_or(0);
     if widest + 2 > columns {
         let mut middles: Vec<String> = middles.into_iter().map(str::to_owned).collect();
         // Shorter by the common ends; without any, there is nothing left to take away.
@@ -92,14 +100,13 @@ fn keep_differences(names: &[String], columns: usize) -> Vec<String> {
         return middles;
     }
     let whole = |name: &str| name.width() <= columns;
-    const LEAST_HEAD: usize = 6;
     let shown = |(name, middle): (&String, &str)| {
         if whole(name) {
             return name.clone();
         }
         let (head, tail) = (&name[..start], &name[name.len() - end..]);
         let room = columns - middle.width() - 2;
-        let head_room = room.saturating_sub(tail.width()).max(room.min(LEAST_HEAD));
+        let head_room = room.saturating_sub(function).max(room.min(LEAST_HEAD));
         let head = match head.width() <= head_room + 1 {
             true => head.to_owned(),
             false => format!("{}{ELLIPSIS}", take_columns(head.chars(), head_room).0),
@@ -117,8 +124,36 @@ fn keep_differences(names: &[String], columns: usize) -> Vec<String> {
     names.iter().zip(middles).map(shown).collect()
 }
 
-fn all_differ(names: &[String]) -> bool {
-    let mut sorted: Vec<&String> = names.iter().collect();
+/// The names without a return type and as many leading namespaces as let each fit. `start` is the end of what all have in
+/// common. `None` if some name does not fit, or two would be equal.
+fn without_common_scope(names: &[String], start: usize, columns: usize) -> Option<Vec<String>> {
+    let scope = &names[0][..start];
+    let scope = &scope[..scope.find(['<', '(']).unwrap_or(start)];
+    let ends = |separator: &'static str| scope.match_indices(separator).map(move |(at, _)| at + separator.len());
+    let qualified = ends(" ").last().unwrap_or(0);
+    let starts = || std::iter::once(qualified).chain(ends("::").filter(|&end| end > qualified));
+    let shown = |name: &String| {
+        let form = |from: usize| match from == qualified {
+            true => name[from..].to_owned(),
+            false => format!("{ELLIPSIS}{}", &name[from..]),
+        };
+        starts().map(form).find(|form| form.width() <= columns)
+    };
+    names.iter().map(shown).collect::<Option<Vec<_>>>().filter(|names| all_differ(names))
+}
+
+/// What follows the last template arguments with their bracket, `>::find`, or the whole if that is the function's name.
+fn function_after_arguments(tail: &str) -> &str {
+    tail.rfind(">::").map_or(tail, |at| &tail[at..])
+}
+
+/// As much of the start as fits.
+fn start_of(text: &str, columns: usize) -> &str {
+    &text[..take_columns(text.chars(), columns).0.len()]
+}
+
+fn all_differ(names: &[impl AsRef<str>]) -> bool {
+    let mut sorted: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     sorted.sort_unstable();
     sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
@@ -218,6 +253,34 @@ mod tests {
         for columns in 18..120 {
             assert!(all_differ(&shortened(names, columns)), "{columns}");
         }
+    }
+
+    #[test]
+    fn names_that_differ_lose_the_return_type_and_namespaces_before_their_own_name() {
+        let delete = |class: &str| format!("void gz::utils::detail::DefaultDelete<sdf::v17::{class}::Implementation>");
+        let names = ["World", "Sensor", "Joint"].map(delete);
+        assert_eq!(
+            shortened(names.each_ref().map(String::as_str), 50),
+            [
+                "…DefaultDelete<sdf::v17::World::Implementation>",
+                "…DefaultDelete<sdf::v17::Sensor::Implementation>",
+                "…DefaultDelete<sdf::v17::Joint::Implementation>",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_that_differ_keep_their_start_and_the_function() {
+        let find = |value: &str| {
+            format!(
+                "std::_Hashtable<unsigned long, std::pair<unsigned long const, {value}>, std::_Traits<false, true>>::find"
+            )
+        };
+        let names = [find("unsigned long"), find("std::unordered_map<unsigned long, unsigned long>")];
+        assert_eq!(
+            shortened([&names[0], &names[1]], 48),
+            ["std::_Hashtable<unsigned l…unsigned long…>::find", "std::_…std::unordered_map<unsigned long,…>::find"]
+        );
     }
 
     #[test]

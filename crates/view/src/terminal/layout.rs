@@ -1,8 +1,8 @@
 //! Which columns a terminal shows, and how wide each is.
 //!
-//! 1. Essential columns, the first column, and columns that the reader chose always stay.
+//! 1. Essential columns that have a value, the first column, and columns that the reader chose always stay.
 //! 2. Normal columns are taken while the names keep [a least part of the line](NameRoom): numbers first, then names. Then
-//!    details, beside wider names; last, columns without any value.
+//!    details, beside wider names; then columns of zeros. Columns without any value are shown if all others are.
 //! 3. Names share what is left. Those that do not fit are [shortened](crate::shorten::shorten_column).
 
 use stepscope_model::quantity::{MISSING, Quantity, unit_beside_name};
@@ -201,6 +201,26 @@ impl NameRoom {
     }
 }
 
+/// What a column has to say, most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Content {
+    Values,
+    Zeros,
+    Missing,
+}
+
+impl Content {
+    fn of(column: &TextColumn, table: &Table) -> Self {
+        let values = || table.rows.iter().flat_map(|row: &Row| column.columns.iter().map(|&index| &row[index]));
+        let is_zero = |value: &Value| matches!(value, Value::Missing | Value::Int(0)) || *value == Value::Float(0.0);
+        match table.rows.is_empty() {
+            false if values().all(|value| *value == Value::Missing) => Self::Missing,
+            false if values().all(is_zero) => Self::Zeros,
+            _ => Self::Values,
+        }
+    }
+}
+
 /// For each column, whether it is shown on a line of this width.
 fn fitting(table: &Table, columns: &[TextColumn], width: usize) -> Vec<bool> {
     let room = NameRoom { names: columns.iter().filter(|column| column.is_essential_name()).count(), width };
@@ -209,22 +229,28 @@ fn fitting(table: &Table, columns: &[TextColumn], width: usize) -> Vec<bool> {
         Kind::Text if column.is_name() => column.width.min(WIDEST_BESIDE),
         _ => column.least_width(),
     };
-    let is_empty = |index: usize| {
-        let is_missing = |row: &Row| columns[index].columns.iter().all(|&column| row[column] == Value::Missing);
-        !table.rows.is_empty() && table.rows.iter().all(is_missing)
-    };
-    let mut fits: Vec<bool> = columns.iter().map(|column| column.importance == Importance::Essential).collect();
+    let contents: Vec<Content> = columns.iter().map(|column| Content::of(column, table)).collect();
+    let is_essential = |column: &TextColumn| column.importance == Importance::Essential;
+    let are_chosen = columns.iter().all(is_essential);
+    let stays = |index: usize| are_chosen || index == 0 || contents[index] != Content::Missing;
+    let mut fits: Vec<bool> = (0..columns.len()).map(|index| is_essential(&columns[index]) && stays(index)).collect();
     let mut candidates: Vec<usize> = (0..columns.len()).filter(|&index| !fits[index]).collect();
     candidates.sort_by_key(|&index| {
         let column = &columns[index];
-        (is_empty(index), std::cmp::Reverse(column.importance), column.is_name(), index)
+        (contents[index], std::cmp::Reverse(column.importance), column.is_name(), index)
     });
     for candidate in candidates {
-        if columns[candidate].is_interval && !fits[candidate - 1] {
+        let values_are_hidden = (0..columns.len()).any(|index| contents[index] != Content::Missing && !fits[index]);
+        if columns[candidate].is_interval && !fits[candidate - 1]
+            || contents[candidate] == Content::Missing && values_are_hidden
+        {
             continue;
         }
         fits[candidate] = true;
-        let beside = columns[candidate].importance;
+        let beside = match contents[candidate] {
+            Content::Values => columns[candidate].importance,
+            Content::Zeros | Content::Missing => Importance::Detail,
+        };
         let shown = columns.iter().zip(&fits).filter(|(_, fits)| **fits);
         let widths: usize = shown.map(|(column, _)| wanted(column, beside) + column.gap().len()).sum();
         fits[candidate] = widths.saturating_sub(GAP.len()) <= width;

@@ -34,6 +34,13 @@ fn the_count_follows_the_last_space_and_names_keep_their_spaces() {
 }
 
 #[test]
+fn linker_symbols_are_demangled_and_equal_names_are_one_function() {
+    let capture = read("m;_ZN3sim3runEi;_ZN3sim4StepEv_[i] 1\nm;_ZN3sim3runEd 2\nm;_ZN 4\n");
+    assert_eq!(drawn(&capture), ["m|sim::run|sim::Step_[i]=1", "m|sim::run=2", "m|_ZN=4"]);
+    assert!(capture.frames[1].inlined);
+}
+
+#[test]
 fn a_line_may_have_only_a_thread_and_names_may_be_empty() {
     let capture = read("worker 4\nworker; 5\n;a;;b 6\n 7\n");
     assert_eq!(drawn(&capture), ["worker=4", "worker|=5", "|a||b=6", "=7"]);

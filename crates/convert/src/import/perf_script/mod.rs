@@ -23,7 +23,7 @@ use stepscope_model::{
 use self::line::{Header, Task};
 use super::call_tree::CallTreeRows;
 use super::lines::Lines;
-use super::text::text;
+use super::text::{function_name, text};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, Malformed, perf_event};
 
 /// The text that `perf script` prints.
@@ -442,7 +442,7 @@ impl Described<'_> {
         let function: Arc<str> = match (self.function, module) {
             (b"" | b"[unknown]", Some(module)) => bracketed(capture.modules[module.index()].name()).into(),
             (b"", None) => "[unknown]".into(),
-            (function, _) => text(function).into(),
+            (function, _) => function_name(&text(function)).into(),
         };
         Frame {
             function,

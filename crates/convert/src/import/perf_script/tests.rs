@@ -111,6 +111,14 @@ fn inlined_frames_are_in_the_module_of_the_frame_around_them() {
 }
 
 #[test]
+fn linker_symbols_that_perf_did_not_demangle_are_demangled() {
+    let capture =
+        read("sim 1/1 1.0: 1 cpu-clock:\n\t1 _ZSt9__fill_a1IhEvPT_S1_RKS0_+0x3 (/b/sim)\n\t2 main+0x1 (/b/sim)\n\n");
+    let names: Vec<&str> = capture.frames.iter().map(|frame| &*frame.function).collect();
+    assert_eq!(names, ["main", "std::__fill_a1<unsigned char>"]);
+}
+
+#[test]
 fn samples_without_a_call_chain_have_the_frame_of_the_header_or_none() {
     let capture = read(
         "   dd 12 1.0: 5 cycles:      7fe850928316 f+0x1 (/lib/ld.so)\n   dd 12 2.0: 5 cycles: \n   dd 12 3.0: 1 sched:sched_wakeup: add f (x)\n",
