@@ -1,5 +1,6 @@
 //! Progress of runs on standard error: what happens stays, what goes on is one line that is redrawn.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ pub struct RunProgress {
     label: String,
     estimate: Option<Estimate>,
     waiting: bool,
+    /// Notes of trials that were shown.
+    noted: BTreeSet<String>,
 }
 
 /// Estimates the remaining time of equally long trials.
@@ -27,7 +30,7 @@ struct Estimate {
 
 impl RunProgress {
     pub fn new() -> Self {
-        Self { line: progress::line(), label: String::new(), estimate: None, waiting: false }
+        Self { line: progress::line(), label: String::new(), estimate: None, waiting: false, noted: BTreeSet::new() }
     }
 
     /// Also estimates the remaining time.
@@ -121,14 +124,22 @@ impl Listener for RunProgress {
                 recording.lost,
             )),
             Event::Ready { by, after } => self.say(&format!("      ready after {:.1} s: {by}", after.as_secs_f64())),
+            Event::StepsFound { step } => {
+                self.say(&format!("      steps: calls of {} in {}", step.function, step.module.display()));
+            }
             Event::DriverEnded { command, how } => self.say(&format!("      driver {} {how}", command.join(" "))),
             Event::Stopping => self.line.set_message(format!("{}: stopping", self.label)),
             Event::Finishing { phase } => self.line.set_message(format!("{}: naming functions of {phase}", self.label)),
             Event::Captured { phase, samples, .. } => {
                 self.say(&format!("      {phase}: {}", plural(*samples, "sample")));
             }
-            Event::TrialEnded { outcome, .. } => {
+            Event::TrialEnded { outcome, notes, .. } => {
                 self.waiting = false;
+                for note in *notes {
+                    if self.noted.insert(note.clone()) {
+                        self.say(&format!("      note: {note}"));
+                    }
+                }
                 self.outcome(outcome);
                 self.trial_ended();
             }

@@ -167,3 +167,63 @@ fn steps_by_function_and_steps_by_marks_are_the_same_steps() {
     // Marks are read from some milliseconds after the first probe on.
     assert!((updates / counted - 1.0).abs() < 0.02, "{counted} calls of the function, {updates} scopes in it");
 }
+
+/// A shell script that runs a program that opens a library, whose `world_step` it then calls every 2 ms. False without a compiler.
+fn scripted_plugin(at: &Path) -> bool {
+    let sources = [
+        ("world.c", "int steps; void world_step(void) { for (volatile int i = 0; i < 20000; ++i) {} ++steps; }"),
+        (
+            "host.c",
+            "#include <dlfcn.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+             int main(void) {\n\
+                 void (*step)(void) = (void (*)(void))dlsym(dlopen(\"./libworld.so\", RTLD_NOW), \"world_step\");\n\
+                 puts(\"ready\"); fflush(stdout);\n\
+                 for (int i = 0; i < 10000; ++i) { step(); usleep(2000); }\n\
+             }",
+        ),
+        ("run.sh", "#!/bin/sh\nexec ./host\n"),
+    ];
+    sources.iter().for_each(|(name, source)| std::fs::write(at.join(name), source).unwrap());
+    let run = |program: &str, arguments: &[&str]| {
+        let status = std::process::Command::new(program).args(arguments).current_dir(at).status();
+        status.is_ok_and(|status| status.success())
+    };
+    run("cc", &["-shared", "-fPIC", "-g", "world.c", "-o", "libworld.so"])
+        && run("cc", &["host.c", "-o", "host", "-ldl"])
+        && run("chmod", &["+x", "run.sh"])
+}
+
+#[test]
+fn a_step_function_of_a_plugin_behind_a_script_is_found_while_the_program_runs() {
+    let name = "a_step_function_of_a_plugin_behind_a_script_is_found_while_the_program_runs";
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    if !scripted_plugin(at) {
+        println!("skipped: {name}: no C compiler");
+        return;
+    }
+    let recorded = stepscope(at, &["record", "-o", "c", "-d", "2s", "--step-function", "world_step", "./run.sh"]);
+    let said = text(&recorded.stderr);
+    assert!(recorded.status.success(), "{said}");
+    assert!(said.contains("run.sh: not a readable ELF file"), "{said}");
+    let dimensions = table(at, "dimensions", "dimensions");
+    let steps = row(&dimensions, "dimension", "steps");
+    if steps["status"] != "recorded" {
+        println!("skipped: {name}: {}", steps["detail"]);
+        assert!(said.contains("warning: Steps are not recorded"), "{said}");
+        return;
+    }
+    assert!(said.contains("steps: calls of world_step in ") && said.contains("/libworld.so"), "{said}");
+    assert!(number(&table(at, "steps", "loops")["rows"][0], "steps") > 10.0);
+
+    let lab = "[record]\nsteady = { steps = 20, duration_s = 20 }\n\
+               [scenario.plugin]\ncommand = [\"./run.sh\"]\nready = { steps = 5 }\nstep = { function = \"world_step\" }\n";
+    std::fs::write(at.join("stepscope.toml"), lab).unwrap();
+    let run = stepscope(at, &["run", "-o", "runs"]);
+    let said = text(&run.stderr);
+    assert!(run.status.success() && said.contains("ready after") && said.contains("calls of world_step"), "{said}");
+    let missing = stepscope(at, &["record", "-o", "m", "-d", "500ms", "--step-function", "wrold_stpe", "./run.sh"]);
+    let said = text(&missing.stderr);
+    assert!(missing.status.success() && said.contains("warning: Steps are not recorded: "), "{said}");
+    assert!(said.contains(" files that the program mapped later holds it either"), "{said}");
+}

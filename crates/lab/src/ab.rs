@@ -258,7 +258,7 @@ fn prepare(
                     info.result = error.outcome();
                 }
             }
-            context.listener.notify(&Event::TrialEnded { trial, outcome: &error.outcome() });
+            context.listener.notify(&Event::TrialEnded { trial, outcome: &error.outcome(), notes: &[] });
         }
     }
     Ok(ready)

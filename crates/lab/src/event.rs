@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stepscope_model::Phase;
-use stepscope_record::Progress;
+use stepscope_record::{Progress, StepPoint};
 
 use crate::lab_file::Trial;
 use crate::outcome::{Outcome, Stage};
@@ -72,6 +72,11 @@ pub enum Event<'a> {
         /// Time since launch.
         after: Duration,
     },
+    /// The step function was found in a file that the program mapped after its launch.
+    StepsFound {
+        /// The function.
+        step: &'a StepPoint,
+    },
     /// A driver was started.
     DriverStarted {
         /// Program and arguments.
@@ -106,6 +111,8 @@ pub enum Event<'a> {
         trial: &'a Trial,
         /// How it ended.
         outcome: &'a Outcome,
+        /// What is missing or unusual in its captures, in sentences.
+        notes: &'a [String],
     },
 }
 

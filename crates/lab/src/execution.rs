@@ -21,6 +21,7 @@ use stepscope_analyze::events;
 use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport, allowed_cpus};
+use stepscope_record::proc::ProcessTree;
 use stepscope_record::{Label, RecordError, StepPoint};
 
 use crate::calm::DuringSum;
@@ -35,6 +36,7 @@ use crate::own_metrics::PhaseExtents;
 use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
 use crate::recorder::{Order, Recorder, Recording};
 use crate::step::libraries;
+use crate::step::search::StepSearch;
 
 /// Time between two looks at a running trial.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -88,6 +90,7 @@ pub fn execute(trial: &Trial, folder: &Path, context: &mut Context<'_>) -> Execu
         extents: PhaseExtents::default(),
         notes: Vec::new(),
         during,
+        step_search: None,
     };
     let outcome = execution.run();
     let (outcome, captured) = execution.finish(outcome);
@@ -105,11 +108,14 @@ struct Execution<'a, 'b> {
     extents: PhaseExtents,
     notes: Vec<String>,
     during: DuringSum,
+    /// The search for a step function that was not found before the launch.
+    step_search: Option<StepSearch>,
 }
 
 /// A running trial. Fields are dropped in this order.
 struct Live {
     recording: Box<dyn Recording>,
+    tree: ProcessTree,
     drivers: Vec<driver::Running>,
     launched: Launched,
     output: OutputFile,
@@ -167,6 +173,7 @@ impl Execution<'_, '_> {
             dimensions: scenario.record.dimensions.iter().copied().collect(),
             frequency_hz: scenario.record.frequency_hz,
             step,
+            step_later: self.step_search.is_some(),
             step_scope: match &scenario.step {
                 Some(StepSource::Scope(name)) => Some(name.clone()),
                 _ => None,
@@ -186,7 +193,8 @@ impl Execution<'_, '_> {
             Some(phase) => self.started.push(phase),
             None => recording.pause().map_err(|error| error.to_string())?,
         }
-        Ok(Live { recording, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
+        let tree = launched.tree();
+        Ok(Live { recording, tree, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
     }
 
     /// The step function, if one was requested. A function that is not found is an error if `ready` depends on steps, else a
@@ -195,13 +203,19 @@ impl Execution<'_, '_> {
         let scenario = &self.trial.scenario;
         let found = match &scenario.step {
             None => Err("the scenario has no `step`".to_owned()),
-            Some(StepSource::Function(function)) => {
-                let program = launch.program().map_err(|error| error.to_string());
-                program.and_then(|program| {
+            Some(StepSource::Function(function)) => match launch.program() {
+                Err(error) => Err(error.to_string()),
+                Ok(program) => {
                     let libraries = || libraries::of_program(&program, &scenario.env);
-                    function.find(&program, libraries).map_err(|error| error.to_string())
-                })
-            }
+                    match function.find(&program, libraries) {
+                        Err(missing) if function.may_be_mapped_later(&missing) => {
+                            self.step_search = Some(StepSearch::new(function.clone(), missing));
+                            return Ok(None);
+                        }
+                        found => found.map_err(|error| error.to_string()),
+                    }
+                }
+            },
             // Marks are known only while the program runs.
             Some(StepSource::Scope(_) | StepSource::Marks) => return Ok(None),
         };
@@ -363,7 +377,8 @@ impl Execution<'_, '_> {
         let started = Instant::now();
         let mut report_at = Duration::ZERO;
         loop {
-            // Checked first, so that `done` sees the last output of a program that has ended.
+            self.search_step(live);
+            // Checked before `done`, which then sees the last output of a program that has ended.
             let ended = self.has_ended(live)?;
             if let Some(found) = done(live) {
                 return Ok(StageEnd::Done(found));
@@ -388,6 +403,15 @@ impl Execution<'_, '_> {
                 return Ok(StageEnd::TimeUp);
             }
             pause(&mut live.launched, LOOK_EVERY.min(limit - elapsed));
+        }
+    }
+
+    /// Searches the step function in the files that the program has mapped since.
+    fn search_step(&mut self, live: &mut Live) {
+        let Some(search) = &mut self.step_search else { return };
+        let Live { recording, tree, .. } = live;
+        if let Some(step) = search.look(tree, |step| recording.observe_steps(step)) {
+            self.context.listener.notify(&Event::StepsFound { step: &step });
         }
     }
 
@@ -421,6 +445,9 @@ impl Execution<'_, '_> {
 
     /// Stops the recording, the drivers, the program and all their children. Returns the outcome if that fails.
     fn stop(&mut self, live: Live) -> Option<Outcome> {
+        if let Some(missing) = self.step_search.take().and_then(|search| search.failure()) {
+            self.notes.push(format!("Steps are not recorded: {missing}."));
+        }
         self.context.listener.notify(&Event::Stopping);
         let Live { recording, mut drivers, mut launched, .. } = live;
         if let Ok(Some(exit)) = launched.exit() {

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
-use stepscope_record::proc::{self, ProcError};
+use stepscope_record::proc::{self, ProcError, ProcessTree};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
 use stepscope_record::{Label, LogError, RecordError, StepPoint};
 
 use crate::execution::UNWANTED_FOLDER;
 use crate::lab_file::Ready;
 use crate::ready::{Observation, TreeSurroundings, Watch};
+use crate::step::search::StepSearch;
 use crate::step::{StepError, StepFunction, libraries};
 
 pub use suggest_steps::SuggestedSteps;
@@ -67,6 +68,10 @@ pub enum ProgramEvent<'a> {
     Counting(usize),
     /// Steps are the calls of this function.
     Steps(&'a StepPoint),
+    /// The step function was not found, for this reason. It is searched in the files that the program maps later.
+    StepsSought(&'a StepError),
+    /// The step function was not found until the end, or its calls cannot be observed.
+    StepsMissing(&'a str),
     /// The recording cannot go on; the launched program does.
     Failed(&'a str),
 }
@@ -132,16 +137,30 @@ impl ProgramRecording {
         interrupted: &AtomicBool,
         listener: &mut dyn FnMut(ProgramEvent<'_>),
     ) -> Result<ProgramRecorded, ProgramError> {
+        let mut search = None;
         if let Some(function) = &self.step {
             let program = self.target.program()?;
-            let step = function.find(&program, || self.target.libraries(&program))?;
-            listener(ProgramEvent::Steps(&step));
-            self.options.step = Some(step);
+            match function.find(&program, || self.target.libraries(&program)) {
+                Ok(step) => {
+                    listener(ProgramEvent::Steps(&step));
+                    self.options.step = Some(step);
+                }
+                Err(missing) if function.may_be_mapped_later(&missing) => {
+                    listener(ProgramEvent::StepsSought(&missing));
+                    self.options.step_later = true;
+                    search = Some(StepSearch::new(function.clone(), missing));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        let (mut launched, recording) = self.start(folder, interrupted, listener)?;
+        let (mut launched, recording) = self.start(&mut search, folder, interrupted, listener)?;
+        let mut tree = self.target.tree(launched.as_ref());
         let until = Until { duration: self.duration, flag: Some(interrupted) };
         let started = Instant::now();
-        let mut reason = recording.wait_watched(&until, |progress| listener(ProgramEvent::Recording(progress)));
+        let mut reason = recording.wait_watched(&until, |progress| {
+            search_step(&mut search, &mut tree, &recording, listener);
+            listener(ProgramEvent::Recording(progress));
+        });
         if let (Reason::Failed(why), Some(launched)) = (&reason, &mut launched) {
             listener(ProgramEvent::Failed(why));
             let is_up = || self.duration.is_some_and(|limit| started.elapsed() >= limit);
@@ -162,6 +181,9 @@ impl ProgramRecording {
         if let Some(failure) = recording.stop()?.failure {
             reason = Reason::Failed(failure);
         }
+        if let Some(missing) = search.and_then(|search| search.failure()) {
+            listener(ProgramEvent::StepsMissing(&missing));
+        }
         let mut recorded = ProgramRecorded { reason, status, stopped: None };
         if let Some(launched) = &mut launched {
             recorded.stopped = Some(launched.stop(&Grace::default())?);
@@ -172,6 +194,7 @@ impl ProgramRecording {
     /// Starts the recording: at once, or when the program is ready.
     fn start(
         &self,
+        search: &mut Option<StepSearch>,
         folder: &Path,
         interrupted: &AtomicBool,
         listener: &mut dyn FnMut(ProgramEvent<'_>),
@@ -193,7 +216,7 @@ impl ProgramRecording {
         let watch = Watch::new(ready, &mut TreeSurroundings::before_launch());
         let wait = Wait { watch, interrupted, listener };
         let (launched, recording) = match ready {
-            Ready::Steps(_) => self.count_steps(launch(Output::Inherit), wait, folder)?,
+            Ready::Steps(_) => self.count_steps(launch(Output::Inherit), search, wait, folder)?,
             _ => self.attach_when_ready(launch, wait, folder)?,
         };
         Ok((Some(launched), recording))
@@ -214,7 +237,7 @@ impl ProgramRecording {
             _ => Output::Inherit,
         };
         let mut launched = launch(output).prepare()?.start()?;
-        wait.until_ready(&mut launched, || Seen { output: take(&seen), steps: None })?;
+        wait.until_ready(&mut launched, |_| Seen { output: take(&seen), steps: None })?;
         let recording = Recording::attach(launched.pid(), &self.options, folder)?;
         Ok((launched, recording))
     }
@@ -223,14 +246,19 @@ impl ProgramRecording {
     fn count_steps(
         &self,
         launch: Launch,
+        search: &mut Option<StepSearch>,
         wait: Wait<'_>,
         folder: &Path,
     ) -> Result<(Launched, Recording), ProgramError> {
         let unwanted = folder.join(UNWANTED_FOLDER);
         let (mut launched, recording) = Recording::launch(launch, &self.options, &unwanted)?;
         recording.pause()?;
-        let ended = || recording.progress().steps.map(|started| started.saturating_sub(1));
-        let ready = wait.until_ready(&mut launched, || Seen { output: Vec::new(), steps: ended() });
+        let mut tree = launched.tree();
+        let ready = wait.until_ready(&mut launched, |listener| {
+            search_step(search, &mut tree, &recording, listener);
+            let steps = recording.progress().steps.map(|started| started.saturating_sub(1));
+            Seen { output: Vec::new(), steps }
+        });
         fs::remove_dir_all(&unwanted).map_err(|source| ProgramError::Folder { path: unwanted, source })?;
         ready?;
         recording.begin_next(folder, Label::default())?;
@@ -247,11 +275,33 @@ impl Target {
         })
     }
 
+    /// The processes that are recorded.
+    fn tree(&self, launched: Option<&Launched>) -> ProcessTree {
+        match (self, launched) {
+            (_, Some(launched)) => launched.tree(),
+            (Self::Process(pid), None) => ProcessTree::of(*pid),
+            (Self::Command(_), None) => unreachable!("a command was launched"),
+        }
+    }
+
     fn libraries(&self, program: &Path) -> Vec<PathBuf> {
         match self {
             Self::Process(pid) => libraries::of_process(*pid),
             Self::Command(_) => libraries::of_program(program, &BTreeMap::new()),
         }
+    }
+}
+
+/// Searches the step function in the files that the program has mapped since, and observes it when it is found.
+fn search_step(
+    search: &mut Option<StepSearch>,
+    tree: &mut ProcessTree,
+    recording: &Recording,
+    listener: &mut dyn FnMut(ProgramEvent<'_>),
+) {
+    let Some(search) = search else { return };
+    if let Some(step) = search.look(tree, |step| recording.observe_steps(step)) {
+        listener(ProgramEvent::Steps(&step));
     }
 }
 
@@ -270,11 +320,15 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    fn until_ready(mut self, launched: &mut Launched, look: impl Fn() -> Seen) -> Result<(), ProgramError> {
+    fn until_ready(
+        mut self,
+        launched: &mut Launched,
+        mut look: impl FnMut(&mut dyn FnMut(ProgramEvent<'_>)) -> Seen,
+    ) -> Result<(), ProgramError> {
         let mut surroundings = TreeSurroundings::of(launched.tree());
         let started = Instant::now();
         loop {
-            let seen = look();
+            let seen = look(self.listener);
             let observation = Observation { since_launch: started.elapsed(), output: &seen.output, steps: seen.steps };
             if let Some(by) = self.watch.look(&observation, &mut surroundings) {
                 (self.listener)(ProgramEvent::Ready { after: started.elapsed(), by: &by });

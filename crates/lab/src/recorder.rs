@@ -21,6 +21,8 @@ pub struct Order {
     pub frequency_hz: u64,
     /// Where each step starts, if steps are wanted.
     pub step: Option<StepPoint>,
+    /// Whether [`Recording::observe_steps`] will name the step function later.
+    pub step_later: bool,
     /// The marked scope whose start begins a new step, if there is one.
     pub step_scope: Option<String>,
     /// Label of the first capture.
@@ -64,6 +66,12 @@ pub trait Recording {
     /// If the folder cannot be used.
     fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError>;
 
+    /// Observes the calls of this function as steps, from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError>;
+
     /// Adds how a process ended to the current capture.
     fn note_exit(&self, pid: u32, exit: &Exit);
 
@@ -92,6 +100,7 @@ impl Recorder for PerfRecorder {
             dimensions: order.dimensions.clone(),
             frequency_hz: order.frequency_hz,
             step: order.step.clone(),
+            step_later: order.step_later,
             step_scope: order.step_scope.clone(),
             label: order.label.clone(),
             ..self.options.clone()
@@ -116,6 +125,10 @@ impl Recording for stepscope_record::Recording {
 
     fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError> {
         stepscope_record::Recording::begin_next(self, folder, label)
+    }
+
+    fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError> {
+        stepscope_record::Recording::observe_steps(self, step)
     }
 
     fn note_exit(&self, pid: u32, exit: &Exit) {

@@ -1,7 +1,9 @@
-//! The step function: found by name before the program runs.
+//! The step function: found by name before the program runs, or in files that it maps later.
 
 #[cfg(feature = "record")]
 pub mod libraries;
+#[cfg(feature = "record")]
+pub mod search;
 #[cfg(feature = "record")]
 pub mod suggestion;
 
@@ -143,12 +145,26 @@ impl StepFunction {
         if module.exists() {
             return self.find_in(module);
         }
-        let named = |path: &PathBuf| {
-            let (path, module) = (file_name(path), file_name(module));
-            path == module || path.strip_prefix(&module).is_some_and(|rest| rest.starts_with(['.', '-']))
-        };
-        let found = libraries().into_iter().find(|path| module.components().count() == 1 && named(path));
-        self.find_in(&found.ok_or_else(|| StepError::NoModule { module: module.clone() })?)
+        let libraries = libraries();
+        let found = named(&libraries, module);
+        self.find_in(found.ok_or_else(|| StepError::NoModule { module: module.clone() })?)
+    }
+
+    /// Whether a file that the program maps later may hold the function.
+    #[cfg(feature = "record")]
+    pub fn may_be_mapped_later(&self, error: &StepError) -> bool {
+        use StepError::{Module, NoModule, NotFound, Stripped};
+        self.module.as_ref().is_none_or(|module| !module.exists())
+            && matches!(error, Module(_) | NoModule { .. } | NotFound { .. } | Stripped { .. })
+    }
+
+    /// The start of each step, in files that a running program has mapped; `None` if none of them has the function.
+    #[cfg(feature = "record")]
+    pub fn find_mapped(&self, files: &[PathBuf]) -> Option<Result<StepPoint, StepError>> {
+        match &self.module {
+            Some(module) => named(files, module).map(|file| self.find_in(file)),
+            None => self.find_among(files),
+        }
     }
 
     fn find_in(&self, module: &Path) -> Result<StepPoint, StepError> {
@@ -253,6 +269,15 @@ impl StepFunction {
         let address = self.name.strip_prefix(&file_name(module))?.strip_prefix("+0x")?;
         u64::from_str_radix(address, 16).ok()
     }
+}
+
+/// The library with the name of this module, such as `libsim`, `libsim.so` or `libsim.so.3`.
+fn named<'f>(files: &'f [PathBuf], module: &Path) -> Option<&'f PathBuf> {
+    let is_named = |path: &&PathBuf| {
+        let (path, module) = (file_name(path), file_name(module));
+        path == module || path.strip_prefix(&module).is_some_and(|rest| rest.starts_with(['.', '-']))
+    };
+    files.iter().find(is_named).filter(|_| module.components().count() == 1)
 }
 
 /// The functions of a file whose calls can be counted and whose name or symbol is `wanted`.

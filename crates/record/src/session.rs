@@ -58,6 +58,9 @@ pub enum RecordError {
         /// The cause.
         source: io::Error,
     },
+    /// The calls of the step function cannot be observed.
+    #[error("{0}")]
+    Steps(String),
     /// The raw log cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -230,6 +233,14 @@ impl Recording {
         self.ask(Command::Pause)
     }
 
+    /// Observes the calls of this function as steps, from now on.
+    ///
+    /// # Errors
+    /// [`RecordError::Steps`] if the kernel refuses.
+    pub fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError> {
+        self.ask(|answer| Command::ObserveSteps { step, answer })?.map_err(RecordError::Steps)
+    }
+
     /// Adds to the present capture how the launched program ended, and what it used.
     pub fn note_exit(&self, pid: u32, exit: &Exit) {
         let _ = self.commands.send(Command::Exited { pid, exit: *exit });
@@ -259,6 +270,7 @@ impl Recording {
 fn step_marks(options: &Options) -> StepMarks {
     match (&options.step, &options.step_scope) {
         (Some(_), _) => StepMarks::Elsewhere,
+        _ if options.step_later => StepMarks::Elsewhere,
         (None, Some(name)) => StepMarks::Scope(name.clone()),
         (None, None) => StepMarks::Marked,
     }

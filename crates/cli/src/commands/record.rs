@@ -62,7 +62,7 @@ pub struct Record {
     #[arg(long, visible_alias = "step", value_name = "NAME")]
     step_function: Option<String>,
     /// The program or library that holds the step function, by path or file name [default: the program, then its
-    /// libraries].
+    /// libraries, then what it maps while it runs].
     #[arg(long, value_name = "FILE", requires = "step_function")]
     step_module: Option<PathBuf>,
     /// The simulated time as an argument of the step function: in the syntax of uprobes, with a unit, e.g. `%di:s64 ns`,
@@ -99,6 +99,12 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
         ProgramEvent::Steps(step) => {
             line.suspend(|| eprintln!("steps: calls of {} in {}", step.function, step.module.display()));
         }
+        ProgramEvent::StepsSought(missing) => line.suspend(|| {
+            eprintln!(
+                "note: {missing}\nnote: The step function is searched in the files that the program maps while it runs."
+            );
+        }),
+        ProgramEvent::StepsMissing(why) => line.suspend(|| eprintln!("warning: Steps are not recorded: {why}.")),
         ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
         ProgramEvent::Counting(functions) => line.set_message(format!("counting calls of {functions} functions")),
         ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program continues")),

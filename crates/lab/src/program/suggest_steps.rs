@@ -41,7 +41,7 @@ impl ProgramRecording {
     ) -> Result<SuggestedSteps, ProgramError> {
         self.options.dimensions = [Dimension::Cpu, Dimension::Offcpu].into();
         let length = self.duration.unwrap_or(EACH_PASS);
-        let (mut launched, recording) = self.start(folder, interrupted, listener)?;
+        let (mut launched, recording) = self.start(&mut None, folder, interrupted, listener)?;
         let until = Until { duration: Some(length), flag: Some(interrupted) };
         recording.wait_watched(&until, |progress| listener(ProgramEvent::Recording(progress)));
         recording.stop()?;

@@ -105,7 +105,8 @@ impl Run {
                 self.record_trial(index, trial, None, context)?;
             } else {
                 context.listener.notify(&Event::TrialStarted { trial, index, of: trials.len() });
-                context.listener.notify(&Event::TrialEnded { trial, outcome: &self.trials()[index].result });
+                let outcome = &self.trials()[index].result;
+                context.listener.notify(&Event::TrialEnded { trial, outcome, notes: &[] });
             }
         }
         self.end()
@@ -121,7 +122,8 @@ impl Run {
     ) -> Result<(), RunError> {
         context.listener.notify(&Event::TrialStarted { trial, index, of: self.trials().len() });
         let executed = execute(trial, &self.folder.join(trial.folder()), context);
-        context.listener.notify(&Event::TrialEnded { trial, outcome: &executed.outcome });
+        let ended = Event::TrialEnded { trial, outcome: &executed.outcome, notes: &executed.notes };
+        context.listener.notify(&ended);
         let governor = self.info.as_ref().and_then(|info| info.machine.as_ref()?.governor.clone());
         // The executed command, with the paths of a checkout.
         let mut info = TrialInfo::planned(trial);

@@ -13,7 +13,7 @@ use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
 use stepscope_record::launch::{Exit, Launch, Launched};
 
-use stepscope_record::{Label, LogError, Progress, RecordError};
+use stepscope_record::{Label, LogError, Progress, RecordError, StepPoint};
 
 /// A recorder that launches programs, records nothing, and logs its calls. Its captures hold one sample and their label.
 #[derive(Default)]
@@ -106,6 +106,11 @@ impl Recording for FakeRecording {
 
     fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError> {
         self.begin("next", folder, &label);
+        Ok(())
+    }
+
+    fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError> {
+        self.tell(format!("steps {}", step.function));
         Ok(())
     }
 

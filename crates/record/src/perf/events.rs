@@ -269,6 +269,12 @@ impl Events {
         self.control(|kind| !matches!(self.scope_of(kind), Scope::OnExec(_)), |fd| unsafe { ioctls::ENABLE(fd, 0) })
     }
 
+    /// Starts recording steps, whose event was added later than the others.
+    pub fn enable_steps(&self) -> io::Result<()> {
+        // SAFETY: the events are open.
+        self.control(|kind| kind == Kind::Step, |fd| unsafe { ioctls::ENABLE(fd, 0) })
+    }
+
     /// Stops recording. Records stay in the rings.
     pub fn disable(&self) -> io::Result<()> {
         // SAFETY: the events are open.

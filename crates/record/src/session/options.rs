@@ -26,6 +26,9 @@ pub struct Options {
     pub max_switch_stacks_hz: u64,
     /// Where each step of the simulation starts; `None` if no function is observed for steps.
     pub step: Option<StepPoint>,
+    /// Whether [`Recording::observe_steps`](crate::Recording::observe_steps) will name the function later. Step marks do
+    /// not count then.
+    pub step_later: bool,
     /// Name of the marked scope whose start begins a new step. Ignored if `step` is set; without either, steps come
     /// from the program's step marks.
     pub step_scope: Option<String>,
@@ -55,6 +58,7 @@ impl Default for Options {
             kernel: Kernel::Included,
             max_switch_stacks_hz: 2_000,
             step: None,
+            step_later: false,
             step_scope: None,
             label: Label::default(),
         }

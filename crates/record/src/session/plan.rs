@@ -145,12 +145,21 @@ impl<'a> Plan<'a> {
     }
 
     pub fn add_steps(&mut self) {
-        let Some(step) = &self.options.step else { return self.expect_step_marks() };
+        let Some(step) = &self.options.step else {
+            return if self.options.step_later { self.expect_step_function() } else { self.expect_step_marks() };
+        };
         let status = match self.add_step(step) {
             Ok(()) => DimensionStatus::Recorded,
             Err(reason) => DimensionStatus::Missing { reason, remedy: None },
         };
         self.dimensions.insert(Dimension::Steps, status);
+    }
+
+    /// Expects a step function that is found while the program runs.
+    fn expect_step_function(&mut self) {
+        let reason = "No file that the program mapped holds the step function.".to_owned();
+        let remedy = Some("name its file with --step-module, or `module` in a lab file".to_owned());
+        self.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy });
     }
 
     /// Expects step marks. Only the run shows whether the program has any.

@@ -45,6 +45,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// Requests to the recording thread.
 pub(super) enum Command {
     BeginNext { folder: PathBuf, label: Label, answer: Sender<Result<(), RecordError>> },
+    ObserveSteps { step: StepPoint, answer: Sender<Result<(), String>> },
     Pause(Sender<()>),
     Exited { pid: u32, exit: Exit },
     Stop(Sender<()>),
@@ -219,9 +220,8 @@ impl Recorder {
             started: false,
             gone: BTreeSet::new(),
         };
-        if let Some(StepPoint { module, offset, .. }) = &options.step {
-            let path = fs::canonicalize(module).unwrap_or_else(|_| module.clone());
-            recorder.assembler.set_step_probe(path.to_string_lossy().into_owned(), *offset);
+        if let Some(step) = &options.step {
+            recorder.note_step_probe(step);
         }
         if let Some(folder) = folder {
             recorder.sink.output = recorder.new_log(folder)?;
@@ -369,6 +369,7 @@ impl Recorder {
                 self.report(progress);
                 let _ = answer.send(started);
             }
+            Command::ObserveSteps { step, answer } => drop(answer.send(self.observe_steps(step))),
             Command::Pause(answer) => {
                 self.cut(Output::Paused);
                 let _ = answer.send(());
@@ -376,6 +377,27 @@ impl Recorder {
             Command::Exited { pid, exit } => self.note_exit(pid, &exit),
             Command::Stop(_) => unreachable!("stopping is the loop's"),
         }
+    }
+
+    /// Observes a step function that was found after the start.
+    fn observe_steps(&mut self, step: StepPoint) -> Result<(), String> {
+        let options = Options { step: Some(step), ..Options::default() };
+        let mut plan = Plan::new(&mut self.events, &options);
+        plan.add_steps();
+        let Plan { dimensions, meanings, .. } = plan;
+        self.meanings.extend(meanings);
+        self.dimensions.extend(dimensions);
+        if let Some(DimensionStatus::Missing { reason, .. }) = self.dimensions.get(&Dimension::Steps) {
+            return Err(reason.clone());
+        }
+        options.step.iter().for_each(|step| self.note_step_probe(step));
+        self.events.enable_steps().map_err(|error| format!("The kernel refuses to report calls ({error})."))
+    }
+
+    /// Notes which instruction the probe replaces.
+    fn note_step_probe(&mut self, StepPoint { module, offset, .. }: &StepPoint) {
+        let path = fs::canonicalize(module).unwrap_or_else(|_| module.clone());
+        self.assembler.set_step_probe(path.to_string_lossy().into_owned(), *offset);
     }
 
     fn note_exit(&mut self, pid: u32, exit: &Exit) {
