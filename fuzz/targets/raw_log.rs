@@ -1,20 +1,17 @@
 //! Raw logs, which killed recorders leave behind: as they lie on disk, and the content of a single chunk.
 #![no_main]
 
-use stepscope_assemble::raw_log::MAGIC;
+use stepscope_assemble::raw_log::{CHUNK_MARK, EARLIER_MAGIC, MAGIC};
 use stepscope_assemble::{NoSymbols, finish};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     build(data);
-    build(&log_of_one_chunk(data));
-});
-
-/// A log with one sound chunk of this content: its checksum would keep damage away from the entries.
-fn log_of_one_chunk(content: &[u8]) -> Vec<u8> {
-    let packed = zstd::bulk::compress(content, 1).expect("memory is compressed");
+    // A log with one sound chunk of this content: its checksum would keep damage away from the entries.
+    let packed = zstd::bulk::compress(data, 1).expect("memory is compressed");
     let length = (packed.len() as u32).to_le_bytes();
-    [&MAGIC[..], &length, &packed].concat()
-}
+    build(&[&MAGIC[..], CHUNK_MARK, &length, &packed].concat());
+    build(&[&EARLIER_MAGIC[..], &length, &packed].concat());
+});
 
 fn build(log: &[u8]) {
     if let Ok(capture) = finish(log, &mut NoSymbols) {

@@ -19,7 +19,7 @@ use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackMark
 use crate::kernel_account::ExitUsage;
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
-use crate::raw_log::{self, Ending, ReadError};
+use crate::raw_log::{self, Ending, Kind, ReadError};
 use crate::rows::RowSink;
 use crate::switch_cost::Rooms;
 use crate::symbols::Symbols;
@@ -79,11 +79,13 @@ pub struct Builder {
     sample_count: u64,
     step_starts: Vec<StepStart>,
     marks: MarkTables,
+    first_ns: Option<u64>,
     last_ns: Option<u64>,
     /// The whole machine at the start and the end of the window.
     machine: Option<(MachineReading, MachineReading)>,
     exit_usage: Option<ExitUsage>,
     rooms: Rooms,
+    has_lost_waits: bool,
     started: bool,
     ended: bool,
     /// Entries that refer to missing entries. Only damaged or hostile logs have any.
@@ -165,6 +167,7 @@ impl Builder {
                     && self.has_stack(sample.stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(sample.time_ns);
+                self.note_first(sample.time_ns);
                 self.sample_count += 1;
                 if !self.rows_come_later {
                     self.samples.push(sample);
@@ -179,6 +182,7 @@ impl Builder {
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
                 self.rooms.add(wait.start_ns, wait.end_ns, wait.runnable_ns);
+                self.note_first(Some(wait.start_ns));
                 if !self.rows_come_later {
                     self.waits.push(wait);
                 }
@@ -237,6 +241,10 @@ impl Builder {
         }
     }
 
+    fn note_first(&mut self, time_ns: Option<u64>) {
+        self.first_ns = self.first_ns.into_iter().chain(time_ns).min();
+    }
+
     fn has_stack(&self, stack: Option<StackRef>) -> bool {
         stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
     }
@@ -247,8 +255,13 @@ impl Builder {
     }
 
     fn note_damage(&mut self, ending: Ending) {
-        if let Ending::Damaged { offset } = ending {
-            self.capture.info.notes.push(format!("The raw log is damaged at byte {offset}; the rest is lost."));
+        if let Ending::Damaged(damage) = ending {
+            self.capture.info.notes.push(damage.to_string());
+            self.has_lost_waits = damage.lost[Kind::Wait] > 0;
+            let info = &mut self.capture.info;
+            // If the start of the log is lost, the recording starts with its first sample or wait.
+            info.start_ns = info.start_ns.or(self.first_ns);
+            info.losses.lost_samples = (damage.places > 0).then_some(damage.lost[Kind::Sample]);
         }
     }
 
@@ -274,7 +287,14 @@ impl Builder {
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
         let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
-        Named { rows: RowSink::new(capture, nodes, switch_cost_ns), machine: self.machine, exit_usage: self.exit_usage }
+        // The cost is that of all waits, so it is unknown if some are lost.
+        let switch_cost_ns = if self.has_lost_waits { 0 } else { switch_cost_ns };
+        Named {
+            rows: RowSink::new(capture, nodes, switch_cost_ns),
+            machine: self.machine,
+            exit_usage: self.exit_usage,
+            has_lost_waits: self.has_lost_waits,
+        }
     }
 
     /// Ends the threads of a recorder that was killed.
@@ -397,6 +417,7 @@ struct Named {
     rows: RowSink,
     machine: Option<(MachineReading, MachineReading)>,
     exit_usage: Option<ExitUsage>,
+    has_lost_waits: bool,
 }
 
 impl Named {
@@ -404,7 +425,10 @@ impl Named {
     fn build(self) -> Result<Capture, DiskError> {
         let (mut capture, account, coverage) = self.rows.finish()?;
         let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
-        account.reconcile(&mut capture, self.exit_usage, stolen_ns.unwrap_or(0));
+        match self.has_lost_waits {
+            true => account.count_lost_waits(&mut capture),
+            false => account.reconcile(&mut capture, self.exit_usage, stolen_ns.unwrap_or(0)),
+        }
         coverage.note(&mut capture);
         if let Some((start, end)) = &self.machine {
             let losses = &capture.info.losses;

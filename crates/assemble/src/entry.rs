@@ -275,6 +275,8 @@ pub enum StackMark {
     FramesOmitted = 1,
     /// A scheduler in the program runs on a stack of its own, for no task.
     SchedulerStack = 2,
+    /// The raw log lost what is here.
+    Lost = 3,
 }
 
 impl StackMark {
@@ -282,7 +284,9 @@ impl StackMark {
     pub fn name(offset: u64) -> &'static str {
         const CALLERS_GUESSED: u64 = StackMark::CallersGuessed as u64;
         const SCHEDULER_STACK: u64 = StackMark::SchedulerStack as u64;
+        const LOST: u64 = StackMark::Lost as u64;
         match offset {
+            LOST => "[lost]",
             CALLERS_GUESSED => "[callers guessed]",
             SCHEDULER_STACK => "[on the scheduler's stack]",
             _ => "[frames omitted]",

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Capture, Counter, Wait};
+use stepscope_model::{Capture, Counter, Thread, Wait};
 
 /// The quantity of a thread's CPU time, as the recorder names it.
 const THREAD_CPU: &str = "thread_cpu_ns";
@@ -26,6 +26,8 @@ pub(crate) struct ExitUsage {
 pub(crate) struct KernelAccount {
     /// Absent for threads with fewer than two readings.
     compared: Vec<Option<Compared>>,
+    /// Each thread's time off the CPU.
+    off_ns: Vec<u64>,
 }
 
 impl KernelAccount {
@@ -33,15 +35,30 @@ impl KernelAccount {
     pub fn of(capture: &Capture) -> Self {
         let readings = readings(capture);
         let compared = |index| Compared::of(capture, index, readings.get(&index)?);
-        Self { compared: (0..capture.threads.len()).map(compared).collect() }
+        let threads = capture.threads.len();
+        Self { compared: (0..threads).map(compared).collect(), off_ns: vec![0; threads] }
     }
 
     /// Adds a wait.
     pub fn add(&mut self, wait: &Wait) {
+        let off_ns = &mut self.off_ns[wait.thread.index()];
+        *off_ns = off_ns.saturating_add(wait.end_ns.saturating_sub(wait.start_ns));
         if let Some(compared) = &mut self.compared[wait.thread.index()] {
             let off_ns = wait.end_ns.min(compared.end_ns).saturating_sub(wait.start_ns.max(compared.start_ns));
             compared.off_ns = compared.off_ns.saturating_add(off_ns);
         }
+    }
+
+    /// Notes the time off the CPU that has no wait, because a damaged log lost some. CPU time is then not compared: by the waits
+    /// that are left it is too long, and at the thread's end it was exact.
+    pub fn count_lost_waits(self, capture: &mut Capture) {
+        let lacks = |(thread, off_ns): (&Thread, u64)| {
+            let lifetime_ns = thread.end_ns?.saturating_sub(thread.start_ns?);
+            Some(lifetime_ns.saturating_sub(thread.cpu_ns?.saturating_add(off_ns)))
+        };
+        let lacking_ns = capture.threads.iter().zip(self.off_ns).filter_map(lacks).fold(0, u64::saturating_add);
+        let losses = &mut capture.info.losses;
+        losses.lost_wait_ns = Some(lacking_ns.saturating_sub(losses.unknown_cpu_ns.unwrap_or(0)));
     }
 
     /// Reconciles each thread's CPU time, and notes the kernel's account of all.
@@ -120,7 +137,7 @@ fn readings(capture: &Capture) -> BTreeMap<usize, Vec<(u64, u64)>> {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Process, ProcessId, Thread, WaitState};
+    use stepscope_model::{Process, ProcessId, WaitState};
 
     use super::*;
 

@@ -427,6 +427,12 @@ pub struct Losses {
     /// Time for which lost context-switch records leave open whether a thread ran. `cpu_time_ns` does not include it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_cpu_ns: Option<u64>,
+    /// Samples that a damaged raw log lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_samples: Option<u64>,
+    /// Time off the CPU of which a damaged raw log lost the waits. `unknown_cpu_ns` does not include it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_wait_ns: Option<u64>,
     /// CPU time of the recorded threads by the kernel's own account (`rusage` at exit, else `schedstat`), where it is
     /// known. `cpu_time_ns` is exact if it agrees.
     #[serde(default, skip_serializing_if = "Option::is_none")]

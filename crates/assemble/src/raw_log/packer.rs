@@ -3,6 +3,7 @@
 use serde::Serialize;
 use stepscope_model::WaitState;
 
+use super::kind::{Counts, Kind};
 use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::entry::{Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef, Wait};
 
@@ -54,9 +55,15 @@ impl ChunkPacker {
         self.blob(text.as_bytes());
     }
 
-    fn blob(&mut self, bytes: &[u8]) {
+    /// Appends bytes with their length.
+    pub fn blob(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Appends a number for each kind.
+    pub fn counts(&mut self, counts: &Counts) {
+        Kind::ALL.into_iter().for_each(|kind| self.number(counts[kind]));
     }
 
     fn json(&mut self, value: &impl Serialize) {

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 use stepscope_model::WaitState;
 
+use super::kind::{Counts, Kind};
 use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::entry::{
     Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, StackRef,
@@ -66,7 +67,8 @@ impl<'a> ChunkReader<'a> {
         }
     }
 
-    fn blob(&mut self) -> Option<&'a [u8]> {
+    /// Bytes with their length.
+    pub fn blob(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok().filter(|&length| length <= self.bytes.len())?;
         let (blob, rest) = self.bytes.split_at(length);
         self.bytes = rest;
@@ -75,6 +77,15 @@ impl<'a> ChunkReader<'a> {
 
     fn text(&mut self) -> Option<String> {
         Some(String::from_utf8_lossy(self.blob()?).into_owned())
+    }
+
+    /// A number for each kind.
+    pub fn counts(&mut self) -> Option<Counts> {
+        let mut counts = Counts::default();
+        for kind in Kind::ALL {
+            counts[kind] = self.number()?;
+        }
+        Some(counts)
     }
 
     fn json<T: DeserializeOwned>(&mut self) -> Option<T> {
@@ -96,6 +107,7 @@ impl<'a> ChunkReader<'a> {
         Some(Some(StackRef(self.stack)))
     }
 
+    /// The next entry.
     pub fn entry(&mut self) -> Option<Entry> {
         let first = self.byte()?;
         Some(match first & 0x1f {
@@ -182,6 +194,15 @@ impl<'a> ChunkReader<'a> {
             tag::END => Entry::RecordingEnd(self.json()?),
             _ => return None,
         })
+    }
+
+    /// All entries.
+    pub fn entries(mut self) -> Option<Vec<Entry>> {
+        let mut entries = Vec::new();
+        while !self.is_at_end() {
+            entries.push(self.entry()?);
+        }
+        Some(entries)
     }
 
     fn mark(&mut self, first: u8) -> Option<(MarkThreadRef, u64)> {

@@ -57,7 +57,7 @@ fn times_add_up(capture: &Capture) -> Result<(), String> {
     let (mut open_ns, mut most) = (0, (0, String::new()));
     for (index, thread) in capture.threads.iter().enumerate() {
         let (Some(start), Some(end), Some(cpu)) = (thread.start_ns, thread.end_ns, thread.cpu_ns) else {
-            if capture.info.origin == Origin::Recorded {
+            if capture.info.origin == Origin::Recorded && capture.info.losses.lost_samples.is_none() {
                 return Err(format!("{} has no times: {thread:?}", named(thread)));
             }
             continue;
@@ -69,7 +69,8 @@ fn times_add_up(capture: &Capture) -> Result<(), String> {
             most = (apart, format!("{}: lifetime {}, running {cpu}, off the CPU {off} ns", named(thread), end - start));
         }
     }
-    let unknown = capture.info.losses.unknown_cpu_ns.unwrap_or(0);
+    let losses = &capture.info.losses;
+    let unknown = losses.unknown_cpu_ns.unwrap_or(0) + losses.lost_wait_ns.unwrap_or(0);
     if open_ns > unknown {
         return Err(format!(
             "{open_ns} ns of lifetime are unaccounted for, {unknown} by the losses; most in {}",
@@ -144,6 +145,9 @@ pub fn cpu_samples(capture: &Capture) -> impl Iterator<Item = &Sample> {
 /// The samples stand for the CPU time within their error: four times that of as many samples at random, and 5 %.
 fn samples_stand_for_the_cpu_time(capture: &Capture) -> Result<(), String> {
     let losses = &capture.info.losses;
+    if losses.lost_samples.is_some() {
+        return Ok(());
+    }
     let (Some(cpu), Some(sampled)) = (losses.cpu_time_ns, losses.sampled_ns) else { return Ok(()) };
     let random_ns = (4.0 * (cpu as f64 / MS as f64).sqrt()) as u64 * MS;
     let error = cpu / 20 + random_ns + 5 * MS + stolen_ns(capture);
