@@ -19,7 +19,8 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
     );
     for table in growth::chart(selections) {
         let (across, marks) = (table.columns[0].name.clone(), growth::marks(&table));
-        section = section.chart(Chart::new(table, across, marks).floor(Floor::Ratios));
+        let caption = format!("cost per step over {across}");
+        section = section.chart(Chart::new(table, across, marks).caption(caption).floor(Floor::Ratios));
     }
     let table = growth::table(selections, &growth::Options::default());
     let section = section.table(shortened(essential(table), MOST_ROWS));
@@ -36,8 +37,6 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
 
 /// Without the columns for programs, and with the exponent's interval.
 fn essential(mut table: Table) -> Table {
-    table.retain_columns(|column| {
-        column.importance > Importance::Detail || column.name.starts_with("exponent_") || column.name == "unit"
-    });
+    table.retain_columns(|column| column.importance > Importance::Detail || column.name == "unit");
     table
 }

@@ -32,6 +32,7 @@ use self::axis::{Axis, Scale, labelled};
 pub use self::forest::Forest;
 use crate::assets;
 use crate::embed::{append, markup};
+use crate::shorten::shorten;
 use stepscope_model::quantity::number;
 
 /// Columns of a table, drawn over one of them.
@@ -65,6 +66,14 @@ const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
+/// Room for the names of lines, right of them.
+const NAMES: f64 = 210.0;
+/// Least distance of two names.
+const NAME_HEIGHT: f64 = 14.0;
+/// Characters of a name that fit.
+const LONGEST_NAME: usize = 30;
+/// Colours of lines that have names.
+const HUES: usize = 7;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 42.0;
 
@@ -138,15 +147,27 @@ impl Chart {
         let (first, last) = range(places)?;
         // Bins that grow with their values are equally wide on a logarithmic axis.
         let by_ratio = of_bars && first > 0.0 && last / first > 10.0;
+        let mut names: Vec<&str> = Vec::new();
+        for line in series.iter().filter(|series| matches!(series.shape, Shape::Line)) {
+            if !names.contains(&line.up.header()) {
+                names.push(line.up.header());
+            }
+        }
+        if names.len() < 2 {
+            names.clear();
+        }
+        let right = WIDTH - RIGHT - if names.is_empty() { 0.0 } else { NAMES };
         let along = if by_ratio || (by_ratios && first > 0.0) { Scale::Logarithmic } else { Scale::Linear };
         Some(Drawing {
-            x: Axis::holding(along, (first, last), (LEFT, WIDTH - RIGHT)),
+            x: Axis::holding(along, (first, last), (LEFT, right)),
             y: Axis::holding(scale, (least, most), (HEIGHT - BOTTOM, TOP)),
             scale,
             across: &table.columns[across],
             up,
             series,
             rules: self.rules(),
+            names,
+            right,
         })
     }
 }
@@ -234,6 +255,10 @@ struct Drawing<'a> {
     up: &'a Column,
     series: Vec<Series<'a>>,
     rules: Vec<Rule>,
+    /// Names of the lines, if there are several. What is of the same name has the same colour.
+    names: Vec<&'a str>,
+    /// Right end of the horizontal axis.
+    right: f64,
 }
 
 impl Drawing<'_> {
@@ -251,12 +276,13 @@ impl Drawing<'_> {
         for series in &self.series {
             self.push_series(series, &mut svg);
         }
+        self.push_names(&mut svg);
         svg.push_str("</svg>\n");
         svg
     }
 
     fn push_axes(&self, caption: &str, svg: &mut String) {
-        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        let (bottom, right) = (HEIGHT - BOTTOM, self.right);
         svg.push_str("<g class=\"axis\">");
         for tick in self.y.ticks(4) {
             let y = self.y.place(tick);
@@ -293,17 +319,59 @@ impl Drawing<'_> {
         );
     }
 
+    /// The class of what is drawn of this column: its form, and its colour if there are several lines.
+    fn class(&self, form: &str, up: &Column) -> String {
+        match self.names.iter().position(|name| *name == up.header()) {
+            Some(place) => format!("{form} hue{}", place % HUES),
+            None => form.to_owned(),
+        }
+    }
+
+    /// Writes each line's name at its right end, moved so that no two overlap.
+    fn push_names(&self, svg: &mut String) {
+        let mut ends: Vec<(f64, &str)> = Vec::new();
+        for line in self.series.iter().filter(|series| matches!(series.shape, Shape::Line)) {
+            if let Some(last) = line.rows.last().filter(|_| !self.names.is_empty()) {
+                ends.push((self.y.place(last.high), line.up.header()));
+            }
+        }
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut free = TOP;
+        for (at, _) in &mut ends {
+            *at = at.max(free);
+            free = *at + NAME_HEIGHT;
+        }
+        let mut limit = HEIGHT - BOTTOM;
+        for (at, _) in ends.iter_mut().rev() {
+            *at = at.min(limit);
+            limit = *at - NAME_HEIGHT;
+        }
+        for (at, name) in ends {
+            let class = self.names.iter().position(|one| *one == name).unwrap_or(0) % HUES;
+            append!(
+                *svg,
+                "<text class=\"name hue{class}\" x=\"{}\" y=\"{:.1}\"><title>{}</title>{}</text>\n",
+                self.right + 8.0,
+                at + 4.0,
+                markup(name),
+                markup(&shorten(name, LONGEST_NAME))
+            );
+        }
+    }
+
     fn push_series(&self, series: &Series<'_>, svg: &mut String) {
+        let class = |form| self.class(form, series.up);
         let (x, y) = (|value| self.x.place(value), |value| self.y.place(value));
         match series.shape {
             Shape::Line => {
                 let path = path_through(series.rows.iter().map(|row| (x(row.from), y(row.high))));
-                append!(*svg, "<path class=\"line\" d=\"{path}\"/>\n");
+                append!(*svg, "<path class=\"{}\" d=\"{path}\"/>\n", class("line"));
             }
             Shape::Band => {
                 let above = series.rows.iter().map(|row| (x(row.from), y(row.high)));
                 let below = series.rows.iter().rev().map(|row| (x(row.from), y(row.low)));
-                append!(*svg, "<path class=\"band\" d=\"{}Z\"/>\n", path_through(above.chain(below)));
+                let path = path_through(above.chain(below));
+                append!(*svg, "<path class=\"{}\" d=\"{path}Z\"/>\n", class("band"));
             }
             Shape::Steps => {
                 append!(*svg, "<path class=\"steps\" d=\"{}\"/>\n", self.stairs(&series.rows));
@@ -319,7 +387,8 @@ impl Drawing<'_> {
                 for row in &series.rows {
                     append!(
                         *svg,
-                        "<circle class=\"point\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}</title></circle>\n",
+                        "<circle class=\"{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\"><title>{}</title></circle>\n",
+                        class("point"),
                         x(row.from),
                         y(row.high),
                         markup(&self.tooltip(row, series.up))
@@ -365,7 +434,12 @@ impl Drawing<'_> {
             true => labelled(row.from, self.across),
             false => format!("{} to {}", labelled(row.from, self.across), labelled(row.to, self.across)),
         };
-        format!("{}: {} {}", across, labelled(row.high, up), up.name.replace('_', " "))
+        format!(
+            "{}: {} {}",
+            across,
+            labelled(row.high, up),
+            up.label.clone().unwrap_or_else(|| up.name.replace('_', " "))
+        )
     }
 }
 
@@ -438,6 +512,21 @@ mod tests {
         assert!(svg.contains("<path class=\"rule\" d=\"M655.3 12V188\"><title>new kernel &lt;6.18&gt;</title>"));
         assert_eq!(svg.matches("<circle class=\"point\"").count(), 4);
         assert!(!svg.contains(">0</text></g>"), "the vertical axis does not begin at zero");
+    }
+
+    #[test]
+    fn several_lines_have_colours_and_names_that_do_not_overlap() {
+        let column = |name: &str, label: &str| Column::new(name, Kind::Number, "", "").labelled(label);
+        let columns = vec![column("n", "n"), column("a", "a::F"), column("low", "a::F"), column("b", "b::G<T>")];
+        let mut table = Table::new("t", "T", columns);
+        table.push([1.0, 5.0, 4.0, 5.1].map(Value::from).into());
+        table.push([2.0, 9.0, 8.0, 9.1].map(Value::from).into());
+        let marks = vec![Mark::Line("a".into()), Mark::Line("b".into()), Mark::Points("low".into())];
+        let svg = Chart::new(table, "n", marks).svg();
+        assert!(svg.contains("<path class=\"line hue0\"") && svg.contains("<path class=\"line hue1\""), "{svg}");
+        assert!(svg.contains("<circle class=\"point hue0\""), "{svg}");
+        let name = |name: &str, y: &str| svg.contains(&format!("y=\"{y}\"><title>{name}</title>"));
+        assert!(name("b::G&lt;T&gt;", "16.0") && name("a::F", "30.0"), "{svg}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::heat;
 use crate::embed::{append, markup, push_json_string};
-use crate::reading::{Cell, Field, Reading, Tone, unit_column};
+use crate::reading::{Cell, Field, Reading, Tone, is_prose, unit_column};
 use crate::shorten::shorten;
 use crate::visible::visible;
 use stepscope_model::quantity::{Quantity, header_unit, number};
@@ -259,8 +259,13 @@ struct HtmlColumn<'a> {
 impl<'a> HtmlColumn<'a> {
     fn columns(table: &'a Table, reading: &Reading<'_>) -> Vec<Self> {
         let mut columns: Vec<Self> = reading.fields.iter().map(|&field| Self::of(field, table, reading)).collect();
-        // The first column of text names the rows.
-        if let Some(name) = columns.iter_mut().find(|shown| shown.column.kind == Kind::Text) {
+        // The column with the longest text names the rows, the first of equals.
+        let longest = |shown: &&mut Self| {
+            let length = |row: &Row| if let Value::Text(text) = &row[shown.field.column] { text.len() } else { 0 };
+            table.rows.iter().map(length).max()
+        };
+        let texts = columns.iter_mut().rev().filter(|shown| shown.class == "text" && !is_prose(shown.column));
+        if let Some(name) = texts.max_by_key(longest) {
             name.class = "text name";
         }
         columns

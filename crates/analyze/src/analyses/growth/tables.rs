@@ -34,9 +34,8 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let all: Vec<Series<'_, '_>> = series(selections).into_iter().flat_map(Series::by_cores).collect();
     let rows: Vec<Grown> = all.iter().flat_map(|one| of_series(one, options)).collect();
     let inconclusive = rows.iter().filter(|row| row.growth.law().is_none()).count();
-    let several = all.len() > 1;
     let of = rows.len();
-    let mut table = columns(several).table("growth", "Growth: by which law each cost grows", rows.iter());
+    let mut table = columns(&rows).table("growth", "Growth: by which law each cost grows", rows.iter());
     if of == 0 {
         table.note(note!(Limit, "No capture belongs to a sweep of two sizes; `stepscope sweep` records one."));
     }
@@ -88,15 +87,17 @@ pub(super) fn of_series(one: &Series<'_, '_>, options: &Options) -> Vec<Grown> {
     grown
 }
 
-fn columns(several: bool) -> Columns<'static, Grown> {
+fn columns(rows: &[Grown]) -> Columns<'static, Grown> {
+    let differ = |of: fn(&Grown) -> &str| rows.iter().any(|row| of(row) != of(&rows[0]));
+    let phase = text("phase", "The phase.");
+    let phase = if differ(|row| &row.phase) { phase.essential().grouping() } else { phase };
     let value = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let at = |row: &Grown, factor: f64| row.growth.predict(factor * row.growth.sizes.1);
-    let exponent = |row: &Grown| Some(row.growth.exponent);
     let mut columns = Columns::<Grown>::new()
-        .with_if(several, text("series", "Scenario, variant and number of CPUs.").grouping(), |row: &Grown| {
+        .with_if(differ(|row| &row.series), text("series", "Scenario, variant and number of CPUs.").grouping(), |row: &Grown| {
             row.series.as_str().into()
         })
-        .with(text("phase", "The phase."), |row| row.phase.as_str().into())
+        .with(phase, |row| row.phase.as_str().into())
         .with(text("kind", "What it is: metric, counter, function (attributed cost), inclusive cost, or family.").essential(), |row| {
             row.measure.kind.name().into()
         })
@@ -115,7 +116,8 @@ fn columns(several: bool) -> Columns<'static, Grown> {
         .with(number("exponent", "", "Power of the size; for a law with a logarithm the nearest one.").essential(), |row| {
             row.growth.exponent.value.into()
         })
-        .with_all(crate::columns::bounds("exponent_", |name, doc| number(name, "", doc), exponent))
+        .with(number("exponent_low", "", "Lower bound of its 95 % confidence interval."), |row| row.growth.exponent.low.into())
+        .with(number("exponent_high", "", "Upper bound of its 95 % confidence interval."), |row| row.growth.exponent.high.into())
         .with(percentage("share", "Share of all CPU cost at the largest size; missing for what is no cost."), |row| {
             row.share.into()
         })
