@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 use stepscope_analyze::cpu_holders::CpuHolders;
-use stepscope_analyze::critical_path::{Paths, State};
 use stepscope_analyze::off_cpu::OffCpu;
+use stepscope_analyze::step_paths::{Paths, State};
 use stepscope_analyze::step_times::{self, StepParts};
 use stepscope_analyze::steps::Loops;
 use stepscope_analyze::{Filter, calltree};
@@ -179,7 +179,7 @@ proptest! {
         with(&capture, |selection| {
             let Some(loops) = Loops::of(selection) else { return Ok(()) };
             let off_cpu = OffCpu::of(&capture);
-            let paths = Paths::of(&capture, loops.main(), &off_cpu);
+            let paths = Paths::walk(&capture, loops.main(), &off_cpu);
             for position in 0..loops.main().count() {
                 let range = loops.main().range(position);
                 let mut time = range.end;

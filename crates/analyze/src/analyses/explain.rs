@@ -52,9 +52,8 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         .map(|selection| Calls::of(selection, &wanted))
         .filter(|calls| !calls.functions.is_empty())
         .collect();
-    let all = [
-        costs(&calls, asked),
-        in_rank(selections, &wanted, options),
+    let ranks = in_rank(selections, &wanted, options);
+    let lists = [
         listed(
             &calls,
             ListTable {
@@ -108,7 +107,8 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         lines(&calls),
         blocked(&calls),
     ];
-    Ok(all.into_iter().filter(|table| !table.rows.is_empty()).collect())
+    let all = [costs(&calls, asked)].into_iter().chain(ranks).chain(lists);
+    Ok(all.filter(|table| !table.rows.is_empty()).collect())
 }
 
 /// A function that cannot be explained.
@@ -197,13 +197,15 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         .table("explain_costs", format!("Cost of {asked}"), rows)
 }
 
-/// The function's rows of the rank, under their own name.
-fn in_rank(selections: &[Selection<'_>], wanted: &BTreeSet<String>, options: &rank::Options) -> Table {
-    let mut table = rank::table(selections, options);
-    let function = table.column("function").expect("the rank has functions");
-    table.rows.retain(|row| matches!(&row[function], Value::Text(name) if wanted.contains(name)));
-    table.name = "explain_rank".to_owned();
-    table
+/// The function's rows of the ranks, under their own name. Unlike captures have a rank each.
+fn in_rank(selections: &[Selection<'_>], wanted: &BTreeSet<String>, options: &rank::Options) -> Vec<Table> {
+    let mut tables = rank::tables(selections, options);
+    for table in &mut tables {
+        let function = table.column("function").expect("the rank has functions");
+        table.rows.retain(|row| matches!(&row[function], Value::Text(name) if wanted.contains(name)));
+        table.name = "explain_rank".to_owned();
+    }
+    tables
 }
 
 /// What a list table is about.

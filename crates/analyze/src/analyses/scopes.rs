@@ -18,6 +18,7 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Note, NoteValue, Scope, Table, ThreadId, Value, note};
@@ -67,7 +68,7 @@ type Key<'a> = (&'a str, &'a str);
 
 struct Adding<'a> {
     selection: &'a Selection<'a>,
-    loops: Option<Loops>,
+    loops: Option<Arc<Loops>>,
     off_cpu: Option<OffCpu<'a>>,
     rows: FxHashMap<Key<'a>, Named>,
     open: Vec<Open<'a>>,
@@ -220,7 +221,7 @@ pub fn table(selection: &Selection<'_>) -> Table {
             |row: &Row<'_>| row.change,
         ))
         .table("scopes", "Scopes", rows);
-    table.add_notes(notes(selection, loops.as_ref()));
+    table.add_notes(notes(selection, loops.as_deref()));
     table
 }
 

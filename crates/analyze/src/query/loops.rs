@@ -224,11 +224,6 @@ impl Loops {
         &self.loops[self.main]
     }
 
-    /// The same, without the others.
-    pub fn into_main(mut self) -> Steps {
-        self.loops.swap_remove(self.main)
-    }
-
     /// All loops with steps, the main one first, then in order of their first steps.
     pub fn all(&self) -> impl Iterator<Item = &Steps> {
         let others = self.loops.iter().enumerate().filter(|(index, _)| *index != self.main).map(|(_, steps)| steps);

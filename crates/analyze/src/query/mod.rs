@@ -22,6 +22,7 @@ pub mod scope_paths;
 pub mod select;
 pub mod select_error;
 pub mod step_candidates;
+pub mod step_paths;
 pub mod step_stacks;
 pub mod steps;
 pub(crate) mod thinned_stacks;

@@ -31,6 +31,7 @@ use crate::query::functions::Functions;
 use crate::query::loops::Loops;
 use crate::query::process_label::process_labels;
 pub use crate::query::select_error::SelectError;
+use crate::query::step_paths::Paths;
 use crate::query::thinned_stacks::ThinnedStacks;
 use crate::query::waits;
 
@@ -46,6 +47,16 @@ pub struct Selection<'a> {
     process_labels: Arc<[String]>,
     description: Vec<String>,
     thinned_stacks: Arc<OnceLock<Option<ThinnedStacks>>>,
+    pub(crate) steps: Arc<KnownSteps>,
+}
+
+/// The steps of a selection, found when they are first asked for: several analyses need the same.
+///
+/// They depend on the selected threads and the selected time, not on the event and the stacks.
+#[derive(Debug, Default)]
+pub(crate) struct KnownSteps {
+    pub loops: OnceLock<Option<Arc<Loops>>>,
+    pub paths: OnceLock<Option<Paths>>,
 }
 
 impl<'a> Selection<'a> {
@@ -63,6 +74,7 @@ impl<'a> Selection<'a> {
             process_labels,
             description: Vec::new(),
             thinned_stacks: Arc::default(),
+            steps: Arc::default(),
         }
     }
 
@@ -101,13 +113,13 @@ impl<'a> Selection<'a> {
             Some(time) => time.start.max(range.start)..time.end.min(range.end),
             None => range,
         };
-        Self { time: Some(time), ..self.clone() }
+        Self { time: Some(time), steps: Arc::default(), ..self.clone() }
     }
 
     /// The same selection, of one thread only.
     pub fn of_thread(&self, thread: ThreadId) -> Self {
         let only: Arc<[bool]> = (0..self.capture.threads.len()).map(|index| index == thread.index()).collect();
-        Self { threads: Some(only), ..self.clone() }
+        Self { threads: Some(only), steps: Arc::default(), ..self.clone() }
     }
 
     /// The [label](crate::query::process_label) of a process.

@@ -10,12 +10,17 @@
 //! So a worker's sample belongs to the step during which it was taken, even if the worker computes for a later one:
 //! recordings do not show for which step a worker works.
 
+use std::sync::Arc;
+
 use stepscope_model::{Counts, Phase};
 
 pub(crate) use crate::query::loops::simulated;
 pub use crate::query::loops::{Loops, Steps};
+use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
+use crate::query::step_paths::Paths;
 use crate::query::waits::blocked_ns;
+use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights};
 
 impl Steps {
@@ -23,19 +28,21 @@ impl Steps {
     ///
     /// Steps are of the simulation, not of a thread: filters on threads choose the loop, and leave its steps alone.
     pub fn of(selection: &Selection<'_>) -> Option<Self> {
-        Some(Loops::of(selection)?.into_main())
+        Some(Loops::of(selection)?.main().clone())
     }
 }
 
 impl Loops {
     /// The loops of a capture, with their steps within the selected time; `None` if the main loop has none.
-    pub fn of(selection: &Selection<'_>) -> Option<Self> {
-        Self::find(selection.capture(), selection.window().as_ref(), selection.thread_flags())
+    pub fn of(selection: &Selection<'_>) -> Option<Arc<Self>> {
+        let find =
+            || Self::find(selection.capture(), selection.window().as_ref(), selection.thread_flags()).map(Arc::new);
+        selection.steps.loops.get_or_init(find).clone()
     }
 
     /// The loops by whose steps costs are divided; `None` in the loading phase. Loading is one piece of work, and the few
     /// steps that end before the program is seen to be ready say nothing about it.
-    pub fn of_costs(selection: &Selection<'_>) -> Option<Self> {
+    pub fn of_costs(selection: &Selection<'_>) -> Option<Arc<Self>> {
         let is_loading = selection.capture().info.phase == Some(Phase::Loading);
         if is_loading { None } else { Self::of(selection) }
     }
@@ -77,6 +84,19 @@ impl Loops {
             }
         }
         weights
+    }
+}
+
+impl Paths {
+    /// The critical paths of the main loop's steps; `None` without steps, context switches or wake-ups.
+    pub fn of<'s>(selection: &'s Selection<'_>) -> Option<&'s Self> {
+        let walk = || {
+            let loops = Loops::of(selection)?;
+            let recorded = selection.has_switches() && WakeUps::of(selection) != WakeUps::Unrecorded;
+            let capture = selection.capture();
+            recorded.then(|| Self::walk(capture, loops.main(), &OffCpu::of(capture)))
+        };
+        selection.steps.paths.get_or_init(walk).as_ref()
     }
 }
 

@@ -6,6 +6,7 @@
 //! often follows a slow one).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 pub use stepscope_model::OwnMetric;
@@ -140,7 +141,7 @@ fn natures(selection: &Selection<'_>) -> FxHashMap<Identity, Nature> {
 
 /// How a recording is cut.
 struct Blocks {
-    loops: Option<Loops>,
+    loops: Option<Arc<Loops>>,
     /// Of each loop the blocks that hold steps, with their first step's begin.
     begins: Vec<Vec<(usize, u64)>>,
     window: Range<u64>,

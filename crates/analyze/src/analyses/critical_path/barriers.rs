@@ -6,10 +6,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait, WaitState, note};
 
 use super::TOGETHER_NS;
-use super::path::Paths;
 use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
+use crate::query::step_paths::Paths;
 use crate::query::steps::Steps;
 use crate::query::waits::{blocked_ns, woken_at};
 use crate::query::weights::percent;

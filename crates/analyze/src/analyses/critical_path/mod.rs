@@ -36,14 +36,12 @@
 //! barrier too: they waited for it.
 
 mod barriers;
-mod path;
 mod slack;
 mod tables;
 mod weights;
 
 use stepscope_model::{Dimension, Note, Table, note};
 
-pub use path::{Part, Paths, State};
 pub(crate) use weights::PathWeights;
 
 use self::barriers::Imbalance;
@@ -54,34 +52,29 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
+use crate::query::step_paths::Paths;
 use crate::query::steps::{Loops, Steps};
-use crate::query::wake_ups::WakeUps;
 
 /// Wake-ups by one thread that follow each other within this time end waits at one barrier.
 pub const TOGETHER_NS: u64 = 100_000;
 
 /// The tables of the view: what steps consist of, by part, thread and function; barriers and slack.
 pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
-    let loops = match Loops::of(selection) {
-        Some(loops) if !matches!(WakeUps::of(selection), WakeUps::Unrecorded) && selection.has_switches() => loops,
-        found => {
+    let (loops, paths) = match (Loops::of(selection), Paths::of(selection)) {
+        (Some(loops), Some(paths)) => (loops, paths),
+        (loops, _) => {
             let mut table = tables::no_functions(selection);
-            match found {
-                None => table.note(no_steps(selection)),
-                Some(_) => table.note(no_wake_ups(selection)),
-            }
+            table.note(if loops.is_none() { no_steps(selection) } else { no_wake_ups(selection) });
             return vec![table];
         }
     };
     let (capture, steps) = (selection.capture(), loops.main());
     let off_cpu = OffCpu::of(capture);
-    let paths = Paths::of(capture, steps, &off_cpu);
-    let holdings = path::holdings(capture, steps, &paths, &off_cpu);
-    let barriers = barriers::find(selection, steps, &paths);
+    let barriers = barriers::find(selection, steps, paths);
     let mut tables = vec![
-        tables::parts(selection, &loops, &paths, &off_cpu, &holdings),
-        tables::threads(selection, steps, &paths, &off_cpu, &holdings, &barriers),
-        tables::functions(selection, steps, &paths, &holdings),
+        tables::parts(selection, &loops, paths, &off_cpu),
+        tables::threads(selection, steps, paths, &off_cpu, &barriers),
+        tables::functions(selection, steps, paths),
         barriers::table(selection, steps, &barriers),
     ];
     if !barriers.is_empty() {
@@ -90,10 +83,9 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     tables
 }
 
-/// The barriers of steps where the work is dealt out unevenly. Wake-ups must have been recorded.
-pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<Imbalance> {
-    let paths = Paths::of(selection.capture(), steps, off_cpu);
-    barriers::imbalances(selection, steps, &paths)
+/// The barriers of steps where the work is dealt out unevenly; none if wake-ups were not recorded.
+pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps) -> Vec<Imbalance> {
+    Paths::of(selection).map(|paths| barriers::imbalances(selection, steps, paths)).unwrap_or_default()
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> Note {
@@ -144,6 +136,7 @@ mod tests {
     use super::*;
     use crate::columns::read::cells;
     use crate::drawn::{self, Drawing};
+    use crate::query::step_paths::{Part, State};
 
     const BARRIER: &str = "gz::Finish;pthread_cond_wait";
 
@@ -162,7 +155,7 @@ mod tests {
     /// The path of a step as text, from its start to its end.
     fn path(capture: &Capture, position: usize) -> Vec<String> {
         let steps = drawn::selected(capture, &[], |selection| Steps::of(selection).unwrap());
-        let paths = Paths::of(capture, &steps, &OffCpu::of(capture));
+        let paths = Paths::walk(capture, &steps, &OffCpu::of(capture));
         let part = |part: &Part| {
             let state = match part.state {
                 State::Running => "runs",

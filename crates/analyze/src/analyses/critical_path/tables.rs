@@ -7,7 +7,6 @@ use stepscope_model::{Capture, Columns, Note, NoteValue, Table, Thread, ThreadId
 use stepscope_stats::Distribution;
 
 use super::barriers::Barrier;
-use super::path::{Interval, Paths, State};
 use super::weights::{PathWeights, is_timed};
 use crate::analyses::step_times::StepParts;
 use crate::columns::{self, duration, number, of_function, percentage, text};
@@ -15,6 +14,7 @@ use crate::notes;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
+use crate::query::step_paths::{Paths, State};
 use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::wake_ups::WakeUps;
@@ -56,13 +56,7 @@ fn time_of_steps(steps: &Steps) -> u128 {
 }
 
 /// The table `critical_path_parts`: means over all steps but the first; they add up to the mean duration.
-pub(super) fn parts(
-    selection: &Selection<'_>,
-    loops: &Loops,
-    paths: &Paths,
-    off_cpu: &OffCpu<'_>,
-    holdings: &[Interval],
-) -> Table {
+pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off_cpu: &OffCpu<'_>) -> Table {
     let steps = loops.main();
     let mut classes = Classes::new(selection.capture(), selection.functions());
     let kept = steps.after_first();
@@ -103,7 +97,7 @@ pub(super) fn parts(
             "Critical path of the steps, by part",
             parts.filter(|part| part.kind <= DELAY || part.steps() > 0),
         );
-    let held: u128 = holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
+    let held: u128 = paths.holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
     if let Some(share) = percent(held, delay) {
         table.note(note!(
             Fact,
@@ -169,7 +163,6 @@ pub(super) fn threads(
     steps: &Steps,
     paths: &Paths,
     off_cpu: &OffCpu<'_>,
-    holdings: &[Interval],
     barriers: &[Barrier],
 ) -> Table {
     let capture = selection.capture();
@@ -186,7 +179,7 @@ pub(super) fn threads(
             State::Blocked(_) => times.blocked += length,
         }
     }
-    holdings.iter().for_each(|one| found[one.thread.index()].held_up += one.range.end - one.range.start);
+    paths.holdings.iter().for_each(|one| found[one.thread.index()].held_up += one.range.end - one.range.start);
     barriers.iter().for_each(|barrier| found[barrier.last.index()].last += 1);
     found.retain(|times| times.on_path() > 0 || times.cpu > 0);
     found.sort_by_key(|times| Reverse((times.on_path(), times.cpu)));
@@ -316,8 +309,8 @@ pub(super) fn no_functions(selection: &Selection<'_>) -> Table {
 }
 
 /// The table `critical_path`: functions by time on the path, then by cost off it.
-pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Table {
-    let sums = FunctionSums::of(selection, &PathWeights::on(selection, steps, paths, holdings));
+pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Table {
+    let sums = FunctionSums::of(selection, &PathWeights::on(selection, steps, paths));
     let functions = selection.functions();
     let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
     let row = |index: usize| FunctionRow { index, function: ids.get(index).copied() };

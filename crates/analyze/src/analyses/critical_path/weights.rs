@@ -2,11 +2,9 @@
 
 use stepscope_model::ThreadId;
 
-use super::path::{self, Interval, Paths, State};
-use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
+use crate::query::step_paths::{Interval, Paths, State};
 use crate::query::steps::{Loops, Steps};
-use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights};
 
 /// Times of all steps but the first, in ns by stack.
@@ -29,14 +27,8 @@ impl PathWeights {
     /// The critical path of a capture; none without steps, context switches or wake-ups.
     pub(crate) fn of(selection: &Selection<'_>) -> Option<Self> {
         let loops = Loops::of(selection)?;
-        if matches!(WakeUps::of(selection), WakeUps::Unrecorded) || !selection.has_switches() {
-            return None;
-        }
-        let (capture, steps) = (selection.capture(), loops.main());
-        let off_cpu = OffCpu::of(capture);
-        let paths = Paths::of(capture, steps, &off_cpu);
-        let holdings = path::holdings(capture, steps, &paths, &off_cpu);
-        Some(Self::on(selection, steps, &paths, &holdings)).filter(|weights| weights.steps > 0)
+        let paths = Paths::of(selection)?;
+        Some(Self::on(selection, loops.main(), paths)).filter(|weights| weights.steps > 0)
     }
 
     /// What a step could be faster without: running, waits, and CPU waits that others cause.
@@ -44,7 +36,7 @@ impl PathWeights {
         [&self.running, &self.blocked, &self.holding]
     }
 
-    pub(super) fn on(selection: &Selection<'_>, steps: &Steps, paths: &Paths, holdings: &[Interval]) -> Self {
+    pub(super) fn on(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Self {
         let none = || StackWeights::none(selection.capture());
         let kept = steps.after_first();
         let mut weights = Self {
@@ -80,7 +72,7 @@ impl PathWeights {
             *weights.cpu.at(sample.stack) += amount;
             if is_in(&running_on_path, sample.thread, time) {
                 *weights.running.at(sample.stack) += amount;
-            } else if is_in(holdings, sample.thread, time) {
+            } else if is_in(&paths.holdings, sample.thread, time) {
                 *weights.holding.at(sample.stack) += amount;
             }
         }

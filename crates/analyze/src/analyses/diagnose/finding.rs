@@ -1,6 +1,7 @@
 //! [`Finding`]: what could be changed, with its evidence and what it would gain.
 
 use stepscope_model::NoteValue;
+use stepscope_stats::Estimate;
 
 use super::gain::Gain;
 use super::seen::Seen;
@@ -50,18 +51,36 @@ pub(super) struct Found {
     pub gain: Option<Gain>,
     pub confidence: Confidence,
     pub evidence: Vec<Evidence>,
+    /// What it gains at twice the largest size of a sweep, over what it gains at that size.
+    pub twice: Option<Estimate>,
 }
 
 impl Found {
     /// A finding about a function whose change takes away these parts of the stacks.
     pub fn of(seen: &Seen<'_, '_>, function: FunctionId, title: String, without: Vec<f32>) -> Self {
         let gain = Some(seen.gain(&without));
-        Self { function: Some(function), title, without, gain, confidence: Confidence::Fair, evidence: Vec::new() }
+        Self {
+            function: Some(function),
+            title,
+            without,
+            gain,
+            confidence: Confidence::Fair,
+            evidence: Vec::new(),
+            twice: None,
+        }
     }
 
     /// A finding without a function.
     pub fn of_program(title: String, gain: Option<Gain>) -> Self {
-        Self { function: None, title, without: Vec::new(), gain, confidence: Confidence::Fair, evidence: Vec::new() }
+        Self {
+            function: None,
+            title,
+            without: Vec::new(),
+            gain,
+            confidence: Confidence::Fair,
+            evidence: Vec::new(),
+            twice: None,
+        }
     }
 
     #[must_use]
@@ -74,12 +93,24 @@ impl Found {
         Self { confidence, ..self }
     }
 
+    /// Predicts the gain at twice the largest size, from what a change takes away there and at the largest size.
+    #[must_use]
+    pub fn at_twice(mut self, now: Estimate, twice: Estimate) -> Self {
+        self.twice = (now.value > 0.0).then(|| twice.times(1.0 / now.value));
+        self
+    }
+
     /// Adds evidence: a sentence and the command that shows it.
     #[must_use]
     pub fn because(mut self, text: impl Into<String>, command: impl Into<String>) -> Self {
         self.evidence.push(Evidence { text: text.into(), command: command.into() });
         self
     }
+}
+
+/// A power of a size with the interval of its exponent, as text.
+pub(super) fn power(axis: &str, exponent: Estimate) -> String {
+    format!("{axis}^{:.2} ({:.2} to {:.2})", exponent.value, exponent.low, exponent.high)
 }
 
 /// A percentage as text.

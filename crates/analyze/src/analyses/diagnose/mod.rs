@@ -19,20 +19,26 @@
 mod finding;
 mod gain;
 mod kinds;
+mod laws;
 mod seen;
 mod table;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::Arc;
 
-use stepscope_model::{Phase, StackId, Table};
+use stepscope_model::{Note, Phase, StackId, Table};
 use stepscope_stats::{Estimate, student};
 
 pub use self::finding::Confidence;
 use self::finding::Found;
 use self::gain::Gain;
 use self::kinds::KINDS;
+use self::laws::Laws;
 use self::seen::Seen;
-use crate::analyses::summary;
+use crate::analyses::growth::{self, Series};
+use crate::analyses::rank::pairing;
 use crate::parallel;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
@@ -85,6 +91,11 @@ impl Finding {
     /// Gain in percent; below zero if it is not known.
     fn share(&self) -> f64 {
         self.gain.map_or(-1.0, |gain| gain.share().value)
+    }
+
+    /// The largest gain first.
+    fn order(&self, other: &Self) -> Ordering {
+        other.share().total_cmp(&self.share()).then_with(|| self.cause().cmp(&other.cause()))
     }
 }
 
@@ -141,43 +152,72 @@ impl Shown<'_, '_, '_> {
 
 /// The table `findings` of captures.
 pub fn table(selections: &[Selection<'_>]) -> Table {
-    let (findings, totals) = diagnose(selections);
-    table::table(selections, &findings, &totals)
+    table::table(selections, &Diagnosis::of(selections))
 }
 
-fn diagnose(selections: &[Selection<'_>]) -> (Vec<Finding>, Vec<Total>) {
-    let seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
-    let indices: Vec<usize> = (0..seen.len()).collect();
-    let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
-        let own = seen[index].as_ref()?;
-        let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
-        let of_kind = |kind: &&'static dyn Kind| {
-            let kind = *kind;
-            kind.find(own, other).into_iter().map(move |found| (kind, found)).collect::<Vec<_>>()
-        };
-        Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
-    });
-    let mut scenarios: Vec<(Scenario, Vec<&Shown<'_, '_, '_>>)> = Vec::new();
-    for one in shown.iter().flatten() {
-        let info = &one.seen.capture().info;
-        let label = match (&info.scenario, &info.variant) {
-            (Some(scenario), Some(variant)) => format!("{scenario}/{variant}"),
-            (Some(scenario), None) => scenario.clone(),
-            (None, _) => summary::label(one.seen.capture()),
-        };
-        let scenario = Scenario { label, phase: info.phase };
-        match scenarios.iter_mut().find(|(known, _)| *known == scenario && info.scenario.is_some()) {
-            Some((_, captures)) => captures.push(one),
-            None => scenarios.push((scenario, vec![one])),
+/// What all captures show.
+#[derive(Default)]
+struct Diagnosis {
+    /// The largest gain first.
+    findings: Vec<Finding>,
+    totals: Vec<Total>,
+    /// Captures that are kept apart.
+    notes: Vec<Note>,
+}
+
+impl Diagnosis {
+    fn of(selections: &[Selection<'_>]) -> Self {
+        let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
+        add_laws(&mut seen, selections);
+        let indices: Vec<usize> = (0..seen.len()).collect();
+        let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
+            let own = seen[index].as_ref()?;
+            let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
+            let of_kind = |kind: &&'static dyn Kind| {
+                let kind = *kind;
+                kind.find(own, other).into_iter().map(move |found| (kind, found)).collect::<Vec<_>>()
+            };
+            Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
+        });
+        let mut diagnosis = Self::default();
+        let groups = pairing::references_alike(selections);
+        for group in &groups {
+            let mut findings = Vec::new();
+            for paired in pairing::of_each_phase(group, &mut diagnosis.notes) {
+                let is_of =
+                    |one: &&Shown<'_, '_, '_>| paired.captures.iter().any(|of| ptr::eq(*of, one.seen.selection));
+                let captures: Vec<&Shown<'_, '_, '_>> = shown.iter().flatten().filter(is_of).collect();
+                let Some(first) = captures.first() else { continue };
+                let scenario = Scenario { label: paired.label, phase: first.seen.capture().info.phase };
+                diagnosis.totals.extend(total(&scenario, &captures));
+                findings.extend(of_scenario(&scenario, &captures));
+            }
+            diagnosis.findings.extend(joined(findings));
+        }
+        diagnosis.findings.sort_by(Finding::order);
+        if groups.len() > 1 {
+            diagnosis.notes.push(pairing::apart_note());
+        }
+        diagnosis
+    }
+}
+
+/// Adds the laws of each sweep to the captures at its largest size.
+fn add_laws(seen: &mut [Option<Seen<'_, '_>>], selections: &[Selection<'_>]) {
+    for series in growth::series(selections).into_iter().flat_map(Series::by_cores) {
+        let Some(laws) = Laws::of(&series).map(Arc::new) else { continue };
+        let (_, largest) = laws.extent();
+        let runs = series.runs.iter().filter(|run| run.n == largest);
+        for run in runs {
+            let is_run = |one: &&mut Seen<'_, '_>| ptr::eq(one.selection, run.selection);
+            if let Some(one) = seen.iter_mut().flatten().find(is_run) {
+                one.laws = Some(laws.clone());
+            }
         }
     }
-    let totals = scenarios.iter().filter_map(|(scenario, captures)| total(scenario, captures)).collect();
-    let findings = scenarios.iter().flat_map(|(scenario, captures)| of_scenario(scenario, captures)).collect();
-    (joined(findings), totals)
 }
 
 /// A scenario's phase.
-#[derive(PartialEq)]
 struct Scenario {
     label: String,
     phase: Option<Phase>,
@@ -271,7 +311,7 @@ fn mean_gain(gains: &[Gain]) -> Option<Gain> {
 
 /// The findings of all scenarios, by gain: one row a cause and phase, that of the scenario where it gains most.
 fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.sort_by(|a, b| b.share().total_cmp(&a.share()).then_with(|| a.cause().cmp(&b.cause())));
+    findings.sort_by(Finding::order);
     let mut kept: Vec<Finding> = Vec::new();
     for finding in findings {
         let same = |one: &&mut Finding| one.phase == finding.phase && one.cause() == finding.cause();
@@ -283,5 +323,7 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     kept
 }
 
+#[cfg(test)]
+mod sweep_tests;
 #[cfg(test)]
 mod tests;

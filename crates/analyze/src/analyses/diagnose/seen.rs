@@ -1,9 +1,13 @@
 //! [`Seen`]: what the detectors look at, gathered once from a capture.
 
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
 use super::gain::{Gain, GainBasis, sampled};
+use super::laws::Laws;
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
@@ -26,7 +30,7 @@ const FEWEST_SAMPLES: u32 = 8;
 pub(super) struct Seen<'s, 'a> {
     pub selection: &'s Selection<'a>,
     /// The steps that costs are divided by; none in loading.
-    pub loops: Option<Loops>,
+    pub loops: Option<Arc<Loops>>,
     /// CPU time, in steps where there are some.
     pub cpu: StackWeights,
     /// All of it.
@@ -36,6 +40,8 @@ pub(super) struct Seen<'s, 'a> {
     pub off_cpu: OffCpu<'a>,
     /// The critical path of steps.
     pub path: Option<PathWeights>,
+    /// The laws of the sweep that this is the largest size of.
+    pub laws: Option<Arc<Laws>>,
 }
 
 impl<'s, 'a> Seen<'s, 'a> {
@@ -50,7 +56,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let total = cpu.total().weight;
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
-        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path })
+        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path, laws: None })
     }
 
     pub fn capture(&self) -> &'a Capture {
@@ -128,10 +134,19 @@ impl<'s, 'a> Seen<'s, 'a> {
         under
     }
 
-    /// Owned functions by the CPU time of themselves and all they call, the largest first.
+    /// Owned functions by the CPU time of themselves and all they call, the largest first; of equal ones, callers first.
     pub fn inclusive(&self) -> Vec<(FunctionId, Amount)> {
         let sums = self.cpu.inclusive_by_function(self.capture(), self.functions());
-        self.largest_first(&sums, |function| self.functions().is_owner(function))
+        let mut found = self.largest_first(&sums, |function| self.functions().is_owner(function));
+        let mut depths: Vec<usize> = Vec::with_capacity(self.capture().stacks.len());
+        let mut least = vec![usize::MAX; self.functions().len()];
+        for (index, node) in self.capture().stacks.iter().enumerate() {
+            depths.push(node.parent.map_or(0, |parent| depths[parent.index()] + 1));
+            let function = self.functions().of_node(self.capture(), StackId::from_index(index));
+            least[function.index()] = least[function.index()].min(depths[index]);
+        }
+        found.sort_by_key(|(function, amount)| (Reverse(amount.weight), least[function.index()]));
+        found
     }
 
     /// The functions with an amount, the largest first, then by name.

@@ -1,24 +1,27 @@
 //! The table `findings`.
 
 use stepscope_model::{Columns, Note, NoteValue, Table, note};
+use stepscope_stats::Estimate;
 
 use super::finding::Evidence;
-use super::{Finding, Total};
+use super::{Diagnosis, Finding, Total};
 use crate::analyses::summary;
-use crate::columns::{count, duration, number, percentage, prose, text};
+use crate::columns::{bounds, count, duration, number, percentage, prose, text};
 use crate::notes::ownership_note;
 use crate::query::select::Selection;
 
-pub(super) fn table(selections: &[Selection<'_>], findings: &[Finding], totals: &[Total]) -> Table {
+pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Table {
+    let findings = diagnosis.findings.as_slice();
     let mut table =
         findings_columns(findings).table("findings", "Findings, by what they would gain", findings.iter().enumerate());
-    for total in totals {
+    for total in &diagnosis.totals {
         let mut about = total.scenario.clone();
         if let Some(phase) = total.phase {
             about.push_str(&format!(" {phase}"));
         }
         table.note(total_note(total).about(about));
     }
+    table.add_notes(diagnosis.notes.iter().cloned());
     let has_no_cost = |one: &&Selection<'_>| one.samples().next().is_none();
     table.add_notes(
         selections
@@ -28,6 +31,14 @@ pub(super) fn table(selections: &[Selection<'_>], findings: &[Finding], totals: 
     );
     if findings.is_empty() {
         table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
+    }
+    let in_loop = |one: &Selection<'_>| !one.capture().steps.is_empty() && one.capture().info.sweep.is_empty();
+    if !selections.is_empty() && selections.iter().all(in_loop) {
+        table.note(note!(
+            Hint,
+            "Full scans, and searches and memory that grow faster than the world, show over several sizes: `stepscope sweep` \
+             records them, `diagnose` takes its run."
+        ));
     }
     table.add_notes(ownership_note(selections));
     if selections.iter().any(|selection| !selection.functions().ownership_known()) {
@@ -86,6 +97,12 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
             |(_, one)| one.gain.map(|gain| gain.share().value).into(),
         )
         .with(
+            duration("gain_at_2x", "Predicted gain at twice the largest size of the sweep; missing without a law.")
+                .detail(),
+            |(_, one)| one.gain_at_twice().map(|gain| gain.value).into(),
+        )
+        .with_all(bounds("gain_at_2x_", |name, doc| duration(name, doc), |(_, one): &Row<'a>| one.gain_at_twice()))
+        .with(
             number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
             |(_, one)| one.real_time_factor_after().into(),
         )
@@ -137,15 +154,20 @@ fn evidence(evidence: &[Evidence]) -> String {
     evidence.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A command with the place of the run or capture: after the name and pattern of `explain`, else after the verb.
+/// A command with the place of the run or capture: after the name and pattern of `explain`, else after the subcommand.
 fn with_source(command: &str) -> String {
     match command.split_once(' ') {
-        Some((verb, options)) if verb != "explain" => format!("{verb} RUN {options}"),
+        Some((name, options)) if name != "explain" => format!("{name} RUN {options}"),
         _ => format!("{command} RUN"),
     }
 }
 
 impl Finding {
+    /// The gain at twice the largest size of a sweep.
+    fn gain_at_twice(&self) -> Option<Estimate> {
+        Some(self.found.twice?.times(self.gain?.known_time()?.value))
+    }
+
     /// The real-time factor with the gain. It is per step, so a gain of a phase changes nothing.
     fn real_time_factor_after(&self) -> Option<f64> {
         let share = self.gain?.share().value;

@@ -273,6 +273,47 @@ fn what_is_part_of_a_larger_finding_says_so_and_counts_once() {
     assert!(table.notes[0].contains("(60.00 %)"), "{:?}", table.notes);
 }
 
+/// The findings of several captures.
+pub(super) fn table_of(captures: &[Capture]) -> Table {
+    let owned = drawn::owned_by(&["sim::"]);
+    let functions: Vec<_> = captures.iter().map(|one| crate::Functions::of(one, &owned)).collect();
+    let selections: Vec<_> = captures.iter().zip(&functions).map(|(one, of)| Selection::all(one, of)).collect();
+    table(&selections)
+}
+
+#[test]
+fn captures_of_other_programs_or_of_unknown_cost_are_kept_apart() {
+    let insert = "sim::Poses;std::map<int, int>::insert;malloc";
+    let of_command = |command: &str, tenths| {
+        let mut capture = looping(|_, tenth| work(tenth, &[(tenths, insert)], "sim::Move"));
+        capture.info.scenario = Some("world".to_owned());
+        capture.info.command = vec![command.to_owned()];
+        capture
+    };
+    let findings = &table_of(&[of_command("sim", 2), of_command("sim2", 4)]);
+    assert_eq!(
+        cells(findings, &["scenario", "gain_share", "captures", "also_in"]),
+        ["world (2) | 40 | 1 of 1 | world"],
+        "no mean of two programs"
+    );
+    let note =
+        "world: A capture is ranked apart from the others of its scenario: their commands differ (`sim`, `sim2`).";
+    assert!(findings.notes.iter().any(|one| one == note), "{:?}", findings.notes);
+
+    let unknown = || {
+        let text = "main;_dl_start [lib:/lib/ld-linux-x86-64.so.2] 70\nmain;sim::Load 30";
+        let mut capture = Drawing::new().folded(Event::weighed("weight", "weight"), text).capture;
+        capture.info.phase = Some(Phase::Loading);
+        capture
+    };
+    let findings = &table_of(&[unknown(), unknown()]);
+    assert_eq!(
+        cells(findings, &["kind", "gain_share", "also_in"]),
+        ["dynamic-linking | 35 | ", "dynamic-linking | 35 | "]
+    );
+    assert!(findings.notes.iter().any(|one| one.starts_with("Ranked apart: ")), "{:?}", findings.notes);
+}
+
 #[test]
 fn every_kind_has_its_own_name_and_a_heading_on_the_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/analyses/diagnose.md");

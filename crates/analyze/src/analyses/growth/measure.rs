@@ -189,6 +189,34 @@ impl LoopCosts {
     }
 }
 
+/// Costs of owned functions and of everything, run by run.
+pub(crate) struct FunctionCosts {
+    /// All cost.
+    pub whole: Measure,
+    /// Attributed and inclusive costs of functions.
+    pub functions: Vec<Measure>,
+    /// The largest resident memory of all processes together.
+    pub memory: Measure,
+}
+
+impl FunctionCosts {
+    pub fn of(series: &Series<'_, '_>) -> Self {
+        let basis = series.basis();
+        let mut found = Found { runs: series.runs.len(), measures: BTreeMap::new() };
+        let costs = series.runs.iter().enumerate();
+        let values = costs.map(|(index, run)| Some(found.costs(index, run.selection, basis, series.phase))).collect();
+        let metric =
+            |name: &str, values| Measure { kind: Measured::Metric, name: name.into(), unit: "".into(), values };
+        let whole = metric("cost", values);
+        let bytes = series.runs.iter().map(|run| resources::peak_rss_together(run.selection));
+        let value = |bytes: i64| Value { cost: bytes as f64, events: None, share: None };
+        let memory = metric("rss.peak", bytes.map(|bytes| bytes.map(value)).collect());
+        let is_of_function = |measure: &Measure| matches!(measure.kind, Measured::Function | Measured::Inclusive);
+        let functions = found.measures.into_values().filter(|one| is_of_function(one) && one.matters()).collect();
+        Self { whole, functions, memory }
+    }
+}
+
 impl Measure {
     /// Whether it is large enough to have a row.
     fn matters(&self) -> bool {
@@ -281,7 +309,8 @@ impl Found {
         }
     }
 
-    fn costs(&mut self, run: usize, selection: &Selection<'_>, basis: Basis, phase: Option<Phase>) {
+    /// Adds the costs of a run. Returns all cost of it.
+    fn costs(&mut self, run: usize, selection: &Selection<'_>, basis: Basis, phase: Option<Phase>) -> Value {
         let mut extent = Extent::default();
         let weights = extent.add(selection);
         let (functions, capture) = (selection.functions(), selection.capture());
@@ -312,6 +341,8 @@ impl Found {
         for measure in self.measures.values_mut().filter(|measure| measure.kind > Measured::Counter) {
             measure.values[..=run].iter_mut().filter(|value| value.is_none()).for_each(|value| *value = Some(zero));
         }
+        let all = weights.total();
+        value(all.weight, all.count)
     }
 }
 

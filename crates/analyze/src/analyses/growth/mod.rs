@@ -37,7 +37,7 @@ use stepscope_stats::growth::Growth;
 
 pub use change::change;
 pub use chart::{chart, marks};
-pub(crate) use measure::{LoopCosts, Measure, Measured, Series, series};
+pub(crate) use measure::{FunctionCosts, LoopCosts, Measure, Measured, Series, series};
 pub use tables::{Options, table};
 
 /// Least share of the cost, in percent, from which a function or family has a row.

@@ -37,7 +37,7 @@ impl Profile {
         let loops = Loops::of(selection).filter(|_| stepped);
         let span = loops.as_ref().map(|loops| loops.main().span.clone());
         let inside = span.map(|span| selection.within(span));
-        Self::within(inside.as_ref().unwrap_or(selection), loops.as_ref())
+        Self::within(inside.as_ref().unwrap_or(selection), loops.as_deref())
     }
 
     fn within(selection: &Selection<'_>, loops: Option<&Loops>) -> Self {

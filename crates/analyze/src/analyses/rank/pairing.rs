@@ -56,13 +56,7 @@ pub fn pair<'s, 'a>(
             }
             continue;
         }
-        match place(&scenarios, selection.capture(), notes) {
-            Some(index) => scenarios[index].captures.push(selection),
-            None => {
-                let label = free_label(&scenarios, selection.capture());
-                scenarios.push(Scenario { label, captures: vec![selection] });
-            }
-        }
+        add(&mut scenarios, selection, notes);
     }
     if let Some((phase, count)) = other_phase {
         let captures = NoteValue::plural(count, "capture");
@@ -81,17 +75,47 @@ pub fn pair<'s, 'a>(
     scenarios
 }
 
+/// All scenarios, of every phase. Captures that are kept apart from others of their scenario go to `notes`.
+pub(crate) fn of_each_phase<'s, 'a>(selections: &[&'s Selection<'a>], notes: &mut Vec<Note>) -> Vec<Scenario<'s, 'a>> {
+    let mut phases: Vec<(Option<Phase>, Vec<Scenario<'s, 'a>>)> = Vec::new();
+    for selection in selections {
+        let phase = selection.capture().info.phase;
+        let place = phases.iter().position(|(known, _)| *known == phase).unwrap_or_else(|| {
+            phases.push((phase, Vec::new()));
+            phases.len() - 1
+        });
+        add(&mut phases[place].1, selection, notes);
+    }
+    phases.into_iter().flat_map(|(_, scenarios)| scenarios).collect()
+}
+
+/// Adds a capture to the scenario that it is evidence of, or as a new one.
+fn add<'s, 'a>(scenarios: &mut Vec<Scenario<'s, 'a>>, selection: &'s Selection<'a>, notes: &mut Vec<Note>) {
+    match place(scenarios, selection.capture(), notes) {
+        Some(index) => scenarios[index].captures.push(selection),
+        None => {
+            let label = free_label(scenarios, selection.capture());
+            scenarios.push(Scenario { label, captures: vec![selection] });
+        }
+    }
+}
+
 /// Groups of captures that are known to count the same: time or cycles on a CPU with the other events of their scenarios,
 /// or an event with the same name and unit. A file that does not say what it counts is alone.
 ///
 /// The mean of CPU time and cache misses means nothing, and no content or file name shows which one a file has.
 pub fn alike<'a>(selections: &[Selection<'a>]) -> Vec<Vec<Selection<'a>>> {
-    let mut groups: Vec<(Counted, Vec<Selection<'a>>)> = Vec::new();
+    references_alike(selections).into_iter().map(|group| group.into_iter().cloned().collect()).collect()
+}
+
+/// The same, without copies.
+pub(crate) fn references_alike<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Vec<&'s Selection<'a>>> {
+    let mut groups: Vec<(Counted, Vec<&Selection<'a>>)> = Vec::new();
     for selection in selections {
         let counted = Counted::of(selection);
         match groups.iter_mut().find(|(known, _)| *known == counted && counted != Counted::Unknown) {
-            Some((_, group)) => group.push(selection.clone()),
-            None => groups.push((counted, vec![selection.clone()])),
+            Some((_, group)) => group.push(selection),
+            None => groups.push((counted, vec![selection])),
         }
     }
     groups.into_iter().map(|(_, group)| group).collect()

@@ -1,20 +1,21 @@
 //! What slow and typical steps cost: the samples and waits in them, and their sums by function.
 
+use std::sync::Arc;
+
 use stepscope_model::{Note, StackId, Wait};
 use stepscope_stats::Estimate;
 use stepscope_stats::bootstrap::BlockBootstrap;
 
 use super::sets::{FEWEST_SLOW, Sets, Side};
 use super::{CONFIDENCE, Options};
-use crate::analyses::critical_path::Paths;
 use crate::analyses::step_times::{Pacing, StepParts, no_steps};
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
+use crate::query::step_paths::Paths;
 use crate::query::steps::Loops;
 use crate::query::wait_class::WaitClass;
 use crate::query::waits::blocked_ns;
-use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights};
 
 /// How long each step waits for a CPU.
@@ -26,12 +27,11 @@ pub(super) struct Delays {
 
 impl Delays {
     /// `None` if it was not recorded.
-    fn of(selection: &Selection<'_>, loops: &Loops, parts: &StepParts, off_cpu: &OffCpu<'_>) -> Option<Self> {
+    fn of(selection: &Selection<'_>, loops: &Loops, parts: &StepParts) -> Option<Self> {
         let spent = parts.spent.as_ref()?;
-        if WakeUps::of(selection) == WakeUps::Unrecorded {
+        let Some(paths) = Paths::of(selection) else {
             return Some(Self { ns: spent.iter().map(|spent| spent.runnable).collect(), on_path: false });
-        }
-        let paths = Paths::of(selection.capture(), loops.main(), off_cpu);
+        };
         Some(Self { ns: (0..loops.main().count()).map(|position| paths.delay(position)).collect(), on_path: true })
     }
 
@@ -73,7 +73,7 @@ impl Means {
 /// The inputs of all tables.
 pub(super) struct Comparison<'a> {
     pub selection: &'a Selection<'a>,
-    pub loops: Loops,
+    pub loops: Arc<Loops>,
     pub parts: StepParts,
     pub delays: Option<Delays>,
     pub sets: Sets,
@@ -86,7 +86,7 @@ impl<'a> Comparison<'a> {
         let off_cpu = OffCpu::of(selection.capture());
         let parts = StepParts::of(selection, &loops, loops.main(), &off_cpu);
         let clock = parts.unpaced();
-        let delays = Delays::of(selection, &loops, &parts, &off_cpu);
+        let delays = Delays::of(selection, &loops, &parts);
         let work = delays.as_ref().map(|delays| delays.taken_from(&clock));
         let sets = Sets::of(loops.main().after_first(), &clock, work.as_deref(), options.slow)?;
         Ok(Self { selection, loops, parts, delays, sets, off_cpu })

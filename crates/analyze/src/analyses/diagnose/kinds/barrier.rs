@@ -37,8 +37,7 @@ impl Kind for Barrier {
         let (Some(loops), Some((_, mean)), Some(_)) = (&seen.loops, seen.steps(), &seen.path) else {
             return Vec::new();
         };
-        let uneven =
-            imbalances(seen.selection, loops.main(), &seen.off_cpu).into_iter().filter(|one| one.last_share >= USUALLY);
+        let uneven = imbalances(seen.selection, loops.main()).into_iter().filter(|one| one.last_share >= USUALLY);
         let worth =
             uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
         let Some(worst) = worth else { return Vec::new() };

@@ -8,16 +8,19 @@ mod done_twice;
 mod file_reopened;
 mod first_step;
 mod fixed_start;
+mod full_scan;
 mod kernel_files;
 mod linking;
 mod lock_wait;
 mod many_threads;
+mod memory;
 mod one_thread;
 mod page_faults;
 mod polling;
 mod recursion;
 mod run_queue;
 mod stalls;
+mod superlinear;
 mod unoptimised;
 
 use super::Kind;
@@ -42,5 +45,8 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &linking::Linking,
     &fixed_start::FixedStart,
     &done_twice::DoneTwice,
+    &superlinear::Superlinear,
+    &full_scan::FullScan,
+    &memory::Memory,
     &unoptimised::Unoptimised,
 ];

@@ -1,4 +1,4 @@
-//! The walk along a step's critical path: see the [definition](super).
+//! [`Paths`]: the critical path of each step. The view `critical-path` defines it.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use rustc_hash::FxHashSet;
 use stepscope_model::{Capture, StackId, ThreadId, Wait, WaitState};
 
 use crate::query::cpu_holders::CpuHolders;
+use crate::query::loops::Steps;
 use crate::query::off_cpu::OffCpu;
-use crate::query::steps::Steps;
 use crate::query::waits::woken_at;
 
 /// Wake-ups at one moment that are followed. Real chains have a few; damaged evidence may have circles.
@@ -43,12 +43,14 @@ pub struct Paths {
     /// Where the parts of each step start in `parts`, and the end of the last.
     first: Vec<usize>,
     /// Wake-ups on the paths: waker and time.
-    pub(super) wake_ups: FxHashSet<(ThreadId, u64)>,
+    pub(crate) wake_ups: FxHashSet<(ThreadId, u64)>,
+    /// The threads that held the CPUs that the paths waited for, without the first step; by thread and time.
+    pub(crate) holdings: Vec<Interval>,
 }
 
 impl Paths {
     /// Walks back from the end of every step.
-    pub fn of(capture: &Capture, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
+    pub fn walk(capture: &Capture, steps: &Steps, off_cpu: &OffCpu<'_>) -> Self {
         let mut paths = Self { first: vec![0], ..Self::default() };
         let rows = steps.rows();
         for (position, step) in rows.iter().enumerate() {
@@ -65,6 +67,7 @@ impl Paths {
             walk.back_to_the_start(&mut paths);
             paths.first.push(paths.parts.len());
         }
+        paths.holdings = holdings(capture, steps, &paths, off_cpu);
         paths
     }
 
@@ -82,13 +85,12 @@ impl Paths {
 
 /// An interval in the life of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Interval {
-    pub(super) thread: ThreadId,
-    pub(super) range: Range<u64>,
+pub(crate) struct Interval {
+    pub(crate) thread: ThreadId,
+    pub(crate) range: Range<u64>,
 }
 
-/// The threads that held the CPUs that the paths waited for, without the first step; by thread and time.
-pub(super) fn holdings(capture: &Capture, steps: &Steps, paths: &Paths, off_cpu: &OffCpu<'_>) -> Vec<Interval> {
+fn holdings(capture: &Capture, steps: &Steps, paths: &Paths, off_cpu: &OffCpu<'_>) -> Vec<Interval> {
     let holders = CpuHolders::of(capture, off_cpu);
     let parts = steps.after_first().flat_map(|position| paths.of_step(position));
     let delays = parts.filter(|part| part.state == State::Runnable);
