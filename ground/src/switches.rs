@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn an_unknown_name_is_refused_with_the_known_ones() {
         let error = "-fullscan".parse::<Switches>().unwrap_err().to_string();
         assert!(error.starts_with("there is no switch `fullscan`; there are full-scan, pose-map, "), "{error}");
         assert!(error.ends_with(", and `all`"), "{error}");

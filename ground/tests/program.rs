@@ -171,7 +171,7 @@ fn the_log_holds_every_step_of_every_robot() {
 }
 
 #[test]
-fn mistakes_are_answered_with_what_to_do() {
+fn mistakes_are_refused_with_advice() {
     let (status, _, err) = output(&["run", "--sdf", "no/such.sdf"]);
     assert!(!status.success());
     assert!(err.contains("no/such.sdf") && err.contains("ground world --n 100 > FILE"), "{err}");

@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn what_threads_do_in_steps_is_cut_at_the_boundaries_and_nothing_is_lost(
+    fn waits_and_running_time_are_cut_at_step_boundaries_without_loss(
         steps in steps(), lives in lives()
     ) {
         let capture = capture(&steps, &lives, &[]);
@@ -213,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn a_processor_has_one_thread_at_a_time_which_runs_all_the_while(lives in lives(), from in 0..END, length in 0..END) {
+    fn a_cpu_runs_one_thread_at_a_time_without_gaps(lives in lives(), from in 0..END, length in 0..END) {
         let capture = capture(&Vec::new(), &lives, &[]);
         let off_cpu = OffCpu::of(&capture);
         let holders = CpuHolders::of(&capture, &off_cpu);

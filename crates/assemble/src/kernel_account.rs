@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_agrees_with_the_kernel_stays() {
+    fn cpu_time_that_agrees_with_the_kernel_stays() {
         let capture = drawn(&[(100, 900)], &[(0, 5_000), (500, 5_100), (990, 5_180)]);
         assert_eq!(after(capture, None), (Some(200), None, Some(190)));
     }

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_the_kernel_did_not_tell_of_is_added_to_its_process() {
+    fn a_thread_without_a_start_record_is_added_to_its_process() {
         let entries = vec![name("a"), thread(77, 150), thread(77, 150), scope(0, 0, 150, 160), scope(1, 0, 170, 180)];
         let capture = filled(capture(&[(41, 100)]), entries);
         assert_eq!(
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_counted_and_said() {
+    fn lost_marks_are_counted_with_a_note() {
         let lost = |count| Entry::MarksLost { count };
         let capture = filled(capture(&[]), vec![lost(3), lost(20)]);
         assert_eq!(capture.info.losses.lost_marks, 20);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_nothing_is_refused() {
+    fn marks_of_unknown_threads_and_other_entries_are_refused() {
         let mut tables = MarkTables::default();
         assert_eq!(tables.accept(scope(0, 0, 1, 2)), None);
         tables.accept(thread(41, 100)).unwrap();

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_is_asked_for_has_its_own_types() {
+    fn arguments_are_written_in_the_kernels_types() {
         let kernel = |text: &str| text.parse::<TimeArgument>().unwrap().kernel_argument();
         assert_eq!(kernel("+8(%si):f64 s"), "+8(%si):u64");
         assert_eq!(kernel("%di"), "%di:s64");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_argument_is_refused_with_the_reason() {
+    fn an_invalid_argument_is_refused_with_the_reason() {
         for (text, why) in [
             ("", "empty"),
             ("%di:s64 h", "unit"),

@@ -1,6 +1,9 @@
 //! Flags shared by several subcommands, documented once.
 
+pub mod analysed;
 pub mod comparison;
+#[cfg(feature = "record")]
+pub mod trials;
 
 use std::path::PathBuf;
 use std::time::Duration;

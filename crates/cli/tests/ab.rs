@@ -45,16 +45,16 @@ fn run_json(folder: &Path) -> Value {
 }
 
 #[test]
-fn two_variants_are_run_in_turns_and_what_changed_is_told() {
-    let Some(simulator) = simulator("two_variants_are_run_in_turns_and_what_changed_is_told") else { return };
+fn two_variants_are_run_alternately_and_changes_are_shown() {
+    let Some(simulator) = simulator("two_variants_are_run_alternately_and_changes_are_shown") else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     lab(at, &simulator, "0.6");
     let arguments = ["ab", "--seed", "7", "--no-wait", "--keep-disturbed", "--format", "json"];
     let compared = stepscope(at, &arguments);
-    let told = text(&compared.stderr);
-    assert!(told.contains("after against before: 1 scenario x 2 variants x 4 runs, at least 6 s"), "{told}");
-    assert!(told.contains("[8/8] shapes/") && told.contains("next: "), "{told}");
+    let reported = text(&compared.stderr);
+    assert!(reported.contains("after against before: 1 scenario x 2 variants x 4 runs, at least 6 s"), "{reported}");
+    assert!(reported.contains("[8/8] shapes/") && reported.contains("next: "), "{reported}");
     let printed = json(&compared);
 
     let whole = table(&printed, "compare_runs");
@@ -100,7 +100,7 @@ fn ctrl_c_keeps_whole_rounds_and_compares_what_there_is() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_before_anything_is_run() {
+fn variants_that_cannot_be_compared_are_refused_before_anything_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let refused = |lab: &str, arguments: &[&str]| {

@@ -52,7 +52,7 @@ fn an_imported_capture_gives_the_same_tables_and_stacks_as_the_file_itself() {
 }
 
 #[test]
-fn a_second_import_does_not_overwrite_the_first_unless_told() {
+fn a_second_import_overwrites_the_first_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
     assert!(stepscope(folder.path(), &["import", "cpu.folded"]).status.success());
@@ -140,7 +140,7 @@ fn output_to_dev_stdout_is_the_output_and_nothing_else() {
 }
 
 #[test]
-fn a_folder_of_symbols_that_is_not_there_is_told_before_anything_is_read() {
+fn a_missing_folder_of_symbols_is_refused_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();
     for (command, flag) in
@@ -150,10 +150,10 @@ fn a_folder_of_symbols_that_is_not_there_is_told_before_anything_is_read() {
         if command == "export" {
             arguments.extend(["--format", "folded"]);
         }
-        let told = stepscope(folder.path(), &arguments);
-        assert_eq!(told.status.code(), Some(2), "{command}");
+        let reported = stepscope(folder.path(), &arguments);
+        assert_eq!(reported.status.code(), Some(2), "{command}");
         assert!(
-            text(&told.stderr).contains("nowhere: no such folder; --symbols and --sysroot take folders"),
+            text(&reported.stderr).contains("nowhere: no such folder; --symbols and --sysroot take folders"),
             "{command}"
         );
     }
@@ -213,7 +213,7 @@ fn wrong_input_gets_advice_and_a_documented_exit_code() {
 }
 
 #[test]
-fn lines_that_make_no_sense_are_told_and_the_others_kept() {
+fn malformed_lines_are_reported_and_the_others_kept() {
     let folder = tempfile::tempdir().unwrap();
     let shown = with_input(folder.path(), &["show", "-", "--format", "tsv"], "a;b 1\nbroken line\n");
     assert!(text(&shown.stdout).contains("\nb\t"), "{}", text(&shown.stdout));
@@ -221,7 +221,7 @@ fn lines_that_make_no_sense_are_told_and_the_others_kept() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let many: String = (0..50_000).map(|n| format!("sim;f{n} 1\n")).collect();
     fs::write(folder.path().join("many.folded"), many).unwrap();
@@ -383,7 +383,7 @@ fn process_names_of_the_lab_file_are_in_tables_filters_and_timelines() {
 }
 
 #[test]
-fn files_that_do_not_say_what_they_count_are_ranked_apart_until_the_user_says_it() {
+fn files_without_a_unit_are_ranked_separately_until_the_user_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::write(at.join("cpu.folded"), "sim;main;gz::Scan 60\nsim;main;gz::Write 40\n").unwrap();

@@ -197,7 +197,7 @@ fn three_sides_are_a_chain() {
 }
 
 #[test]
-fn other_machines_builds_and_scenarios_are_refused_until_the_user_says_so_and_then_it_is_said() {
+fn other_machines_builds_and_scenarios_are_compared_only_on_request_with_a_note() {
     let folder = tempfile::tempdir().unwrap();
     Recording::new("before", 4).write(folder.path(), 4);
     let after = Recording::new("after", 4);

@@ -176,7 +176,7 @@ fn the_events_of_ns3_are_found() {
 }
 
 #[test]
-fn what_a_step_of_mujoco_calls_is_found_below_python() {
+fn callees_of_a_mujoco_step_are_found_below_python() {
     let example = Example {
         folder: "mujoco",
         scenario: "bodies_750",
@@ -190,5 +190,5 @@ fn what_a_step_of_mujoco_calls_is_found_below_python() {
             ("mj_solPrimal", 10.0),
         ],
     };
-    example.run("what_a_step_of_mujoco_calls_is_found_below_python");
+    example.run("callees_of_a_mujoco_step_are_found_below_python");
 }

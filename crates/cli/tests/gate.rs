@@ -115,7 +115,7 @@ fn an_improvement_passes_and_a_small_change_within_the_limit_too() {
 }
 
 #[test]
-fn what_should_rise_is_limited_from_below() {
+fn a_metric_that_should_rise_is_limited_from_below() {
     let lab = LAB.replace("\"step.mean\" = \"+5%\"", "rtf = \"-3%\"");
     assert_eq!(code(&gate(prepared(&lab, &slower(20)).path(), &[])), Some(1), "steps take longer: less real time");
     assert_eq!(code(&gate(prepared(&lab, &BEFORE.map(|us| us / 2)).path(), &[])), Some(0));
@@ -172,7 +172,7 @@ fn with_one_run_per_side_metrics_of_the_whole_run_are_inconclusive() {
 }
 
 #[test]
-fn what_was_compared_all_the_same_is_said_in_every_output() {
+fn differences_that_were_allowed_are_noted_in_every_output() {
     let folder = prepared(LAB, &slower(0));
     for run in 0..8 {
         let path = folder.path().join(format!("after/shapes/{run}"));
@@ -205,12 +205,12 @@ fn a_scenario_that_one_side_lacks_does_not_pass() {
 }
 
 #[test]
-fn what_was_not_judged_looks_like_nothing_else() {
+fn rows_without_a_verdict_have_their_own_look() {
     let folder = prepared(LAB, &slower(0));
-    let fails = |arguments: &[&str], told: &str| {
+    let fails = |arguments: &[&str], reported: &str| {
         let output = stepscope(folder.path(), arguments);
         assert_eq!(code(&output), Some(3), "{arguments:?}: {}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(told), "{arguments:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(reported), "{arguments:?}: {}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "");
     };
     fails(&["gate"], "--baseline RUN --candidate RUN");
@@ -235,7 +235,7 @@ fn what_was_not_judged_looks_like_nothing_else() {
 }
 
 #[test]
-fn a_reader_that_goes_away_does_not_change_what_was_judged() {
+fn a_closed_output_pipe_does_not_change_the_verdict() {
     let folder = prepared(LAB, &slower(20));
     for more in [&["--format", "table"], &["--markdown", "-"]] {
         let arguments = [&["gate", "--baseline", "before", "--candidate", "after"], more.as_slice()].concat();
@@ -274,7 +274,7 @@ fn in_turns(folder: &Path, sides: [&[u64]; 2]) {
 }
 
 #[test]
-fn a_run_in_turns_knows_its_sides_and_its_limits() {
+fn an_alternating_run_has_its_sides_and_limits() {
     let judged = |sides: [&[u64]; 2]| {
         let folder = tempfile::tempdir().unwrap();
         in_turns(folder.path(), sides);
@@ -287,13 +287,13 @@ fn a_run_in_turns_knows_its_sides_and_its_limits() {
 }
 
 #[test]
-fn a_scenario_may_have_limits_of_its_own() {
+fn a_scenario_can_have_its_own_limits() {
     let lab = LAB.replace("[gate]", "[scenario.shapes.gate]\n\"step.mean\" = \"+30%\"\n\n[gate]");
     assert_eq!(code(&gate(prepared(&lab, &slower(20)).path(), &[])), Some(0));
 }
 
 #[test]
-fn a_summary_on_standard_output_is_all_that_is_there() {
+fn a_summary_on_standard_output_replaces_the_table() {
     let output = gate(prepared(LAB, &slower(0)).path(), &["--markdown", "-"]);
     assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
     assert!(

@@ -107,7 +107,7 @@ fn notes(table: &Value) -> String {
 }
 
 #[test]
-fn a_lasting_change_is_told_with_its_run_and_what_else_changed_there() {
+fn a_lasting_change_is_shown_with_its_run_and_other_changes_of_that_run() {
     let project = tempfile::tempdir().unwrap();
     fourteen_days(project.path());
     assert!(add_all(project.path()).starts_with("14 captures added to "));
@@ -141,7 +141,7 @@ fn adding_again_changes_nothing_and_neither_does_another_path_to_the_same_run() 
 }
 
 #[test]
-fn figures_outlive_their_runs_and_the_index_says_which_are_gone() {
+fn metrics_remain_after_their_runs_are_deleted_and_the_index_lists_deleted_runs() {
     let project = tempfile::tempdir().unwrap();
     fourteen_days(project.path());
     add_all(project.path());
@@ -162,7 +162,7 @@ fn figures_outlive_their_runs_and_the_index_says_which_are_gone() {
 }
 
 #[test]
-fn machines_and_builds_are_joined_only_when_told_and_then_every_output_says_so() {
+fn machines_and_builds_are_joined_only_on_request_with_a_note_in_every_output() {
     let project = tempfile::tempdir().unwrap();
     for day in 0..14 {
         let (host, build) = if day < 7 { ("lab", "release") } else { ("laptop", "debug") };
@@ -215,7 +215,7 @@ fn the_page_has_a_chart_of_each_series_and_marks_what_changed() {
 }
 
 #[test]
-fn damaged_lines_are_told_and_the_rest_is_shown() {
+fn damaged_lines_are_noted_and_the_rest_is_shown() {
     let project = tempfile::tempdir().unwrap();
     fourteen_days(project.path());
     add_all(project.path());
@@ -263,7 +263,7 @@ fn a_history_is_found_from_any_folder_of_the_project() {
 }
 
 #[test]
-fn what_cannot_be_shown_or_added_is_told_with_what_to_do() {
+fn errors_of_show_and_add_say_what_to_do() {
     let project = tempfile::tempdir().unwrap();
     for (arguments, code, says) in [
         (&["history"][..], 1, "stepscope history add RUN"),
@@ -272,29 +272,29 @@ fn what_cannot_be_shown_or_added_is_told_with_what_to_do() {
         (&["history", "--project", "nowhere"], 2, "no such folder"),
         (&["history", "--alpha", "2"], 2, "between 0 and 1"),
     ] {
-        let told = stepscope(project.path(), arguments);
-        assert_eq!(told.status.code(), Some(code), "{arguments:?}: {}", text(&told.stderr));
-        assert!(text(&told.stderr).contains(says), "{arguments:?}: {}", text(&told.stderr));
+        let reported = stepscope(project.path(), arguments);
+        assert_eq!(reported.status.code(), Some(code), "{arguments:?}: {}", text(&reported.stderr));
+        assert!(text(&reported.stderr).contains(says), "{arguments:?}: {}", text(&reported.stderr));
     }
     Drawn::new(0, 1_000_000).write(project.path());
     add_all(project.path());
-    let told = stepscope(project.path(), &["history", "--scenario", "marina"]);
-    assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("the scenarios shapes and the metrics"), "{}", text(&told.stderr));
+    let reported = stepscope(project.path(), &["history", "--scenario", "marina"]);
+    assert_eq!(reported.status.code(), Some(2));
+    assert!(text(&reported.stderr).contains("the scenarios shapes and the metrics"), "{}", text(&reported.stderr));
 }
 
 #[test]
-fn what_cannot_be_followed_is_left_out_and_said() {
+fn damaged_and_newer_runs_are_left_out_with_a_note() {
     let project = tempfile::tempdir().unwrap();
     fourteen_days(project.path());
     for (day, run_file) in [(0, "{\"schema\": 99}"), (1, "{")] {
         fs::write(project.path().join(format!("stepscope-runs/day-{day:02}/run.json")), run_file).unwrap();
     }
     let added = stepscope(project.path(), &["history", "add", "stepscope-runs"]);
-    let told = text(&added.stderr);
+    let reported = text(&added.stderr);
     assert!(
-        told.contains("day-00/run.json: schema 99 is newer") && told.contains("day-01/run.json: damaged"),
-        "{told}"
+        reported.contains("day-00/run.json: schema 99 is newer") && reported.contains("day-01/run.json: damaged"),
+        "{reported}"
     );
     fs::write(project.path().join("cpu.folded"), "main;step 5\n").unwrap();
     assert!(stepscope(project.path(), &["import", "cpu.folded"]).status.success());

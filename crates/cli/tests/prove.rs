@@ -29,10 +29,10 @@ fn a_known_pathology_is_found_by_name_by_hash_and_by_address() {
     let builds = "plain,renamed,stripped";
     let asked = ["prove", ground, "--switch", "full-scan", "--runs", "1", "--seconds", "0.4", "--build", builds];
     let proved = stepscope(at, &[&asked[..], &["--format", "json"]].concat());
-    let told = text(&proved.stderr);
+    let reported = text(&proved.stderr);
     // A busy machine may miss the accuracy that is asked for; then the exit code is 1 and everything is printed all the same.
-    let printed: Value = serde_json::from_slice(&proved.stdout).unwrap_or_else(|error| panic!("{error}: {told}"));
-    assert!(!told.contains("not measured"), "{told}");
+    let printed: Value = serde_json::from_slice(&proved.stdout).unwrap_or_else(|error| panic!("{error}: {reported}"));
+    assert!(!reported.contains("not measured"), "{reported}");
 
     let switches = rows(&printed, "prove_switches");
     let builds: Vec<&str> = switches.iter().map(|row| row["build"].as_str().unwrap()).collect();
@@ -73,11 +73,11 @@ fn scored_again(at: &Path, printed: &Value) {
     let history = || std::fs::read(at.join(".stepscope/prove.jsonl")).unwrap();
     let before = history();
     let again = stepscope(at, &["prove", "--again", "stepscope-runs/latest", "--format", "json"]);
-    let told = text(&again.stderr);
+    let reported = text(&again.stderr);
     for build in ["renamed", "stripped"] {
-        assert!(told.contains(&format!("not measured: the {build} build")), "{told}");
+        assert!(reported.contains(&format!("not measured: the {build} build")), "{reported}");
     }
-    assert_eq!(again.status.code(), Some(1), "{told}");
+    assert_eq!(again.status.code(), Some(1), "{reported}");
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     for table in ["prove_switches", "prove_gains", "prove_shares", "prove_silence", "prove_counts"] {
         let plain = |rows: &[Value]| -> Vec<Value> {
@@ -101,14 +101,14 @@ fn scored_again(at: &Path, printed: &Value) {
 }
 
 #[test]
-fn what_is_no_proving_ground_is_told_so() {
+fn a_program_without_a_catalogue_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     for (program, reason) in [("/no/such/program", "cannot run /no/such/program"), ("/bin/true", "its catalogue")] {
         let asked = stepscope(folder.path(), &["prove", program]);
         assert_eq!(asked.status.code(), Some(1));
         assert!(text(&asked.stderr).contains(reason), "{}", text(&asked.stderr));
     }
-    let Some(ground) = simulator("what_is_no_proving_ground_is_told_so") else { return };
+    let Some(ground) = simulator("a_program_without_a_catalogue_is_refused_with_the_reason") else { return };
     let asked = stepscope(folder.path(), &["prove", ground.to_str().unwrap(), "--switch", "fullscan"]);
     assert!(text(&asked.stderr).contains("there is no switch `fullscan`; there are full-scan, "));
 }

@@ -68,8 +68,8 @@ fn has_wake_ups(at: &Path, test: &str) -> bool {
 }
 
 #[test]
-fn a_texture_decoded_in_every_fiftieth_step_is_what_slow_steps_are_made_of_at_its_true_cost() {
-    let name = "a_texture_decoded_in_every_fiftieth_step_is_what_slow_steps_are_made_of_at_its_true_cost";
+fn slow_steps_show_the_true_cost_of_a_texture_decoded_in_every_fiftieth_step() {
+    let name = "slow_steps_show_the_true_cost_of_a_texture_decoded_in_every_fiftieth_step";
     let Some(simulator) = simulator(name) else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -100,8 +100,8 @@ fn a_texture_decoded_in_every_fiftieth_step_is_what_slow_steps_are_made_of_at_it
 }
 
 #[test]
-fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_have_slack() {
-    let name = "an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_have_slack";
+fn an_overloaded_worker_is_on_the_critical_path_and_idle_workers_have_slack() {
+    let name = "an_overloaded_worker_is_on_the_critical_path_and_idle_workers_have_slack";
     let Some(simulator) = simulator(name) else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -127,8 +127,8 @@ fn an_overloaded_worker_and_its_function_are_on_the_critical_path_and_idle_ones_
 }
 
 #[test]
-fn a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most() {
-    let name = "a_busy_thread_that_no_step_waits_for_gains_what_it_holds_up_at_most";
+fn the_gain_bound_of_a_busy_thread_off_the_path_is_the_time_it_held_up() {
+    let name = "the_gain_bound_of_a_busy_thread_off_the_path_is_the_time_it_held_up";
     let Some(simulator) = simulator(name) else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

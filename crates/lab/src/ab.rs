@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn of_every_two_rounds_one_has_each_order_so_that_a_linear_drift_cancels() {
+    fn each_pair_of_rounds_has_both_orders_so_that_a_linear_drift_cancels() {
         for seed in 0..50 {
             let order = letters(&Order::new(seed).rounds(8));
             let at = |wanted: char| {

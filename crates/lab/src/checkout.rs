@@ -140,10 +140,10 @@ impl Checkout {
                 capture.frames[index].file = Some(path.clone());
             }
         }
-        let told = capture.info.build.take().unwrap_or(Build { kind: None, told_by: None, revision: None });
+        let build = capture.info.build.take().unwrap_or(Build { kind: None, told_by: None, revision: None });
         let (tree, repository) = (self.tree.to_string_lossy(), self.repository.to_string_lossy());
-        let told_by = told.told_by.map(|told_by| told_by.replace(&*tree, &repository));
-        capture.info.build = Some(Build { told_by, revision: Some(self.commit.clone()), ..told });
+        let told_by = build.told_by.map(|told_by| told_by.replace(&*tree, &repository));
+        capture.info.build = Some(Build { told_by, revision: Some(self.commit.clone()), ..build });
         capture.info.notes.push(format!(
             "The program was built from commit {} in a separate checkout; source paths are shown as in {}.",
             self.commit, repository

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_is_told_by_its_status_or_the_name_of_its_signal() {
+    fn an_exit_shows_its_status_or_the_name_of_its_signal() {
         let exit = |code, signal| Exit { code, signal, usage: Default::default() };
         assert_eq!(how_it_ended(&exit(Some(3), None)), "exited with status 3");
         assert_eq!(how_it_ended(&exit(None, Some(libc::SIGSEGV))), "was killed by SIGSEGV");

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_read_again_and_a_second_time_changes_nothing() {
+    fn added_captures_are_read_back_and_adding_them_again_changes_nothing() {
         let base = tempfile::tempdir().unwrap();
         let store = Store::beside(base.path());
         assert_eq!(store.read().unwrap(), Contents::default());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_told_and_passed_over_and_an_unfinished_one_is_ended() {
+    fn damaged_lines_are_skipped_with_a_note_and_an_unfinished_line_is_ended() {
         let base = tempfile::tempdir().unwrap();
         let store = Store::beside(base.path());
         store.add(&[numbered(1)]).unwrap();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_tells_all_recorded_from_some_failed_and_from_interrupted() {
+    fn the_exit_code_differs_for_all_recorded_some_failed_and_interrupted() {
         assert_eq!(exit_code(&[Outcome::Recorded, Outcome::Recorded]), 0);
         assert_eq!(exit_code(&[failed(), Outcome::Recorded]), 1);
         assert_eq!(exit_code(&[failed(), Outcome::Interrupted, Outcome::NotRun]), 130);

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_since_is_read_once() {
+    fn new_output_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let mut output = OutputFile::new(folder.path().join("output.log"));
         assert_eq!(output.read_new().unwrap(), b"");

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn several_that_fit_are_listed_and_so_are_similar_ones() {
+    fn several_matches_and_similar_names_are_listed() {
         let ambiguous = find("stepscope_lab::step::*", None).unwrap_err().to_string();
         assert!(ambiguous.starts_with("`stepscope_lab::step::*` matches several functions: `"), "{ambiguous}");
         assert!(ambiguous.contains("`stepscope_lab::step::") && ambiguous.ends_with(" more; name one"), "{ambiguous}");
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_into_a_function_and_seldom_parts_are_no_functions() {
+    fn jump_targets_and_cold_parts_are_no_functions() {
         assert!(is_thunk("_ZThn16_N3sim5World4StepEv") && is_thunk("_ZN3sim5World4StepEv.cold"));
         assert!(!is_thunk("_ZN3sim5World4StepEv"));
     }

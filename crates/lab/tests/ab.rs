@@ -61,7 +61,7 @@ fn ran(bed: &Bed) -> String {
     fs::read_to_string(log(bed)).unwrap_or_default().split_whitespace().collect()
 }
 
-fn told(run: &Run) -> Vec<(String, Vec<String>, Vec<String>)> {
+fn sides_of(run: &Run) -> Vec<(String, Vec<String>, Vec<String>)> {
     let inside = |folders: Vec<PathBuf>| -> Vec<String> {
         folders.iter().map(|folder| folder.strip_prefix(run.folder()).unwrap().display().to_string()).collect()
     };
@@ -84,7 +84,7 @@ fn every_round_holds_both_variants_in_the_order_that_was_drawn_scenario_by_scena
         (1..=2).map(|number| format!("{scenario}/{variant}/{number:02}/steady")).collect()
     };
     let of = |scenario: &str| (scenario.to_owned(), folders(scenario, "base"), folders(scenario, "after"));
-    assert_eq!(told(&run), [of("first"), of("second")]);
+    assert_eq!(sides_of(&run), [of("first"), of("second")]);
     let capture = disk::read(&run.folder().join("first/after/02/steady")).unwrap();
     assert_eq!((capture.info.repetition, capture.info.variant.as_deref()), (Some(2), Some("after")));
     assert_eq!(capture.info.phase, Some(Phase::Steady));
@@ -116,7 +116,7 @@ fn an_interrupt_keeps_the_rounds_that_are_whole() {
         _ => {}
     });
     let one = |variant: &str| vec![format!("first/{variant}/01/steady")];
-    assert_eq!(told(&run), [("first".to_owned(), one("base"), one("after"))]);
+    assert_eq!(sides_of(&run), [("first".to_owned(), one("base"), one("after"))]);
     let aside: Vec<&str> = run.info().unwrap().trials.iter().filter_map(|trial| trial.set_aside.as_deref()).collect();
     assert_eq!(aside, ["the round was not completed"; 2]);
     for variant in ["base", "after"] {
@@ -175,7 +175,7 @@ fn shares(shares: &[u64]) -> Bed {
 fn a_disturbed_round_is_set_aside_for_another_one() {
     let bed = shares(&[1, 1, 2, 50, 1, 1, 2, 1]);
     let run = compare(&bed, &one_scenario(), &Options { runs: 4, ..OPTIONS }, &mut |_| {});
-    let (_, baseline, candidate) = told(&run).remove(0);
+    let (_, baseline, candidate) = sides_of(&run).remove(0);
     let numbers = |folders: &[String]| -> Vec<String> {
         folders.iter().map(|folder| folder.split('/').nth(2).unwrap().to_owned()).collect()
     };
@@ -193,11 +193,11 @@ fn a_disturbed_round_is_set_aside_for_another_one() {
 }
 
 #[test]
-fn disturbed_rounds_that_may_not_be_replaced_are_compared_and_said_to_be_disturbed() {
+fn disturbed_rounds_that_are_kept_are_compared_with_a_note() {
     let bed = shares(&[1, 1, 2, 50, 1, 1, 2, 1]);
     let options = Options { runs: 4, disturbed: Disturbed::Kept, ..OPTIONS };
     let run = compare(&bed, &one_scenario(), &options, &mut |_| {});
-    assert_eq!(told(&run)[0].1.len(), 4);
+    assert_eq!(sides_of(&run)[0].1.len(), 4);
     let disturbed = run.info().unwrap().trials.iter().filter(|trial| trial.disturbed.is_some()).count();
     assert_eq!((disturbed, ran(&bed).len()), (1, 8));
 }
@@ -213,14 +213,14 @@ fn no_more_than_a_quarter_of_the_rounds_is_run_again_and_the_worst_are_replaced(
     };
     assert_eq!(of(&|trial| trial.set_aside.is_some()), [5, 5], "the new round is judged as the others are");
     assert_eq!(of(&|trial| trial.disturbed.is_some()), [2, 2, 3, 3, 5, 5]);
-    assert_eq!(told(&run)[0].1.len(), 4);
+    assert_eq!(sides_of(&run)[0].1.len(), 4);
 }
 
 #[test]
-fn a_build_that_fails_is_told_with_its_last_lines_and_nothing_is_run() {
+fn a_failed_build_shows_its_last_lines_and_nothing_is_run() {
     let bed = Bed::new();
     if !repository(bed.folder.path()) {
-        println!("skipped: a_build_that_fails_is_told_with_its_last_lines_and_nothing_is_run: there is no git");
+        println!("skipped: a_failed_build_shows_its_last_lines_and_nothing_is_run: there is no git");
         return;
     }
     let text = r#"

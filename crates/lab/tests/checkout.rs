@@ -135,9 +135,9 @@ fn prepared(bed: &Bed, root: &Path, text: &str, checkouts: &mut Checkouts) -> Re
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_to_do_and_leaves_nothing() {
+fn errors_say_what_to_do_and_leave_no_files() {
     let bed = Bed::new();
-    let Some(root) = repository("what_is_wrong_is_said_with_what_to_do_and_leaves_nothing", &bed) else { return };
+    let Some(root) = repository("errors_say_what_to_do_and_leave_no_files", &bed) else { return };
     let error = |text: &str| prepared(&bed, &root, text, &mut Checkouts::default()).unwrap_err();
     let unknown = error(&LAB.replace("\"v1\"", "\"v9\""));
     assert!(unknown.starts_with("`v9` is not a revision of ") && unknown.contains("git fetch"), "{unknown}");
@@ -191,9 +191,9 @@ fn an_interrupt_ends_the_build_with_all_that_it_started_and_removes_the_checkout
 }
 
 #[test]
-fn what_a_crash_left_is_removed_by_the_next_and_what_others_use_is_not() {
+fn files_left_by_a_crash_are_removed_and_files_in_use_stay() {
     let bed = Bed::new();
-    let test = "what_a_crash_left_is_removed_by_the_next_and_what_others_use_is_not";
+    let test = "files_left_by_a_crash_are_removed_and_files_in_use_stay";
     let Some(root) = repository(test, &bed) else { return };
     let folder = root.join(".git/stepscope");
     let one = stepscope_record::proc::stat(1).unwrap().start_ticks;
@@ -214,9 +214,9 @@ fn what_a_crash_left_is_removed_by_the_next_and_what_others_use_is_not() {
 }
 
 #[test]
-fn submodules_are_there_too_and_a_changed_working_tree_is_told() {
+fn submodules_are_checked_out_and_a_changed_working_tree_is_noted() {
     let bed = Bed::new();
-    let test = "submodules_are_there_too_and_a_changed_working_tree_is_told";
+    let test = "submodules_are_checked_out_and_a_changed_working_tree_is_noted";
     let Some(root) = repository(test, &bed) else { return };
     let module = bed.folder.path().join("module");
     fs::create_dir(&module).unwrap();

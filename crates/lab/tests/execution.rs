@@ -24,7 +24,7 @@ interrupt_s = 20
 terminate_s = 20
 ";
 
-fn run_told(bed: &Bed, trial: &Trial, listener: &mut dyn Listener) -> Executed {
+fn run_with_listener(bed: &Bed, trial: &Trial, listener: &mut dyn Listener) -> Executed {
     let mut context = Context { recorder: &bed.recorder, interrupt: &bed.interrupt, listener };
     let executed = execute(trial, &bed.folder.path().join("out"), &mut context);
     assert_eq!(bed.left_behind(), Vec::<String>::new());
@@ -32,7 +32,7 @@ fn run_told(bed: &Bed, trial: &Trial, listener: &mut dyn Listener) -> Executed {
 }
 
 fn run(bed: &Bed, text: &str) -> Executed {
-    run_told(bed, &bed.trial(&format!("{text}{SHORT}")), &mut |_: &Event<'_>| {})
+    run_with_listener(bed, &bed.trial(&format!("{text}{SHORT}")), &mut |_: &Event<'_>| {})
 }
 
 fn failure(executed: &Executed) -> &Failure {
@@ -61,7 +61,7 @@ fn values_that_the_program_prints_in_a_phase_are_metrics_of_its_capture() {
         column = "value"
         "#
     ));
-    run_told(&bed, &trial, &mut |_: &Event<'_>| {});
+    run_with_listener(&bed, &trial, &mut |_: &Event<'_>| {});
     let capture = |phase: &str| disk::read(&bed.folder.path().join("out").join(phase)).unwrap().info;
     let (loading, steady) = (capture("loading"), capture("steady"));
     assert_eq!((loading.own_metrics[0].values[0], loading.own_metrics[0].unit.as_str()), (7e6, "ns"));
@@ -81,7 +81,7 @@ fn both_phases_are_recorded_from_launch_to_ready_and_after_the_warm_up() {
         "#
     ));
     let mut happened: Vec<String> = Vec::new();
-    let executed = run_told(&bed, &trial, &mut |event: &Event<'_>| match event {
+    let executed = run_with_listener(&bed, &trial, &mut |event: &Event<'_>| match event {
         Event::Ready { by, .. } => happened.push(format!("ready by {by}")),
         Event::Progress { stage, .. } if happened.last() != Some(&stage.to_string()) => {
             happened.push(stage.to_string())
@@ -93,7 +93,7 @@ fn both_phases_are_recorded_from_launch_to_ready_and_after_the_warm_up() {
 
     assert_eq!(executed.outcome, Outcome::Recorded);
     assert_eq!(executed.captured, [Phase::Loading, Phase::Steady]);
-    assert_eq!(bed.recorder.told(), ["launch loading", "pause", "next steady", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch loading", "pause", "next steady", "stop"]);
     happened.retain(|what| what != "loading");
     let ready = r#"ready by output "Loaded world""#;
     let expected = [ready, "warm-up", "steady", "stopping", "loading: 1 samples", "steady: 1 samples"];
@@ -114,12 +114,12 @@ fn without_a_ready_condition_and_warm_up_the_steady_phase_begins_with_the_launch
     let bed = Bed::new();
     let executed = run(&bed, r#"scenario.a = { command = ["sleep", "60"], record = { steady = { warmup_s = 0 } } }"#);
     assert_eq!(executed.outcome, Outcome::Recorded);
-    assert_eq!(bed.recorder.told(), ["launch steady", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch steady", "stop"]);
     assert_eq!(executed.captured, [Phase::Steady]);
 }
 
 #[test]
-fn what_comes_before_the_only_phase_that_is_wanted_is_not_kept() {
+fn recordings_before_the_only_wanted_phase_are_not_kept() {
     let bed = Bed::new();
     let executed = run(
         &bed,
@@ -131,7 +131,7 @@ fn what_comes_before_the_only_phase_that_is_wanted_is_not_kept() {
         "#,
     );
     assert_eq!(executed.outcome, Outcome::Recorded);
-    assert_eq!(bed.recorder.told(), ["launch -", "pause", "next steady", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch -", "pause", "next steady", "stop"]);
     let mut kept: Vec<_> =
         fs::read_dir(bed.folder.path().join("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     kept.sort();
@@ -151,7 +151,7 @@ fn loading_alone_ends_when_the_scenario_is_ready() {
         "#,
     );
     assert_eq!(executed.outcome, Outcome::Recorded);
-    assert_eq!(bed.recorder.told(), ["launch loading", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch loading", "stop"]);
     assert_eq!(executed.ready.unwrap().1, format!("file {}", bed.folder.path().join("loaded").display()));
 }
 
@@ -232,7 +232,7 @@ fn a_program_that_dies_early_is_reported_with_its_status_and_what_it_said_last()
     assert_eq!(failure.last_lines.len(), 20);
     assert_eq!(failure.last_lines[0], "line 82");
     assert_eq!(failure.last_lines[19], "cannot load");
-    assert_eq!(bed.recorder.told(), ["launch loading", "exit 3", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch loading", "exit 3", "stop"]);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_command_that_is_not_found_is_reported_and_leaves_no_capture() {
     assert_eq!(failure(&executed).stage, Stage::Launch);
     assert!(failure(&executed).reason.contains("no-such-simulator"), "{}", failure(&executed).reason);
     assert_eq!(executed.captured, []);
-    assert_eq!(bed.recorder.told(), Vec::<String>::new());
+    assert_eq!(bed.recorder.events(), Vec::<String>::new());
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_program_that_is_done_before_the_time_is_up_is_recorded_and_the_capture_says
     );
     assert_eq!(executed.outcome, Outcome::Recorded);
     assert!(notes(&bed, "steady")[0].starts_with("The program ended by itself, with status 0, after "));
-    assert_eq!(bed.recorder.told(), ["launch steady", "exit 0", "stop"]);
+    assert_eq!(bed.recorder.events(), ["launch steady", "exit 0", "stop"]);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn an_interrupt_keeps_what_was_recorded_so_far() {
             "#,
             if stage == Stage::WarmUp { 60 } else { 0 }
         ));
-        let executed = run_told(&bed, &trial, &mut |event: &Event<'_>| {
+        let executed = run_with_listener(&bed, &trial, &mut |event: &Event<'_>| {
             if matches!(event, Event::Progress { stage: now, .. } if *now == stage) {
                 bed.interrupt.store(true, Ordering::Relaxed);
             }

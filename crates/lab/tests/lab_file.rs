@@ -92,7 +92,7 @@ fn every_key_is_understood_and_paths_start_from_the_lab_file() {
 }
 
 #[test]
-fn a_scenario_overrides_single_keys_of_what_holds_for_all() {
+fn a_scenario_overrides_single_keys_of_the_general_settings() {
     let lab = parse(EVERY_KEY);
     let expected = RecordSettings {
         dimensions: vec![Dimension::Cpu, Dimension::Sched, Dimension::Steps],
@@ -114,7 +114,7 @@ fn a_scenario_overrides_single_keys_of_what_holds_for_all() {
 }
 
 #[test]
-fn what_is_not_said_has_the_documented_default() {
+fn missing_keys_have_the_documented_defaults() {
     let lab = parse(r#"scenario.a = { command = ["a"], ready = { port = 1 } }"#);
     assert_eq!(lab.name, "lab");
     let scenario = &lab.scenarios[0];
@@ -125,7 +125,7 @@ fn what_is_not_said_has_the_documented_default() {
 }
 
 #[test]
-fn a_scenario_that_says_not_when_it_is_ready_has_no_loading_phase() {
+fn a_scenario_without_a_ready_condition_has_no_loading_phase() {
     assert_eq!(parse(r#"scenario.a = { command = ["a"] }"#).scenarios[0].record.phases, [Phase::Steady]);
 }
 
@@ -144,7 +144,7 @@ fn each_condition_is_read() {
 }
 
 #[test]
-fn scenarios_are_multiplied_by_variants_and_the_one_that_changes_nothing_names_them_as_they_are() {
+fn each_scenario_has_each_variant_and_one_without_changes_names_the_base() {
     let lab = parse(EVERY_KEY);
     let all =
         ["shapes_static/before", "shapes_static/after", "own_program/before", "own_program/after", "own_program/debug"];
@@ -273,15 +273,15 @@ fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
 }
 
 #[test]
-fn what_is_compared_is_said_in_the_lab_file_or_asked_for_or_the_only_choice() {
+fn the_compared_variants_come_from_flags_the_lab_file_or_are_the_only_ones() {
     let lab = parse(COMPARING);
     assert_eq!(lab.ab, AbSettings { baseline: Some("before".into()), candidate: Some("fix".into()), runs: 5, warm: 1 });
     assert_eq!(lab.compare.tolerance_percent, 2.5);
-    let told = |pairs: &Pairs| (pairs.baseline.clone(), pairs.candidate.clone(), pairs.pairs.len());
+    let chosen = |pairs: &Pairs| (pairs.baseline.clone(), pairs.candidate.clone(), pairs.pairs.len());
     let names = |a: &str, b: &str, count| (a.to_owned(), b.to_owned(), count);
-    assert_eq!(told(&lab.pairs(None, None, &[]).unwrap()), names("before", "fix", 2));
+    assert_eq!(chosen(&lab.pairs(None, None, &[]).unwrap()), names("before", "fix", 2));
     let with_main = lab.pairs(Some("folder"), Some("main"), &[]).unwrap();
-    assert_eq!(told(&with_main), names("folder", "main", 1));
+    assert_eq!(chosen(&with_main), names("folder", "main", 1));
     assert_eq!(with_main.left_out, ["b"]);
     let itself = lab.pairs(Some("fix"), None, &[]).unwrap_err().to_string();
     assert_eq!(
@@ -293,7 +293,7 @@ fn what_is_compared_is_said_in_the_lab_file_or_asked_for_or_the_only_choice() {
     assert_eq!(unknown, "the lab file has no variant `fox`; did you mean `fix`?");
 
     let only = parse("scenario.a = { command = ['a'] }\nvariant.fix = { program = 'b' }");
-    assert_eq!(told(&only.pairs(None, None, &[]).unwrap()), names("base", "fix", 1));
+    assert_eq!(chosen(&only.pairs(None, None, &[]).unwrap()), names("base", "fix", 1));
     let none = parse("scenario.a = { command = ['a'] }").pairs(None, None, &[]).unwrap_err();
     assert_eq!(none, TrialFilterError::NoVariants);
     let several = parse("scenario.a = { command = ['a'] }\nvariant = { x = { cwd = 'x' }, y = { cwd = 'y' } }");
@@ -334,10 +334,11 @@ fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the
     assert_eq!(labels(&complete, &[], &[]), trials);
     let comparing = parse(comparing);
     assert_eq!(comparing.pairs(None, None, &[]).unwrap().pairs.len(), 2);
-    let told = AbSettings { baseline: Some("before".into()), candidate: Some("after".into()), ..AbSettings::default() };
+    let chosen =
+        AbSettings { baseline: Some("before".into()), candidate: Some("after".into()), ..AbSettings::default() };
     assert_eq!(
         (comparing.ab, comparing.compare.tolerance_percent),
-        (told, CompareSettings::default().tolerance_percent)
+        (chosen, CompareSettings::default().tolerance_percent)
     );
     assert_eq!((comparing.scenarios[0].limits.limits.len(), comparing.scenarios[1].limits.limits.len()), (4, 4));
     assert_eq!(comparing.limits.inconclusive, Inconclusive::default());

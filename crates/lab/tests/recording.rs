@@ -208,8 +208,8 @@ fn steps_that_a_program_marks_are_counted_while_it_loads_and_whole_in_each_phase
 }
 
 #[test]
-fn steps_are_the_begins_of_the_scope_that_the_lab_file_names() {
-    let name = "steps_are_the_begins_of_the_scope_that_the_lab_file_names";
+fn steps_start_with_the_scope_that_the_lab_file_names() {
+    let name = "steps_start_with_the_scope_that_the_lab_file_names";
     let Some([loading, steady]) = marked(name, r#"{ scope = "Step" }"#) else { return };
     for capture in [&loading, &steady] {
         assert!(capture.steps.len() >= 20 && have_no_gaps(capture), "{}", capture.steps.len());
@@ -219,8 +219,8 @@ fn steps_are_the_begins_of_the_scope_that_the_lab_file_names() {
 }
 
 #[test]
-fn each_variant_is_steady_for_the_same_number_of_steps_by_a_step_of_its_own() {
-    let name = "each_variant_is_steady_for_the_same_number_of_steps_by_a_step_of_its_own";
+fn variants_with_different_step_functions_record_the_same_number_of_steps() {
+    let name = "variants_with_different_step_functions_record_the_same_number_of_steps";
     let bed = Bed::new();
     if !can_record_marking(name, &bed) {
         return;

@@ -97,7 +97,7 @@ fn a_run_that_is_opened_again_is_the_one_that_was_written() {
 }
 
 #[test]
-fn the_lab_file_of_a_run_means_the_paths_that_it_meant_where_it_was() {
+fn the_copied_lab_file_of_a_run_has_the_same_paths_as_the_original() {
     let bed = Bed::new();
     let text = "project.owned.sources = ['src/**']\nscenario.a = { command = ['./sim'] }";
     let lab = bed.lab(text);
@@ -204,7 +204,7 @@ fn a_recording_whose_recorder_was_killed_is_found_to_be_recovered() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_in_words() {
+fn a_path_that_is_no_run_is_refused_with_the_reason() {
     let bed = Bed::new();
     let open = |path: &Path| Run::open(path).unwrap_err();
     let folder = bed.folder.path();

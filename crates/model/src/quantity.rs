@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounds_to_zero_is_not_shown_as_zero() {
+    fn values_that_round_to_zero_are_not_shown_as_zero() {
         assert_eq!(shown(0.0, Kind::Percent), "0.00");
         assert_eq!(shown(0.0049, Kind::Percent), "<0.01");
         assert_eq!(shown(-0.001, Kind::Percent), ">-0.01");

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn compressed_input_is_unpacked() {
         let full = Wait {
             start_ns: 1,
             end_ns: u64::MAX,

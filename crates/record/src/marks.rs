@@ -459,10 +459,10 @@ mod tests {
         /// A thread marks so often, then the recorder reads, and so on: what arrives is exactly what a ring of this
         /// size had room for, in order, and the rest is counted.
         #[test]
-        fn any_turns_of_program_and_recorder_lose_nothing_but_what_is_counted(
+        fn any_interleaving_of_program_and_recorder_loses_only_counted_marks(
             turns in prop::collection::vec(prop_oneof![0u64..100, 30_000u64..70_000], 1..8),
         ) {
-            let (_turn, mut segment) = our_marks();
+            let (_lock, mut segment) = our_marks();
             let lost_before = segment.lost();
             let (arrived, expected, made) = std::thread::scope(|scope| {
                 let thread = scope.spawn(|| {
@@ -471,7 +471,7 @@ mod tests {
                         let room = RECORDS - u64::from(turn == 0);
                         expected.extend(made..made + marks.min(room));
                         for _ in 0..marks {
-                            stepscope_marks::counter!("made", made);
+                            stepscope_marks::counter!("marks", made);
                             made += 1;
                         }
                         counted(&mut segment, thread_id(), &mut arrived);
@@ -524,20 +524,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_marks_while_the_recorder_reads_loses_nothing_but_what_is_counted() {
-        const MADE: u64 = 500_000;
-        let (_turn, mut segment) = our_marks();
+    fn a_thread_that_marks_while_the_recorder_reads_loses_only_counted_marks() {
+        const MARKS: u64 = 500_000;
+        let (_lock, mut segment) = our_marks();
         let lost_before = segment.lost();
         let mut arrived = Vec::new();
         std::thread::scope(|scope| {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             let thread = scope.spawn(move || {
-                tell.send(thread_id()).unwrap();
-                for value in 0..MADE {
-                    stepscope_marks::counter!("made", value);
+                sender.send(thread_id()).unwrap();
+                for value in 0..MARKS {
+                    stepscope_marks::counter!("marks", value);
                 }
             });
-            let tid = told.recv().unwrap();
+            let tid = receiver.recv().unwrap();
             while !thread.is_finished() {
                 counted(&mut segment, tid, &mut arrived);
             }
@@ -545,11 +545,11 @@ mod tests {
         });
         segment.dismiss();
         assert!(arrived.is_sorted_by(|a, b| a < b), "each once, in order");
-        assert_eq!(arrived.len() as u64 + segment.lost() - lost_before, MADE);
+        assert_eq!(arrived.len() as u64 + segment.lost() - lost_before, MARKS);
     }
 
     #[test]
-    fn a_segment_of_another_process_than_its_name_says_is_refused() {
+    fn a_segment_whose_name_has_another_pid_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stepscope-marks-1-0");
         let mut header = layout::tests::drawn(16);
@@ -561,8 +561,8 @@ mod tests {
     }
 
     #[test]
-    fn a_second_recorder_is_told_of_the_first_and_follows_it_when_it_is_gone() {
-        let (_turn, first) = our_marks();
+    fn a_second_recorder_names_the_first_and_takes_over_when_it_ends() {
+        let (_lock, first) = our_marks();
         let found = Folder::shared_memory().look().unwrap();
         let (_, path) = found.into_iter().find(|(pid, _)| *pid == std::process::id()).unwrap();
         let refused = Segment::take(&path, identity()).unwrap_err();

@@ -310,13 +310,13 @@ mod tests {
     #[test]
     fn a_thread_is_listed_with_its_name_while_it_lives() {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new().name("worker (a) b".into()).spawn(move || {
             // SAFETY: gettid only returns a number.
-            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            sender.send(unsafe { libc::gettid() } as u32).unwrap();
             let _ = stopped.recv();
         });
-        let tid = told.recv().unwrap();
+        let tid = receiver.recv().unwrap();
         let pid = std::process::id();
         assert!(threads(pid).unwrap().contains(&tid));
         assert_eq!(thread_name(pid, tid).unwrap(), "worker (a) b");

@@ -95,8 +95,8 @@ fn a_realigned_frame_keeps_its_callers() {
 }
 
 #[test]
-fn an_inlined_function_is_a_frame_of_its_own() {
-    record("an_inlined_function_is_a_frame_of_its_own", &["inlined"], |recorded| {
+fn an_inlined_function_has_its_own_frame() {
+    record("an_inlined_function_has_its_own_frame", &["inlined"], |recorded| {
         recorded.has_the_true_share_of("inlines");
         if recorded.build != Build::Stripped {
             recorded.is_called_by("inlined_work", &["inlines"]);

@@ -437,11 +437,13 @@ fn marks_what_it_does() {
 }
 
 #[test]
-fn a_rust_program_marks_likewise() {
+fn a_rust_program_writes_the_same_marks() {
     let program = std::env::current_exe().unwrap().into_os_string();
     let arguments = ["--ignored", "--exact", "marks_what_it_does", "--test-threads=1"].map(Into::into);
     let launch = Launch::new(std::iter::once(program).chain(arguments));
-    let Some(recorded) = record_launch("a_rust_program_marks_likewise", launch, &Options::default()) else { return };
+    let Some(recorded) = record_launch("a_rust_program_writes_the_same_marks", launch, &Options::default()) else {
+        return;
+    };
     let workers = ["worker 0", "worker 1", "worker 2"].map(|name| ((name, 0), 17));
     let expected = BTreeMap::from([(("inner", 1), 51), (("tick", 0), 51)]).into_iter().chain(workers).collect();
     assert_eq!(recorded.counts(), expected);
@@ -452,8 +454,8 @@ fn a_rust_program_marks_likewise() {
 }
 
 #[test]
-fn a_python_program_marks_likewise() {
-    let test = "a_python_program_marks_likewise";
+fn a_python_program_writes_the_same_marks() {
+    let test = "a_python_program_writes_the_same_marks";
     if Command::new("python3").arg("--version").output().is_err() {
         return println!("skipped: {test}: no python3");
     }

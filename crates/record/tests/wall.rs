@@ -152,8 +152,8 @@ fn running_runnable_and_blocked_agree_with_each_thread_and_add_up_to_its_lifetim
 }
 
 #[test]
-fn starved_threads_are_runnable_and_not_blocked() {
-    let Some((capture, _)) = recorded("starved_threads_are_runnable_and_not_blocked") else { return };
+fn threads_without_a_cpu_are_runnable_and_not_blocked() {
+    let Some((capture, _)) = recorded("threads_without_a_cpu_are_runnable_and_not_blocked") else { return };
     for name in ["starved1", "starved2", "starved3"] {
         let Parts { all_ns, runnable_ns, blocked_ns, .. } = Life::named(&capture, name).whole();
         // The first to end had two rivals all the time; the last one had one for most of the time.

@@ -65,9 +65,9 @@ mod tests {
         let mut normal = || (0..12).map(|_| random.below(1 << 40) as f64 / (1_u64 << 40) as f64).sum::<f64>() - 6.0;
         for count in [3_usize, 9, 21] {
             let draws: Vec<Vec<f64>> = (0..4_000).map(|_| (0..count).map(|_| normal()).collect()).collect();
-            let told = draws.iter().map(|draw| standard_error_of_median(draw).unwrap()).sum::<f64>() / 4_000.0;
+            let estimated = draws.iter().map(|draw| standard_error_of_median(draw).unwrap()).sum::<f64>() / 4_000.0;
             let square = draws.iter().map(|draw| median(draw).unwrap().powi(2)).sum::<f64>() / 4_000.0;
-            let ratio = told / square.sqrt();
+            let ratio = estimated / square.sqrt();
             assert!((0.93..1.11).contains(&ratio), "{count} values: {ratio}");
         }
     }

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_main_program_is_the_first_or_the_busiest_that_an_interpreter_launched() {
+    fn the_main_program_is_the_first_or_the_busiest_child_of_an_interpreter() {
         let main =
             |processes: &[(&str, u64)]| main_program(&capture_of(processes)).map(|path| path.display().to_string());
         assert_eq!(main(&[("/opt/sim", 1), ("/opt/server", 9)]).as_deref(), Some("/opt/sim"));

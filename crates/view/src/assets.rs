@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_was_built_from_the_sources_beside_it() {
+    fn the_committed_assets_were_built_from_the_sources() {
         let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src");
         let banner = banner_of(&sources).expect("web/src is beside crates/");
         for (name, text) in [

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_holds_what_came_of_it_and_suites_count_them() {
+    fn a_case_has_its_outcome_and_suites_count_outcomes() {
         let case = |name: &str, result| Case { name: name.into(), result, output: String::new() };
         let cases = vec![
             case("rtf -3%", CaseResult::Passed),

@@ -253,7 +253,7 @@ fn for_people_an_estimate_and_its_interval_are_one_and_numbers_have_the_unit_of_
 }
 
 #[test]
-fn for_programs_every_column_is_there_with_exact_values() {
+fn formats_for_programs_have_every_column_with_exact_values() {
     assert_golden("comparison.tsv", &rendered(&comparison(), Format::Tsv, Style::PLAIN));
     let json: serde_json::Value = serde_json::from_str(&rendered(&comparison(), Format::Json, Style::PLAIN)).unwrap();
     assert_eq!(json["rows"][0]["ratio_high"], 0.5534);

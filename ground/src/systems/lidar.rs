@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn sensors_are_dealt_out_in_turn_or_all_to_the_first() {
+    fn sensors_are_distributed_round_robin_or_all_to_the_first() {
         let shares = |switches: &Switches| {
             let mut ecm = EntityComponentManager::default();
             let link = ecm.create_entity("link", None, ());

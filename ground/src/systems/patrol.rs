@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_robot_follows_its_circle_round_and_round() {
+    fn a_robot_stays_on_its_circle() {
         let patrol = Patrol { centre: Vector::new(1.0, 0.0, 0.0), radius: 2.0, period_s: 8.0 };
         let near = |time, x, y| (target(&patrol, time) - Vector::new(x, y, 0.0)).length() < 1e-5;
         assert!(near(0.0, 3.0, 0.0));

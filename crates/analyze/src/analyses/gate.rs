@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_rise_passes_above_its_limit() {
+    fn a_metric_that_should_rise_passes_above_its_limit() {
         let of = |value, low, high| outcome(&numbers(value, low, high), Allowed::Percent(3.0), Better::Higher);
         assert_eq!(of(1.5, 1.4, 1.6), Outcome::Pass);
         assert_eq!(of(0.985, 0.971, 1.0), Outcome::Pass);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_regresses_and_what_vanished_passes() {
+    fn a_new_function_regresses_and_a_vanished_one_passes() {
         let without_ratio = |before, difference| Numbers { before, after: 0.0, difference, ratio: None };
         let new = without_ratio(0.0, estimate(40.0, 35.0, 45.0));
         assert_eq!(outcome(&new, Allowed::Percent(5.0), Better::Lower), Outcome::Regression);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_tell_go_with_the_square_of_the_width() {
+    fn the_number_of_runs_grows_with_the_square_of_the_width() {
         let range = Range { value: 0.0, low: -4.0, high: 4.0, limit: 2.0 };
         // (1.4294 · 4 / 2)^2 = 8.17 times as many.
         assert_eq!(range.more_runs(4), Some(29));

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_and_builds_are_joined_only_on_request_and_then_every_table_says_so() {
+    fn machines_and_builds_are_joined_only_on_request_with_a_note_in_every_table() {
         let mut recordings = worse();
         for one in &mut recordings[7..] {
             one.machine = Some(machine("other", "6.1"));

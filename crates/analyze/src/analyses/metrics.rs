@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_steps_is_of_their_time_and_divided_by_their_number() {
+    fn costs_per_step_are_those_within_steps_divided_by_their_number() {
         let capture = drawing().capture;
         let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerStep));
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_does_not_know_is_not_compared() {
+    fn properties_unknown_on_one_side_are_not_compared() {
         let (with, without) = (drawing().capture, Drawing::new().window(0..100).capture);
         drawn::selected(&with, &[], |with| {
             drawn::selected(&without, &[], |without| {

@@ -336,7 +336,7 @@ mod tests {
 
     /// Erratum 3.
     #[test]
-    fn low_coverage_is_said() {
+    fn low_coverage_has_a_note() {
         let capture = Drawing::new()
             .window(0..26_000)
             .lived("main", 0..26_000, 26_000)
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_imported_evidence_does_not_say_is_missing_and_not_zero() {
+    fn values_that_an_import_lacks_are_missing_and_not_zero() {
         let mut capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), "main;a 5").capture;
         capture.info.origin = Origin::Imported { format: "folded".to_owned(), file: "runs/jetty.folded".to_owned() };
         let table = summary(&capture);

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn short_threads_are_stood_for_by_the_sampled_ones_of_their_name() {
+    fn short_threads_count_at_the_sampled_threads_of_their_name() {
         let capture = |sampled_ns: u64| {
             let mut capture = Drawing::new()
                 .lived("main", 0..1_000, 500)
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_which_only_the_name_was_sampled_has_no_stack_on_top() {
+    fn a_thread_without_stacks_has_no_top_function() {
         let capture = drawn::folded("worker 4");
         let table = drawn::selected(&capture, &[], by_name);
         assert_eq!(cells(&table, &["thread", "top_function", "top_share"]), ["worker | (no stack) | 100"]);

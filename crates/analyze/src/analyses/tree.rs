@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_is_added_up() {
+    fn frames_that_are_too_deep_are_added_up() {
         assert_eq!(
             rows(&Options { deepest: 1, ..Options::default() }),
             ["all | 100 | 0", "  run | 90 | 0", "    (3 more) | 90 | -", "  load | 10 | 10",]

@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_stacks_and_wake_ups_are_said() {
+    fn missing_stacks_and_wake_ups_have_notes() {
         let table = drawn::selected(&two_threads(), &["gz::"], |selection| table(selection, Grouping::Thread));
         assert_eq!(
             table.notes,

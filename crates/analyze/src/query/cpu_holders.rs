@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_the_processor_that_it_came_to_until_its_next_wait() {
+    fn a_thread_holds_its_cpu_until_its_next_wait() {
         let drawing =
             two().blocked("a", 0..20, "").on(1).preempted("a", 40..70, "").on(1).blocked("a", 90..400, "").on(2);
         let drawing = drawing.preempted("b", 0..41, "").on(1).blocked("b", 69..500, "").on(1);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_thread_came_to_is_not_always_known() {
+    fn a_thread_without_a_known_cpu_holds_none() {
         let drawing = two().blocked("a", 10..20, "").blocked("a", 90..100, "").on(1).blocked("a", 200..300, "");
         assert_eq!(holders(&drawing, 0..1_000), ["a 100..200"]);
     }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_stands_for_cost_even_beside_more_faults() {
+    fn cpu_time_is_the_cost_even_beside_more_faults() {
         let capture = Drawing::new()
             .folded(Event::sampled("minor-faults", "faults"), "main;a 1\nmain;b 1\nmain;c 1")
             .folded(Event::sampled("cpu_atom/cycles/", "cycles"), "main;a 900")

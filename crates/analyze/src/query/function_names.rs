@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_found_could_match() {
+    fn every_matching_name_passes_the_quick_test() {
         for asked in
             ["World::Step", "takestep", "Each", "void sim::Each<int>", "sim::Each", "*Step*", "/ake/", "nothing"]
         {

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owned_where_nothing_was_said() {
+    fn nothing_is_owned_without_patterns() {
         let owned = Ownership::default().compile().unwrap();
         assert!(owned.is_empty());
         assert!(!owned.owns_name("main") && !owned.owns_module("/bin/x") && !owned.owns_source("/x.c"));

@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_inside_a_function_keeps_the_function_in_its_name() {
+    fn names_declared_in_a_function_contain_that_function() {
         check(
             "
             A::f()::{lambda(int)#1}::operator()(int) const => A::f::{lambda(int)#1}::operator()

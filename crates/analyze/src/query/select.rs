@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_selected_by_number_from_the_first_ones_begin_to_the_last_ones_end() {
+    fn steps_are_selected_by_number_from_the_start_of_the_first_to_the_end_of_the_last() {
         let capture = Drawing::new()
             .window(0..1_000)
             .steps("main", 100, 100, 5, 1)

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_a_loop_of_its_own_pays_for_its_own_steps() {
+    fn costs_of_a_process_with_its_own_loop_are_per_step_of_that_loop() {
         let capture = Drawing::new()
             .window(0..100)
             .process(1, "sim")
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_outlasts_the_next_begin_ends_there() {
+    fn a_step_ends_at_the_latest_when_the_next_one_starts() {
         let mut drawing = Drawing::new().window(0..100).steps("main", 0, 10, 3, 1);
         drawing.capture.steps[0].end_ns = 15;
         let steps = drawn::selected(&drawing.capture, &[], Steps::of).unwrap();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epilogue_tells_the_size_of_the_frame() {
+    fn an_epilogue_gives_the_size_of_the_frame() {
         assert_eq!(decode(&[0xc3]), epilogue(0, None));
         assert_eq!(decode(&[0x48, 0x83, 0xc4, 8, 0xc3]), epilogue(8, None), "CPython's perf trampoline");
         let pops = [0x48, 0x81, 0xc4, 0, 1, 0, 0, 0x5b, 0x5d, 0x41, 0x5c, 0xc3];

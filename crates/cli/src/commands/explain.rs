@@ -1,14 +1,12 @@
 //! `stepscope explain`: why one function costs what it does.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use stepscope_analyze::{explain, rank};
 
-use crate::arguments::{LookArguments, ReadingArguments};
+use crate::arguments::analysed::AnalysedArguments;
 use crate::failure::Failure;
-use crate::load::{self, selections};
 use crate::output::TableArguments;
 
 /// The arguments of `explain`.
@@ -16,23 +14,19 @@ use crate::output::TableArguments;
 pub struct Explain {
     /// The function: its name, the end of its qualified name (`EntityMatches`), a glob or /regex/.
     function: String,
-    /// Runs, captures, or files that can be imported.
-    #[arg(required = true, value_name = "RUN|CAPTURE")]
-    sources: Vec<PathBuf>,
     #[command(flatten)]
-    look: LookArguments,
-    #[command(flatten)]
-    reading: ReadingArguments,
+    analysed: AnalysedArguments,
     #[command(flatten)]
     output: TableArguments,
 }
 
 impl Explain {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let loaded = load::all(&self.sources, &self.reading.options(&self.look.symbols)?)?;
-        let functions = load::functions(&loaded, &self.look.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
-        self.output.print(explain::tables(&selections, &self.function, &rank::Options::default())?)?;
+        let loaded = self.analysed.load()?;
+        let tables = self.analysed.analyse(&loaded, |selections| {
+            Ok(explain::tables(selections, &self.function, &rank::Options::default())?)
+        })?;
+        self.output.print(tables)?;
         Ok(ExitCode::SUCCESS)
     }
 }

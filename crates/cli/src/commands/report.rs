@@ -8,9 +8,9 @@ use stepscope_analyze::diagnose;
 use stepscope_lab::report::report;
 use stepscope_view::report::write_html;
 
-use crate::arguments::{LookArguments, ReadingArguments};
+use crate::arguments::analysed::AnalysedArguments;
 use crate::failure::Failure;
-use crate::load::{self, Loaded, selections};
+use crate::load::Loaded;
 use crate::output::Target;
 use crate::progress;
 
@@ -20,23 +20,17 @@ const FILE_NAME: &str = "report.html";
 /// Write a report: one HTML file with the cost tree, the rank, and the analyses of each capture.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Runs, captures, or files that can be imported.
-    #[arg(required = true, value_name = "RUN|CAPTURE")]
-    sources: Vec<PathBuf>,
     /// The file to write, `-` for standard output [default: report.html in the folder of a single run, else in the working
     /// directory].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    look: LookArguments,
-    #[command(flatten)]
-    reading: ReadingArguments,
+    analysed: AnalysedArguments,
 }
 
 impl Report {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let importing = self.reading.options(&self.look.symbols)?;
-        let loaded = progress::of_step("reading captures", || load::all(&self.sources, &importing))?;
+        let loaded = progress::of_step("reading captures", || self.analysed.load())?;
         let written = self.write(&loaded)?;
         if let Some(path) = written {
             println!("{}", path.display());
@@ -49,13 +43,12 @@ impl Report {
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("no capture to report on; see run.json for what happened".to_owned()));
         }
-        let functions = load::functions(loaded, &self.look.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.look.select.filter(&loaded.process_names))?;
         let run = loaded.run.as_ref();
+        let info = run.and_then(|run| run.info());
         let report = progress::of_step("analysing", || {
-            report(run.and_then(|run| run.info()), &selections, diagnose::table(&selections))
-        });
-        let path = self.output.clone().unwrap_or_else(|| match (run, self.sources.as_slice()) {
+            self.analysed.analyse(loaded, |selections| Ok(report(info, selections, diagnose::table(selections))))
+        })?;
+        let path = self.output.clone().unwrap_or_else(|| match (run, self.analysed.sources.as_slice()) {
             (Some(run), [_]) => run.folder().join(FILE_NAME),
             _ => FILE_NAME.into(),
         });

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use stepscope_lab::execution::Context;
-use stepscope_lab::lab_file::{FILE_NAME, LabFile, Trial, TrialFilter};
+use stepscope_lab::lab_file::{LabFile, Trial};
 use stepscope_lab::outcome;
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{self, RUNS_FOLDER, RunResults};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, Table, note};
 
+use crate::arguments::trials::TrialArguments;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::TableArguments;
@@ -20,15 +21,8 @@ use crate::run_progress::RunProgress;
 /// Record every scenario of a lab file, rank the functions and write a report.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The lab file.
-    #[arg(default_value = FILE_NAME, value_name = "LAB")]
-    lab: PathBuf,
-    /// Scenarios to run, by name or glob [default: all].
-    #[arg(value_name = "SCENARIO")]
-    scenarios: Vec<String>,
-    /// Variants to run, by name or glob; repeatable [default: all].
-    #[arg(long = "variant", value_name = "VARIANT")]
-    variants: Vec<String>,
+    #[command(flatten)]
+    trials: TrialArguments,
     /// Folder that receives a new folder per run, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
@@ -38,9 +32,8 @@ pub struct Run {
 
 impl Run {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let lab = LabFile::read(&self.lab).map_err(|error| Failure::Usage(error.to_string()))?;
-        let filter = TrialFilter { scenarios: self.scenarios, variants: self.variants };
-        let trials = lab.trials(&filter).map_err(|error| Failure::Usage(error.to_string()))?;
+        let lab = self.trials.lab()?;
+        let trials = lab.trials(&self.trials.filter()).map_err(|error| Failure::Usage(error.to_string()))?;
         let results = record(&lab, &trials, &self.output)?;
         print_added(results.remember(&lab));
         print(results, &self.table)

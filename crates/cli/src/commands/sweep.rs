@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use stepscope_lab::execution::Context;
-use stepscope_lab::lab_file::{FILE_NAME, LabFile, TrialFilter};
+use stepscope_lab::lab_file::LabFile;
 use stepscope_lab::outcome;
 use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{self, RUNS_FOLDER, Run, RunResults};
@@ -15,6 +15,7 @@ use stepscope_lab::sweep::{self, Options, Plan};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Column, Kind, Table};
 
+use crate::arguments::trials::TrialArguments;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::TableArguments;
@@ -26,19 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Run scenarios at several sizes and on several numbers of CPUs, repeatedly.
 ///
 /// [sweep] in the lab file names the axes, e.g. n = [500, 1000, 2000, 4000] and cores = [1, 2]. `{n}` is replaced in commands,
-/// environments, drivers and files made from templates; `cores` restricts the program to that many CPUs. `stepscope growth`,
-/// `capacity` and `cores` analyse the run.
+/// environments, drivers and files made from templates; `cores` restricts the program to that many CPUs. Scenarios without
+/// a placeholder are left out. `stepscope growth`, `capacity` and `cores` analyse the run.
 #[derive(Debug, Args)]
 pub struct Sweep {
-    /// The lab file.
-    #[arg(default_value = FILE_NAME, value_name = "LAB")]
-    lab: PathBuf,
-    /// Scenarios to sweep, by name or glob [default: all with a placeholder].
-    #[arg(value_name = "SCENARIO")]
-    scenarios: Vec<String>,
-    /// Variants to sweep, by name or glob; repeatable [default: all].
-    #[arg(long = "variant", value_name = "VARIANT")]
-    variants: Vec<String>,
+    #[command(flatten)]
+    trials: TrialArguments,
     /// Runs of each point [default: the lab file's, else 5].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
@@ -77,16 +71,13 @@ impl Sweep {
         let resumed = self.resume.as_deref().map(open).transpose()?;
         let lab = match resumed.as_ref().and_then(Run::lab) {
             Some(lab) => lab,
-            None => LabFile::read(&self.lab),
+            None => Ok(self.trials.lab()?),
         };
         let lab = lab.map_err(|error| usage(&error))?;
         let options = self.options(&lab);
         let plan = match &resumed {
             Some(run) => Plan::of_run(run, &lab, options),
-            None => {
-                let filter = TrialFilter { scenarios: self.scenarios.clone(), variants: self.variants.clone() };
-                Plan::new(&lab, &filter, options)
-            }
+            None => Plan::new(&lab, &self.trials.filter(), options),
         };
         let plan = plan.map_err(|error| usage(&error))?;
         print_plan(&plan);

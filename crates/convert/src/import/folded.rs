@@ -303,11 +303,8 @@ impl<'a> Reader<'a> {
             info.losses.samples = weights.fold(0, u64::saturating_add);
         }
         if self.options.unit == FoldedUnit::Unknown {
-            info.notes.push(
-                "The unit of the folded counts is unknown, so differences cannot be tested. If you know the unit, name it \
-                 at import."
-                    .to_owned(),
-            );
+            info.notes
+                .push("The unit of the folded counts is unknown. If you know it, name it with `--unit`.".to_owned());
         }
         if let Some((number, count)) = self.unended {
             info.notes.push(format!(

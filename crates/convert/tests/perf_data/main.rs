@@ -204,11 +204,11 @@ fn copied_stacks_are_unwound_to_what_perf_unwinds_them_to() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_read_like_a_file() {
-    in_folder("what_comes_through_a_pipe_is_read_like_a_file", |file| {
+fn a_pipe_is_read_like_a_file() {
+    in_folder("a_pipe_is_read_like_a_file", |file| {
         record_piped(file, "tables", &["-F", "999", "-e", "cpu-clock,page-faults", "--call-graph", "dwarf,4096"])?;
         let ours = read(file);
-        agrees_without_stacks("what_comes_through_a_pipe_is_read_like_a_file", &ours, file);
+        agrees_without_stacks("a_pipe_is_read_like_a_file", &ours, file);
         let total: u64 = ours.samples.iter().filter(|sample| sample.event.0 == 0).map(|sample| sample.weight).sum();
         assert!(inclusive(&ours, "descend") * 4 > total);
         // The same bytes, when they cannot be mapped.

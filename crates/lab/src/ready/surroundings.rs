@@ -131,7 +131,7 @@ mod tests {
    4: a broken line";
 
     #[test]
-    fn a_socket_that_listens_is_told_from_a_connection_and_from_another_port() {
+    fn only_a_listening_socket_of_the_port_counts() {
         assert_eq!(listening_sockets(TABLE, 8080), [5001, 5004]);
         assert_eq!(listening_sockets(TABLE, 22), [5003]);
         assert_eq!(listening_sockets("", 22), Vec::<u64>::new());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_opened_by_a_process_of_the_tree_is_told_from_that_of_another_program() {
+    fn a_port_of_another_program_does_not_count() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut ours = TreeSurroundings::of(ProcessTree::of(std::process::id()));

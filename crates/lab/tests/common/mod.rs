@@ -18,7 +18,7 @@ use stepscope_record::{Label, LogError, Progress, RecordError, StepPoint};
 /// A recorder that launches programs, records nothing, and logs its calls. Its captures hold one sample and their label.
 #[derive(Default)]
 pub struct FakeRecorder {
-    pub told: Arc<Mutex<Vec<String>>>,
+    pub events: Arc<Mutex<Vec<String>>>,
     /// If set, a recording reports a failure after this many calls of `progress`.
     pub fails_after: Option<usize>,
     /// Background load of each capture, in percent, in the order of the captures; 0 for further ones.
@@ -26,8 +26,8 @@ pub struct FakeRecorder {
 }
 
 impl FakeRecorder {
-    pub fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub fn events(&self) -> Vec<String> {
+        self.events.lock().unwrap().clone()
     }
 }
 
@@ -39,7 +39,7 @@ impl Recorder for FakeRecorder {
         folder: &Path,
     ) -> Result<(Launched, Box<dyn Recording>), RecordError> {
         let recording =
-            FakeRecording { told: self.told.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after };
+            FakeRecording { events: self.events.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after };
         let launched = launch.prepare()?.start()?;
         recording.begin("launch", folder, &order.label);
         Ok((launched, Box::new(recording)))
@@ -72,14 +72,14 @@ impl Recorder for FakeRecorder {
 }
 
 struct FakeRecording {
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     looks: AtomicUsize,
     fails_after: Option<usize>,
 }
 
 impl FakeRecording {
-    fn tell(&self, what: impl Into<String>) {
-        self.told.lock().unwrap().push(what.into());
+    fn push(&self, what: impl Into<String>) {
+        self.events.lock().unwrap().push(what.into());
     }
 
     fn begin(&self, how: &str, folder: &Path, label: &Label) {
@@ -88,7 +88,7 @@ impl FakeRecording {
         let phase = text(&label.phase.map(|phase| phase.to_string()));
         let label = format!("{} {} {phase}", text(&label.scenario), text(&label.variant));
         fs::write(folder.join(disk::RAW_LOG_FILE), &label).unwrap();
-        self.tell(format!("{how} {phase}"));
+        self.push(format!("{how} {phase}"));
     }
 }
 
@@ -100,7 +100,7 @@ impl Recording for FakeRecording {
     }
 
     fn pause(&self) -> Result<(), RecordError> {
-        self.tell("pause");
+        self.push("pause");
         Ok(())
     }
 
@@ -115,11 +115,11 @@ impl Recording for FakeRecording {
     }
 
     fn note_exit(&self, _: u32, exit: &Exit) {
-        self.tell(format!("exit {}", exit.status()));
+        self.push(format!("exit {}", exit.status()));
     }
 
     fn stop(self: Box<Self>) -> Result<Progress, RecordError> {
-        self.tell("stop");
+        self.push("stop");
         Ok(Progress::default())
     }
 }

@@ -75,7 +75,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_is_written_is_read_back_exactly() {
+fn a_written_capture_is_read_back_exactly() {
     let folder = tempfile::tempdir().unwrap();
     write(&full(), folder.path()).unwrap();
     assert_eq!(read(folder.path()).unwrap(), full());
@@ -89,7 +89,7 @@ fn an_empty_capture_is_a_capture() {
 }
 
 #[test]
-fn a_capture_cut_short_anywhere_is_never_taken_for_a_whole_one() {
+fn a_truncated_capture_is_never_read_as_complete() {
     let whole = tempfile::tempdir().unwrap();
     write(&full(), whole.path()).unwrap();
     for path in files(whole.path()) {

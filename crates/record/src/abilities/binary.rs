@@ -347,9 +347,9 @@ mod tests {
     }
 
     #[test]
-    fn a_program_with_everything_lacks_nothing() {
+    fn a_program_with_symbols_and_unwind_tables_lacks_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let test = "a_program_with_everything_lacks_nothing";
+        let test = "a_program_with_symbols_and_unwind_tables_lacks_nothing";
         let flags = ["-O2", "-g", "-fno-omit-frame-pointer"];
         let Some(binary) = build(test, directory.path(), &flags) else { return };
         assert_eq!((binary.role, binary.symbols, binary.debug_info), (Role::Program, SymbolSource::DebugInfo, true));

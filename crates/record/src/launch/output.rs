@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_that_panics_holds_up_nobody() {
+    fn a_watcher_that_panics_delays_no_other_reader() {
         let (capture, write_end) = Capture::new(2, None, Some(Box::new(|_| panic!("on purpose")))).unwrap();
         let mut write_end = File::from(write_end);
         let reader = capture.start().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::keeper::{Exit, Failure, Keeper, Stage, wait_readable};
-use super::output::{LastLines, OutputReader};
+use super::output::OutputReader;
 use super::stop::{self, Grace, StopReport};
 use super::{LaunchError, refusal};
 use crate::proc::ProcessTree;
@@ -130,11 +130,6 @@ impl Launched {
         let Some(reader) = &self.reader else { return Vec::new() };
         reader.catch_up();
         reader.last_lines().snapshot()
-    }
-
-    /// A handle to the last lines, for other threads.
-    pub fn lines_handle(&self) -> Option<LastLines> {
-        Some(self.reader.as_ref()?.last_lines().clone())
     }
 
     /// Ends the program and everything it started: SIGINT (as Ctrl-C in a terminal), then SIGTERM, then SIGKILL. The

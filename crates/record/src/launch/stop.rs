@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_obeys_ctrl_c_gets_no_stronger_signal() {
+    fn a_program_that_ends_on_ctrl_c_gets_no_stronger_signal() {
         // Without children: a shell that is about to start one sometimes forgets an interrupt.
         let mut program = start("trap 'echo bye; exit 3' INT; echo ready; while :; do :; done");
         let report = stop_by(libc::SIGINT, &mut program);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn zombies_of_a_careless_parent_disappear_with_it() {
+    fn zombies_disappear_with_a_parent_that_does_not_wait_for_them() {
         // bash collects its children; sleep does not. So they end once their parent has become sleep.
         let child = "until read name < /proc/$$/comm && [ $name = sleep ]; do :; done";
         let mut program = start(&format!("for i in 1 2 3; do {{ {child}; }} & done; echo ready; exec sleep 600"));

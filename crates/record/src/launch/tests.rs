@@ -91,7 +91,7 @@ fn output_and_errors_go_to_one_file_in_order() {
 }
 
 #[test]
-fn a_program_has_a_process_group_of_its_own_and_default_signals() {
+fn a_program_has_its_own_process_group_and_default_signals() {
     let lines = lines("echo $$; ps -o pgid= -p $$; exec grep -E 'SigBlk|SigIgn' /proc/self/status");
     assert_eq!(lines[1].trim(), lines[0]);
     // The caller of the tests may ignore signals (nohup); those stay ignored.
@@ -139,7 +139,7 @@ fn prints_the_descriptors_of_a_program() {
 }
 
 #[test]
-fn many_programs_at_once_do_not_hold_up_each_others_output() {
+fn the_output_of_many_programs_is_read_at_the_same_time() {
     let programs: Vec<Launched> = std::thread::scope(|scope| {
         let start = |i: usize| move || shell(&format!("echo {i}; exec sleep 600")).prepare().unwrap();
         let prepared: Vec<_> = (0..8).map(|i| scope.spawn(start(i))).collect();

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_cut_short_gives_what_is_there() {
+    fn a_truncated_segment_gives_its_complete_rings() {
         let bytes = two_counters();
         assert_eq!(read_segment(&bytes[..12_288]).unwrap(), []);
         assert!(matches!(read_segment(&bytes[..100]), Err(Refusal::Unfit(Unfit::Incomplete))));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_did_not_complete_is_swept() {
+    fn incomplete_segments_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let dead = folder.path().join("stepscope-marks-4194305-0");
         let ours = folder.path().join(format!("stepscope-marks-{}-0", std::process::id()));

@@ -194,7 +194,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn an_invalid_header_is_refused_with_the_field() {
         let with = |at: usize, value: u64| {
             let mut header = drawn(16);
             header[at..at + 8].copy_from_slice(&value.to_ne_bytes());

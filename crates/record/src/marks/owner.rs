@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segments_name_says_whose_it_is() {
+    fn a_segments_name_has_the_pid() {
         assert_eq!(pid_of("stepscope-marks-4711-00ff00ff00ff00ff"), Some(4711));
         for other in ["stepscope-marks-", "stepscope-marks-x-1", "stepscope-marks-4711", "sem.4711-1"] {
             assert_eq!(pid_of(other), None, "{other}");

@@ -357,7 +357,7 @@ impl<F: FileExt> Segment<F> {
     fn set_tail(&mut self, ring: usize, tail: u64) {
         self.rings[ring].tail = tail;
         let twice = [tail.to_ne_bytes(), tail.to_ne_bytes()].concat();
-        // Where the segment was cut short, there is nobody left to tell.
+        // A truncated segment has no program left that could read it.
         let _ = self.file.write_all_at(&twice, self.layout.entry_at(ring) + TAIL_AT);
     }
 

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn online_processors_are_listed_as_ranges() {
+    fn online_cpus_are_listed_as_ranges() {
         assert_eq!(parse_cpus("0-2,5,7-8\n"), Some(vec![0, 1, 2, 5, 7, 8]));
         assert_eq!(parse_cpus("none"), None);
     }

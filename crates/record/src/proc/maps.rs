@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_files_unnamed_memory_and_the_kernels_own_names_are_told_apart() {
+    fn removed_files_anonymous_memory_and_kernel_names_are_distinguished() {
         let with = |name: &str| format!("1000-2000 rw-s 00000000 00:00 0 {name}");
         assert_eq!(backing(&with("                    /opt/sim (deleted)")), file("/opt/sim", true));
         assert_eq!(backing(&with("  /memfd:jit code (deleted)")), file("/memfd:jit code", true));

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_and_opened_and_allocated_shows_in_the_next_reading() {
+    fn written_bytes_open_files_and_memory_show_in_the_next_reading() {
         let mut sampler = own_sampler();
         let mut before = Vec::new();
         sampler.sample(&mut before);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_and_momentary_values_are_told_apart_by_name() {
+    fn totals_and_momentary_values_differ_by_name() {
         let momentary: Vec<&str> =
             Quantity::ALL.iter().filter(|quantity| !quantity.is_total()).map(|quantity| quantity.name()).collect();
         assert_eq!(momentary, ["rss_bytes", "peak_rss_bytes", "threads", "fds"]);

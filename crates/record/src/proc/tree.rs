@@ -230,13 +230,13 @@ mod tests {
 
     #[test]
     fn children_of_threads_other_than_the_main_thread_belong_to_the_tree() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-            tell.send(child.id()).unwrap();
+            sender.send(child.id()).unwrap();
             child.wait().unwrap();
         });
-        let pid = told.recv().unwrap();
+        let pid = receiver.recv().unwrap();
         let mut tree = ProcessTree::below(std::process::id());
         tree.refresh();
         assert!(tree.members().any(|member| member.pid() == pid));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn without_lists_of_children_the_parents_of_all_processes_tell_the_same() {
+    fn without_lists_of_children_the_tree_is_found_by_parents() {
         let shell = Shell::run("sleep 60 & wait");
         let mut tree = ProcessTree::of(shell.0.id());
         names(&mut tree, 1);

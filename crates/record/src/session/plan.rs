@@ -115,10 +115,10 @@ impl<'a> Plan<'a> {
             .map_err(|error| lack(format!("the tracepoint sched:sched_waking is refused ({error})")))?;
         self.meanings.insert(Kind::Waking, EventRole::Waking { pid_at });
         self.switches = Switches::WithWakeUps;
-        let told = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
-            format!("Where wakers were is missing: the tracepoint is refused for threads ({error}).")
+        let waker_stacks = self.events.add_waker_stacks(&tracepoint).map_err(|error| {
+            format!("Stacks of wakers are not recorded: the tracepoint is refused for threads ({error}).")
         })?;
-        let meaning = match told {
+        let meaning = match waker_stacks {
             WakerStacks::Written => EventRole::WakerStack { pid_at: WOKEN_AT },
             WakerStacks::OfThreads => EventRole::Waking { pid_at },
         };

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_rise_has_the_colour_of_the_better_when_it_does() {
+    fn a_metric_that_should_rise_has_the_colour_of_better_when_it_rises() {
         let mut forest = forest(&[("rtf", [Some(2.0), Some(1.9), Some(2.1)], "changed")]);
         forest.table.columns.push(Column::new("better", Kind::Text, "", ""));
         forest.table.rows[0].push("higher".into());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_a_shape_of_their_verdict_and_all_in_words() {
+    fn rows_have_the_shape_of_their_verdict_and_a_text() {
         let svg = forest(&[
             ("Step", [Some(0.5), Some(0.48), Some(0.52)], "changed"),
             ("Load", [Some(1.0), Some(0.98), Some(1.02)], "equivalent"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_vanished_is_at_an_end_with_an_arrow_and_what_has_no_ratio_is_not_drawn() {
+    fn new_and_vanished_rows_have_an_arrow_at_an_end_and_rows_without_a_ratio_are_not_drawn() {
         let gone = forest(&[("gone", [Some(0.0), Some(0.0), Some(0.01)], "changed"), ("new", [None; 3], "changed")]);
         let svg = gone.svg();
         assert!(svg.contains("gone: 0.00 [") && !svg.contains("new:"), "{svg}");

@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_reach_from_one_column_to_the_other_and_tell_what_they_are() {
+    fn bars_reach_from_one_column_to_the_other_and_have_a_label() {
         let bars = Mark::Bars { to: "until".into(), height: "steps".into() };
         let svg = Chart::new(table(&[(0, Some(4)), (10, Some(8))]), "at", vec![bars]).svg();
         assert!(svg.contains("<rect class=\"bar\" x=\"74.0\" y=\"100.0\" width=\"435.0\" height=\"88.0\"><title>0 ns to 10 ns: 4 steps</title>"), "{svg}");

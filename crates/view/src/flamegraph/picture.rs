@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_with_verdicts_tells_them_and_counts_them() {
+    fn a_difference_with_verdicts_shows_and_counts_them() {
         let after = tree(&[("all", None, 0), ("a", Some(0), 40), ("b", Some(0), 60)]);
         let before = tree(&[("all", None, 0), ("a", Some(0), 80), ("b", Some(0), 59)]);
         let mut difference = TreeDifference::of(("after", &after), ("before", &before));

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_tells_comes_first_and_a_star_stands_for_the_same_text() {
+    fn a_users_rule_comes_first_and_its_star_is_the_same_text_on_both_sides() {
         let told = ["gz::sim::v7::* => gz::next::*"];
         assert_eq!(
             matched(&["gz::sim::v7::Step"], &["gz::next::Step", "gz::sim::v8::Step"], &told),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn suffixes_versions_and_arguments_are_told_apart() {
+    fn functions_match_despite_other_suffixes_versions_and_arguments() {
         assert_eq!(
             matched(&["step.constprop.0 @sim"], &["step.isra.3 @sim"], &[]),
             pair("step.constprop.0", "step.isra.3", "the compiler's suffix differs")
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_several_could_be_is_not_guessed() {
+    fn ambiguous_matches_are_not_guessed() {
         assert_eq!(matched(&["gz::Each<A>", "gz::Each<B>"], &["gz::Each<C>"], &[]), []);
         assert_eq!(matched(&["f @a.so"], &["f @b.so", "f @c.so"], &[]), []);
         assert_eq!(matched(&["libdart.so+0x10"], &["libdart.so+0x20"], &[]), []);

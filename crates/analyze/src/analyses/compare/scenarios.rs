@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_of_one_scenario_each_are_put_together_to_be_refused_or_allowed() {
+    fn sides_of_different_scenarios_are_refused_unless_allowed() {
         let (a, b) = ([capture(Some("a"), Some(Phase::Steady))], [capture(Some("b"), Some(Phase::Loading))]);
         assert_eq!(labels(&[&a, &b], Pairing::default()).0, [("a/steady".to_owned(), vec![1, 1])]);
         let folded = [capture(None, None)];

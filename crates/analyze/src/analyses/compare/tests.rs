@@ -251,7 +251,7 @@ fn rows_that_are_zero_in_every_run_are_no_tests() {
 }
 
 #[test]
-fn headline_figures_are_adjusted_apart_from_other_metrics() {
+fn headline_metrics_are_adjusted_separately_from_other_metrics() {
     let comparison = compared(&runs(8, 0.30, 3), &runs(8, 0.28, 4));
     let of = |headline: bool| {
         let metrics = comparison.metrics.iter().filter(|row| metrics::is_headline(&row.name, true) == headline);

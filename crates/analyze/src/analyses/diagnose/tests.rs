@@ -70,7 +70,7 @@ fn a_file_that_is_opened_for_each_record_is_found_with_its_writes() {
 }
 
 #[test]
-fn containers_that_are_built_in_each_step_are_told_from_temporaries_for_look_ups() {
+fn containers_built_in_each_step_differ_from_temporaries_for_look_ups() {
     let titles = |capture: &Capture| {
         drawn::selected(capture, &["sim::"], |selection| cells(&table(std::slice::from_ref(selection)), &["finding"]))
     };

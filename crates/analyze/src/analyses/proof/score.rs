@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_among_others_is_against_all_others_slow_and_not_against_all_fast() {
+    fn a_gain_among_others_compares_all_slow_with_all_but_one_slow() {
         let mut case = case(known("string-temp", "count", None));
         let runs = |count: f64, bare: f64| Runs {
             profiles: vec![profile(&[("count", count)], &[])],
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_programs_clocks_say_what_all_parts_of_the_seam_save() {
+    fn the_saving_by_the_clock_is_that_of_all_parts_of_the_seam() {
         let mut case =
             case(Known { seam: vec!["parse".to_owned(), "clear".to_owned()], ..known("parse-twice", "parse", None) });
         case.alone.profiles = vec![profile(&[("parse", 300_000.0), ("clear", 200_000.0)], &[])];
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_only_wall_time_is_looked_for_on_the_critical_path() {
+    fn switches_that_cost_only_wall_time_are_scored_on_the_critical_path() {
         let mut case = case(Known { saves: Saves::Wall, ..known("imbalance", "scan", None) });
         let on_path = |ns: f64, step_ns: f64| Profile {
             gain_bound_ns: BTreeMap::from([("scan".to_owned(), ns)]),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_by_what_recordings_say_in_the_median_and_the_worst_one_is_told_too() {
+    fn the_place_is_the_median_of_recordings_and_the_worst_place_is_shown() {
         let mut case = case(known("full-scan", "scan", None));
         let first = || profile(&[], &["scan", "step"]);
         case.alone.profiles = vec![first(), first(), profile(&[], &["step", "draw", "scan"])];
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_way_with_a_cost_where_all_is_fast_is_loud_unless_the_fast_way_passes_through_it() {
+    fn a_slow_function_with_a_cost_when_all_is_fast_is_not_silent_unless_fast_code_calls_it() {
         let mut scan = case(known("full-scan", "scan", Some("recreate")));
         let write = case(known("pose-map", "write", Some("write")));
         scan.fast.profiles = vec![profile(&[("scan", 60_000.0), ("write", 700_000.0)], &[])];

@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_off_is_named_with_how_far() {
+    fn large_deviations_are_named_with_their_size() {
         let mut case = scan_case();
         case.alone.profiles[0].inclusive_ns.insert("scan".to_owned(), 500_000.0);
         case.alone.profiles[0].ranked.insert("step".to_owned(), 80.0);

@@ -72,7 +72,7 @@ fn wrappers_and_leaves_do_not_lead_and_rows_add_up_to_the_cost_under_owned_code(
 }
 
 #[test]
-fn costs_are_per_step_where_all_steps_are_known_and_of_the_time_they_span() {
+fn costs_are_per_step_of_the_time_that_steps_span() {
     let of = |scenario: &str, text: &str, length| {
         let drawing = Drawing::new().window(0..1_000).folded(cpu_clock(), text).steps("main", 100, length, 4, 1);
         of_scenario(scenario, drawing)

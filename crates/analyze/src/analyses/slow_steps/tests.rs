@@ -84,7 +84,7 @@ fn work_injected_in_every_50th_step_is_on_top_and_its_cost_is_recovered() {
 
 /// 5 % of 999 steps are 50, of which 20 decode: the mean over them is two fifths of the cost.
 #[test]
-fn above_a_percentile_the_cost_is_that_of_a_mixed_set_and_in_slow_tells_so() {
+fn above_a_percentile_the_cost_and_in_slow_are_those_of_a_mixed_set() {
     let tables = slow(&injected(1_000, 20), Slow::Percentile(95.0));
     let table = &tables[1];
     assert_eq!(cells(table, &["function"])[0], "gz::Decode");
@@ -167,7 +167,7 @@ fn trees_of_slow_and_typical_steps_are_per_step() {
 }
 
 #[test]
-fn without_switches_a_gap_on_the_clock_tells_slow_steps() {
+fn without_switches_slow_steps_are_found_by_a_gap_on_the_clock() {
     let mut drawing = Drawing::new().window(0..100_000).steps("main", 0, 1, 100, 1);
     let mut time = 0;
     for (index, step) in drawing.capture.steps.iter_mut().enumerate() {

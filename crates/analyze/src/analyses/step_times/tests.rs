@@ -45,7 +45,7 @@ fn the_loop_is_shown_with_and_without_pacing() {
 }
 
 #[test]
-fn a_step_is_parts_of_what_its_threads_did_in_it() {
+fn the_parts_of_a_step_are_those_of_its_threads_within_it() {
     let tables = all(&paced());
     assert_eq!(
         cells(&tables[1], &["quantity", "total", "share", "mean", "p99", "first_step"]),
@@ -81,7 +81,7 @@ fn a_condition_that_no_thread_signals_is_pacing_where_wake_ups_are_known() {
 }
 
 #[test]
-fn a_wait_without_a_stack_is_what_those_with_one_are() {
+fn waits_without_a_stack_have_the_class_of_similar_waits() {
     let paced_by = |stack: &str| {
         let mut drawing = Drawing::new().window(0..2_000).lived("main", 0..2_000, None).steps("main", 0, 100, 20, 50);
         for step in 0..20 {
@@ -107,7 +107,7 @@ fn a_stall_is_long_among_its_neighbours_and_not_at_the_end_of_a_growing_run() {
 }
 
 #[test]
-fn a_loop_that_slows_down_is_said_to_and_by_how_much() {
+fn a_loop_that_slows_down_has_a_note_with_the_change() {
     let mut capture = Drawing::new().window(0..1_000_000).steps("main", 0, 1, 100, 1).capture;
     let mut start = 0;
     for step in &mut capture.steps {

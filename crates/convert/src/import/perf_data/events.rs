@@ -82,8 +82,8 @@ fn event(attribute: &Attribute) -> Event {
 
 /// Weight of samples that do not state it. `None` if their weights differ.
 fn weight(attribute: &Attribute) -> Option<u64> {
-    let told = attribute.parse_info.sample_format.contains(SampleFormat::PERIOD);
-    attribute.period.or(told.then_some(1))
+    let has_period = attribute.parse_info.sample_format.contains(SampleFormat::PERIOD);
+    attribute.period.or(has_period.then_some(1))
 }
 
 /// Whether it is one of these tracepoints, recorded on every hit. A sampled one (`-F`) is incomplete; its samples stay

@@ -1,0 +1,40 @@
+//! Flags of `rank`, `explain`, `diagnose` and `report`: what is analysed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use stepscope_analyze::Selection;
+
+use super::{LookArguments, ReadingArguments};
+use crate::failure::Failure;
+use crate::load::{self, Loaded, selections};
+
+/// Captures, and which part of them to use.
+#[derive(Debug, Args)]
+pub struct AnalysedArguments {
+    /// Runs, captures, or files that can be imported.
+    #[arg(required = true, value_name = "RUN|CAPTURE")]
+    pub sources: Vec<PathBuf>,
+    #[command(flatten)]
+    look: LookArguments,
+    #[command(flatten)]
+    reading: ReadingArguments,
+}
+
+impl AnalysedArguments {
+    /// Reads the captures.
+    pub fn load(&self) -> Result<Loaded, Failure> {
+        load::all(&self.sources, &self.reading.options(&self.look.symbols)?)
+    }
+
+    /// Analyses the selected part of the captures that were read.
+    pub fn analyse<T>(
+        &self,
+        loaded: &Loaded,
+        analysis: impl FnOnce(&[Selection<'_>]) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let functions = load::functions(loaded, &self.look.owned)?;
+        let filter = self.look.select.filter(&loaded.process_names);
+        analysis(&selections(&loaded.captures, &functions, &filter)?)
+    }
+}
