@@ -111,7 +111,7 @@ fn ends_of(log: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_written_log_is_read_back() {
     let mut log = Writer::new(Vec::new()).unwrap();
     entries().into_iter().for_each(|entry| log.take(entry));
     log.flush();

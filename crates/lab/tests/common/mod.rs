@@ -110,7 +110,7 @@ impl Recording for FakeRecording {
     }
 
     fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError> {
-        self.tell(format!("steps {}", step.function));
+        self.push(format!("steps {}", step.function));
         Ok(())
     }
 
