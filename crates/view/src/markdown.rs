@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stepscope_model::{Column, Importance, Kind, Note, NoteKind, Row, Table, Value};
+use stepscope_model::{Column, Kind, Note, NoteKind, Row, Table, Value};
 
 use crate::reading::{Field, Reading, Tone, is_prose, unit_column};
 use crate::visible::visible;
@@ -47,18 +47,12 @@ fn write_rows(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::
 
 /// Each row as an item of a list: its first prose in bold, its other fields without details, then the texts below it.
 fn write_list(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let is_prose = |field: &&Field| table.columns[field.column].kind == Kind::Prose;
-    let heading = reading.fields.iter().find(is_prose).copied();
+    let heading = reading.heading();
     for (index, row) in table.rows.iter().enumerate() {
         let title = heading.map_or(String::new(), |field| cell(table, reading, row, field));
-        let is_fact = |(place, field): &(usize, &Field)| {
-            let is_shown = table.columns[field.column].importance > Importance::Detail;
-            *place > 0 && is_shown && Some(**field) != heading && row[field.column] != Value::Missing
-        };
-        let facts = reading.fields.iter().enumerate().filter(is_fact);
-        let facts: Vec<String> = facts
-            .map(|(_, &field)| format!("{} {}", header(&table.columns[field.column]), cell(table, reading, row, field)))
-            .collect();
+        let fact =
+            |field: Field| format!("{} {}", header(&table.columns[field.column]), cell(table, reading, row, field));
+        let facts: Vec<String> = reading.card_fields(row).map(fact).collect();
         writeln!(out, "{}. **{title}**<br>{}", index + 1, facts.join(" · "))?;
         for (name, lines) in reading.below(row) {
             let lines: Vec<String> = lines.map(prose).collect();

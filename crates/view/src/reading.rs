@@ -20,7 +20,7 @@
 
 use std::borrow::Cow;
 
-use stepscope_model::{Column, Kind, Row, Table, Value};
+use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
 
 use stepscope_model::quantity::{self, Quantity, quantity, unit_beside_number};
 
@@ -71,6 +71,26 @@ impl<'t> Reading<'t> {
     /// Whether texts stand below the rows.
     pub fn has_below(&self) -> bool {
         !self.below.is_empty()
+    }
+
+    /// The field that is the heading of each card: the first prose.
+    pub fn heading(&self) -> Option<Field> {
+        self.fields.iter().find(|field| self.table.columns[field.column].kind == Kind::Prose).copied()
+    }
+
+    /// The fields of a card between its number and heading and the texts below: known ones without details.
+    pub fn card_fields(&self, row: &'t Row) -> impl Iterator<Item = Field> {
+        let heading = self.heading();
+        let is_known = |field: Field| match &row[field.column] {
+            Value::Missing => false,
+            Value::Text(text) => !text.is_empty(),
+            _ => true,
+        };
+        let is_shown = move |field: &Field| {
+            let importance = self.table.columns[field.column].importance;
+            importance > Importance::Detail && Some(*field) != heading && is_known(*field)
+        };
+        self.fields.iter().skip(1).copied().filter(is_shown)
     }
 
     /// What stands below a row: the header and the lines of each text.

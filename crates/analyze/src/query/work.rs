@@ -22,8 +22,10 @@ pub enum Work {
     ContainerGrowth,
     /// Any other work of a standard container: look-ups, iteration.
     Container,
-    /// Strings: creation, comparison, formatting, parsing.
+    /// Strings: creation, comparison.
     Text,
+    /// Conversion of values to text and from it: streams, `printf`, parsers of numbers.
+    Formatting,
     /// Copies and fills of memory.
     Copy,
     /// Locks and condition variables.
@@ -119,7 +121,8 @@ impl Frame {
             Family::Locks => Work::Lock,
             Family::Allocation => Work::Allocation,
             Family::MemoryCopies => Work::Copy,
-            Family::TextFormatting | Family::Strings => Work::Text,
+            Family::TextFormatting => Work::Formatting,
+            Family::Strings => Work::Text,
             Family::Containers if grows(&own) => Work::ContainerGrowth,
             Family::Containers => Work::Container,
         };

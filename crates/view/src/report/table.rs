@@ -58,20 +58,16 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut Shown
 
 /// Appends each row as a card: its first prose as the heading, its other fields in a line, then the texts below it.
 fn push_cards(table: &Table, reading: &Reading<'_>, html: &mut String) {
-    let is_prose = |field: &&Field| table.columns[field.column].kind == Kind::Prose;
-    let heading = reading.fields.iter().find(is_prose).copied();
+    let heading = reading.heading();
     html.push_str("<ol class=\"cards\">\n");
     for row in &table.rows {
         html.push_str("<li>");
         if let Some(heading) = heading {
             append!(*html, "<h5>{}</h5>", with_code(&reading.cell(row, heading).quantity.number));
         }
-        let facts = reading.fields.iter().enumerate().filter(|&(index, field)| {
-            index > 0 && Some(*field) != heading && !matches!(&row[field.column], Value::Missing)
-        });
         html.push_str("<p class=\"facts\">");
-        for (_, field) in facts {
-            let (column, cell) = (&table.columns[field.column], reading.cell(row, *field));
+        for field in reading.card_fields(row) {
+            let (column, cell) = (&table.columns[field.column], reading.cell(row, field));
             let shown = shown_figure(&cell.quantity, column);
             let bounds = cell.bounds.map_or(String::new(), |bounds| format!(" <small>{}</small>", markup(&bounds)));
             let (doc, name) = (markup(&column.doc), header(column));

@@ -6,7 +6,7 @@
 //! 3. Names share what is left. Those that do not fit are [shortened](crate::shorten::shorten_column).
 
 use stepscope_model::quantity::{MISSING, Quantity, unit_beside_name};
-use stepscope_model::{Importance, Kind, Row, Table, Value};
+use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use super::wrapped;
@@ -23,10 +23,12 @@ const WIDEST_BESIDE: usize = 24;
 /// Prose is wrapped to no less than this.
 const NARROWEST_PROSE: usize = 30;
 
-/// Whether a table's rows are lines, or its only row is a list.
+/// How the rows of a table are written: as lines, the only row as a list, or as cards.
 pub(super) enum Form {
     Rows,
     List,
+    /// A row is a heading with lines below it.
+    Cards,
 }
 
 /// How a table is shown.
@@ -38,13 +40,17 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub fn of(table: &Table, width: Option<usize>) -> Self {
-        let reading = Reading::of(table);
+    pub fn of(table: &Table, reading: &Reading<'_>, width: Option<usize>) -> Self {
+        if reading.has_below() && !table.rows.is_empty() {
+            let is_detail = |column: &&Column| column.importance == Importance::Detail;
+            let hidden = table.columns.iter().filter(is_detail).count();
+            return Self { columns: Vec::new(), hidden, form: Form::Cards };
+        }
         let all: Vec<TextColumn> =
-            reading.fields.iter().flat_map(|&field| TextColumn::of_field(table, &reading, field)).collect();
+            reading.fields.iter().flat_map(|&field| TextColumn::of_field(table, reading, field)).collect();
         let Some(width) = width else { return Self { columns: all, hidden: 0, form: Form::Rows } };
         let fits = fitting(table, &all, width);
-        if table.rows.len() == 1 && !reading.has_below() && (fits.contains(&false) || least_width(&all) > width) {
+        if table.rows.len() == 1 && (fits.contains(&false) || least_width(&all) > width) {
             return Self { columns: Vec::new(), hidden: 0, form: Form::List };
         }
         let (shown, hidden): (Vec<_>, Vec<_>) = all.into_iter().zip(fits).partition(|(_, fits)| *fits);

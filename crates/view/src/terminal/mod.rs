@@ -14,17 +14,17 @@
 //!
 //! [`layout`] chooses the columns that fit into the width of the [`Style`], and the last line counts the others. Only
 //! [prose](Kind::Prose) is wrapped, within its column. A single row that does not fit is shown as a list, one line per
-//! column. Without a width, all columns are shown and all names are whole.
+//! column. Rows with [texts below them](stepscope_model::Column::below) are cards. Without a width, all columns are shown and all names are whole.
 
 mod layout;
 
 use std::io::{self, Write};
 
 use stepscope_model::quantity::{MISSING, plural, unit_beside_name};
-use stepscope_model::{Kind, Note, NoteKind, Table, Value};
+use stepscope_model::{Kind, Note, NoteKind, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
-use crate::reading::{Cell, Reading, Tone};
+use crate::reading::{Cell, Field, Reading, Tone};
 use crate::shorten::shorten;
 use crate::style::{Role, Style};
 use crate::visible::visible;
@@ -38,13 +38,15 @@ const NOTE_WIDTH: usize = 100;
 /// # Errors
 /// Those of writing to `out`.
 pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let Layout { columns, hidden, form } = Layout::of(table, style.width);
+    let reading = Reading::of(table);
+    let Layout { columns, hidden, form } = Layout::of(table, &reading, style.width);
     for line in wrapped("", &visible(&table.title), style.width.unwrap_or(usize::MAX)) {
         writeln!(out, "{}", Role::Title.paint(&line, style.colour))?;
     }
     match form {
         Form::Rows => write_rows(table, &columns, style, out)?,
-        Form::List => write_list(table, style, out)?,
+        Form::List => write_list(table, &reading, style, out)?,
+        Form::Cards => write_cards(table, &reading, style, out)?,
     }
     if table.rows.is_empty() {
         writeln!(out, "{}", Role::Faint.paint("(no rows)", style.colour))?;
@@ -81,12 +83,7 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
     if !columns.is_empty() {
         write_line(columns.iter().map(|column| (column.header.as_str(), Role::Header, column)), style, out)?;
     }
-    let reading = Reading::of(table);
-    let indent = columns.first().map_or(0, |column| column.width + GAP.len());
     for (index, row) in table.rows.iter().enumerate() {
-        if index > 0 && reading.has_below() {
-            writeln!(out)?;
-        }
         let is_owned = owned.is_some_and(|owned| row[owned] == Value::Bool(true));
         let cells: Vec<Vec<String>> = columns.iter().map(|column| column.lines(index)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
@@ -101,50 +98,62 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
             });
             write_line(cells, style, out)?;
         }
+    }
+    Ok(())
+}
+
+/// Each row as a card: its first prose, its other fields without details, then the texts below it.
+fn write_cards(table: &Table, reading: &Reading<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let heading = reading.heading();
+    let numbered = table.rows.len().to_string().len();
+    let indent = " ".repeat(numbered + 2);
+    for (index, row) in table.rows.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        let title = heading.map_or_else(String::new, |field| reading.cell(row, field).quantity.number);
+        let lead = format!("{:>numbered$}. ", index + 1);
+        for line in wrapped(&lead, &visible(&title), style.width.unwrap_or(usize::MAX)) {
+            writeln!(out, "{}", Role::Header.paint(&line, style.colour))?;
+        }
+        let fact = |field: Field| {
+            let name = visible(table.columns[field.column].header()).into_owned();
+            format!("{name} {}", value_with_unit(table, reading, row, field))
+        };
+        let facts: Vec<String> = reading.card_fields(row).map(fact).collect();
+        for line in wrapped(&indent, &facts.join("; "), style.width.unwrap_or(usize::MAX)) {
+            writeln!(out, "{line}")?;
+        }
         for (header, lines) in reading.below(row) {
-            write_below(header, lines, indent, style, out)?;
+            write_below(&format!("{indent}{}: ", visible(header)), lines, style, out)?;
         }
     }
     Ok(())
 }
 
-/// Texts below a row, indented under its second column.
-fn write_below(
-    header: &str,
-    texts: std::str::Lines<'_>,
-    indent: usize,
-    style: &Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let lead = format!("{}: ", visible(header));
+/// A text below a row, after its header.
+fn write_below(lead: &str, texts: std::str::Lines<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     for (index, text) in texts.enumerate() {
-        let lines = wrapped(&lead, &visible(text), style.width.unwrap_or(NOTE_WIDTH).saturating_sub(indent));
+        let lines = wrapped(lead, &visible(text), style.width.unwrap_or(NOTE_WIDTH));
         for (line_index, line) in lines.iter().enumerate() {
-            let (lead, text) = line.split_at(lead.len());
-            let lead = if index == 0 && line_index == 0 { lead } else { &" ".repeat(lead.width()) };
-            writeln!(out, "{}{}{text}", " ".repeat(indent), Role::Faint.paint(lead, style.colour))?;
+            let (before, text) = line.split_at(lead.len());
+            let before = if index == 0 && line_index == 0 { before } else { &" ".repeat(lead.width()) };
+            writeln!(out, "{}{text}", Role::Faint.paint(before, style.colour))?;
         }
     }
     Ok(())
 }
 
 /// The first row, one line per column.
-fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let (reading, row) = (Reading::of(table), &table.rows[0]);
+fn write_list(table: &Table, reading: &Reading<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let row = &table.rows[0];
     let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
     let names: Vec<String> = columns().map(|column| visible(column.header()).into_owned()).collect();
     let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
     for ((name, column), &field) in names.iter().zip(columns()).zip(&reading.fields) {
         let value = &row[field.column];
-        let unit = match unit_beside_name(column) {
-            unit if unit.is_empty() || *value == Value::Missing => String::new(),
-            unit if unit.starts_with('/') => unit.to_owned(),
-            unit => format!(" {unit}"),
-        };
-        let Cell { quantity, bounds } = reading.cell(row, field);
-        let bounds = bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
-        let shown = format!("{}{unit}{bounds}", visible(&quantity.to_string()));
+        let shown = value_with_unit(table, reading, row, field);
         let lines = match column.kind {
             Kind::Prose => wrapped("", &shown, room),
             _ => vec![shorten(&shown, room).into_owned()],
@@ -157,6 +166,18 @@ fn write_list(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
         }
     }
     Ok(())
+}
+
+/// A value with its unit and its interval, for a place that has no column header.
+fn value_with_unit(table: &Table, reading: &Reading<'_>, row: &Row, field: Field) -> String {
+    let unit = match unit_beside_name(&table.columns[field.column]) {
+        unit if unit.is_empty() || row[field.column] == Value::Missing => String::new(),
+        unit if unit.starts_with('/') => unit.to_owned(),
+        unit => format!(" {unit}"),
+    };
+    let Cell { quantity, bounds } = reading.cell(row, field);
+    let bounds = bounds.map_or(String::new(), |bounds| format!(" {bounds}"));
+    format!("{}{unit}{bounds}", visible(&quantity.to_string()))
 }
 
 fn role(cell: &str, kind: Kind, is_owned: bool) -> Role {
@@ -243,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_below_a_row_use_the_whole_line() {
+    fn rows_with_texts_below_are_cards() {
         let columns = vec![
             Column::new("number", Kind::Count, "", "").labelled("#").essential(),
             Column::new("finding", Kind::Prose, "", "").essential(),
@@ -266,14 +287,15 @@ mod tests {
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "Findings\n\
-             #  finding                    gain\n\
-             1  `f` scans all entities  2.00 ms\n\
+             1. `f` scans all entities\n\
+             \x20  gain 2.00 ms\n\
              \x20  evidence: It takes 40 % of the CPU time. See\n\
              \x20            `stepscope explain 'a b'`.\n\
              \x20            It runs 12 times a step.\n\
              \x20  to do: Keep an index.\n\
              \n\
-             2  `g` waits               1.00 ms\n"
+             2. `g` waits\n\
+             \x20  gain 1.00 ms\n"
         );
     }
 

@@ -91,6 +91,16 @@ fn images_that_are_decoded_while_it_runs_are_found() {
 }
 
 #[test]
+fn values_that_go_through_text_are_found_in_steps_and_in_loading() {
+    let shows =
+        |tenth: u64, text: u64| work(tenth, &[(text, "sim::Show;std::ostream::_M_insert<double>")], "sim::Move");
+    let rows = found(&looping(|_, tenth| shows(tenth, 2)));
+    assert_eq!(rows, ["values-through-text | sim::Show | 20"]);
+    let rows = found(&loading(|ms| shows(ms % 10, 3)));
+    assert_eq!(rows, ["values-through-text | sim::Show | 30"]);
+}
+
+#[test]
 fn work_of_a_few_long_steps_is_found_at_its_deepest_function() {
     // Every twentieth step takes ten times as long.
     let mut drawing = Drawing::new().window(0..200_000_000).lived("main", 0..200_000_000, 200_000_000);

@@ -27,8 +27,10 @@ impl Kind for DirectoryScan {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let lists = |work: Work| matches!(work, Work::ListFiles | Work::FileState);
-        let all_files =
-            |work: Work| lists(work) || matches!(work, Work::OpenFile | Work::ReadFile | Work::Text | Work::Allocation);
+        let all_files = |work: Work| {
+            lists(work)
+                || matches!(work, Work::OpenFile | Work::ReadFile | Work::Text | Work::Formatting | Work::Allocation)
+        };
         let owners = seen.by_owner(lists).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .filter(|(owner, amount)| {

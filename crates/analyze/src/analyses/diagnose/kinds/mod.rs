@@ -21,6 +21,7 @@ mod recursion;
 mod run_queue;
 mod stalls;
 mod superlinear;
+mod text_conversion;
 mod unoptimised;
 
 use super::Kind;
@@ -32,6 +33,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &kernel_files::KernelFiles,
     &allocations::Allocations,
     &decoding::Decoding,
+    &text_conversion::TextConversion,
     &stalls::Stalls,
     &first_step::FirstStep,
     &recursion::Recursion,
