@@ -1,12 +1,12 @@
 //! Background load and other conditions of the machine during a recording.
 //!
 //! Other work slows a program down: it takes CPUs, caches and memory, and lowers clock rates. So a capture has the CPU time
-//! that other processes used in its window. That is the busy time of all CPUs
+//! that other processes used in its window: the busy time of all CPUs
 //! (`/proc/stat`, the line `cpu`: user, nice, system, irq and softirq; time of guests is in user and nice already, see
-//! `proc(5)`) less what the recorded threads had, which context switches tell exactly, and less the recorder's own.
+//! `proc(5)`) less that of the recorded threads (exact, from context switches) and that of the recorder.
 //! `/proc/stat` counts in ticks of 10 ms, so the error is a few ticks per CPU.
 //!
-//! Reading needs no rights. What a machine does not tell (temperatures in most virtual ones) is absent.
+//! Reading needs no rights. Values that a machine does not have (temperatures in most virtual ones) are absent.
 
 use std::fs;
 use std::path::Path;

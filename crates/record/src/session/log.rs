@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use stepscope_assemble::raw_log::Writer;
 use stepscope_assemble::{Entry, EventRef, MachineReading, Sink};
 
-/// Where entries go: into a log, or nowhere.
+/// The destination of entries: a log, or nothing.
 pub(super) enum Output {
     Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
     Paused,

@@ -22,7 +22,7 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Whether the kernel's part of stacks is recorded.
     pub kernel: Kernel,
-    /// Above this many stacks a second at context switches and wake-ups, they are taken in one of n slices of time.
+    /// Most stacks per second at context switches and wake-ups. Beyond it, stacks are taken in one of n time slices.
     pub max_switch_stacks_hz: u64,
     /// Where each step of the simulation starts; `None` if no function is observed for steps.
     pub step: Option<StepPoint>,
@@ -36,7 +36,7 @@ pub struct Options {
     pub label: Label,
 }
 
-/// What a capture is of.
+/// The scenario, variant and phase of a capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Label {
     /// Scenario of the lab file.

@@ -1,4 +1,4 @@
-//! What the recorder may use of the machine: file descriptors, and CPU time before others.
+//! Privileges of the recorder: more file descriptors, and priority on the CPU.
 
 /// Raises the limit on open files: each event needs a descriptor per CPU and thread, and the soft limit is often 1024.
 pub(super) fn raise_descriptor_limit() {
@@ -46,9 +46,9 @@ impl Drop for Urgent {
 /// How the recorder competes for CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {
-    /// Before ordinary programs.
+    /// With real-time priority, before ordinary programs.
     Raised,
-    /// Like any program: this user may not raise it.
+    /// With ordinary priority, because this user may not raise it.
     Ordinary,
 }
 

@@ -32,12 +32,12 @@ const ROUND: Duration = Duration::from_millis(50);
 /// The longest round if stacks are continued from live memory, or if programs leave marks. That memory must have changed
 /// little since the copy, and a program's rings have room for marks for about this time.
 const SHORT_ROUND: Duration = Duration::from_millis(20);
-/// Rounds stay short for this long after the last reason.
+/// Rounds stay short for this long after the last such event.
 const SHORT_FOR: Duration = Duration::from_secs(1);
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
 const SETTLED_NS: u64 = 2_000_000;
-/// Readings of processes that the rings do not know yet, at most. Those are of one round; this is for what never comes.
+/// Most readings kept for processes without a start record. They wait one round, unless that record was lost.
 const MOST_WAITING_READINGS: usize = 10_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
@@ -72,14 +72,14 @@ pub(super) struct Recorder {
     pace: Pace,
     priority: Priority,
     window_ns: u64,
-    /// Records of earlier times are in the rings for sure.
+    /// All records before this time are in the rings.
     looked_ns: u64,
-    /// Until when the log on disk reaches.
+    /// The time up to which the log on disk is complete.
     written_ns: u64,
-    /// Why the log could not be written any more.
+    /// Why the log can no longer be written.
     failure: Option<String>,
     started: bool,
-    /// Processes that were gone at the last look.
+    /// Processes that had ended at the last check.
     gone: BTreeSet<u32>,
 }
 
@@ -267,7 +267,7 @@ impl Recorder {
         self.events.enable().map_err(refused)
     }
 
-    /// Records until told to stop.
+    /// Records until a request to stop.
     pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
@@ -301,7 +301,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the records that were complete at the last look.
+    /// Takes the records that were complete at the last check.
     fn round(&mut self) {
         let look_ns = clock::now_ns();
         self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
@@ -317,7 +317,7 @@ impl Recorder {
         self.thinning.stacks += self.events.drain(until, &mut feed);
     }
 
-    /// Passes over records from after the end, but for what they say of records lost before it.
+    /// Skips records after the end, except for their counts of records lost before it.
     fn drain_losses(&mut self) {
         let Self { assembler, meanings, sink, .. } = self;
         self.events.drain(u64::MAX, &mut LossFeed(AssemblerFeed { assembler, meanings, sink }));
@@ -479,7 +479,7 @@ impl Recorder {
         writer.flush();
     }
 
-    /// Remarks for the reader of the capture.
+    /// The notes of the capture.
     fn notes(&self) -> Vec<String> {
         let mut notes = self.marks.notes();
         if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {

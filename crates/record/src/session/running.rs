@@ -9,7 +9,7 @@ use stepscope_assemble::{InitialMapping, InitialProcess, InitialState, InitialTh
 use crate::live::open_mapped;
 use crate::proc::{self, Backing, State};
 
-/// A running process, as `/proc` tells it.
+/// A running process, as `/proc` shows it.
 pub(super) fn present(pid: u32) -> Option<InitialProcess> {
     let threads = proc::threads(pid).ok()?.into_iter().filter_map(|tid| {
         let stat = proc::thread_stat(pid, tid).ok().filter(|stat| !stat.state.has_ended())?;
@@ -36,14 +36,14 @@ pub(super) fn present(pid: u32) -> Option<InitialProcess> {
     (!threads.is_empty()).then(|| InitialProcess { pid, parent_pid, threads, mappings: mappings.collect() })
 }
 
-/// The build-id of a mapped file. The kernel tells it only of files that are mapped while it records.
+/// The build-id of a mapped file. The kernel reports it only for files that are mapped while it records.
 fn build_id(path: &str, pid: u32) -> Option<Vec<u8>> {
     let file = ReadCache::new(open_mapped(path, pid)?);
     let elf = object::File::parse(&file).ok()?;
     Some(elf.build_id().ok()??.to_owned())
 }
 
-/// Command, directory, and the environment that matters.
+/// Command, working directory, and the environment variables that affect performance.
 pub(super) fn program_of(pid: u32) -> (Vec<String>, Option<String>, BTreeMap<String, String>) {
     const MATTER: [&str; 12] =
         ["LD_", "OMP_", "GZ_", "IGN_", "ROS_", "RMW_", "GOMP_", "KMP_", "OPENBLAS_", "MALLOC_", "PYTHON", "RUST_"];

@@ -28,11 +28,11 @@ use build::build;
 pub struct Options {
     /// Which end of the stacks is at the root.
     pub order: Order,
-    /// What the first level below the whole is.
+    /// The first level below node 0.
     pub grouping: Grouping,
 }
 
-/// What a tree weighs.
+/// The time that a tree shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Evidence {
     /// Time on a CPU.
@@ -52,7 +52,7 @@ pub enum Order {
     LeavesFirst,
 }
 
-/// What the first level below the whole is.
+/// The first level below node 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// The stacks' own roots.
