@@ -8,8 +8,6 @@ mod processes;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use clap::Args;
-
 use crate::account;
 use crate::folder::TemporaryFolder;
 use crate::random::StateHash;
@@ -21,22 +19,15 @@ use processes::{ProcStat, Processes, parse_proc_stat};
 /// Time between ticks, s.
 const STEP_S: f64 = 2.0;
 
-/// Options of this world.
-#[derive(Debug, Clone, Args)]
-#[group(skip)]
-#[command(next_help_heading = "Options of world `monitor`")]
-pub struct Options {
-    /// TCP sockets held open, and as many UDP sockets
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=400))]
-    sockets: u16,
-}
+/// TCP sockets held open, and as many UDP sockets.
+const SOCKETS: usize = 20;
 
 /// Starts `size` processes to monitor.
 ///
 /// # Errors
 /// If they cannot be started, or no sockets are available.
-pub fn load(size: u32, options: &Options, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
-    Ok(Box::new(Monitor::start(size, options, switches)?))
+pub fn load(size: u32, switches: &Switches) -> io::Result<Box<dyn Simulation>> {
+    Ok(Box::new(Monitor::start(size, switches)?))
 }
 
 struct Monitor {
@@ -49,10 +40,10 @@ struct Monitor {
 }
 
 impl Monitor {
-    fn start(size: u32, options: &Options, switches: &Switches) -> io::Result<Self> {
+    fn start(size: u32, switches: &Switches) -> io::Result<Self> {
         let folder = TemporaryFolder::new("monitor")?;
         Ok(Self {
-            sockets: Sockets::open(usize::from(options.sockets))?,
+            sockets: Sockets::open(SOCKETS)?,
             processes: Processes::start(size)?,
             table: BufWriter::new(File::create(folder.path().join("processes.csv"))?),
             folder,
@@ -135,7 +126,7 @@ mod tests {
     use super::*;
 
     fn state_after(steps: u64, size: u32, switches: &Switches) -> u64 {
-        let mut world = load(size, &Options { sockets: 5 }, switches).unwrap();
+        let mut world = load(size, switches).unwrap();
         (0..steps).for_each(|step| world.step(step));
         world.close();
         world.state_hash()

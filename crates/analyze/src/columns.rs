@@ -1,6 +1,6 @@
 //! The columns that several analyses share, so that equal names mean equal things.
 
-use stepscope_model::{Column, Columns, Kind, ThreadId};
+use stepscope_model::{Capture, Column, Columns, Importance, Kind, ThreadId};
 use stepscope_stats::Estimate;
 
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
@@ -81,6 +81,12 @@ pub(crate) fn of_function<'a>(functions: &'a Functions) -> Columns<'a, Option<Fu
         .with(category, move |id| get(id).map_or("unknown", |function| function.kind.name()).into())
 }
 
+/// The column `process` of a thread. It is essential if the capture has several processes.
+pub(crate) fn process(capture: &Capture) -> Column {
+    let importance = if capture.processes.len() > 1 { Importance::Essential } else { Importance::Detail };
+    text("process", "Label of its process; empty where unknown.").at(importance)
+}
+
 /// The columns of a thread: `thread, tid, process`.
 pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
     let (capture, selection) = (selection.capture(), selection.clone());
@@ -88,9 +94,7 @@ pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
     Columns::new()
         .with(text("thread", "Last name of the thread."), move |id| row(id).name.as_str().into())
         .with(number("tid", "", "Thread id."), move |id| row(id).tid.into())
-        .with(text("process", "Label of its process; empty where unknown.").detail(), move |id| {
-            selection.process_label_of(row(id)).into()
-        })
+        .with(process(capture), move |id| selection.process_label_of(row(id)).into())
 }
 
 /// The columns that name a function: `function, module, owned, category`.

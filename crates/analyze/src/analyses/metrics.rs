@@ -296,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn own_metrics_follow_the_others_and_their_percentiles_are_values_that_occurred() {
+    fn own_metrics_come_first_and_their_percentiles_are_values_that_occurred() {
         let mut capture = drawing().capture;
         capture.info.own_metrics = vec![latencies((1..=200).rev().map(f64::from).collect())];
         let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerStep));
         assert_eq!(
-            named(&metrics[metrics.len() - 4..]),
+            named(&metrics[..4]),
             [
                 ("metric.latency.mean", "ns", 100.5),
                 ("metric.latency.median", "ns", 100.0),

@@ -283,7 +283,7 @@ impl Analysis for Threads {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::Event;
+    use stepscope_model::{Event, Importance};
 
     use super::*;
     use crate::columns::read::cells;
@@ -291,6 +291,20 @@ mod tests {
 
     fn cpu_clock() -> Event {
         Event::sampled("cpu-clock", "ns")
+    }
+
+    #[test]
+    fn the_process_is_essential_if_the_capture_has_several() {
+        let of_processes = |paths: &[&str]| {
+            let mut drawing = Drawing::new();
+            for (pid, path) in (7..).zip(paths) {
+                drawing = drawing.process(pid, path).folded(cpu_clock(), "main;run 3");
+            }
+            let table = drawn::selected(&drawing.capture, &[], table);
+            table.columns[table.column("process").unwrap()].importance
+        };
+        assert_eq!(of_processes(&["/bin/sim"]), Importance::Detail);
+        assert_eq!(of_processes(&["/bin/sim", "/bin/gui"]), Importance::Essential);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use stepscope_model::{
 pub use self::callers::callers;
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{count, duration, number, percentage, text};
+use crate::columns::{self, count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
@@ -197,9 +197,7 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
         .with_if(by_thread, number("tid", "", "Thread id.").detail(), move |row| {
             thread(row).map(|thread| thread.tid).into()
         })
-        .with_if(by_thread, text("process", "Name of its process; empty where unknown.").detail(), move |row| {
-            process(row).into()
-        })
+        .with_if(by_thread, columns::process(capture), move |row| process(row).into())
         .with_if(!by_thread, count("threads", "", "Number of threads of this name."), |row| row.life.threads.into())
         .with(duration("lifetime", "Lifetime within the selected time, of all threads of the row."), |row| {
             row.life.lifetime.into()

@@ -390,6 +390,10 @@ mod tests {
             refused(&capture, &filter("camera")).to_string(),
             "no process matches `camera`; there are `rosnode_bench lidar`, `rosnode_bench map`"
         );
+        assert_eq!(
+            refused(&capture, &filter("Map")).to_string(),
+            "no process matches `Map`; there are `rosnode_bench map`, `rosnode_bench lidar`"
+        );
         let rule = ProcessNameRule { command_line: "*:=map".parse().unwrap(), label: "mapper".into() };
         assert_eq!(weights(&capture, &Filter { process_names: vec![rule], ..filter("mapper") }), [2]);
     }

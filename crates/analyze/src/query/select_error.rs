@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
     /// Nothing has a matching name.
-    #[error("no {what} matches `{pattern}`; {}{}", suggested(.would_match), choices(.what, .known))]
+    #[error("no {what} matches `{pattern}`; {}{}", suggested(.would_match), choices(.what, .pattern, .known))]
     NoMatch {
         /// What was sought, e.g. `thread`.
         what: &'static str,
@@ -63,13 +63,16 @@ fn suggested(would_match: &Option<String>) -> String {
     would_match.as_ref().map_or(String::new(), |pattern| format!("did you mean `'{pattern}'`? "))
 }
 
-fn choices(what: &&str, known: &[String]) -> String {
+/// Some of the known names; those that contain the pattern's text come first.
+fn choices(what: &&str, pattern: &str, known: &[String]) -> String {
     const SHOWN: usize = 8;
     if known.is_empty() {
         let plural = if *what == "process" { "processes".to_owned() } else { format!("{what}s") };
         return format!("the capture has no {plural}");
     }
-    let shown: Vec<String> = known.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let text = pattern.trim_matches(['*', '/']).to_lowercase();
+    let (alike, others): (Vec<_>, Vec<_>) = known.iter().partition(|name| name.to_lowercase().contains(&text));
+    let shown: Vec<String> = alike.iter().chain(&others).take(SHOWN).map(|name| format!("`{name}`")).collect();
     let more = known.len().saturating_sub(SHOWN);
     let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("there are {}{and_more}", shown.join(", "))

@@ -70,8 +70,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     stats: stats::Options,
     #[command(flatten)]
-    monitor: monitor::Options,
-    #[command(flatten)]
     topology: topology::Options,
 }
 
@@ -82,7 +80,7 @@ impl RunArgs {
             World::Shapes | World::Sensors | World::Marina => return self.load_entities(),
             World::Region => region::load(size, &self.region, slow),
             World::Stats => stats::load(size, &self.stats, slow),
-            World::Monitor => monitor::load(size, &self.monitor, slow),
+            World::Monitor => monitor::load(size, slow),
             World::Topology => topology::load(size, &self.topology, slow),
         };
         loaded.map_err(|source| Failure::World { world: self.world.world.name(), source })

@@ -189,7 +189,7 @@ pub(super) fn threads(
     Columns::<ThreadTimes<'_>>::new()
         .with(text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
         .with(number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
-        .with(text("process", "Name of its process; empty if unknown.").detail(), |row| process(row.thread).into())
+        .with(columns::process(selection.capture()), |row| process(row.thread).into())
         .with(duration("path", "Time per step on the critical path.").essential(), |row| {
             (row.on_path() as f64 / count).into()
         })
