@@ -15,12 +15,14 @@ use stepscope_model::{
 };
 use stepscope_symbolize::{Code, NamedBy, Place};
 
-use crate::entry::{self, Entry, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
+use crate::entry::{self, Entry, EventRef, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
 use crate::kernel_account::ExitUsage;
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, Kind, ReadError};
 use crate::rows::RowSink;
+use crate::running_time::RunningTimes;
+use crate::sample_weights::SampleWeights;
 use crate::switch_cost::Rooms;
 use crate::symbols::Symbols;
 
@@ -86,6 +88,7 @@ pub struct Builder {
     exit_usage: Option<ExitUsage>,
     rooms: Rooms,
     has_lost_waits: bool,
+    running: RunningTimes,
     started: bool,
     ended: bool,
     /// Entries that refer to missing entries. Only damaged or hostile logs have any.
@@ -114,6 +117,9 @@ impl Builder {
                 (info.command, info.working_directory, info.environment) = (command, working_directory, environment);
             }
             Entry::Event(event) => {
+                if event.unit == "ns" {
+                    self.running.event.get_or_insert(EventRef(capture.info.events.len() as u32));
+                }
                 capture.add_event(event);
             }
             Entry::Process { pid, parent_pid, start_ns } => {
@@ -138,11 +144,13 @@ impl Builder {
             Entry::Thread { tid, process, start_ns, name } => {
                 let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
                 capture.add_thread(Thread { tid, process: Some(process), name, start_ns, ..Thread::default() });
+                self.running.add_thread(start_ns);
             }
             Entry::ThreadName { thread, time_ns, name } => {
                 rename(capture.threads.get_mut(thread.0 as usize)?, time_ns, name);
             }
             Entry::ThreadEnd { thread, time_ns, cpu_ns, runnable_ns } => {
+                self.running.end_thread(thread, time_ns);
                 let thread = capture.threads.get_mut(thread.0 as usize)?;
                 (thread.end_ns, thread.cpu_ns, thread.runnable_ns) = (time_ns, cpu_ns, runnable_ns);
                 self.last_ns = self.last_ns.max(time_ns);
@@ -169,6 +177,7 @@ impl Builder {
                 self.last_ns = self.last_ns.max(sample.time_ns);
                 self.note_first(sample.time_ns);
                 self.sample_count += 1;
+                self.running.add_sample(&sample);
                 if !self.rows_come_later {
                     self.samples.push(sample);
                 }
@@ -183,6 +192,7 @@ impl Builder {
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
                 self.rooms.add(wait.start_ns, wait.end_ns, wait.runnable_ns);
                 self.note_first(Some(wait.start_ns));
+                self.running.add_wait(&wait);
                 if !self.rows_come_later {
                     self.waits.push(wait);
                 }
@@ -289,8 +299,11 @@ impl Builder {
         let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
         // The cost is that of all waits, so it is unknown if some are lost.
         let switch_cost_ns = if self.has_lost_waits { 0 } else { switch_cost_ns };
+        // Without some waits, running time is not exact.
+        let running = if self.has_lost_waits { RunningTimes::default() } else { self.running };
+        let weights = SampleWeights::of(&capture, running, switch_cost_ns);
         Named {
-            rows: RowSink::new(capture, nodes, switch_cost_ns),
+            rows: RowSink::new(capture, nodes, switch_cost_ns, weights),
             machine: self.machine,
             exit_usage: self.exit_usage,
             has_lost_waits: self.has_lost_waits,

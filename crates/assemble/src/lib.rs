@@ -35,6 +35,7 @@
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
 //! - `builder`, `rows`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
 //! - `switch_cost`: the cost of switches from idle CPUs, from the kernel's account
@@ -54,6 +55,8 @@ mod naming;
 pub mod raw_log;
 mod registers;
 mod rows;
+mod running_time;
+mod sample_weights;
 mod step_time;
 mod switch_cost;
 mod symbols;

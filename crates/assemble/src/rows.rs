@@ -6,10 +6,11 @@
 use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
-use stepscope_model::{Capture, EventId, Sample, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, EventId, Frame, Sample, StackId, ThreadId, Wait};
 
 use crate::entry::{self, Entry, Sink, StackRef};
 use crate::kernel_account::KernelAccount;
+use crate::sample_weights::{NOT_SAMPLED, SampleWeights};
 use crate::switch_cost;
 
 /// Adds samples and waits to a capture whose other tables are complete.
@@ -24,13 +25,20 @@ pub(crate) struct RowSink {
     switch_cost_ns: u64,
     account: KernelAccount,
     coverage: Coverage,
+    weights: SampleWeights,
+    /// The stack of time without samples.
+    not_sampled: Option<StackId>,
 }
 
 impl RowSink {
     /// Rows stay in memory unless [`write_to`](Self::write_to) is called.
-    pub fn new(capture: Capture, nodes: Vec<Option<StackId>>, switch_cost_ns: u64) -> Self {
-        let (account, coverage) = (KernelAccount::of(&capture), Coverage::of(&capture));
-        Self { capture, nodes, tables: None, error: None, switch_cost_ns, account, coverage }
+    pub fn new(mut capture: Capture, nodes: Vec<Option<StackId>>, switch_cost_ns: u64, weights: SampleWeights) -> Self {
+        let (account, coverage) = (KernelAccount::of(&capture), Coverage::of(&capture, weights.per_thread));
+        let not_sampled = weights.has_not_sampled().then(|| {
+            let frame = capture.intern_frame(Frame::named(NOT_SAMPLED));
+            capture.intern_stack_node(None, frame)
+        });
+        Self { capture, nodes, tables: None, error: None, switch_cost_ns, account, coverage, weights, not_sampled }
     }
 
     /// Lets rows go to the tables in a folder.
@@ -53,7 +61,21 @@ impl RowSink {
             event,
             weight: sample.weight,
         };
-        self.coverage.add(&self.capture, &sample);
+        let weight = self.weights.weight(&sample);
+        self.coverage.add(&self.capture, &sample, weight);
+        sample.time_ns.into_iter().for_each(|time_ns| self.add_not_sampled(time_ns));
+        self.push_sample(Sample { weight, ..sample });
+    }
+
+    /// Adds time without samples up to this time.
+    fn add_not_sampled(&mut self, time_ns: u64) {
+        while let Some(row) = self.weights.next_not_sampled(time_ns, self.not_sampled) {
+            self.coverage.add_not_sampled(row.weight);
+            self.push_sample(row);
+        }
+    }
+
+    fn push_sample(&mut self, sample: Sample) {
         match &mut self.tables {
             None => self.capture.samples.push(sample),
             Some(tables) if self.error.is_none() => self.error = tables.add_sample(&self.capture, sample).err(),
@@ -94,6 +116,7 @@ impl RowSink {
 
     /// Completes the tables. Gives the capture, and the sums of its rows.
     pub fn finish(mut self) -> Result<(Capture, KernelAccount, Coverage), DiskError> {
+        self.add_not_sampled(u64::MAX);
         match (self.tables, self.error) {
             (_, Some(error)) => return Err(error),
             (Some(tables), None) => tables.finish(&mut self.capture)?,
@@ -129,20 +152,29 @@ impl Sink for RowSink {
 /// Sampled time, and the threads that no sample hit.
 pub(crate) struct Coverage {
     sampled_ns: Option<u64>,
+    /// The same by weights, where each thread has timers of its own.
+    estimated_ns: Option<u64>,
+    not_sampled_ns: Option<u64>,
     is_sampled: Vec<bool>,
 }
 
 impl Coverage {
-    fn of(capture: &Capture) -> Self {
-        Self { sampled_ns: None, is_sampled: vec![false; capture.threads.len()] }
+    fn of(capture: &Capture, per_thread: bool) -> Self {
+        let estimated_ns = per_thread.then_some(0);
+        Self { sampled_ns: None, estimated_ns, not_sampled_ns: None, is_sampled: vec![false; capture.threads.len()] }
     }
 
-    fn add(&mut self, capture: &Capture, sample: &Sample) {
+    fn add(&mut self, capture: &Capture, sample: &Sample, weight: u64) {
         if capture.event(sample.event).unit == "ns" {
             let sum = self.sampled_ns.get_or_insert(0);
             *sum = sum.saturating_add(sample.weight);
+            self.estimated_ns = self.estimated_ns.map(|sum| sum.saturating_add(weight));
         }
         self.is_sampled[sample.thread.index()] = true;
+    }
+
+    fn add_not_sampled(&mut self, weight_ns: u64) {
+        self.not_sampled_ns = Some(self.not_sampled_ns.unwrap_or(0).saturating_add(weight_ns));
     }
 
     /// Notes exact CPU time, sampled time, and the time of threads that no sample hit.
@@ -150,6 +182,9 @@ impl Coverage {
         let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
         let losses = &mut capture.info.losses;
         losses.sampled_ns = self.sampled_ns;
+        let more_ns = self.estimated_ns.zip(self.sampled_ns).map(|(weighed, sampled)| weighed.saturating_sub(sampled));
+        losses.estimated_sample_ns = more_ns.filter(|&ns| ns > 0);
+        losses.not_sampled_ns = self.not_sampled_ns;
         // In the log of a killed recorder, only threads that ended have their time: that is not the time of all.
         if exact.is_empty() || exact.len() < capture.threads.len() {
             return;

@@ -44,7 +44,7 @@ pub(crate) fn end_earlier(wait: &mut Wait, cost_ns: u64) -> u64 {
 }
 
 /// The time before the end of a wait in which the thread may have been switched in: it was runnable.
-fn room_ns(start_ns: u64, end_ns: u64, runnable_ns: Option<u64>) -> u64 {
+pub(crate) fn room_ns(start_ns: u64, end_ns: u64, runnable_ns: Option<u64>) -> u64 {
     let wait_ns = end_ns.saturating_sub(start_ns);
     let room_ns = runnable_ns.unwrap_or(wait_ns).min(wait_ns).min(MOST_NS);
     room_ns - room_ns % NS_PER_US

@@ -301,17 +301,21 @@ pub struct Event {
     pub unit: String,
     /// How many samples a row stands for.
     pub counts: Counts,
+    /// Whether each thread has timers of its own, because the whole machine may not be observed. They take their first
+    /// sample after a full period.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub per_thread: bool,
 }
 
 impl Event {
     /// An event of which each row is one sample.
     pub fn sampled(name: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { name: name.into(), unit: unit.into(), counts: Counts::OnePerRow }
+        Self { name: name.into(), unit: unit.into(), counts: Counts::OnePerRow, per_thread: false }
     }
 
     /// An event of which each row is a sum over an unknown number of samples.
     pub fn weighed(name: impl Into<String>, unit: impl Into<String>) -> Self {
-        Self { name: name.into(), unit: unit.into(), counts: Counts::Unknown }
+        Self { counts: Counts::Unknown, ..Self::sampled(name, unit) }
     }
 
     /// Number of samples that a row of this event with this weight stands for, where that is known.
@@ -437,9 +441,17 @@ pub struct Losses {
     /// known. `cpu_time_ns` is exact if it agrees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cpu_ns: Option<u64>,
-    /// Weight of the on-CPU samples where their unit is ns. `sampled_ns / cpu_time_ns` is the coverage.
+    /// Time that the on-CPU samples stand for by their timers, where their unit is ns. `sampled_ns / cpu_time_ns` is the
+    /// coverage. The weights of samples are exact running time, and add up to `cpu_time_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled_ns: Option<u64>,
+    /// Time beyond `sampled_ns` that weights stand for, where each thread has timers of its own: kernel time, and time of
+    /// threads that ended before a sample was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_sample_ns: Option<u64>,
+    /// CPU time in the frame `[not sampled]`, for which no sample can stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_sampled_ns: Option<u64>,
     /// On-CPU time of threads without samples, because they lived shorter than the sampling period.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled_thread_ns: Option<u64>,

@@ -158,6 +158,36 @@ fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> 
     percent(unknown.map(|cost| cost.own.weight).sum(), hotspots.total.weight)
 }
 
+/// A smaller part of CPU time that is estimated or not sampled is not noted.
+const LEAST_NOTED_PERCENT: f64 = 5.0;
+
+/// CPU time that timers of threads miss.
+fn short_thread_notes(losses: &Losses) -> Vec<Note> {
+    let noted = |ns: Option<u64>| -> Option<(NoteValue, NoteValue)> {
+        let share = percent(ns?.into(), losses.cpu_time_ns?.into()).filter(|share| *share >= LEAST_NOTED_PERCENT)?;
+        Some((NoteValue::percent(share), NoteValue::ns(ns?)))
+    };
+    let estimated = noted(losses.estimated_sample_ns).map(|(share, time)| {
+        note!(
+            Limit,
+            "{} of the CPU time ({}) is estimated: kernel time, and short threads. Other samples of the thread, or of similar \
+             threads, stand for it.",
+            share,
+            time
+        )
+    });
+    let not_sampled = noted(losses.not_sampled_ns).map(|(share, time)| {
+        note!(
+            Loss,
+            "{} of the CPU time ({}) is in the frame [not sampled]: kernel time, and threads that ended before their first \
+             sample. Record as root, or with CAP_PERFMON, to sample it.",
+            share,
+            time
+        )
+    });
+    estimated.into_iter().chain(not_sampled).collect()
+}
+
 fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
     let (selection, capture) = (row.selection, row.capture());
     let losses = &capture.info.losses;
@@ -171,6 +201,7 @@ fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
         ));
     }
     notes.extend(coverage::cpu_notes(capture));
+    notes.extend(short_thread_notes(losses));
     if losses.throttled > 0 {
         notes.push(note!(
             Loss,

@@ -70,7 +70,9 @@ impl<'a> Plan<'a> {
             Err(_) => {
                 let refused = |source| RecordError::Refused { what: "CPU time".into(), source };
                 self.events.cpu_clocks().try_for_each(|clock| self.events.add(Kind::Cpu, clock)).map_err(refused)?;
-                (Event::sampled("cpu-clock", "ns"), self.events.clock_sample_ns())
+                let per_thread = *self.events.scope() != Scope::Machine;
+                let event = Event { per_thread, ..Event::sampled("cpu-clock", "ns") };
+                (event, self.events.clock_sample_ns())
             }
         };
         self.named.push((Kind::Cpu, event, weight));

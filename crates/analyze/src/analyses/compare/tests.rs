@@ -9,7 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Counts of samples by function, over ten seconds.
 fn counted(text: &str) -> Capture {
-    let event = Event { name: "cpu-clock".into(), unit: "samples".into(), counts: Counts::Weight };
+    let event = Event { counts: Counts::Weight, ..Event::sampled("cpu-clock", "samples") };
     Drawing::new().window(0..10 * SECOND).folded(event, text).capture
 }
 

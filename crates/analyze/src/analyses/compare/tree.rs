@@ -234,7 +234,7 @@ mod tests {
     use crate::query::ownership::Owned;
 
     fn counted(text: &str) -> Capture {
-        let event = Event { name: "cpu-clock".into(), unit: "samples".into(), counts: Counts::Weight };
+        let event = Event { counts: Counts::Weight, ..Event::sampled("cpu-clock", "samples") };
         drawn::Drawing::new().window(0..10_000_000_000).folded(event, text).capture
     }
 

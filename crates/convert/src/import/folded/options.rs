@@ -85,6 +85,6 @@ impl FoldedUnit {
             Self::Misses => "cache-misses",
             other => other.name(),
         };
-        Event { name: name.to_owned(), unit: self.name().to_owned(), counts }
+        Event { counts, ..Event::sampled(name, self.name()) }
     }
 }

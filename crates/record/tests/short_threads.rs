@@ -1,0 +1,88 @@
+//! Threads that live a few sampling periods have their share, whatever the rights.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stepscope_model::{Sample, Thread};
+use stepscope_record::Options;
+use stepscope_record::launch::Launch;
+
+mod recorded;
+
+/// The program, for the test that runs as another user.
+const PROGRAM: &str = "STEPSCOPE_TEST_SHORT_THREADS";
+
+#[test]
+fn threads_of_two_milliseconds_have_their_share() {
+    let Some(programs) = recorded::programs() else { return println!("skipped: g++ is missing") };
+    have_their_share(&programs.join("short"));
+}
+
+#[test]
+fn threads_of_two_milliseconds_have_their_share_without_rights() {
+    let skip = |why: &str| println!("skipped: threads_of_two_milliseconds_have_their_share_without_rights: {why}");
+    let Some(programs) = recorded::programs() else { return skip("g++ is missing") };
+    let as_nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !Command::new("setpriv").args(as_nobody).arg("true").status().is_ok_and(|status| status.success()) {
+        return skip("rights cannot be given up here (setpriv)");
+    }
+    // Everything that `nobody` needs must be open to it.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = |from: &Path, name: &str| -> PathBuf {
+        let to = folder.path().join(name);
+        std::fs::copy(from, &to).unwrap();
+        to
+    };
+    let binary = copy(&std::env::current_exe().unwrap(), "short_threads");
+    let program = copy(&programs.join("short"), "short");
+    let mut command = Command::new("setpriv");
+    command.args(as_nobody).arg(binary).args(["--exact", "as_nobody", "--nocapture", "--include-ignored"]);
+    let output = command.env(PROGRAM, program).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    print!("{printed}");
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "run by another test, as a user without rights"]
+fn as_nobody() {
+    if let Some(program) = std::env::var_os(PROGRAM) {
+        have_their_share(Path::new(&program));
+    }
+}
+
+fn have_their_share(program: &Path) {
+    let launch = Launch::new([program.as_os_str(), "2000".as_ref(), "700".as_ref()]);
+    let Some((capture, lines)) = recorded::record_command_with("have_their_share", launch, &Options::default()) else {
+        return;
+    };
+    let truth: Vec<f64> = lines[0].split(' ').map(|ns| ns.parse().unwrap()).collect();
+    let is_cpu = |sample: &Sample| &*capture.event(sample.event).name == "cpu-clock";
+    let sampled_ns = |function: &str| -> f64 {
+        let is_in = |sample: &Sample| {
+            let name = |frame| capture.function(frame).split('(').next();
+            capture.frames_of(sample.stack).any(|frame| name(frame) == Some(function))
+        };
+        capture.samples.iter().filter(|sample| is_cpu(sample) && is_in(sample)).map(|sample| sample.weight as f64).sum()
+    };
+    let (in_thread, in_main) = (sampled_ns("in_thread"), sampled_ns("in_main"));
+    let share = |part: f64, other: f64| part * 100.0 / (part + other);
+    let (found, true_share) = (share(in_thread, in_main), share(truth[0], truth[1]));
+    let losses = &capture.info.losses;
+    println!(
+        "found {found:.1} %, true {true_share:.1} %, estimated {:?} ns of {:?}",
+        losses.estimated_sample_ns, losses.sampled_ns
+    );
+    // Where the kernel is not sampled, its work at the start and the end of a thread counts for the thread's function.
+    let is_short = |thread: &&Thread| capture.processes[0].pid != thread.tid;
+    let threads_ns: u64 = capture.threads.iter().filter(is_short).filter_map(|thread| thread.cpu_ns).sum();
+    let most = share(threads_ns as f64, truth[1]);
+    assert!(true_share - 3.0 < found && found < most + 3.0, "found {found} %, true {true_share} to {most} %");
+    // All of the exact time is there. Without rights, time in the kernel is not sampled.
+    let weight: u64 = capture.samples.iter().filter(|sample| is_cpu(sample)).map(|sample| sample.weight).sum();
+    let exact = losses.cpu_time_ns.unwrap();
+    let least = if losses.estimated_sample_ns.is_some() { exact * 17 / 20 } else { exact * 99 / 100 };
+    assert!((least..=exact + exact / 100).contains(&weight), "samples stand for {weight} of {exact} ns");
+}
