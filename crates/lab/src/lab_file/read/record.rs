@@ -75,13 +75,14 @@ impl Reader {
         let phases = fields.take("phases").and_then(|field| self.phases(&field, problems));
         let mut partial = PartialRecord { dimensions, frequency_hz, phases, ..PartialRecord::default() };
         let loading = fields.take("loading");
-        let expected = "a table, e.g. { timeout_s = 120 }";
+        let expected = r#"a table, e.g. { timeout_s = 120 } (phases = ["steady"] leaves this phase out)"#;
         if let Some(mut loading) = loading.and_then(|field| field.table(problems, "`loading`".to_owned(), expected)) {
             partial.loading_timeout = loading.take("timeout_s").and_then(|field| field.seconds(problems));
             loading.finish(problems);
         }
         let steady = fields.take("steady");
-        let expected = "a table, e.g. { warmup_s = 5, duration_s = 30 }";
+        let expected =
+            r#"a table, e.g. { warmup_s = 5, duration_s = 30 } (phases = ["loading"] leaves this phase out)"#;
         if let Some(mut steady) = steady.and_then(|field| field.table(problems, "`steady`".to_owned(), expected)) {
             partial.warmup = steady.take("warmup_s").and_then(|field| field.seconds(problems));
             partial.steps = steady.take("steps").and_then(|field| field.integer(problems, 1..=u64::MAX));
