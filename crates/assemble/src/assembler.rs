@@ -294,6 +294,10 @@ impl<W: Target> Assembler<W> {
             }
             process.space.renumber(|module| self.interner.module_of(&earlier, module, next));
         }
+        // Not mapped as code, but code is named by them.
+        for module in earlier.jit_dumps(|pid| self.processes.contains_key(&pid)) {
+            self.interner.module(module.clone(), next);
+        }
         for tid in sorted_keys(&self.threads) {
             let id = self.next_thread();
             let thread = self.threads.get_mut(&tid).expect("its key was just read");
@@ -324,4 +328,46 @@ fn sorted_keys<V>(map: &FxHashMap<u32, V>) -> Vec<u32> {
     let mut keys: Vec<u32> = map.keys().copied().collect();
     keys.sort_unstable();
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::initial_process::InitialMapping;
+    use crate::target::NoTarget;
+
+    /// Paths of the modules that a log has.
+    #[derive(Default)]
+    struct Modules(Vec<String>);
+
+    impl Sink for Modules {
+        fn take(&mut self, entry: Entry) {
+            if let Entry::Module(module) = entry {
+                self.0.push(module.path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_log_knows_the_jitdumps_of_running_processes() {
+        let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::Recorded, Some(1));
+        let (mut ending, mut next) = (Modules::default(), Modules::default());
+        let mapping = |start, path: &str| InitialMapping {
+            range: start..start + 4096,
+            offset: 0,
+            path: path.to_owned(),
+            build_id: None,
+        };
+        let process = |pid| InitialProcess {
+            pid,
+            parent_pid: None,
+            threads: Vec::new(),
+            mappings: vec![mapping(4096, "/usr/bin/python3"), mapping(8192, &format!("/tmp/jit-{pid}.dump"))],
+        };
+        assembler.add_running(&process(7), &mut ending);
+        assembler.add_running(&process(8), &mut ending);
+        assembler.end_process(8, 2, &mut ending);
+        assembler.split(3, &mut ending, &mut next);
+        assert_eq!(next.0, ["/usr/bin/python3", "/tmp/jit-7.dump"]);
+    }
 }

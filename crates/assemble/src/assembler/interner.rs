@@ -77,6 +77,12 @@ impl Interner {
         id
     }
 
+    /// The jitdumps of these processes.
+    pub fn jit_dumps(&self, is_wanted: impl Fn(u32) -> bool) -> impl Iterator<Item = &Module> {
+        let modules = self.modules.iter().map(|known| &known.module);
+        modules.filter(move |module| matches!(module.kind, ModuleKind::JitDump(pid) if is_wanted(pid)))
+    }
+
     pub fn path(&self, module: ModuleRef) -> &str {
         &self.modules[module.0 as usize].module.path
     }
