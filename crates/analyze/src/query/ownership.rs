@@ -7,7 +7,8 @@
 //!   names; a pattern without a wildcard is one function. A Rust method that implements a trait is owned if its type or
 //!   its trait is. A Python function is `Class.method`, or with its file `module.py:Class.method`.
 //! - `modules`: the file name of its module, e.g. `libgz-*`. A pattern with a slash is matched against the whole path.
-//! - `sources`: the path of its source file, e.g. `/home/me/sim/src/**`. Inlined standard-library code keeps the path of
+//! - `sources`: the path of its source file, e.g. `/home/me/sim/src/**`. A pattern without a slash is matched against the
+//!   file name. Inlined standard-library code keeps the path of
 //!   its header, so being compiled into an owned file does not make it owned.
 //! - `not_owned`: exceptions, patterns over names as in `namespaces`.
 //! - `groups`: functions, owned or not, that are one row in trees; patterns over names.
@@ -77,6 +78,7 @@ impl Ownership {
     /// The first pattern that cannot be understood.
     pub fn compile(&self) -> Result<Owned, PatternError> {
         let (paths, names): (Vec<&String>, Vec<&String>) = self.modules.iter().partition(|glob| glob.contains('/'));
+        let sources: Vec<String> = self.sources.iter().map(|glob| in_any_folder(glob)).collect();
         Ok(Owned {
             written: self.clone(),
             names: name_patterns(&self.namespaces)?,
@@ -84,8 +86,17 @@ impl Ownership {
             groups: name_patterns(&self.groups)?,
             module_names: globs(&names)?,
             module_paths: globs(&paths)?,
-            sources: globs(&self.sources.iter().collect::<Vec<_>>())?,
+            sources: globs(&sources.iter().collect::<Vec<_>>())?,
         })
+    }
+}
+
+/// A glob over paths for one of file names (`robot.py`), and for one that begins with any folder (`*/robot.py`).
+fn in_any_folder(glob: &str) -> String {
+    match (glob.contains('/'), glob.strip_prefix("*/")) {
+        (false, _) => format!("**/{glob}"),
+        (true, Some(rest)) => format!("**/{rest}"),
+        (true, None) => glob.to_owned(),
     }
 }
 
@@ -290,6 +301,11 @@ mod tests {
         let owned = ownership.relative_to(Path::new("/home/me/[sim]/")).compile().unwrap();
         assert!(owned.owns_source("/home/me/[sim]/src/world/step.cc"));
         assert!(owned.owns_source("src/step.cc"));
+        for pattern in ["step.cc", "step.*", "*/step.cc"] {
+            let by_name = Ownership { sources: vec![pattern.to_owned()], ..Ownership::default() }.compile().unwrap();
+            assert!(by_name.owns_source("/home/me/sim/src/step.cc") && by_name.owns_source("step.cc"), "{pattern}");
+            assert!(!by_name.owns_source("/home/me/sim/src/misstep.cc"), "{pattern}");
+        }
         assert!(!owned.owns_source("/rustc/abc/library/core/src/option.rs"));
         assert!(!owned.owns_source("/home/me/dart/src/step.cc"));
     }
