@@ -72,6 +72,8 @@ pub mod checkout;
 pub mod comparison;
 pub mod conditions;
 #[cfg(feature = "record")]
+pub mod deepen;
+#[cfg(feature = "record")]
 mod driver;
 #[cfg(feature = "record")]
 pub mod event;

@@ -1,9 +1,11 @@
 //! Captures by path: captures, runs, patterns, lists, and files of other tools.
 
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
+use stepscope_analyze::diagnose::Calls;
 use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::{Filter, Functions, Owned, Ownership, SelectError, Selection};
 use stepscope_convert::{ImportError, ImportOptions, Source};
@@ -12,6 +14,12 @@ use stepscope_model::{Capture, CaptureInfo};
 
 use crate::lab_file::{FILE_NAME, LabFile, LabFileError};
 use crate::run::{Run, RunError};
+
+/// File in a run's folder with the calls that `diagnose --deepen` counted.
+pub const CALLS_FILE: &str = "calls.json";
+
+/// Most of such a file that is read.
+const LARGEST_CALLS_FILE: u64 = 16 << 20;
 
 /// Captures could not be opened, selected or compared.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +58,8 @@ pub struct Loaded {
     pub ownership: Option<Ownership>,
     /// Names of processes according to it.
     pub process_names: Vec<ProcessNameRule>,
+    /// How often functions are called, if that run was deepened.
+    pub calls: Calls,
     /// What was left out, in sentences.
     pub notes: Vec<String>,
 }
@@ -60,6 +70,20 @@ impl Loaded {
             Some(lab) => (Some(lab.owned), lab.process_names),
             None => (None, Vec::new()),
         };
+    }
+
+    /// Reads what `diagnose --deepen` counted. A damaged file is left out, with a note.
+    fn read_calls(&mut self, run: &Run) {
+        let path = run.folder().join(CALLS_FILE);
+        let file = File::open(&path).and_then(|file| {
+            let mut text = Vec::new();
+            file.take(LARGEST_CALLS_FILE).read_to_end(&mut text).map(|_| text)
+        });
+        let Ok(text) = file else { return };
+        match serde_json::from_slice(&text) {
+            Ok(calls) => self.calls = calls,
+            Err(error) => self.notes.push(format!("{}: damaged: {error}; calls are left out", path.display())),
+        }
     }
 
     /// The functions of each capture, each marked as owned or not.
@@ -73,8 +97,14 @@ impl Loaded {
 /// # Errors
 /// If a source cannot be read, or none of a run's captures can.
 pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, SourceError> {
-    let mut loaded =
-        Loaded { captures: Vec::new(), run: None, ownership: None, process_names: Vec::new(), notes: Vec::new() };
+    let mut loaded = Loaded {
+        captures: Vec::new(),
+        run: None,
+        ownership: None,
+        process_names: Vec::new(),
+        calls: Calls::default(),
+        notes: Vec::new(),
+    };
     for source in sources {
         if !source.is_dir() || is_capture(source) {
             let capture = read_one(source, importing, &AtomicU64::new(0))?;
@@ -91,6 +121,7 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
         read_run(&run, &mut loaded)?;
         if loaded.run.is_none() {
             loaded.follow(run.lab().transpose()?);
+            loaded.read_calls(&run);
             loaded.run = Some(run);
         }
     }

@@ -51,6 +51,8 @@ pub enum SiteCalls {
     TooOften {
         /// Calls per second before the probe was removed. More without a probe.
         per_second: f64,
+        /// When these were counted, in ns of `CLOCK_MONOTONIC`.
+        window: Range<u64>,
     },
     /// The kernel refuses the probe.
     Refused(String),
@@ -114,7 +116,7 @@ struct Count {
     probes: Vec<Probe>,
     /// Site and call.
     calls: Vec<(usize, CountedCall)>,
-    too_often: BTreeMap<usize, f64>,
+    too_often: BTreeMap<usize, (f64, Range<u64>)>,
     lost: u64,
 }
 
@@ -152,7 +154,8 @@ impl Count {
                 return since_ns;
             }
             self.probes.retain(|probe| !often.contains_key(&probe.site));
-            self.too_often.extend(often);
+            let window = since_ns..clock::now_ns();
+            self.too_often.extend(often.into_iter().map(|(site, rate)| (site, (rate, window.clone()))));
         }
     }
 
@@ -161,7 +164,7 @@ impl Count {
         self.calls.into_iter().for_each(|(site, call)| calls[site].push(call));
         let observed: BTreeSet<usize> = self.probes.iter().map(|probe| probe.site).collect();
         let site = |(index, calls): (usize, Vec<CountedCall>)| match (self.too_often.get(&index), refused.get(&index)) {
-            (Some(&per_second), _) => SiteCalls::TooOften { per_second },
+            (Some((per_second, window)), _) => SiteCalls::TooOften { per_second: *per_second, window: window.clone() },
             (None, Some(error)) if !observed.contains(&index) => SiteCalls::Refused(error.to_string()),
             _ => SiteCalls::Counted(calls),
         };

@@ -93,7 +93,7 @@ fn calls_are_counted_exactly_with_times_and_what_is_called_too_often_is_left_out
     let (first, last) = (own(calls[0].time_ns), own(calls[calls.len() - 1].time_ns));
     assert_eq!(last - first + 1, calls.len());
     assert!(
-        matches!(counts.sites[1], SiteCalls::TooOften { per_second } if per_second > 20_000.0),
+        matches!(counts.sites[1], SiteCalls::TooOften { per_second, .. } if per_second > 20_000.0),
         "{:?}",
         counts.sites[1]
     );

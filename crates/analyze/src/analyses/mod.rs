@@ -57,7 +57,7 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
         question: "What should be changed first, and what would it gain?",
         page: "analyses/diagnose.md",
         also_in: &["report"],
-        tables: Some(|selections, _| vec![diagnose::table(selections)]),
+        tables: Some(|selections, _| vec![diagnose::table(selections, &diagnose::Calls::default())]),
     },
     AnalysisOfSeveral {
         name: "rank",

@@ -12,6 +12,11 @@ use crate::output::TableArguments;
 /// The arguments of `diagnose`.
 #[derive(Debug, Args)]
 pub struct Diagnose {
+    /// Run the scenarios of the run again first, and count calls of their functions (needs root). The counts are kept in the run
+    /// and are evidence from then on.
+    #[cfg(feature = "record")]
+    #[arg(long)]
+    deepen: bool,
     #[command(flatten)]
     analysed: AnalysedArguments,
     #[command(flatten)]
@@ -21,8 +26,36 @@ pub struct Diagnose {
 impl Diagnose {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
-        let tables = self.analysed.analyse(&loaded, |selections| Ok(vec![diagnose::table(selections)]))?;
+        let tables = self.analysed.analyse(&loaded, |selections| {
+            #[cfg(feature = "record")]
+            if self.deepen {
+                let calls = deepened(&loaded, selections)?;
+                return Ok(vec![diagnose::table(selections, &calls)]);
+            }
+            Ok(vec![diagnose::table(selections, &loaded.calls)])
+        })?;
         self.output.print(tables)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Counts calls of the functions of a run, with progress.
+#[cfg(feature = "record")]
+fn deepened(
+    loaded: &crate::load::Loaded,
+    selections: &[stepscope_analyze::Selection<'_>],
+) -> Result<diagnose::Calls, Failure> {
+    use stepscope_lab::execution::Context;
+    use stepscope_lab::recorder::PerfRecorder;
+
+    let Some(run) = &loaded.run else {
+        return Err(Failure::Usage("--deepen takes a run: the folder that `stepscope run` named".to_owned()));
+    };
+    let interrupted = crate::interrupt::flag();
+    let mut progress = crate::run_progress::RunProgress::new();
+    let recorder = PerfRecorder::default();
+    let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
+    let deepened = stepscope_lab::deepen::deepen(run, selections, &mut context)?;
+    deepened.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(deepened.calls)
 }

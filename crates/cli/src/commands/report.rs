@@ -46,7 +46,8 @@ impl Report {
         let run = loaded.run.as_ref();
         let info = run.and_then(|run| run.info());
         let report = progress::of_step("analysing", || {
-            self.analysed.analyse(loaded, |selections| Ok(report(info, selections, diagnose::table(selections))))
+            self.analysed
+                .analyse(loaded, |selections| Ok(report(info, selections, diagnose::table(selections, &loaded.calls))))
         })?;
         let path = self.output.clone().unwrap_or_else(|| match (run, self.analysed.sources.as_slice()) {
             (Some(run), [_]) => run.folder().join(FILE_NAME),

@@ -79,7 +79,7 @@ impl RunResults {
         for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
             write_file(&folder.join(file), |out| render(&rank, format, &Style::PLAIN, out))?;
         }
-        let findings = diagnose::table(&selections);
+        let findings = diagnose::table(&selections, &loaded.calls);
         let path = folder.join(REPORT_FILE);
         let report = report(self.run.info(), &selections, findings.clone());
         write_file(&path, |out| write_html(&report, out))?;

@@ -350,6 +350,23 @@ fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
 
 /// Finds the entry of each function that has one.
 fn locate(rows: &mut [Row], found: &[StackFunction], capture: &Capture) {
+    for (row, entry) in rows.iter_mut().zip(entries(found, capture)) {
+        if let Some(entry) = entry {
+            (row.module, row.offset) = (entry.module, entry.offset);
+        }
+    }
+}
+
+/// The file that holds a function.
+pub(crate) struct FunctionFile {
+    pub module: PathBuf,
+    /// File offset of its first instruction, if it is known.
+    pub offset: Option<u64>,
+}
+
+/// The files that hold functions; `None` for those without code of their own in a file.
+pub(crate) fn entries(found: &[StackFunction], capture: &Capture) -> Vec<Option<FunctionFile>> {
+    let mut entries: Vec<Option<FunctionFile>> = found.iter().map(|_| None).collect();
     let mut by_module: BTreeMap<PathBuf, Vec<(usize, u64)>> = BTreeMap::new();
     for (index, one) in found.iter().enumerate() {
         let FunctionCode::Own(frame) = one.code else { continue };
@@ -362,10 +379,10 @@ fn locate(rows: &mut [Row], found: &[StackFunction], capture: &Capture) {
         let addresses: Vec<u64> = functions.iter().map(|(_, address)| *address).collect();
         let offsets = starts_of(&module, &addresses).unwrap_or_default();
         for ((index, _), offset) in functions.iter().zip(offsets) {
-            rows[*index].offset = offset;
-            rows[*index].module.clone_from(&module);
+            entries[*index] = Some(FunctionFile { module: module.clone(), offset });
         }
     }
+    entries
 }
 
 /// The functions whose calls are counted, by index.
@@ -379,7 +396,7 @@ fn sites(rows: &[Row], found: &[StackFunction], capture: &Capture) -> Vec<(usize
 
 fn finding(row: &Row, calls: &SiteCalls, counts: &CallCounts) -> Finding {
     let counted = match calls {
-        SiteCalls::TooOften { per_second } => return Finding::TooOften { per_second: *per_second },
+        SiteCalls::TooOften { per_second, .. } => return Finding::TooOften { per_second: *per_second },
         SiteCalls::Refused(reason) => return Finding::Refused(reason.clone()),
         SiteCalls::Counted(calls) => calls,
     };
@@ -533,7 +550,7 @@ mod tests {
     fn without_a_steady_function_the_notes_say_what_to_try() {
         let owned = stepscope_analyze::Ownership::default().compile().unwrap();
         let suggestion = Suggestion::of(&capture(), &owned, |sites| {
-            let sites = sites.iter().map(|_| SiteCalls::TooOften { per_second: 54_321.0 }).collect();
+            let sites = sites.iter().map(|_| SiteCalls::TooOften { per_second: 54_321.0, window: 0..1 }).collect();
             Ok(CallCounts { window: 0..100_000_000, sites, lost: 3 })
         });
         assert_eq!(suggestion.best(|_| panic!("nothing is suggested")), None);

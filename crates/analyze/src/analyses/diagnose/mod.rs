@@ -16,6 +16,7 @@
 //! # Order
 //! By gain in percent of the step, or of loading. Findings without a known gain come last.
 
+mod calls;
 mod finding;
 mod gain;
 mod kinds;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 use stepscope_model::{Note, Phase, StackId, Table};
 use stepscope_stats::{Estimate, student};
 
+use self::calls::Rate;
+pub use self::calls::{Calls, FunctionCalls};
 pub use self::finding::Confidence;
 use self::finding::Found;
 use self::gain::Gain;
@@ -150,9 +153,9 @@ impl Shown<'_, '_, '_> {
     }
 }
 
-/// The table `findings` of captures.
-pub fn table(selections: &[Selection<'_>]) -> Table {
-    table::table(selections, &Diagnosis::of(selections))
+/// The table `findings` of captures, with counts of calls as evidence.
+pub fn table(selections: &[Selection<'_>], calls: &Calls) -> Table {
+    table::table(selections, &Diagnosis::of(selections, calls))
 }
 
 /// What all captures show.
@@ -166,16 +169,20 @@ struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(selections: &[Selection<'_>]) -> Self {
+    fn of(selections: &[Selection<'_>], calls: &Calls) -> Self {
         let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
         add_laws(&mut seen, selections);
+        for one in seen.iter_mut().flatten() {
+            one.calls = Rate::all(one, calls);
+        }
         let indices: Vec<usize> = (0..seen.len()).collect();
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
             let own = seen[index].as_ref()?;
             let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
             let of_kind = |kind: &&'static dyn Kind| {
                 let kind = *kind;
-                kind.find(own, other).into_iter().map(move |found| (kind, found)).collect::<Vec<_>>()
+                let found = kind.find(own, other).into_iter();
+                found.map(|found| (kind, with_calls(own, found))).collect::<Vec<_>>()
             };
             Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
         });
@@ -199,6 +206,14 @@ impl Diagnosis {
             diagnosis.notes.push(pairing::apart_note());
         }
         diagnosis
+    }
+}
+
+/// A finding with the calls of its function as evidence.
+fn with_calls(seen: &Seen<'_, '_>, found: Found) -> Found {
+    match seen.calls.iter().find(|rate| Some(rate.function) == found.function) {
+        Some(rate) => found.because(rate.sentence(), "diagnose --deepen"),
+        None => found,
     }
 }
 

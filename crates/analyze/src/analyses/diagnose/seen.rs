@@ -6,6 +6,7 @@ use std::sync::Arc;
 use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
+use super::calls::Rate;
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use crate::analyses::critical_path::PathWeights;
@@ -42,6 +43,8 @@ pub(super) struct Seen<'s, 'a> {
     pub path: Option<PathWeights>,
     /// The laws of the sweep that this is the largest size of.
     pub laws: Option<Arc<Laws>>,
+    /// Functions whose calls were counted.
+    pub calls: Vec<Rate>,
 }
 
 impl<'s, 'a> Seen<'s, 'a> {
@@ -56,7 +59,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let total = cpu.total().weight;
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
-        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path, laws: None })
+        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path, laws: None, calls: Vec::new() })
     }
 
     pub fn capture(&self) -> &'a Capture {

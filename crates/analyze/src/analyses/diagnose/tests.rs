@@ -43,7 +43,7 @@ fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
 /// Kind, function and gain of each finding.
 fn found(capture: &Capture) -> Vec<String> {
     drawn::selected(capture, &["sim::"], |selection| {
-        cells(&table(std::slice::from_ref(selection)), &["kind", "function", "gain_share"])
+        cells(&table(std::slice::from_ref(selection), &Calls::default()), &["kind", "function", "gain_share"])
     })
 }
 
@@ -54,7 +54,9 @@ fn work(tenth: u64, of: &[(u64, &str)], otherwise: &str) -> String {
 #[test]
 fn a_program_without_a_known_defect_has_no_findings() {
     let capture = looping(|_, tenth| work(tenth, &[(3, "sim::Sense"), (6, "sim::Move")], "sim::Collide"));
-    let table = drawn::selected(&capture, &["sim::"], |selection| super::table(std::slice::from_ref(selection)));
+    let table = drawn::selected(&capture, &["sim::"], |selection| {
+        super::table(std::slice::from_ref(selection), &Calls::default())
+    });
     assert_eq!(table.rows.len(), 0);
     assert_eq!(table.notes[0], "No known kind of defect was found. See `rank` for what your functions cost.");
 }
@@ -72,7 +74,9 @@ fn a_file_that_is_opened_for_each_record_is_found_with_its_writes() {
 #[test]
 fn containers_built_in_each_step_differ_from_temporaries_for_look_ups() {
     let titles = |capture: &Capture| {
-        drawn::selected(capture, &["sim::"], |selection| cells(&table(std::slice::from_ref(selection)), &["finding"]))
+        drawn::selected(capture, &["sim::"], |selection| {
+            cells(&table(std::slice::from_ref(selection), &Calls::default()), &["finding"])
+        })
     };
     let insert = "sim::Poses;std::map<int, int>::insert;operator new;malloc";
     let rebuilt = looping(|_, tenth| work(tenth, &[(4, insert)], "sim::Move"));
@@ -157,7 +161,7 @@ fn a_library_that_only_loading_enters_in_one_piece_is_found() {
     }
     let functions = [&steady, &load].map(|capture| crate::Functions::of(capture, &drawn::owned_by(&["sim::"])));
     let both = [Selection::all(&steady, &functions[0]), Selection::all(&load, &functions[1])];
-    let rows = cells(&table(&both), &["kind", "function", "phase", "scenario"]);
+    let rows = cells(&table(&both, &Calls::default()), &["kind", "function", "phase", "scenario"]);
     assert_eq!(rows, ["unused-initialisation | sim::Start | loading | world"]);
 }
 
@@ -182,7 +186,7 @@ fn a_lock_that_the_loop_waits_for_names_its_waiter_and_holder() {
     }
     drawing.capture.info.phase = Some(Phase::Steady);
     let rows = drawn::selected(&drawing.capture, &["sim::"], |selection| {
-        cells(&table(std::slice::from_ref(selection)), &["kind", "finding", "gain_share"])
+        cells(&table(std::slice::from_ref(selection), &Calls::default()), &["kind", "finding", "gain_share"])
     });
     assert!(
         rows.contains(&"lock-wait | `sim::View` waits for a lock that `sim::Write` holds | 40".to_owned()),
@@ -232,7 +236,7 @@ fn costs_that_are_no_times_give_shares_and_captures_without_samples_are_named() 
     let mut capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), text).capture;
     capture.info.phase = Some(Phase::Loading);
     drawn::selected(&capture, &["sim::"], |selection| {
-        let table = &table(std::slice::from_ref(selection));
+        let table = &table(std::slice::from_ref(selection), &Calls::default());
         assert_eq!(
             cells(table, &["kind", "gain", "gain_share", "how"]),
             ["dynamic-linking | - | 35 | share of samples"]
@@ -241,7 +245,7 @@ fn costs_that_are_no_times_give_shares_and_captures_without_samples_are_named() 
     });
     let empty = Drawing::new().window(0..10).capture;
     drawn::selected(&empty, &[], |selection| {
-        let table = &table(std::slice::from_ref(selection));
+        let table = &table(std::slice::from_ref(selection), &Calls::default());
         assert!(table.notes.iter().any(|note| note.contains("Not looked at: no CPU samples.")), "{:?}", table.notes);
     });
 }
@@ -258,12 +262,12 @@ fn findings_of_a_scenario_are_averaged_and_joined_over_scenarios() {
     let functions: Vec<_> =
         captures.iter().map(|one| crate::Functions::of(one, &drawn::owned_by(&["sim::"]))).collect();
     let selections: Vec<_> = captures.iter().zip(&functions).map(|(one, of)| Selection::all(one, of)).collect();
-    let table = super::table(&selections);
+    let table = super::table(&selections, &Calls::default());
     assert_eq!(cells(&table, &["scenario", "gain_share", "captures", "also_in"]), ["large | 60 | 1 of 1 | small"]);
     let notes: Vec<String> = table.notes.iter().map(ToString::to_string).collect();
     assert!(notes[0].starts_with("small steady: All findings together gain 300 µs (30.00 %)"), "{notes:?}");
     // Two captures that differ widen the interval beyond that of sampling.
-    let small = super::table(&selections[..2]);
+    let small = super::table(&selections[..2], &Calls::default());
     let [low, high] = ["gain_low", "gain_high"].map(|column| small.get(0, column).cloned());
     assert_eq!((low, high), (Some(0.0.into()), Some(1_000_000.0.into())));
 }
@@ -275,7 +279,9 @@ fn what_is_part_of_a_larger_finding_says_so_and_counts_once() {
         let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Keep;std::map<int, int>::insert;malloc";
         work(tenth, &[(4, climb), (6, "sim::Pose;sim::Pose;sim::Pose;sim::Pose")], "sim::Move")
     });
-    let table = drawn::selected(&capture, &["sim::"], |selection| super::table(std::slice::from_ref(selection)));
+    let table = drawn::selected(&capture, &["sim::"], |selection| {
+        super::table(std::slice::from_ref(selection), &Calls::default())
+    });
     assert_eq!(
         cells(&table, &["number", "kind", "gain_share", "within"]),
         ["1 | chain-climbed-each-time | 60 | -", "2 | allocations-each-step | 40 | 1"]
@@ -288,7 +294,7 @@ pub(super) fn table_of(captures: &[Capture]) -> Table {
     let owned = drawn::owned_by(&["sim::"]);
     let functions: Vec<_> = captures.iter().map(|one| crate::Functions::of(one, &owned)).collect();
     let selections: Vec<_> = captures.iter().zip(&functions).map(|(one, of)| Selection::all(one, of)).collect();
-    table(&selections)
+    table(&selections, &Calls::default())
 }
 
 #[test]
@@ -322,6 +328,36 @@ fn captures_of_other_programs_or_of_unknown_cost_are_kept_apart() {
         ["dynamic-linking | 35 | ", "dynamic-linking | 35 | "]
     );
     assert!(findings.notes.iter().any(|one| one.starts_with("Ranked apart: ")), "{:?}", findings.notes);
+}
+
+#[test]
+fn counted_calls_are_evidence_and_short_frequent_ones_a_finding() {
+    let insert = "sim::Poses;std::map<int, int>::insert;malloc";
+    // Per step: 300 µs in `Poses`, 200 µs in `IsActive`.
+    let mut capture = looping(|_, tenth| work(tenth, &[(3, insert), (5, "sim::IsActive")], "sim::Move"));
+    capture.info.scenario = Some("world".to_owned());
+    let calls = |function: &str, per_step| FunctionCalls {
+        scenario: Some("world".to_owned()),
+        variant: None,
+        function: function.to_owned(),
+        per_step,
+        briefly: false,
+    };
+    let found = |calls: Calls| {
+        drawn::selected(&capture, &["sim::"], |selection| {
+            cells(&table(std::slice::from_ref(selection), &calls), &["kind", "function", "gain_share", "why"])
+        })
+    };
+    let counted = found(Calls { functions: vec![calls("sim::Poses", 1.0), calls("sim::IsActive", 20_000.0)] });
+    assert_eq!(counted.len(), 2, "{counted:?}");
+    assert!(counted[0].starts_with("allocations-each-step | sim::Poses | 30 | "), "{counted:?}");
+    assert!(counted[0].contains("It is called once a step; a call takes 300 µs."), "{counted:?}");
+    assert!(counted[1].starts_with("called-very-often | sim::IsActive | 10 | "), "{counted:?}");
+    assert!(counted[1].contains("It is called 20,000 times a step; a call takes 10"), "{counted:?}");
+    let rare = found(Calls { functions: vec![calls("sim::IsActive", 20.0)] });
+    assert_eq!(rare.len(), 1, "calls of 10 µs are no accessor: {rare:?}");
+    let other = Calls { functions: vec![FunctionCalls { scenario: None, ..calls("sim::IsActive", 20_000.0) }] };
+    assert_eq!(found(other).len(), 1, "counts of another scenario are no evidence");
 }
 
 #[test]

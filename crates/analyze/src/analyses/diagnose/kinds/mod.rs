@@ -2,6 +2,7 @@
 
 mod allocations;
 mod barrier;
+mod called_often;
 mod decoding;
 mod directory_scan;
 mod done_twice;
@@ -50,5 +51,6 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &superlinear::Superlinear,
     &full_scan::FullScan,
     &memory::Memory,
+    &called_often::CalledOften,
     &unoptimised::Unoptimised,
 ];

@@ -15,8 +15,11 @@ use crate::analyses::diagnose::seen::{Seen, parts};
 /// Least share of CPU time at the largest size.
 const LEAST: f64 = 3.0;
 
-/// The interval of the exponent lies above this. That of n log n is near 1.15.
-const LEAST_EXPONENT: f64 = 1.2;
+/// The interval of the exponent lies above this. That of n log n is near 1.15; work that outgrows the caches has more.
+const LEAST_EXPONENT: f64 = 1.4;
+
+/// The interval is at most this wide: an exponent that could be any shows nothing.
+const WIDEST: f64 = 1.0;
 
 /// How far the intervals are apart if little else looks like it.
 const FAR: f64 = 0.4;
@@ -39,15 +42,18 @@ impl Kind for Superlinear {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let Some(laws) = &seen.laws else { return Vec::new() };
         let own_low = |one: &FunctionLaw| one.own.as_ref().map_or(0.0, |own| own.exponent.low);
-        let steep: Vec<&FunctionLaw> = laws.functions.iter().filter(|one| own_low(one) > LEAST_EXPONENT).collect();
+        let is_known =
+            |one: &FunctionLaw| one.own.as_ref().is_some_and(|own| own.exponent.high - own.exponent.low <= WIDEST);
+        let is_steep = |one: &&FunctionLaw| own_low(one) > LEAST_EXPONENT && is_known(one);
+        let steep: Vec<&FunctionLaw> = laws.functions.iter().filter(is_steep).collect();
         let Some(rest) = laws.without_own(&steep).filter(|_| !steep.is_empty()) else { return Vec::new() };
         let (_, largest) = laws.extent();
-        let is_steep = |stack: StackId| {
+        let is_of_steep = |stack: StackId| {
             let name = seen.functions().attributed(stack).map(|owner| seen.name(owner));
             name.is_some_and(|name| steep.iter().any(|one| one.name == name))
         };
         let steep_stacks: Vec<bool> =
-            (0..seen.capture().stacks.len()).map(|index| is_steep(StackId::from_index(index))).collect();
+            (0..seen.capture().stacks.len()).map(|index| is_of_steep(StackId::from_index(index))).collect();
         let mut found: Vec<(Found, Vec<bool>)> = Vec::new();
         // Callers first: what they call for each element is part of their search.
         for (function, _) in seen.inclusive() {

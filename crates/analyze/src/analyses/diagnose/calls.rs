@@ -1,0 +1,87 @@
+//! [`Calls`]: how often functions are called per step, counted apart from the recording.
+
+use serde::{Deserialize, Serialize};
+use stepscope_model::{Capture, NoteValue, Phase};
+
+use super::finding::ns;
+use super::seen::Seen;
+use crate::query::functions::FunctionId;
+use crate::query::weights::Amount;
+
+/// Counts of calls in the steady phase of scenarios.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// One count per scenario, variant and function.
+    pub functions: Vec<FunctionCalls>,
+}
+
+/// How often a function is called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionCalls {
+    /// The scenario.
+    pub scenario: Option<String>,
+    /// The variant.
+    pub variant: Option<String>,
+    /// Full name of the function.
+    pub function: String,
+    /// Calls per step.
+    pub per_step: f64,
+    /// Whether it was counted for a moment only, because counting its calls costs too much.
+    #[serde(default)]
+    pub briefly: bool,
+}
+
+impl Calls {
+    /// The counts that belong to a capture.
+    pub(super) fn of<'c>(&'c self, capture: &'c Capture) -> impl Iterator<Item = &'c FunctionCalls> {
+        let info = &capture.info;
+        self.functions.iter().filter(|one| {
+            (&one.scenario, &one.variant, Some(Phase::Steady)) == (&info.scenario, &info.variant, info.phase)
+        })
+    }
+}
+
+/// The calls of a function in a capture.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    pub function: FunctionId,
+    pub per_step: f64,
+    briefly: bool,
+    /// CPU time of a call with all it calls.
+    pub call_ns: f64,
+}
+
+impl Rate {
+    /// The rates of functions that have steps and CPU time.
+    pub fn all(seen: &Seen<'_, '_>, calls: &Calls) -> Vec<Self> {
+        let Some((steps, _)) = seen.steps().filter(|_| seen.is_timed()) else { return Vec::new() };
+        let inclusive = seen.inclusive();
+        let rate = |one: &FunctionCalls| {
+            let (function, amount): &(FunctionId, Amount) =
+                inclusive.iter().find(|(function, _)| seen.name(*function) == one.function)?;
+            let call_ns = amount.weight as f64 / steps as f64 / one.per_step;
+            let known = one.per_step > 0.0 && call_ns.is_finite();
+            known.then_some(Self { function: *function, per_step: one.per_step, briefly: one.briefly, call_ns })
+        };
+        calls.of(seen.capture()).filter_map(rate).collect()
+    }
+
+    /// How often, as text: `once`, `2.5 times`, `12 times`, `about 11,000 times`.
+    pub fn times(&self) -> String {
+        let rounded = |number: f64| {
+            let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
+            (number / unit).round() * unit
+        };
+        match self.per_step {
+            one if (one - 1.0).abs() < 0.02 => "once".to_owned(),
+            few if few < 10.0 => format!("{few:.1} times"),
+            many if self.briefly => format!("about {} times", NoteValue::number(rounded(many) as u64)),
+            many => format!("{} times", NoteValue::number(many.round() as u64)),
+        }
+    }
+
+    /// As a sentence.
+    pub fn sentence(&self) -> String {
+        format!("It is called {} a step; a call takes {}.", self.times(), ns(self.call_ns))
+    }
+}
