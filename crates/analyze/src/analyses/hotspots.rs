@@ -135,8 +135,33 @@ impl Hotspots {
         }
     }
 
-    /// Names the module with most of the weight that ends in code without a name, if that is much, and what to do.
+    /// Says what has no name, if that is much, and what to do: the module with most of the weight that ends in code without a
+    /// name, else an interpreter whose functions have none.
     pub fn unnamed_note(&self, selection: &Selection<'_>) -> Option<Note> {
+        self.unnamed_module(selection).or_else(|| self.unnamed_python(selection))
+    }
+
+    /// CPython has all its functions in one of C, unless it was asked to show them to profilers.
+    fn unnamed_python(&self, selection: &Selection<'_>) -> Option<Note> {
+        let functions = selection.functions();
+        let of_cost = |cost: &&Cost| cost.function.map(|id| functions.get(id));
+        let is_python = |cost: &Cost| of_cost(&cost).is_some_and(|one| one.kind == FrameKind::Python);
+        let is_interpreter = |cost: &&Cost| of_cost(cost).is_some_and(|one| &*one.name == "_PyEval_EvalFrameDefault");
+        let inside =
+            self.costs.iter().filter(is_interpreter).map(|cost| cost.inclusive).max_by_key(|one| one.weight)?;
+        let share = inside.percent_of(self.total).filter(|share| *share >= MUCH_UNNAMED_PERCENT)?;
+        let is_named = self.costs.iter().any(is_python);
+        (!is_named).then(|| {
+            note!(
+                Hint,
+                "{} of the samples are in or below CPython's interpreter, and Python functions have no names. Start it with `python3 -X perf` \
+                 (Python 3.12 and later).",
+                NoteValue::percent(share)
+            )
+        })
+    }
+
+    fn unnamed_module(&self, selection: &Selection<'_>) -> Option<Note> {
         let functions = selection.functions();
         let mut by_module: BTreeMap<&str, Amount> = BTreeMap::new();
         for cost in &self.costs {
@@ -607,6 +632,20 @@ mod tests {
              `DEBUGINFOD_URLS=... stepscope symbolize CAPTURE`."
         );
         assert_eq!(note(&drawn::folded("main;Run 1")), None);
+    }
+
+    #[test]
+    fn an_interpreter_that_does_not_name_its_functions_is_named() {
+        let note = |text: &str| {
+            drawn::selected(&drawn::folded(text), &[], |selection| Hotspots::of(selection).unnamed_note(selection))
+        };
+        let text = "main;_PyEval_EvalFrameDefault;PyDict_GetItem 3\nmain;read 1";
+        assert_eq!(
+            note(text).unwrap(),
+            "75.00 % of the samples are in or below CPython's interpreter, and Python functions have no names. Start it with \
+             `python3 -X perf` (Python 3.12 and later)."
+        );
+        assert_eq!(note("main;py::step:/srv/robot.py;_PyEval_EvalFrameDefault 4"), None);
     }
 
     #[test]
