@@ -3,14 +3,14 @@
 //! The normal end of a recording and `recover` use the same code: read the log, name the code, build the capture. Importers
 //! give their entries to a [`Builder`] directly.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stepscope_model::disk::DiskError;
 use stepscope_model::{
-    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Step, Thread, ThreadId,
+    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Thread, ThreadId,
     ThreadName,
 };
 use stepscope_symbolize::{Code, NamedBy, Place};
@@ -44,7 +44,7 @@ pub fn finish(log: impl Read, symbols: &mut impl Symbols) -> Result<Capture, Rea
     Ok(capture)
 }
 
-/// Reads a raw log and builds its capture, whose samples and waits are written to `folder` and not kept in memory.
+/// Reads a raw log and builds its capture, whose samples, waits and steps are written to `folder` and not kept in memory.
 ///
 /// The log is read twice, because the names of functions decide about stacks, and samples and waits refer to these.
 /// [`disk::write`](stepscope_model::disk::write) to the same folder completes the capture.
@@ -76,10 +76,11 @@ pub struct Builder {
     /// Samples and waits as the log has them; their stacks become handles when stacks are built.
     samples: Vec<entry::Sample>,
     waits: Vec<entry::Wait>,
-    /// Whether samples and waits are read again when all else is known, and need not be kept.
+    /// Starts of steps, which become steps when all threads are known.
+    step_starts: Vec<Entry>,
+    /// Whether samples, waits and steps are read again when all else is known, and need not be kept.
     rows_come_later: bool,
     sample_count: u64,
-    step_starts: Vec<StepStart>,
     marks: MarkTables,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
@@ -197,10 +198,15 @@ impl Builder {
                     self.waits.push(wait);
                 }
             }
-            Entry::StepStart { time_ns, thread, sim_time_ns } => {
-                let thread = ((thread.0 as usize) < capture.threads.len()).then_some(ThreadId(thread.0))?;
-                self.step_starts.push(StepStart { time_ns, thread, sim_time_ns });
+            Entry::StepStart { time_ns, thread, .. } => {
+                ((thread.0 as usize) < capture.threads.len()).then_some(())?;
                 self.last_ns = self.last_ns.max(Some(time_ns));
+                self.keep_step_start(entry);
+            }
+            Entry::StepMark { thread, time_ns, .. } => {
+                self.marks.has_thread(thread).then_some(())?;
+                self.last_ns = self.last_ns.max(Some(time_ns));
+                self.keep_step_start(entry);
             }
             Entry::Counter { time_ns, process, thread, name, value } => {
                 let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
@@ -213,7 +219,6 @@ impl Builder {
             Entry::MarkName { .. }
             | Entry::MarkThread { .. }
             | Entry::Scope { .. }
-            | Entry::StepMark { .. }
             | Entry::FrameMark { .. }
             | Entry::MarkedCounter { .. }
             | Entry::MarksLost { .. } => {
@@ -255,6 +260,12 @@ impl Builder {
         self.first_ns = self.first_ns.into_iter().chain(time_ns).min();
     }
 
+    fn keep_step_start(&mut self, entry: Entry) {
+        if !self.rows_come_later {
+            self.step_starts.push(entry);
+        }
+    }
+
     fn has_stack(&self, stack: Option<StackRef>) -> bool {
         stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
     }
@@ -278,22 +289,23 @@ impl Builder {
     /// Names the code, and builds the capture.
     pub fn build(mut self, symbols: &mut impl Symbols) -> Capture {
         let (samples, waits) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.waits));
+        let step_starts = std::mem::take(&mut self.step_starts);
         let mut named = self.with_names(symbols);
         samples.iter().for_each(|sample| named.rows.add_sample(sample));
         drop(samples);
         waits.iter().for_each(|wait| named.rows.add_wait(wait));
         drop(waits);
+        step_starts.into_iter().for_each(|entry| named.rows.take(entry));
         named.build().expect("rows in memory are not written")
     }
 
-    /// Completes all tables but samples and waits.
+    /// Completes all tables but samples, waits and steps.
     fn with_names(mut self, symbols: &mut impl Symbols) -> Named {
         self.end_early();
         let named = self.name_frames(symbols);
         let nodes = self.build_stacks(&named);
         let mut capture = self.capture;
-        capture.steps = steps(&capture.threads, self.step_starts);
-        self.marks.fill(&mut capture);
+        let mark_threads = self.marks.fill(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
         let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
@@ -303,7 +315,7 @@ impl Builder {
         let running = if self.has_lost_waits { RunningTimes::default() } else { self.running };
         let weights = SampleWeights::of(&capture, running, switch_cost_ns);
         Named {
-            rows: RowSink::new(capture, nodes, switch_cost_ns, weights),
+            rows: RowSink::new(capture, nodes, switch_cost_ns, weights).with_mark_threads(mark_threads),
             machine: self.machine,
             exit_usage: self.exit_usage,
             has_lost_waits: self.has_lost_waits,
@@ -425,7 +437,7 @@ impl Builder {
     }
 }
 
-/// A capture without samples and waits, and what is needed once they are added.
+/// A capture without samples, waits and steps, and what is needed once they are added.
 struct Named {
     rows: RowSink,
     machine: Option<(MachineReading, MachineReading)>,
@@ -459,37 +471,6 @@ fn switch_cost_ns(capture: &Capture, exit: ExitUsage, rooms: &Rooms) -> Option<u
     capture.processes.first().filter(|process| is_whole && process.pid == exit.pid)?;
     let by_switches_ns = capture.threads.iter().try_fold(0_u64, |sum, thread| sum.checked_add(thread.cpu_ns?))?;
     rooms.cost_ns(by_switches_ns, exit.cpu_ns)
-}
-
-/// The start of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct StepStart {
-    time_ns: u64,
-    thread: ThreadId,
-    sim_time_ns: Option<u64>,
-}
-
-/// The steps of each process, whichever threads run them: each lasts from one start to the next. Time before the first
-/// start and after the last belongs to no complete step. The simulated time at the end of a step is that of the next start.
-fn steps(threads: &[Thread], mut starts: Vec<StepStart>) -> Vec<Step> {
-    starts.sort_unstable();
-    let mut by_process: BTreeMap<Option<ProcessId>, Vec<StepStart>> = BTreeMap::new();
-    for start in starts {
-        by_process.entry(threads[start.thread.index()].process).or_default().push(start);
-    }
-    let of_process = |starts: Vec<StepStart>| -> Vec<Step> {
-        let step = |(index, pair): (usize, &[StepStart])| Step {
-            index: index as u64,
-            start_ns: pair[0].time_ns,
-            end_ns: pair[1].time_ns,
-            sim_time_ns: pair[1].sim_time_ns,
-            thread: pair[0].thread,
-        };
-        starts.windows(2).enumerate().map(step).collect()
-    };
-    let mut steps: Vec<Step> = by_process.into_values().flat_map(of_process).collect();
-    steps.sort_by_key(|step| step.start_ns);
-    steps
 }
 
 /// A thread took a name; the one it had becomes one of its earlier names.

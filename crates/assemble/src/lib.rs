@@ -34,7 +34,7 @@
 //! - `step_time`: the simulated time of a step
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
-//! - `builder`, `rows`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `builder`, `rows`, `steps`, `marks`, `machine_reading`, `symbols`: entries to a capture
 //! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
@@ -58,6 +58,7 @@ mod rows;
 mod running_time;
 mod sample_weights;
 mod step_time;
+mod steps;
 mod switch_cost;
 mod symbols;
 mod target;

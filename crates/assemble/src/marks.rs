@@ -1,10 +1,10 @@
-//! From the marks of a log to the tables of a capture: scopes, steps and counters of threads.
+//! From the marks of a log to the tables of a capture: scopes and counters of threads.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use stepscope_model::{Capture, Counter, Dimension, DimensionStatus, ProcessId, Scope, Step, Thread, ThreadId};
+use stepscope_model::{Capture, Counter, ProcessId, Scope, Thread, ThreadId};
 
 use crate::entry::{Entry, MarkNameRef, MarkThreadRef};
 
@@ -19,7 +19,6 @@ pub(crate) struct MarkTables {
     names: Vec<Arc<str>>,
     threads: Vec<MarkThread>,
     scopes: Vec<Interval>,
-    steps: Vec<StepMark>,
     frames: Vec<FrameMark>,
     counters: Vec<MarkedCounter>,
     last_ns: u64,
@@ -53,12 +52,6 @@ struct Interval {
     end_ns: u64,
 }
 
-struct StepMark {
-    thread: MarkThreadRef,
-    time_ns: u64,
-    sim_time_ns: Option<i64>,
-}
-
 impl MarkTables {
     /// Adds an entry about marks. `None` if it refers to a missing entry, or is about something else.
     pub fn accept(&mut self, entry: Entry) -> Option<()> {
@@ -69,11 +62,6 @@ impl MarkTables {
                 self.refers(thread, Some(name))?;
                 self.scopes.push(Interval { thread, name, start_ns, end_ns });
                 self.last_ns = self.last_ns.max(end_ns);
-            }
-            Entry::StepMark { thread, time_ns, sim_time_ns } => {
-                self.refers(thread, None)?;
-                self.steps.push(StepMark { thread, time_ns, sim_time_ns });
-                self.last_ns = self.last_ns.max(time_ns);
             }
             Entry::FrameMark { thread, name, time_ns } => {
                 self.refers(thread, Some(name))?;
@@ -95,13 +83,20 @@ impl MarkTables {
         known.then_some(())
     }
 
+    /// Whether a thread is known.
+    pub fn has_thread(&self, thread: MarkThreadRef) -> bool {
+        self.refers(thread, None).is_some()
+    }
+
     /// The time of the last mark.
     pub fn last_ns(&self) -> Option<u64> {
         Some(self.last_ns).filter(|&ns| ns > 0)
     }
 
     /// Fills the capture's tables. Scopes that started before the capture's window are incomplete, and left out.
-    pub fn fill(self, capture: &mut Capture) {
+    ///
+    /// Gives the capture's thread for each thread that marked something.
+    pub fn fill(self, capture: &mut Capture) -> Vec<ThreadId> {
         capture.info.losses.lost_marks = self.lost;
         if self.lost > 0 {
             capture.info.notes.push(format!(
@@ -111,7 +106,7 @@ impl MarkTables {
             ));
         }
         if self.threads.is_empty() {
-            return;
+            return Vec::new();
         }
         let threads = resolve(&self.threads, capture);
         let of = |thread: MarkThreadRef| threads[thread.0 as usize];
@@ -132,18 +127,12 @@ impl MarkTables {
         count_depths(&mut scopes);
         capture.scopes.extend(scopes);
 
-        let marks = self.steps.iter().filter(|mark| mark.time_ns >= window_ns);
-        capture.steps.extend(steps(marks.map(|mark| (of(mark.thread), mark.time_ns, mark.sim_time_ns))));
-        capture.steps.sort_by_key(|step| step.start_ns);
-        if !capture.steps.is_empty() {
-            capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Recorded);
-        }
-
         for &MarkedCounter { thread, name, time_ns, value } in &self.counters {
             let thread = of(thread);
             let process = capture.threads[thread.index()].process;
             capture.counters.push(Counter { time_ns, process, thread: Some(thread), name: name_of(name), value });
         }
+        threads
     }
 }
 
@@ -187,26 +176,6 @@ fn frames(marks: impl Iterator<Item = (ThreadId, Arc<str>, u64)>) -> Vec<Scope> 
     by_loop.into_iter().flat_map(of_loop).collect()
 }
 
-/// A step lasts from one mark to the next on the same thread; the simulated time at its end is that of the next.
-fn steps(marks: impl Iterator<Item = (ThreadId, u64, Option<i64>)>) -> Vec<Step> {
-    let mut by_thread: BTreeMap<ThreadId, Vec<(u64, Option<i64>)>> = BTreeMap::new();
-    for (thread, time_ns, sim_time_ns) in marks {
-        by_thread.entry(thread).or_default().push((time_ns, sim_time_ns));
-    }
-    let of_thread = |(thread, mut marks): (ThreadId, Vec<(u64, Option<i64>)>)| -> Vec<Step> {
-        marks.sort_by_key(|&(time_ns, _)| time_ns);
-        let step = |(index, pair): (usize, &[(u64, Option<i64>)])| Step {
-            index: index as u64,
-            start_ns: pair[0].0,
-            end_ns: pair[1].0,
-            sim_time_ns: pair[1].1.and_then(|ns| u64::try_from(ns).ok()),
-            thread,
-        };
-        marks.windows(2).enumerate().map(step).collect()
-    };
-    by_thread.into_iter().flat_map(of_thread).collect()
-}
-
 /// Sorts scopes by thread and start, an enclosing one first, and counts for each how many enclose it.
 ///
 /// A scope is written when it ends. Of two with the same interval, the one written later encloses the other.
@@ -230,6 +199,9 @@ fn count_depths(scopes: &mut Vec<Scope>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::Sink;
+    use crate::rows::RowSink;
+    use crate::sample_weights::SampleWeights;
     use stepscope_model::{CaptureInfo, Process};
 
     /// A capture from time 100 on, with these threads (id, start), all of process 40.
@@ -244,8 +216,13 @@ mod tests {
 
     fn filled(mut capture: Capture, entries: Vec<Entry>) -> Capture {
         let mut tables = MarkTables::default();
-        entries.into_iter().for_each(|entry| tables.accept(entry).unwrap());
-        tables.fill(&mut capture);
+        let (step_marks, others): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| matches!(entry, Entry::StepMark { .. }));
+        others.into_iter().for_each(|entry| tables.accept(entry).unwrap());
+        let threads = tables.fill(&mut capture);
+        let mut rows = RowSink::new(capture, Vec::new(), 0, SampleWeights::default()).with_mark_threads(threads);
+        step_marks.into_iter().for_each(|entry| rows.take(entry));
+        let (capture, ..) = rows.finish().unwrap();
         capture.check().unwrap();
         capture
     }

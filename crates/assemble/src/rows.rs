@@ -1,4 +1,4 @@
-//! Samples and waits, once all other tables of a capture are known.
+//! Samples, waits and steps, once all other tables of a capture are known.
 //!
 //! A day of recording has hundreds of millions of them, so none is kept here: each goes to its table, which may be on disk,
 //! and is added to the sums that are made of all.
@@ -6,18 +6,23 @@
 use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
-use stepscope_model::{Capture, EventId, Frame, Sample, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, Dimension, DimensionStatus, EventId, Frame, Sample, StackId, Step, ThreadId, Wait};
 
 use crate::entry::{self, Entry, Sink, StackRef};
 use crate::kernel_account::KernelAccount;
 use crate::sample_weights::{NOT_SAMPLED, SampleWeights};
+use crate::steps::{StepMaker, StepStart};
 use crate::switch_cost;
 
-/// Adds samples and waits to a capture whose other tables are complete.
+/// Adds samples, waits and steps to a capture whose other tables are complete.
 pub(crate) struct RowSink {
     capture: Capture,
     /// The capture's stack node for each node of the log.
     nodes: Vec<Option<StackId>>,
+    /// The capture's thread for each thread that marked something.
+    mark_threads: Vec<ThreadId>,
+    steps: StepMaker,
+    has_marked_steps: bool,
     /// Where rows go that do not stay in memory.
     tables: Option<LongTables>,
     error: Option<DiskError>,
@@ -38,7 +43,26 @@ impl RowSink {
             let frame = capture.intern_frame(Frame::named(NOT_SAMPLED));
             capture.intern_stack_node(None, frame)
         });
-        Self { capture, nodes, tables: None, error: None, switch_cost_ns, account, coverage, weights, not_sampled }
+        Self {
+            capture,
+            nodes,
+            mark_threads: Vec::new(),
+            steps: StepMaker::default(),
+            has_marked_steps: false,
+            tables: None,
+            error: None,
+            switch_cost_ns,
+            account,
+            coverage,
+            weights,
+            not_sampled,
+        }
+    }
+
+    /// Knows the capture's thread for each thread that marked something.
+    pub fn with_mark_threads(mut self, mark_threads: Vec<ThreadId>) -> Self {
+        self.mark_threads = mark_threads;
+        self
     }
 
     /// Lets rows go to the tables in a folder.
@@ -114,16 +138,36 @@ impl RowSink {
         }
     }
 
+    fn add_step_start(&mut self, start: Option<StepStart>) {
+        let Some(start) = start else { return };
+        let mut steps = std::mem::take(&mut self.steps);
+        steps.add(start, |step| self.add_step(step));
+        self.steps = steps;
+    }
+
+    fn add_step(&mut self, step: Step) {
+        match &mut self.tables {
+            None => self.capture.steps.push(step),
+            Some(tables) if self.error.is_none() => self.error = tables.add_step(&self.capture, step).err(),
+            Some(_) => {}
+        }
+    }
+
     /// Completes the tables. Gives the capture, and the sums of its rows.
     pub fn finish(mut self) -> Result<(Capture, KernelAccount, Coverage), DiskError> {
         self.add_not_sampled(u64::MAX);
+        std::mem::take(&mut self.steps).finish(|step| self.add_step(step));
         match (self.tables, self.error) {
             (_, Some(error)) => return Err(error),
             (Some(tables), None) => tables.finish(&mut self.capture)?,
             (None, None) => {
                 self.capture.samples.sort_by_key(|sample| sample.time_ns);
                 self.capture.waits.sort();
+                self.capture.steps.sort_by_key(|step| step.start_ns);
             }
+        }
+        if self.has_marked_steps && !self.capture.steps.is_empty() {
+            self.capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Recorded);
         }
         Ok((self.capture, self.account, self.coverage))
     }
@@ -138,12 +182,20 @@ impl RowSink {
     }
 }
 
-/// Entries that are neither samples nor waits were read before.
+/// Entries that are neither samples nor waits nor starts of steps were read before.
 impl Sink for RowSink {
     fn take(&mut self, entry: Entry) {
         match entry {
             Entry::Sample(sample) => self.add_sample(&sample),
             Entry::Wait(wait) => self.add_wait(&wait),
+            Entry::StepStart { time_ns, thread, sim_time_ns } => {
+                self.add_step_start(StepStart::called(&self.capture, ThreadId(thread.0), time_ns, sim_time_ns));
+            }
+            Entry::StepMark { thread, time_ns, sim_time_ns } => {
+                let Some(&thread) = self.mark_threads.get(thread.0 as usize) else { return };
+                self.has_marked_steps = true;
+                self.add_step_start(StepStart::marked(&self.capture, thread, time_ns, sim_time_ns));
+            }
             _ => {}
         }
     }

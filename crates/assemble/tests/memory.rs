@@ -1,4 +1,4 @@
-//! The end of a recording takes no memory for each wait, and reading takes at most 64 bytes for each.
+//! The end of a recording takes no memory for each wait and step, and reading takes at most 64 bytes for each.
 
 mod long_log;
 
@@ -47,10 +47,13 @@ fn peak_of<T>(run: impl FnOnce() -> T) -> (T, usize) {
 /// Writes a log with this many waits to a folder, and makes its capture there.
 fn finished(folder: &Path, waits: u64) {
     let log = folder.join(disk::RAW_LOG_FILE);
-    Recording { seconds: waits / 10_000, switches_hz: 10_000 }.write(File::create(&log).unwrap()).unwrap();
+    Recording { seconds: waits / 10_000, switches_hz: 10_000, steps_hz: 5_000 }
+        .write(File::create(&log).unwrap())
+        .unwrap();
     let capture = finish_in(folder, File::open(&log).unwrap(), &mut NoSymbols).unwrap();
     disk::write(&capture, folder).unwrap();
     assert_eq!(capture.waits.len() as u64, waits);
+    assert_eq!(capture.steps.len() as u64, waits / 2 - 1);
 }
 
 /// One test, because the allocator counts for the whole process.
@@ -69,13 +72,15 @@ fn memory_is_bounded_and_the_capture_is_the_same() {
     let (loaded, to_load) = peak_of(|| capture.load());
     loaded.unwrap();
     println!("loading {many} waits: {to_load} bytes");
-    assert!(to_load < 64 * many as usize + (16 << 20), "loading takes {to_load} bytes");
+    let rows = many as usize + capture.steps.len();
+    assert!(to_load < 64 * rows + (16 << 20), "loading takes {to_load} bytes");
 
     // Made in memory and at once, it is the same.
     let log = File::open(folders[1].path().join(disk::RAW_LOG_FILE)).unwrap();
     let at_once = finish(log, &mut NoSymbols).unwrap();
     assert!(capture.samples == at_once.samples, "other samples");
     assert!(capture.waits == at_once.waits, "other waits");
+    assert!(capture.steps == at_once.steps, "other steps");
     let infos = [&capture, &at_once].map(|capture| capture.info.losses.clone());
     assert_eq!(infos[0], infos[1]);
     assert_eq!(capture.threads, at_once.threads);

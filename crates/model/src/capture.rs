@@ -37,7 +37,7 @@ pub struct Capture {
     /// Off-CPU intervals, by start within each thread.
     pub waits: Waits,
     /// Simulation steps, by index.
-    pub steps: Vec<Step>,
+    pub steps: Stored<Step>,
     /// Scopes, by start within each thread.
     pub scopes: Vec<Scope>,
     /// Readings over time.
@@ -414,11 +414,8 @@ impl Capture {
         let handles = self.handles();
         handles.check_samples(self.samples.in_memory())?;
         handles.check_waits(self.waits.0.in_memory())?;
+        handles.check_steps(self.steps.in_memory())?;
         let threads = self.threads.len();
-        for (row, step) in self.steps.iter().enumerate() {
-            refers("steps", row, "thread", Some(step.thread.index()), threads)?;
-            interval("steps", row, step.start_ns, step.end_ns)?;
-        }
         for (row, scope) in self.scopes.iter().enumerate() {
             refers("scopes", row, "thread", Some(scope.thread.index()), threads)?;
             interval("scopes", row, scope.start_ns, scope.end_ns)?;
@@ -430,21 +427,22 @@ impl Capture {
         Ok(())
     }
 
-    /// Reads samples and waits, if they are still on disk.
+    /// Reads samples, waits and steps, if they are still on disk.
     ///
     /// # Errors
     /// What is wrong with their files.
     pub fn load(&self) -> Result<(), LoadError> {
         self.samples.load()?;
-        self.waits.0.load()
+        self.waits.0.load()?;
+        self.steps.load()
     }
 
-    /// Why samples or waits could not be read, where they were needed. They counted as none.
+    /// Why samples, waits or steps could not be read, where they were needed. They counted as none.
     pub fn load_error(&self) -> Option<LoadError> {
-        self.samples.error().or_else(|| self.waits.0.error())
+        self.samples.error().or_else(|| self.waits.0.error()).or_else(|| self.steps.error())
     }
 
-    /// How many rows the tables have that samples and waits refer to.
+    /// How many rows the tables have that samples, waits and steps refer to.
     pub(crate) fn handles(&self) -> Handles {
         Handles { threads: self.threads.len(), stacks: self.stacks.len(), events: self.info.events.len() }
     }
@@ -476,6 +474,14 @@ impl Handles {
             refers("waits", row, "waker", wait.waker.map(ThreadId::index), self.threads)?;
             refers("waits", row, "waker stack", wait.waker_stack.map(StackId::index), self.stacks)?;
             interval("waits", row, wait.start_ns, wait.end_ns)?;
+        }
+        Ok(())
+    }
+
+    pub fn check_steps(self, steps: &[Step]) -> Result<(), String> {
+        for (row, step) in steps.iter().enumerate() {
+            refers("steps", row, "thread", Some(step.thread.index()), self.threads)?;
+            interval("steps", row, step.start_ns, step.end_ns)?;
         }
         Ok(())
     }

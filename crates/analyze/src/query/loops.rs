@@ -299,7 +299,7 @@ impl Factor {
 
 /// The loops of a capture: steps in order, none overlapping another of its loop.
 fn separate(capture: &Capture) -> Vec<Vec<Step>> {
-    let mut steps = capture.steps.clone();
+    let mut steps = capture.steps.to_vec();
     steps.sort_unstable_by_key(|step| (step.start_ns, step.end_ns, step.index, step.thread));
     let mut order: Vec<Option<ProcessId>> = Vec::new();
     let mut by_process: FxHashMap<Option<ProcessId>, Vec<Step>> = FxHashMap::default();

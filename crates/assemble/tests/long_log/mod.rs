@@ -3,8 +3,8 @@
 use std::io;
 
 use stepscope_assemble::{
-    Entry, EventRef, FrameRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackRef,
-    ThreadRef, Wait, raw_log,
+    Entry, EventRef, FrameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink,
+    StackRef, ThreadRef, Wait, raw_log,
 };
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Origin, WaitState};
 
@@ -22,6 +22,8 @@ pub struct Recording {
     pub seconds: u64,
     /// Context switches per second, of all threads together.
     pub switches_hz: u64,
+    /// Marked steps per second.
+    pub steps_hz: u64,
 }
 
 impl Recording {
@@ -31,7 +33,7 @@ impl Recording {
         let end_ns = self.seconds * SECOND_NS;
         start(&mut log);
         let period_ns = SECOND_NS / self.switches_hz;
-        let (mut next_sample, mut next_reading) = (0, 0);
+        let (mut next_sample, mut next_reading, mut next_step) = (0, 0, 0);
         for number in 0..self.seconds * self.switches_hz {
             let now_ns = (number + 1) * period_ns;
             while next_sample < now_ns {
@@ -41,6 +43,11 @@ impl Recording {
             while next_reading < now_ns {
                 (0..THREADS).for_each(|thread| reading(&mut log, thread, next_reading));
                 next_reading += SECOND_NS / 2;
+            }
+            while next_step < now_ns {
+                let sim_time_ns = Some(next_step as i64);
+                log.take(Entry::StepMark { thread: MarkThreadRef(0), time_ns: next_step, sim_time_ns });
+                next_step += SECOND_NS / self.steps_hz;
             }
             wait(&mut log, number, now_ns, period_ns);
         }
@@ -72,6 +79,7 @@ fn start(log: &mut impl Sink) {
         let name = format!("worker-{thread}");
         log.take(Entry::Thread { tid: PID + thread, process: ProcessRef(0), start_ns: Some(0), name });
     }
+    log.take(Entry::MarkThread { pid: PID, tid: PID, time_ns: 0 });
     log.take(Entry::Module(Module { kind: ModuleKind::File, path: "/bin/ping-pong".into(), build_id: None }));
     for stack in 0..STACKS {
         log.take(Entry::Frame { module: Some(ModuleRef(0)), offset: 0x1000 + 16 * u64::from(stack) });

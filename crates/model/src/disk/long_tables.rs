@@ -1,4 +1,4 @@
-//! Samples and waits: tables that may be longer than memory allows.
+//! Samples, waits and steps: tables that may be longer than memory allows.
 //!
 //! They are written in groups of rows while the rows are made ([`LongTables`]), and stay on disk until they are needed.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
 use super::tables::{state_name, state_of, text, thread_columns};
 use super::{DiskError, TableFile};
-use crate::capture::{Capture, Handles, Sample};
+use crate::capture::{Capture, Handles, Sample, Step};
 use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
 use crate::wait::Wait;
@@ -38,22 +38,27 @@ pub(super) trait LongRow: Copy + Send + Sync + 'static {
     fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String>;
 }
 
-/// The samples and waits of a capture that is being written, for captures that are larger than memory.
+/// The samples, waits and steps of a capture that is being written, for captures that are larger than memory.
 ///
 /// All other tables must be complete first, because the rows refer to them. The capture is complete once
 /// [`write`](super::write) has written it to the same folder.
 pub struct LongTables {
     samples: LongTable<Sample>,
     waits: LongTable<PackedWait>,
+    steps: LongTable<Step>,
 }
 
 impl LongTables {
-    /// Starts both tables.
+    /// Starts the tables.
     ///
     /// # Errors
     /// [`DiskError::Io`] if the files cannot be created.
     pub fn create(folder: &Path, capture: &Capture) -> Result<Self, DiskError> {
-        Ok(Self { samples: LongTable::create(folder, capture)?, waits: LongTable::create(folder, capture)? })
+        Ok(Self {
+            samples: LongTable::create(folder, capture)?,
+            waits: LongTable::create(folder, capture)?,
+            steps: LongTable::create(folder, capture)?,
+        })
     }
 
     /// Adds a sample. Samples come in order of time.
@@ -72,13 +77,22 @@ impl LongTables {
         self.waits.push(capture, wait.into())
     }
 
-    /// Completes both tables, and gives them to the capture.
+    /// Adds a step. Steps come in order of their ends.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_step(&mut self, capture: &Capture, step: Step) -> Result<(), DiskError> {
+        self.steps.push(capture, step)
+    }
+
+    /// Completes the tables, and gives them to the capture.
     ///
     /// # Errors
     /// [`DiskError::Io`] if they cannot be written.
     pub fn finish(self, capture: &mut Capture) -> Result<(), DiskError> {
         capture.samples = self.samples.finish(capture)?;
         capture.waits = Waits(self.waits.finish(capture)?);
+        capture.steps = self.steps.finish(capture)?;
         Ok(())
     }
 }
@@ -399,6 +413,66 @@ impl LongRow for PackedWait {
             true => Ok(waits),
             false => Err("it changed while it was read".to_owned()),
         }
+    }
+}
+
+impl LongRow for Step {
+    const TABLE: &'static str = "steps";
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+        let rows = rows.iter();
+        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        vec![
+            Column::u64s("index", rows.clone().map(|row| row.index)),
+            Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+            Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+            Column::maybe_u64s("sim_time_ns", rows.map(|row| row.sim_time_ns)),
+            tid,
+            thread,
+        ]
+    }
+
+    /// Steps of other threads can start earlier and end later. The reader puts these in order.
+    fn sort(rows: &mut [Self]) -> usize {
+        rows.sort_by_key(|step| step.start_ns);
+        rows.len() / 4 * 3
+    }
+
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
+        let mut steps = Vec::new();
+        read_file(&table.file.path, None, |rows| {
+            steps.clear();
+            let indices = rows.u64s("index")?;
+            let starts = rows.u64s("start_ns")?;
+            let ends = rows.u64s("end_ns")?;
+            let sim_times = rows.maybe_u64s("sim_time_ns")?;
+            for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+                steps.push(Step {
+                    index: indices[row],
+                    start_ns: starts[row],
+                    end_ns: ends[row],
+                    sim_time_ns: sim_times[row],
+                    thread: ThreadId(thread),
+                });
+            }
+            table.handles.check_steps(&steps)?;
+            take(&steps);
+            Ok(())
+        })
+    }
+
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let mut count = 0;
+        read_file(&table.file.path, Some(&["thread"]), |rows| {
+            count += rows.len();
+            Ok(())
+        })?;
+        let mut steps = Vec::with_capacity(count);
+        Self::stream(table, &mut |rows| steps.extend_from_slice(rows))?;
+        if !steps.is_sorted_by_key(|step| step.start_ns) {
+            steps.sort_by_key(|step| step.start_ns);
+        }
+        Ok(steps)
     }
 }
 

@@ -26,7 +26,7 @@ pub use long_tables::LongTables;
 use long_tables::{GROUP_ROWS, LongRow};
 use tables::TableForm;
 
-use crate::capture::{Capture, Sample};
+use crate::capture::{Capture, Sample, Step};
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
 use crate::stored::{LoadError, StoredFile};
@@ -149,6 +149,7 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     }
     listed.insert(Sample::TABLE.to_owned(), long_tables::write(capture, &capture.samples, folder)?);
     listed.insert(PackedWait::TABLE.to_owned(), long_tables::write(capture, &capture.waits.0, folder)?);
+    listed.insert(Step::TABLE.to_owned(), long_tables::write(capture, &capture.steps, folder)?);
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
@@ -198,7 +199,7 @@ pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
 
 /// Names of the files of all tables.
 fn table_files() -> impl Iterator<Item = String> {
-    let long = [Sample::TABLE, PackedWait::TABLE];
+    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE];
     tables::TABLES.iter().map(|table| table.name).chain(long).map(|table| format!("{table}.parquet"))
 }
 
@@ -220,11 +221,11 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
     Ok(capture)
 }
 
-/// Opens the capture in `folder`. Samples and waits are read when they are first used, and where they are damaged there are
+/// Opens the capture in `folder`. Samples, waits and steps are read when they are first used, and where they are damaged there are
 /// none: ask [`Capture::load_error`] before you show a result.
 ///
 /// # Errors
-/// As for [`read`], without the content of samples and waits.
+/// As for [`read`], without the content of samples, waits and steps.
 pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     let manifest = read_manifest(folder)?;
     let mut capture = Capture::of(manifest.info);
@@ -236,6 +237,7 @@ pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     capture.check().map_err(|reason| DiskError::damaged(folder, reason))?;
     capture.samples = long_tables::open(folder, manifest.tables.get(Sample::TABLE), &capture)?;
     capture.waits = Waits(long_tables::open(folder, manifest.tables.get(PackedWait::TABLE), &capture)?);
+    capture.steps = long_tables::open(folder, manifest.tables.get(Step::TABLE), &capture)?;
     Ok(capture)
 }
 

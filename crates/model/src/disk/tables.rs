@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::columns::{Column, Rows};
 use crate::capture::{
-    Capture, Counter, Frame, Language, Module, Process, Scope, StackNode, Step, SymbolSource, Thread, ThreadName,
+    Capture, Counter, Frame, Language, Module, Process, Scope, StackNode, SymbolSource, Thread, ThreadName,
 };
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::wait::WaitState;
@@ -36,7 +36,6 @@ pub(super) const TABLES: &[TableForm] = &[
     TableForm { name: "modules", len: |capture| capture.modules.len(), columns: modules, read: read_modules },
     TableForm { name: "frames", len: |capture| capture.frames.len(), columns: frames, read: read_frames },
     TableForm { name: "stacks", len: |capture| capture.stacks.len(), columns: stacks, read: read_stacks },
-    TableForm { name: "steps", len: |capture| capture.steps.len(), columns: steps, read: read_steps },
     TableForm { name: "scopes", len: |capture| capture.scopes.len(), columns: scopes, read: read_scopes },
     TableForm { name: "counters", len: |capture| capture.counters.len(), columns: counters, read: read_counters },
 ];
@@ -247,36 +246,6 @@ pub(super) fn thread_columns(capture: &Capture, threads: impl Iterator<Item = Th
         Column::u32s("tid", threads.clone().map(|thread| capture.threads[thread.index()].tid)),
         Column::u32s("thread", threads.map(|thread| thread.0)),
     ]
-}
-
-fn steps(capture: &Capture, range: Range<usize>) -> Vec<Column> {
-    let rows = capture.steps[range].iter();
-    let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
-    vec![
-        Column::u64s("index", rows.clone().map(|row| row.index)),
-        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
-        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
-        Column::maybe_u64s("sim_time_ns", rows.map(|row| row.sim_time_ns)),
-        tid,
-        thread,
-    ]
-}
-
-fn read_steps(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
-    let indices = rows.u64s("index")?;
-    let starts = rows.u64s("start_ns")?;
-    let ends = rows.u64s("end_ns")?;
-    let sim_times = rows.maybe_u64s("sim_time_ns")?;
-    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
-        capture.steps.push(Step {
-            index: indices[row],
-            start_ns: starts[row],
-            end_ns: ends[row],
-            sim_time_ns: sim_times[row],
-            thread: ThreadId(thread),
-        });
-    }
-    Ok(())
 }
 
 fn scopes(capture: &Capture, range: Range<usize>) -> Vec<Column> {

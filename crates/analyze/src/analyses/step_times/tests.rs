@@ -110,7 +110,7 @@ fn a_stall_is_long_among_its_neighbours_and_not_at_the_end_of_a_growing_run() {
 fn a_loop_that_slows_down_has_a_note_with_the_change() {
     let mut capture = Drawing::new().window(0..1_000_000).steps("main", 0, 1, 100, 1).capture;
     let mut start = 0;
-    for step in &mut capture.steps {
+    for step in capture.steps.iter_mut() {
         (step.start_ns, step.end_ns) = (start, start + 1_000 + 10 * step.index);
         start = step.end_ns;
     }
