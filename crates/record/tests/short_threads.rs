@@ -80,9 +80,8 @@ fn have_their_share(program: &Path) {
     let threads_ns: u64 = capture.threads.iter().filter(is_short).filter_map(|thread| thread.cpu_ns).sum();
     let most = share(threads_ns as f64, truth[1]);
     assert!(true_share - 3.0 < found && found < most + 3.0, "found {found} %, true {true_share} to {most} %");
-    // All of the exact time is there. Without rights, time in the kernel is not sampled.
+    // Where a hypervisor took the CPU for a while, timers of the machine stopped, and samples keep their weights.
     let weight: u64 = capture.samples.iter().filter(|sample| is_cpu(sample)).map(|sample| sample.weight).sum();
     let exact = losses.cpu_time_ns.unwrap();
-    let least = if losses.estimated_sample_ns.is_some() { exact * 17 / 20 } else { exact * 99 / 100 };
-    assert!((least..=exact + exact / 100).contains(&weight), "samples stand for {weight} of {exact} ns");
+    assert!((exact - exact / 10..=exact + exact / 100).contains(&weight), "samples stand for {weight} of {exact} ns");
 }

@@ -132,7 +132,7 @@ fn a_log_cut_at_any_byte_keeps_everything_before_the_cut() {
         }
         let whole = ends.iter().filter(|&&end| end <= cut).count().min(entries().len());
         assert_eq!(read, entries()[..whole], "cut at {cut}");
-        let last = ends.iter().copied().filter(|&end| end <= cut).next_back().unwrap_or(MAGIC.len());
+        let last = ends.iter().copied().rfind(|&end| end <= cut).unwrap_or(MAGIC.len());
         let damage = Damage { offset: last as u64, bytes_at_end: (cut - last) as u64, ..Damage::default() };
         let expected = if cut == last { Ending::Complete } else { Ending::Damaged(damage) };
         assert_eq!(ending.unwrap(), expected, "cut at {cut}");

@@ -1,7 +1,7 @@
 use stepscope_model::{CaptureInfo, Event, Losses, WaitState};
 
 use super::*;
-use crate::entry::{self, Entry, EventRef, FrameRef, ProcessRef, RecordingEnd, Sink, StackRef, ThreadRef};
+use crate::entry::{self, Entry, EventRef, FrameRef, ProcessRef, Sink, StackRef, ThreadRef};
 use crate::{Builder, NoSymbols};
 
 const US: u64 = 1_000;
@@ -62,7 +62,7 @@ impl Drawn {
     }
 
     fn built(mut self) -> Capture {
-        self.entries.push(Entry::RecordingEnd(Box::new(RecordingEnd::default())));
+        self.entries.push(Entry::RecordingEnd(Box::default()));
         let mut builder = Builder::default();
         self.entries.into_iter().for_each(|entry| builder.take(entry));
         builder.build(&mut NoSymbols)

@@ -8,7 +8,7 @@ use stepscope_assemble::{Entry, EventRef, MachineReading, Sink};
 
 /// The destination of entries: a log, or nothing.
 pub(super) enum Output {
-    Log { writer: Writer<File>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
+    Log { writer: Box<Writer<File>>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
     Paused,
 }
 

@@ -259,7 +259,12 @@ impl Recorder {
             dimensions: self.dimensions.clone(),
             ..CaptureInfo::default()
         })));
-        Ok(Output::Log { writer, folder: folder.to_owned(), cpu_before_ns: clock::thread_cpu_ns(), start })
+        Ok(Output::Log {
+            writer: Box::new(writer),
+            folder: folder.to_owned(),
+            cpu_before_ns: clock::thread_cpu_ns(),
+            start,
+        })
     }
 
     fn enable(&self) -> Result<(), RecordError> {
