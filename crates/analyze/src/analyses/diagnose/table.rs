@@ -101,7 +101,7 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
                 .detail(),
             |(_, one)| one.gain_at_twice().map(|gain| gain.value).into(),
         )
-        .with_all(bounds("gain_at_2x_", |name, doc| duration(name, doc), |(_, one): &Row<'a>| one.gain_at_twice()))
+        .with_all(bounds("gain_at_2x_", duration, |(_, one): &Row<'a>| one.gain_at_twice()))
         .with(
             number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
             |(_, one)| one.real_time_factor_after().into(),
