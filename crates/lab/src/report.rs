@@ -25,7 +25,7 @@ use crate::run::{RunInfo, TrialInfo};
 /// sections of each capture.
 pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Table) -> Report {
     if run.is_some_and(|run| run.sweep.is_some()) {
-        return sweep(run, selections);
+        return sweep(run, selections, findings);
     }
     let report = head(run, selections);
     let report = report.section(findings_section(findings));

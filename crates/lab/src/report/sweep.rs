@@ -1,18 +1,18 @@
-//! What a report of a sweep holds: growth with its pictures, capacity, CPUs, and the trials.
+//! What a report of a sweep holds: findings, growth with its pictures, capacity, CPUs, and the trials.
 
 use stepscope_analyze::{Selection, capacity, cores, growth};
 use stepscope_model::{Importance, Table};
 use stepscope_view::chart::{Chart, Floor};
 use stepscope_view::report::{Report, Section};
 
-use super::{head, overview, shortened};
+use super::{findings_section, head, overview, shortened};
 use crate::run::RunInfo;
 
 /// Rows of the table of growth.
 const MOST_ROWS: usize = 200;
 
 /// A report on the captures of a sweep.
-pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Table) -> Report {
     let mut section = Section::new("Growth").note(
         "Cost per step over the size, with the 95 % band of the expected cost, up to twice the largest size. Both axes are logarithmic, so a power of \
          the size is a straight line.",
@@ -29,6 +29,7 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
         tables.fold(Section::new(title), Section::table)
     };
     head(run, selections)
+        .section(findings_section(findings))
         .section(section)
         .section(tables("Capacity", capacity::tables(selections, &capacity::Options::default())))
         .section(tables("CPUs", cores::tables(selections)))

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stepscope_model::{Capture, NoteValue, Phase};
 
-use super::finding::ns;
-use super::seen::Seen;
 use crate::query::functions::FunctionId;
-use crate::query::weights::Amount;
 
 /// Counts of calls in the steady phase of scenarios.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -52,18 +49,9 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// The rates of functions that have steps and CPU time.
-    pub fn all(seen: &Seen<'_, '_>, calls: &Calls) -> Vec<Self> {
-        let Some((steps, _)) = seen.steps().filter(|_| seen.is_timed()) else { return Vec::new() };
-        let inclusive = seen.inclusive();
-        let rate = |one: &FunctionCalls| {
-            let (function, amount): &(FunctionId, Amount) =
-                inclusive.iter().find(|(function, _)| seen.name(*function) == one.function)?;
-            let call_ns = amount.weight as f64 / steps as f64 / one.per_step;
-            let known = one.per_step > 0.0 && call_ns.is_finite();
-            known.then_some(Self { function: *function, per_step: one.per_step, briefly: one.briefly, call_ns })
-        };
-        calls.of(seen.capture()).filter_map(rate).collect()
+    /// The rate of a function, each of whose calls takes this CPU time.
+    pub fn of(function: FunctionId, calls: &FunctionCalls, call_ns: f64) -> Self {
+        Self { function, per_step: calls.per_step, briefly: calls.briefly, call_ns }
     }
 
     /// How often, as text: `once`, `2.5 times`, `12 times`, `about 11,000 times`.
@@ -82,6 +70,6 @@ impl Rate {
 
     /// As a sentence.
     pub fn sentence(&self) -> String {
-        format!("It is called {} a step; a call takes {}.", self.times(), ns(self.call_ns))
+        format!("It is called {} a step; a call takes {}.", self.times(), NoteValue::ns(self.call_ns))
     }
 }

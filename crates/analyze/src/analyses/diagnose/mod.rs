@@ -32,7 +32,6 @@ use std::sync::Arc;
 use stepscope_model::{Note, Phase, StackId, Table};
 use stepscope_stats::{Estimate, student};
 
-use self::calls::Rate;
 pub use self::calls::{Calls, FunctionCalls};
 pub use self::finding::Confidence;
 use self::finding::Found;
@@ -173,7 +172,7 @@ impl Diagnosis {
         let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
         add_laws(&mut seen, selections);
         for one in seen.iter_mut().flatten() {
-            one.calls = Rate::all(one, calls);
+            one.take_calls(calls);
         }
         let indices: Vec<usize> = (0..seen.len()).collect();
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {

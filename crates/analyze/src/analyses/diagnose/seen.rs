@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
 use stepscope_stats::Estimate;
 
-use super::calls::Rate;
+use super::calls::{Calls, Rate};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use crate::analyses::critical_path::PathWeights;
@@ -179,6 +179,18 @@ impl<'s, 'a> Seen<'s, 'a> {
         let met = met.iter().filter(|met| **met).count() as f64;
         let expected = PARTS as f64 * (1.0 - (1.0 - 1.0 / PARTS as f64).powi(samples as i32));
         samples >= FEWEST_SAMPLES && met >= STEADY * expected
+    }
+
+    /// Takes the counts of calls of this capture's functions, if it has steps and CPU time.
+    pub fn take_calls(&mut self, calls: &Calls) {
+        let Some((steps, _)) = self.steps().filter(|_| self.is_timed()) else { return };
+        let inclusive = self.inclusive();
+        let rates = calls.of(self.capture()).filter_map(|one| {
+            let &(function, amount) = inclusive.iter().find(|(function, _)| self.name(*function) == one.function)?;
+            let call_ns = amount.weight as f64 / steps as f64 / one.per_step;
+            (one.per_step > 0.0 && call_ns.is_finite()).then(|| Rate::of(function, one, call_ns))
+        });
+        self.calls = rates.collect();
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.
