@@ -17,11 +17,11 @@
 //! # Leaders
 //! The function with the largest expected cost on that thread, by size, up to ten times the largest size.
 
-use stepscope_model::{Columns, NoteValue, Phase, Table, note};
+use stepscope_model::{Column, Columns, Kind, NoteValue, Phase, Table, note};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::{FARTHEST, Growth};
 
-use crate::analyses::growth::{LoopCosts, Measure, Measured, Series, law_name, series};
+use crate::analyses::growth::{Curve, LoopCosts, Measure, Measured, Series, curves_table, law_name, series};
 use crate::columns::{self, count, duration, number, percentage, text};
 use crate::query::select::Selection;
 
@@ -118,6 +118,46 @@ pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
         bottleneck_columns().table("bottlenecks", "Bottlenecks, in the order in which they come up", &bottlenecks),
         leader_columns().table("leaders", "Leading function by size", &leaders),
     ]
+}
+
+/// The values of a picture a series and limit, for [`growth::marks`](crate::analyses::growth::marks): the step time over the
+/// size, the limit, and the step time without each bottleneck and those before it.
+pub fn chart(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
+    let all = series(selections).into_iter().flat_map(Series::by_cores);
+    let steady = all.filter(|one| one.sizes().len() > 1 && one.phase != Some(Phase::Loading));
+    let mut tables = Vec::new();
+    for one in steady {
+        let Some(costs) = LoopCosts::of(&one) else { continue };
+        let limits = [("real time", costs.simulated_ns), ("step", options.step_budget_ns)];
+        for (limit, value) in limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))) {
+            tables.extend(picture(&one, &costs, limit, value));
+        }
+    }
+    tables
+}
+
+fn picture(one: &Series<'_, '_>, costs: &LoopCosts, limit: &'static str, value: f64) -> Option<Table> {
+    let mut curves = vec![Curve::of("step", costs.step.points(sizes(one)))?];
+    let (low, high) = curves[0].growth.sizes;
+    let found = of_limit(one, costs, limit, value);
+    let mut free: Vec<&Measure> = Vec::new();
+    for bottleneck in &found {
+        free.extend(costs.functions.iter().find(|measure| measure.name == bottleneck.function));
+        let name = format!("without {}{}", if free.len() > 1 { "also " } else { "" }, bottleneck.function);
+        curves.extend(Curve::of(&name, costs.step.points_less(&free, sizes(one))));
+    }
+    let known = |estimate: Estimate| Some(estimate.value).filter(|n| n.is_finite());
+    let reached =
+        known(curves[0].growth.reach(value)).into_iter().chain(found.iter().filter_map(|one| known(one.without)));
+    let end = reached.fold(2.0 * high, |end, n| end.max(1.2 * n)).min(FARTHEST * high);
+    let title = format!("Capacity by {}: {}, {limit}", one.axis, one.label);
+    let mut table = curves_table("capacity_curves", title, &one.axis, &curves, low..end);
+    // Only the step was measured.
+    table.retain_columns(|column| !column.name.starts_with("measured.") || column.name == "measured.step");
+    let (name, column) = (format!("limit: {limit}"), "expected.limit");
+    table.columns.push(Column::new(column, Kind::Duration, "ns", "Longest time of a step.").labelled(name));
+    table.rows.iter_mut().for_each(|row| row.push(value.into()));
+    Some(table)
 }
 
 fn capacity(

@@ -18,9 +18,7 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tabl
          the size is a straight line.",
     );
     for table in growth::chart(selections) {
-        let (across, marks) = (table.columns[0].name.clone(), growth::marks(&table));
-        let caption = format!("cost per step over {across}");
-        section = section.chart(Chart::new(table, across, marks).caption(caption).floor(Floor::Ratios));
+        section = section.chart(picture(table));
     }
     let table = growth::table(selections, &growth::Options::default());
     let section = section.table(shortened(essential(table), MOST_ROWS));
@@ -28,12 +26,22 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tabl
         let tables = tables.into_iter().filter(|table| !table.rows.is_empty() || !table.notes.is_empty());
         tables.fold(Section::new(title), Section::table)
     };
+    let limits = capacity::Options::default();
+    let capacity = tables("Capacity", capacity::tables(selections, &limits));
+    let capacity_pictures = capacity::chart(selections, &limits).into_iter().map(picture);
     head(run, selections)
         .section(findings_section(findings))
         .section(section)
-        .section(tables("Capacity", capacity::tables(selections, &capacity::Options::default())))
+        .section(capacity_pictures.into_iter().fold(capacity, Section::chart))
         .section(tables("CPUs", cores::tables(selections)))
         .section(overview(run, selections))
+}
+
+/// Curves over the size on logarithmic axes.
+fn picture(table: Table) -> Chart {
+    let (across, marks) = (table.columns[0].name.clone(), growth::marks(&table));
+    let caption = format!("cost per step over {across}");
+    Chart::new(table, across, marks).caption(caption).floor(Floor::Ratios)
 }
 
 /// Without the columns for programs, and with the exponent's interval.

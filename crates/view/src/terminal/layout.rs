@@ -41,8 +41,8 @@ pub(super) struct Layout {
 
 impl Layout {
     pub fn of(table: &Table, reading: &Reading<'_>, width: Option<usize>) -> Self {
-        if reading.has_below() && !table.rows.is_empty() {
-            let is_detail = |column: &&Column| column.importance == Importance::Detail;
+        if reading.has_below() {
+            let is_detail = |column: &&Column| column.importance == Importance::Detail && !table.rows.is_empty();
             let hidden = table.columns.iter().filter(is_detail).count();
             return Self { columns: Vec::new(), hidden, form: Form::Cards };
         }

@@ -1,9 +1,13 @@
 //! The values of the picture: measured and expected cost over the size.
 
+use std::ops::Range;
+
 use stepscope_model::{Column, Kind, Mark, Table, Value};
+use stepscope_stats::Estimate;
+use stepscope_stats::growth::{Growth, Point};
 
 use super::measure::{Measured, Series, series};
-use super::tables::{Options, of_series};
+use super::tables::{Grown, Options, of_series};
 use crate::columns::number;
 use crate::query::select::Selection;
 
@@ -33,42 +37,64 @@ pub fn marks(table: &Table) -> Vec<Mark> {
     curves.iter().map(band).chain(curves.iter().map(line)).chain(curves.iter().map(points)).collect()
 }
 
+/// A curve of a picture: the law, and the means of the runs that it was fitted to.
+pub(crate) struct Curve {
+    pub name: String,
+    pub growth: Growth,
+    pub points: Vec<Point>,
+}
+
+impl Curve {
+    /// The law of these costs; `None` if there is none.
+    pub fn of(name: &str, points: Vec<Point>) -> Option<Self> {
+        Some(Self { name: name.to_owned(), growth: Growth::of(&points)?, points })
+    }
+}
+
 fn of(one: &Series<'_, '_>) -> Option<Table> {
     let rows = of_series(one, &Options::default());
     let step = rows.iter().filter(|row| row.measure.name == "step.mean" && row.measure.kind == Measured::Metric);
     let functions = rows.iter().filter(|row| row.measure.kind == Measured::Function && row.measure.unit == "ns/step");
-    let drawn: Vec<_> = step.chain(functions.take(MOST_DRAWN)).collect();
-    let (low, high) = drawn.first()?.growth.sizes;
-    let mut columns = vec![number(&one.axis, "", "The size.")];
-    for row in &drawn {
+    let drawn = step.chain(functions.take(MOST_DRAWN));
+    let points = |row: &Grown| row.measure.points(one.runs.iter().map(|run| run.n));
+    let curves: Vec<Curve> = drawn.filter_map(|row| Curve::of(&row.measure.name, points(row))).collect();
+    let (low, high) = curves.first()?.growth.sizes;
+    let title = format!("Cost per step by {}: {}", one.axis, one.label);
+    Some(curves_table("growth_curves", title, &one.axis, &curves, low..2.0 * high))
+}
+
+/// The values of a picture of costs per step, for [`marks`]: curves over sizes on an axis.
+pub(crate) fn curves_table(name: &str, title: String, axis: &str, curves: &[Curve], over: Range<f64>) -> Table {
+    let mut columns = vec![number(axis, "", "The size.")];
+    for curve in curves {
         for part in ["measured", "expected", "low", "high"] {
-            let name = format!("{part}.{}", row.measure.name);
-            columns.push(Column::new(&name, Kind::Duration, "ns", "Cost per step.").labelled(&row.measure.name));
+            let column = Column::new(&format!("{part}.{}", curve.name), Kind::Duration, "ns", "Cost per step.");
+            columns.push(column.labelled(&curve.name));
         }
     }
-    let mut table = Table::new("growth_curves", format!("Cost per step by {}: {}", one.axis, one.label), columns);
-    let sizes = || one.runs.iter().map(|run| run.n);
-    let at = (0..=STEPS).map(|step| low * (2.0 * high / low).powf(f64::from(step) / f64::from(STEPS)));
+    let mut table = Table::new(name, title, columns);
+    let at = (0..=STEPS).map(|step| over.start * (over.end / over.start).powf(f64::from(step) / f64::from(STEPS)));
     for n in at {
         let mut cells = vec![Value::from(n)];
-        for row in &drawn {
-            let estimate = row.growth.expect(n);
+        for curve in curves {
+            let estimate = curve.growth.expect(n);
+            let parts = [|one: Estimate| one.value, |one: Estimate| one.low, |one: Estimate| one.high];
             cells.push(Value::Missing);
-            cells.push(estimate.map(|one| one.value).into());
-            cells.push(estimate.map(|one| one.low).into());
-            cells.push(estimate.map(|one| one.high).into());
+            cells.extend(parts.map(|part| Value::from(estimate.map(part))));
         }
         table.push(cells);
     }
-    for n in one.sizes() {
+    let mut sizes: Vec<f64> = curves.iter().flat_map(|curve| &curve.points).map(|point| point.n).collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes.dedup();
+    for n in sizes {
         let mut cells = vec![Value::from(n)];
-        for row in &drawn {
-            let points = row.measure.points(sizes());
-            let mean = points.iter().find(|point| point.n == n);
-            let mean = mean.map(|point| point.values.iter().sum::<f64>() / point.values.len() as f64);
+        for curve in curves {
+            let point = curve.points.iter().find(|point| point.n == n);
+            let mean = point.map(|point| point.values.iter().sum::<f64>() / point.values.len() as f64);
             cells.extend([mean.into(), Value::Missing, Value::Missing, Value::Missing]);
         }
         table.push(cells);
     }
-    Some(table)
+    table
 }

@@ -36,6 +36,7 @@ mod tables;
 use stepscope_stats::growth::Growth;
 
 pub use change::change;
+pub(crate) use chart::{Curve, curves_table};
 pub use chart::{chart, marks};
 pub(crate) use measure::{FunctionCosts, LoopCosts, Measure, Measured, Series, series};
 pub use tables::{Options, table};

@@ -81,6 +81,23 @@ fn the_capacity_is_where_a_step_takes_as_long_as_it_simulates() {
 }
 
 #[test]
+fn the_picture_of_capacity_has_the_step_the_limit_and_the_step_without_bottlenecks() {
+    let found = tables(&sizes(), |selections| capacity::chart(selections, &capacity::Options::default()));
+    let lines = found[0].columns.iter().filter_map(|column| column.name.strip_prefix("expected."));
+    assert_eq!(lines.collect::<Vec<_>>(), ["step", "without sim::Pairs", "limit"]);
+    let last = |column: &str| {
+        let values = (0..found[0].rows.len()).filter_map(|row| match found[0].get(row, column) {
+            Some(stepscope_model::Value::Float(value)) => Some(*value),
+            _ => None,
+        });
+        values.last().unwrap()
+    };
+    assert!((last("expected.limit") / 5e6 - 1.0).abs() < 1e-6);
+    assert!((last("expected.without sim::Pairs") / 1e6 - 1.0).abs() < 0.02);
+    assert!((last("measured.step") / 17e6 - 1.0).abs() < 0.02);
+}
+
+#[test]
 fn a_capture_outside_of_a_sweep_has_no_growth_and_a_note() {
     let mut captures = sizes();
     captures.iter_mut().for_each(|capture| capture.info.sweep.clear());
