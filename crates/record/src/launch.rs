@@ -163,6 +163,11 @@ impl Launch {
         Self { command: command.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
+    /// Program and arguments.
+    pub fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
     /// Sets an environment variable; all others are inherited.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.into(), Some(value.into()));

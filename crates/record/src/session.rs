@@ -135,10 +135,11 @@ impl Recording {
     /// [`RecordError`]. If the program cannot be run, nothing is left behind in the folder.
     pub fn launch(launch: Launch, options: &Options, folder: &Path) -> Result<(Launched, Self), RecordError> {
         let marks = Marks::new(step_marks(options));
+        let command = launch.command().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let prepared = launch.env(RECORDER_VARIABLE, marks.greeting()).prepare()?;
         let pid = prepared.pid();
         let (own, at) = (options.clone(), folder.to_owned());
-        let recording = Self::run(move || Recorder::of_child(pid, &own, &at, marks))?;
+        let recording = Self::run(move || Recorder::of_child(pid, command, &own, &at, marks))?;
         match prepared.start() {
             Ok(launched) => Ok((launched, recording)),
             Err(error) => {

@@ -62,7 +62,8 @@ pub(super) struct Recorder {
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     machine: Machine,
     label: Label,
-    launched: Option<u32>,
+    /// The launched program, with its arguments: what `/proc` has, a script's interpreter may have replaced.
+    launched: Option<(u32, Vec<String>)>,
     /// Whether the present capture has all of the launched program.
     holds_launch: bool,
     /// Largest resident memory of the recorder at the launch.
@@ -113,12 +114,18 @@ impl Pace {
 
 impl Recorder {
     /// Prepares to record a child that waits before its exec.
-    pub fn of_child(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
+    pub fn of_child(
+        pid: u32,
+        command: Vec<String>,
+        options: &Options,
+        folder: &Path,
+        marks: Marks,
+    ) -> Result<Self, RecordError> {
         let tree = ProcessTree::of(pid);
         let mut recorder = Self::open(Scope::OnExec(pid), options, Some(folder), tree, marks)?;
         recorder.assembler.expect_exec(pid, std::process::id());
         recorder.events.admit(pid);
-        recorder.launched = Some(pid);
+        recorder.launched = Some((pid, command));
         recorder.holds_launch = true;
         recorder.own_peak_rss_bytes =
             proc::status(std::process::id()).ok().and_then(|own| own.peak_rss_bytes).unwrap_or(u64::MAX);
@@ -349,7 +356,7 @@ impl Recorder {
         if self.started {
             return;
         }
-        let Some(pid) = self.launched else {
+        let Some(&(pid, _)) = self.launched.as_ref() else {
             self.started = true;
             return;
         };
@@ -362,6 +369,9 @@ impl Recorder {
 
     fn note_program(&mut self, pid: u32) {
         self.program = program_of(pid);
+        if let Some((_, command)) = &self.launched {
+            self.program.0.clone_from(command);
+        }
         let (command, working_directory, environment) = self.program.clone();
         self.sink.take(Entry::Program { command, working_directory, environment });
     }

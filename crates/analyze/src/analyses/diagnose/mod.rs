@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::Arc;
 
-use stepscope_model::{Note, Phase, StackId, Table};
+use stepscope_model::{Note, Phase, StackId, Table, note};
 use stepscope_stats::{Estimate, student};
 
 pub use self::calls::{Calls, FunctionCalls};
@@ -170,13 +170,13 @@ struct Diagnosis {
 impl Diagnosis {
     fn of(selections: &[Selection<'_>], calls: &Calls) -> Self {
         let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
-        add_laws(&mut seen, selections);
+        let is_smaller = add_laws(&mut seen, selections);
         for one in seen.iter_mut().flatten() {
             one.take_calls(calls);
         }
         let indices: Vec<usize> = (0..seen.len()).collect();
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
-            let own = seen[index].as_ref()?;
+            let own = seen[index].as_ref().filter(|_| !is_smaller[index])?;
             let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
             let of_kind = |kind: &&'static dyn Kind| {
                 let kind = *kind;
@@ -186,6 +186,9 @@ impl Diagnosis {
             Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
         });
         let mut diagnosis = Self::default();
+        if is_smaller.contains(&true) {
+            diagnosis.notes.push(note!(Fact, "Findings of a sweep are those at its largest size."));
+        }
         let groups = pairing::references_alike(selections);
         for group in &groups {
             let mut findings = Vec::new();
@@ -216,11 +219,16 @@ fn with_calls(seen: &Seen<'_, '_>, found: Found) -> Found {
     }
 }
 
-/// Adds the laws of each sweep to the captures at its largest size.
-fn add_laws(seen: &mut [Option<Seen<'_, '_>>], selections: &[Selection<'_>]) {
+/// Adds the laws of each sweep to the captures at its largest size. Says of each capture whether it is at a smaller size.
+fn add_laws(seen: &mut [Option<Seen<'_, '_>>], selections: &[Selection<'_>]) -> Vec<bool> {
+    let mut is_smaller = vec![false; selections.len()];
     for series in growth::series(selections).into_iter().flat_map(Series::by_cores) {
+        let largest = series.sizes().last().copied().unwrap_or(0.0);
+        for run in series.runs.iter().filter(|run| run.n < largest) {
+            let index = selections.iter().position(|one| ptr::eq(one, run.selection));
+            index.into_iter().for_each(|index| is_smaller[index] = true);
+        }
         let Some(laws) = Laws::of(&series).map(Arc::new) else { continue };
-        let (_, largest) = laws.extent();
         let runs = series.runs.iter().filter(|run| run.n == largest);
         for run in runs {
             let is_run = |one: &&mut Seen<'_, '_>| ptr::eq(one.selection, run.selection);
@@ -229,6 +237,7 @@ fn add_laws(seen: &mut [Option<Seen<'_, '_>>], selections: &[Selection<'_>]) {
             }
         }
     }
+    is_smaller
 }
 
 /// A scenario's phase.
