@@ -86,11 +86,11 @@ fn the_picture_of_capacity_has_the_step_the_limit_and_the_step_without_bottlenec
     let lines = found[0].columns.iter().filter_map(|column| column.name.strip_prefix("expected."));
     assert_eq!(lines.collect::<Vec<_>>(), ["step", "without sim::Pairs", "limit"]);
     let last = |column: &str| {
-        let values = (0..found[0].rows.len()).filter_map(|row| match found[0].get(row, column) {
+        let mut values = (0..found[0].rows.len()).filter_map(|row| match found[0].get(row, column) {
             Some(stepscope_model::Value::Float(value)) => Some(*value),
             _ => None,
         });
-        values.last().unwrap()
+        values.next_back().unwrap()
     };
     assert!((last("expected.limit") / 5e6 - 1.0).abs() < 1e-6);
     assert!((last("expected.without sim::Pairs") / 1e6 - 1.0).abs() < 0.02);
