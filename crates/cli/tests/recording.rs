@@ -318,3 +318,16 @@ fn functions_that_look_like_steps_are_suggested_with_the_command_that_records_th
     let notes = table["notes"].to_string();
     assert!(notes.contains("stepscope record --step ") && notes.contains("run --n 300 --static"), "{notes}");
 }
+
+#[test]
+fn a_program_can_be_interrupted_although_the_recorder_was_started_in_the_background() {
+    let folder = tempfile::tempdir().unwrap();
+    // As a shell starts a job in the background: with SIGINT ignored.
+    let in_background = r#"trap '' INT; exec "$0" record -o c -d 300ms -- bash -c 'trap "echo interrupted; exit" INT; while :; do :; done'"#;
+    let shell = std::process::Command::new("bash")
+        .args(["-c", in_background, env!("CARGO_BIN_EXE_stepscope")])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(text(&shell.stdout).contains("interrupted"), "{}{}", text(&shell.stdout), text(&shell.stderr));
+}

@@ -108,8 +108,11 @@ unsafe fn prepare_and_exec(plan: &Plan, mask: &libc::sigset_t) -> Stage {
         {
             return Stage::Directory;
         }
-        // Rust programs ignore SIGPIPE, and exec preserves ignored signals.
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        // Exec preserves ignored signals. Rust programs ignore SIGPIPE; shells let jobs in the background ignore the others,
+        // and a program that ignores SIGINT cannot be stopped by it.
+        for signal in [libc::SIGPIPE, libc::SIGINT, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
         libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut());
         libc::execve(image.program.as_ptr(), image.arguments.pointers.as_ptr(), image.environment.pointers.as_ptr());
         Stage::Exec
