@@ -45,7 +45,7 @@ const LENGTH: Duration = Duration::from_secs(1);
 const FOLDER: &str = ".deepen";
 
 /// The result of [`deepen`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Deepened {
     /// The counts.
     pub calls: Calls,
@@ -63,7 +63,7 @@ pub fn deepen(run: &Run, selections: &[Selection<'_>], context: &mut Context<'_>
         return Err(SourceError::Usage(format!("{folder}: has no lab file, so its scenarios cannot be run again")));
     };
     let trials = lab.trials(&TrialFilter::default()).map_err(|error| SourceError::Usage(error.to_string()))?;
-    let Deepened { mut calls, mut notes } = Deepened::default();
+    let (mut calls, mut notes) = (Calls::default(), Vec::new());
     let folder = run.folder().join(FOLDER);
     for trial in &trials {
         let is_of = |one: &&Selection<'_>| {

@@ -34,6 +34,14 @@ pub struct Options {
     pub memory_bytes: Option<f64>,
 }
 
+impl Options {
+    /// The limits of the step time, with their names.
+    fn of_steps(&self, costs: &LoopCosts) -> Vec<(&'static str, f64)> {
+        let limits = [("real time", costs.simulated_ns), ("step", self.step_budget_ns)];
+        limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))).collect()
+    }
+}
+
 /// Functions whose removal is followed.
 const MOST_BOTTLENECKS: usize = 5;
 
@@ -75,15 +83,12 @@ struct Leader {
 
 /// The tables `capacity`, `bottlenecks` and `leaders`.
 pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
-    let all = series(selections).into_iter().flat_map(Series::by_cores);
-    let all: Vec<Series<'_, '_>> =
-        all.filter(|one| one.sizes().len() > 1 && one.phase != Some(Phase::Loading)).collect();
+    let all = steady_series(selections);
     let (mut capacities, mut bottlenecks, mut leaders) = (Vec::new(), Vec::new(), Vec::new());
     let mut notes = Vec::new();
     for one in &all {
         if let Some(costs) = LoopCosts::of(one) {
-            let limits = [("real time", costs.simulated_ns), ("step", options.step_budget_ns)];
-            for (limit, value) in limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))) {
+            for (limit, value) in options.of_steps(&costs) {
                 let found = of_limit(one, &costs, limit, value);
                 capacities.extend(capacity(one, &costs.step, limit, value, found.first()));
                 bottlenecks.extend(found);
@@ -123,17 +128,20 @@ pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
 /// The values of a picture a series and limit, for [`growth::marks`](crate::analyses::growth::marks): the step time over the
 /// size, the limit, and the step time without each bottleneck and those before it.
 pub fn chart(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
-    let all = series(selections).into_iter().flat_map(Series::by_cores);
-    let steady = all.filter(|one| one.sizes().len() > 1 && one.phase != Some(Phase::Loading));
     let mut tables = Vec::new();
-    for one in steady {
+    for one in steady_series(selections) {
         let Some(costs) = LoopCosts::of(&one) else { continue };
-        let limits = [("real time", costs.simulated_ns), ("step", options.step_budget_ns)];
-        for (limit, value) in limits.into_iter().filter_map(|(limit, value)| Some((limit, value?))) {
-            tables.extend(picture(&one, &costs, limit, value));
-        }
+        tables.extend(
+            options.of_steps(&costs).into_iter().filter_map(|(limit, value)| picture(&one, &costs, limit, value)),
+        );
     }
     tables
+}
+
+/// The series of several sizes that are not of loading.
+fn steady_series<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Series<'s, 'a>> {
+    let all = series(selections).into_iter().flat_map(Series::by_cores);
+    all.filter(|one| one.sizes().len() > 1 && one.phase != Some(Phase::Loading)).collect()
 }
 
 fn picture(one: &Series<'_, '_>, costs: &LoopCosts, limit: &'static str, value: f64) -> Option<Table> {

@@ -169,14 +169,21 @@ struct Diagnosis {
 
 impl Diagnosis {
     fn of(selections: &[Selection<'_>], calls: &Calls) -> Self {
-        let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(selections, Seen::of);
-        let is_smaller = add_laws(&mut seen, selections);
+        let indices: Vec<usize> = (0..selections.len()).collect();
+        let laws = laws_of_sweeps(selections);
+        let is_smaller = |index: usize| matches!(laws[index], InSweep::Smaller);
+        let see = |&index: &usize| if is_smaller(index) { None } else { Seen::of(&selections[index]) };
+        let mut seen: Vec<Option<Seen<'_, '_>>> = parallel::map(&indices, see);
+        for (one, laws) in seen.iter_mut().zip(&laws) {
+            if let (Some(one), InSweep::Largest(laws)) = (one, laws) {
+                one.laws.clone_from(laws);
+            }
+        }
         for one in seen.iter_mut().flatten() {
             one.take_calls(calls);
         }
-        let indices: Vec<usize> = (0..seen.len()).collect();
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
-            let own = seen[index].as_ref().filter(|_| !is_smaller[index])?;
+            let own = seen[index].as_ref()?;
             let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
             let of_kind = |kind: &&'static dyn Kind| {
                 let kind = *kind;
@@ -186,7 +193,7 @@ impl Diagnosis {
             Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
         });
         let mut diagnosis = Self::default();
-        if is_smaller.contains(&true) {
+        if indices.iter().any(|&index| is_smaller(index)) {
             diagnosis.notes.push(note!(Fact, "Findings of a sweep are those at its largest size."));
         }
         let groups = pairing::references_alike(selections);
@@ -219,25 +226,32 @@ fn with_calls(seen: &Seen<'_, '_>, found: Found) -> Found {
     }
 }
 
-/// Adds the laws of each sweep to the captures at its largest size. Says of each capture whether it is at a smaller size.
-fn add_laws(seen: &mut [Option<Seen<'_, '_>>], selections: &[Selection<'_>]) -> Vec<bool> {
-    let mut is_smaller = vec![false; selections.len()];
+/// The place of a capture in a sweep.
+#[derive(Clone, Default)]
+enum InSweep {
+    /// It is of no sweep.
+    #[default]
+    Apart,
+    /// The same scenario was recorded at a larger size, which is diagnosed instead.
+    Smaller,
+    /// At the largest size, with the laws, if there are enough sizes for one.
+    Largest(Option<Arc<Laws>>),
+}
+
+/// The place of each capture in its sweep, and the laws of the sweep.
+fn laws_of_sweeps(selections: &[Selection<'_>]) -> Vec<InSweep> {
+    let mut places = vec![InSweep::default(); selections.len()];
     for series in growth::series(selections).into_iter().flat_map(Series::by_cores) {
         let largest = series.sizes().last().copied().unwrap_or(0.0);
-        for run in series.runs.iter().filter(|run| run.n < largest) {
-            let index = selections.iter().position(|one| ptr::eq(one, run.selection));
-            index.into_iter().for_each(|index| is_smaller[index] = true);
-        }
-        let Some(laws) = Laws::of(&series).map(Arc::new) else { continue };
-        let runs = series.runs.iter().filter(|run| run.n == largest);
-        for run in runs {
-            let is_run = |one: &&mut Seen<'_, '_>| ptr::eq(one.selection, run.selection);
-            if let Some(one) = seen.iter_mut().flatten().find(is_run) {
-                one.laws = Some(laws.clone());
+        let laws = Laws::of(&series).map(Arc::new);
+        for run in &series.runs {
+            if let Some(index) = selections.iter().position(|one| ptr::eq(one, run.selection)) {
+                let is_smaller = run.n < largest;
+                places[index] = if is_smaller { InSweep::Smaller } else { InSweep::Largest(laws.clone()) };
             }
         }
     }
-    is_smaller
+    places
 }
 
 /// A scenario's phase.
