@@ -3,9 +3,11 @@
 mod feed;
 mod log;
 mod options;
+mod pace;
 mod plan;
 mod privilege;
 mod recorder;
+mod resources;
 mod running;
 mod thinning;
 

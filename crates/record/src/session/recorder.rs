@@ -1,5 +1,7 @@
 //! The thread that records: rings in, log out.
 
+mod captures;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,38 +9,30 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use stepscope_assemble::{Assembler, Entry, EventRole, Follow, MachineReading, RecordingEnd, Sink};
-use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Losses, Machine, Origin, RecordingCost};
+use stepscope_assemble::{Assembler, Entry, EventRole, Follow, Sink};
+use stepscope_model::{Dimension, DimensionStatus, Machine};
 
 use super::feed::{AssemblerFeed, LossFeed};
 use super::log::{Counted, Output};
+use super::pace::Pace;
 use super::plan::{Plan, open_side_band};
 use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
+use super::resources::Resources;
 use super::running::{present, program_of};
 use super::thinning::{Slice, Thinning};
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::conditions::read_machine;
-use crate::finish::create_log;
 use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::Marks;
 use crate::perf::{Events, Kind, Scope};
-use crate::proc::{self, ProcessTree, ResourceSampler};
+use crate::proc::{self, ProcessTree};
 
-/// The longest round. A ring that fills ends it earlier.
-const ROUND: Duration = Duration::from_millis(50);
-/// The longest round if stacks are continued from live memory, or if programs leave marks. That memory must have changed
-/// little since the copy, and a program's rings have room for marks for about this time.
-const SHORT_ROUND: Duration = Duration::from_millis(20);
-/// Rounds stay short for this long after the last such event.
-const SHORT_FOR: Duration = Duration::from_secs(1);
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
 const SETTLED_NS: u64 = 2_000_000;
-/// Most readings kept for processes without a start record. They wait one round, unless that record was lost.
-const MOST_WAITING_READINGS: usize = 10_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
@@ -82,34 +76,6 @@ pub(super) struct Recorder {
     started: bool,
     /// Processes that had ended at the last check.
     gone: BTreeSet<u32>,
-}
-
-/// Processes' resources over time.
-struct Resources {
-    sampler: ResourceSampler,
-    readings: Vec<proc::Reading>,
-    /// The last of each, for a capture that begins later.
-    last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
-}
-
-/// How long rounds are.
-#[derive(Default)]
-struct Pace {
-    /// Stacks so far for which the copy was too short.
-    beyond_copy: u64,
-    short_since: Option<Instant>,
-}
-
-impl Pace {
-    fn next(&mut self, losses: &Losses, marked: bool) -> Duration {
-        let beyond_copy = losses.continued_stacks + losses.truncated_stacks;
-        if marked || beyond_copy != self.beyond_copy {
-            self.beyond_copy = beyond_copy;
-            self.short_since = Some(Instant::now());
-        }
-        let short = self.short_since.is_some_and(|since| since.elapsed() < SHORT_FOR);
-        if short { SHORT_ROUND } else { ROUND }
-    }
 }
 
 impl Recorder {
@@ -192,11 +158,7 @@ impl Recorder {
         let Plan { dimensions, mut meanings, named, switches, .. } = plan;
         let machine = machine::describe();
         let window_ns = clock::now_ns();
-        let resources = options.dimensions.contains(&Dimension::Resources).then(|| Resources {
-            sampler: ResourceSampler::new(tree),
-            readings: Vec::new(),
-            last: BTreeMap::new(),
-        });
+        let resources = options.dimensions.contains(&Dimension::Resources).then(|| Resources::new(tree));
         let mut recorder = Self {
             events,
             meanings: BTreeMap::new(),
@@ -242,36 +204,6 @@ impl Recorder {
         }
         recorder.meanings = meanings;
         Ok(recorder)
-    }
-
-    /// Starts a log in this folder with what is known so far.
-    fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
-        fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
-        let mut writer = create_log(folder)?;
-        let (command, working_directory, environment) = self.program.clone();
-        let start = Box::new(read_machine());
-        writer.take(Entry::Start(Box::new(CaptureInfo {
-            origin: Origin::Recorded,
-            scenario: self.label.scenario.clone(),
-            variant: self.label.variant.clone(),
-            phase: self.label.phase,
-            command,
-            working_directory,
-            environment,
-            started_at: Some(clock::utc_now()),
-            clock: Some("CLOCK_MONOTONIC".to_owned()),
-            start_ns: Some(self.window_ns),
-            machine: Some(self.machine.clone()),
-            conditions: Some(start.conditions_until(None, None)),
-            dimensions: self.dimensions.clone(),
-            ..CaptureInfo::default()
-        })));
-        Ok(Output::Log {
-            writer: Box::new(writer),
-            folder: folder.to_owned(),
-            cpu_before_ns: clock::thread_cpu_ns(),
-            start,
-        })
     }
 
     fn enable(&self) -> Result<(), RecordError> {
@@ -426,40 +358,6 @@ impl Recorder {
         }
     }
 
-    fn begin_next(&mut self, folder: &Path, label: Label) -> Result<(), RecordError> {
-        self.label = label;
-        self.window_ns = self.looked_ns;
-        let output = self.new_log(folder)?;
-        self.cut(output);
-        Ok(())
-    }
-
-    /// Ends the present log at the time up to which records have been taken, and goes on with another.
-    fn cut(&mut self, output: Output) {
-        self.holds_launch = false;
-        // Everything up to the last look has arrived.
-        let now_ns = self.looked_ns;
-        self.drain(now_ns);
-        let mut next = Counted { steps: self.sink.steps, cpu_event: self.sink.cpu_event, ..Counted::new(output) };
-        let reading = read_machine();
-        if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
-            *cpu_before_ns = clock::thread_cpu_ns();
-            **start = reading.clone();
-        }
-        self.assembler.split(now_ns, &mut self.sink, &mut next);
-        let mut ended = std::mem::replace(&mut self.sink, next);
-        self.close(&mut ended, now_ns, reading);
-        self.marks.cut();
-        self.window_ns = now_ns;
-        if let Some(resources) = &self.resources {
-            for (&(pid, tid, name), &value) in &resources.last {
-                if let Some(counter) = counter(&self.assembler, now_ns, pid, tid, name, value) {
-                    self.sink.take(counter);
-                }
-            }
-        }
-    }
-
     fn stop(&mut self) {
         self.read_resources();
         let end_ns = clock::now_ns();
@@ -477,82 +375,6 @@ impl Recorder {
         self.check_log();
     }
 
-    /// Completes a log.
-    fn close(&mut self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
-        let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
-        let kept = self.assembler.target_mut().kept.copy_to(folder);
-        let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
-        let log_bytes = writer.bytes();
-        writer.take(Entry::MarksLost { count: self.marks.lost() });
-        writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
-            end_ns: Some(end_ns),
-            cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
-            notes: self.notes().into_iter().chain(kept).collect(),
-            dimensions: self.dimensions_at_end(),
-            machine: Some(((**start).clone(), end)),
-        })));
-        writer.flush();
-    }
-
-    /// The notes of the capture.
-    fn notes(&self) -> Vec<String> {
-        let mut notes = self.marks.notes();
-        if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {
-            notes.push(
-                "The recorder had ordinary priority and waited for a CPU while records were lost. It may raise its \
-                 priority with CAP_SYS_NICE, or where `ulimit -r` or `ulimit -e` allow it."
-                    .to_owned(),
-            );
-        }
-        notes
-    }
-
-    fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
-        let mut dimensions = self.dimensions.clone();
-        // Where the log has marked steps, the capture says so itself; here is why it has none.
-        if let (false, Some(DimensionStatus::Missing { reason, .. })) =
-            (self.meanings.contains_key(&Kind::Step), dimensions.get_mut(&Dimension::Steps))
-        {
-            self.marks.explain_no_steps(reason);
-        }
-        if let (Some(resources), Some(status)) = (&self.resources, dimensions.get_mut(&Dimension::Resources)) {
-            let lacks = resources.sampler.lacks();
-            if !lacks.is_empty() {
-                *status = DimensionStatus::Partial { lacks };
-            }
-        }
-        dimensions
-    }
-
-    fn flush(&mut self) {
-        let losses = self.assembler.losses().clone();
-        self.sink.take(Entry::Losses(Box::new(losses)));
-        self.sink.take(Entry::MarksLost { count: self.marks.lost() });
-        if let Output::Log { writer, .. } = &mut self.sink.output {
-            writer.flush();
-            self.check_log();
-        }
-    }
-
-    /// Stops recording if the log cannot be written any more. It then ends with its last whole chunk.
-    fn check_log(&mut self) {
-        let Output::Log { writer, .. } = &mut self.sink.output else { return };
-        match writer.error() {
-            None => self.written_ns = self.looked_ns,
-            Some(error) if self.failure.is_none() => {
-                let kept_s = self.written_ns.saturating_sub(self.window_ns) as f64 / 1e9;
-                self.failure = Some(format!(
-                    "the recording cannot be written any more ({error}): the first {kept_s:.1} s are kept, and the rest \
-                     is missing"
-                ));
-                // A chunk that was written in part would count as damage.
-                let _ = writer.out().set_len(writer.bytes());
-                let _ = self.events.disable();
-            }
-            Some(_) => {}
-        }
-    }
-
     /// Ends processes whose end was not recorded. If that record is lost, a recording would wait for it forever.
     fn bury(&mut self) {
         let gone: BTreeSet<u32> = self.assembler.expected_pids().filter(|&pid| proc::has_ended(pid)).collect();
@@ -564,26 +386,9 @@ impl Recorder {
     }
 
     fn read_resources(&mut self) {
-        let Some(resources) = &mut self.resources else { return };
-        for pid in self.assembler.pids() {
-            resources.sampler.tree_mut().add(pid);
+        if let Some(resources) = &mut self.resources {
+            resources.read(&self.assembler, &mut self.sink);
         }
-        resources.sampler.sample(&mut resources.readings);
-        let now_ns = clock::now_ns();
-        let (assembler, sink) = (&self.assembler, &mut self.sink);
-        // A value is given once, when it changes. Where `/proc` is ahead of the rings, it waits until its process is known.
-        let (sampler, last) = (&resources.sampler, &mut resources.last);
-        resources.readings.retain(|reading| {
-            let name = reading.quantity.name();
-            let Some(counter) = counter(assembler, now_ns, reading.pid, reading.tid, name, reading.value) else {
-                return sampler.tree().contains(reading.pid);
-            };
-            last.insert((reading.pid, reading.tid, name), reading.value);
-            sink.take(counter);
-            false
-        });
-        resources.readings.truncate(MOST_WAITING_READINGS);
-        resources.last.retain(|(pid, ..), _| assembler.process_ref(*pid).is_some());
     }
 
     fn report(&self, progress: &Mutex<Progress>) {
@@ -603,20 +408,4 @@ impl Recorder {
             progress.failure.clone_from(&self.failure);
         }
     }
-}
-
-fn counter(
-    assembler: &Assembler<LiveTarget>,
-    time_ns: u64,
-    pid: u32,
-    tid: Option<u32>,
-    name: &str,
-    value: i64,
-) -> Option<Entry> {
-    let process = assembler.process_ref(pid)?;
-    let thread = match tid {
-        Some(tid) => Some(assembler.thread_ref(tid)?),
-        None => None,
-    };
-    Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
 }

@@ -1,0 +1,155 @@
+//! The captures of a recording: where each log starts, ends, and what it says at its end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use stepscope_assemble::{Entry, MachineReading, RecordingEnd, Sink};
+use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Origin, RecordingCost};
+
+use super::Recorder;
+use crate::clock;
+use crate::conditions::read_machine;
+use crate::finish::create_log;
+use crate::perf::Kind;
+use crate::session::log::{Counted, Output};
+use crate::session::privilege::Priority;
+use crate::session::{Label, RecordError};
+
+impl Recorder {
+    /// Starts a log in this folder with what is known so far.
+    pub(super) fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
+        fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
+        let mut writer = create_log(folder)?;
+        let (command, working_directory, environment) = self.program.clone();
+        let start = Box::new(read_machine());
+        writer.take(Entry::Start(Box::new(CaptureInfo {
+            origin: Origin::Recorded,
+            scenario: self.label.scenario.clone(),
+            variant: self.label.variant.clone(),
+            phase: self.label.phase,
+            command,
+            working_directory,
+            environment,
+            started_at: Some(clock::utc_now()),
+            clock: Some("CLOCK_MONOTONIC".to_owned()),
+            start_ns: Some(self.window_ns),
+            machine: Some(self.machine.clone()),
+            conditions: Some(start.conditions_until(None, None)),
+            dimensions: self.dimensions.clone(),
+            ..CaptureInfo::default()
+        })));
+        Ok(Output::Log {
+            writer: Box::new(writer),
+            folder: folder.to_owned(),
+            cpu_before_ns: clock::thread_cpu_ns(),
+            start,
+        })
+    }
+
+    pub(super) fn begin_next(&mut self, folder: &Path, label: Label) -> Result<(), RecordError> {
+        self.label = label;
+        self.window_ns = self.looked_ns;
+        let output = self.new_log(folder)?;
+        self.cut(output);
+        Ok(())
+    }
+
+    /// Ends the present log at the time up to which records have been taken, and goes on with another.
+    pub(super) fn cut(&mut self, output: Output) {
+        self.holds_launch = false;
+        // Everything up to the last look has arrived.
+        let now_ns = self.looked_ns;
+        self.drain(now_ns);
+        let mut next = Counted { steps: self.sink.steps, cpu_event: self.sink.cpu_event, ..Counted::new(output) };
+        let reading = read_machine();
+        if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
+            *cpu_before_ns = clock::thread_cpu_ns();
+            **start = reading.clone();
+        }
+        self.assembler.split(now_ns, &mut self.sink, &mut next);
+        let mut ended = std::mem::replace(&mut self.sink, next);
+        self.close(&mut ended, now_ns, reading);
+        self.marks.cut();
+        self.window_ns = now_ns;
+        if let Some(resources) = &self.resources {
+            resources.repeat(now_ns, &self.assembler, &mut self.sink);
+        }
+    }
+
+    /// Completes a log.
+    pub(super) fn close(&mut self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
+        let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
+        let kept = self.assembler.target_mut().kept.copy_to(folder);
+        let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
+        let log_bytes = writer.bytes();
+        writer.take(Entry::MarksLost { count: self.marks.lost() });
+        writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
+            end_ns: Some(end_ns),
+            cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
+            notes: self.notes().into_iter().chain(kept).collect(),
+            dimensions: self.dimensions_at_end(),
+            machine: Some(((**start).clone(), end)),
+        })));
+        writer.flush();
+    }
+
+    /// The notes of the capture.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.marks.notes();
+        if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {
+            notes.push(
+                "The recorder had ordinary priority and waited for a CPU while records were lost. It may raise its \
+                 priority with CAP_SYS_NICE, or where `ulimit -r` or `ulimit -e` allow it."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
+        let mut dimensions = self.dimensions.clone();
+        // Where the log has marked steps, the capture says so itself; here is why it has none.
+        if let (false, Some(DimensionStatus::Missing { reason, .. })) =
+            (self.meanings.contains_key(&Kind::Step), dimensions.get_mut(&Dimension::Steps))
+        {
+            self.marks.explain_no_steps(reason);
+        }
+        if let (Some(resources), Some(status)) = (&self.resources, dimensions.get_mut(&Dimension::Resources)) {
+            let lacks = resources.lacks();
+            if !lacks.is_empty() {
+                *status = DimensionStatus::Partial { lacks };
+            }
+        }
+        dimensions
+    }
+
+    pub(super) fn flush(&mut self) {
+        let losses = self.assembler.losses().clone();
+        self.sink.take(Entry::Losses(Box::new(losses)));
+        self.sink.take(Entry::MarksLost { count: self.marks.lost() });
+        if let Output::Log { writer, .. } = &mut self.sink.output {
+            writer.flush();
+            self.check_log();
+        }
+    }
+
+    /// Stops recording if the log cannot be written any more. It then ends with its last whole chunk.
+    pub(super) fn check_log(&mut self) {
+        let Output::Log { writer, .. } = &mut self.sink.output else { return };
+        match writer.error() {
+            None => self.written_ns = self.looked_ns,
+            Some(error) if self.failure.is_none() => {
+                let kept_s = self.written_ns.saturating_sub(self.window_ns) as f64 / 1e9;
+                self.failure = Some(format!(
+                    "the recording cannot be written any more ({error}): the first {kept_s:.1} s are kept, and the rest \
+                     is missing"
+                ));
+                // A chunk that was written in part would count as damage.
+                let _ = writer.out().set_len(writer.bytes());
+                let _ = self.events.disable();
+            }
+            Some(_) => {}
+        }
+    }
+}
