@@ -124,7 +124,7 @@ fn of_trial(
     let loops = Loops::of(&Selection::all(&capture, &Functions::of(&capture, &Owned::nothing())));
     let loops = loops.ok_or("the recording has no steps")?;
     let count = |(one, calls): (&Counted, &SiteCalls)| {
-        let per_step = calls_per_step(calls, &counts.window, loops.main())?;
+        let per_step = calls_per_step(calls, loops.main())?;
         let briefly = matches!(calls, SiteCalls::TooOften { .. });
         let (scenario, variant) = (Some(trial.scenario.name.clone()), trial.variant.clone());
         Some(FunctionCalls { scenario, variant, function: one.function.clone(), per_step, briefly })
@@ -148,10 +148,10 @@ fn functions(selection: &Selection<'_>) -> Vec<Counted> {
 }
 
 /// Calls over the number of steps in the same time; `None` if they were not counted while steps ran.
-fn calls_per_step(calls: &SiteCalls, window: &Range<u64>, steps: &Steps) -> Option<f64> {
+fn calls_per_step(calls: &SiteCalls, steps: &Steps) -> Option<f64> {
     let cut = |window: &Range<u64>| window.start.max(steps.span.start)..window.end.min(steps.span.end);
     let (calls, window) = match calls {
-        SiteCalls::Counted(calls) => {
+        SiteCalls::Counted { calls, window } => {
             let window = cut(window);
             (calls.iter().filter(|call| window.contains(&call.time_ns)).count() as f64, window)
         }
@@ -227,7 +227,7 @@ impl Counter {
         let sites: Vec<CallSite> = self.functions.iter().map(site).collect();
         let (stop, result) = (self.stop.clone(), self.result.clone());
         let worker = thread::spawn(move || {
-            let counts = count_calls(&sites, LENGTH, &stop);
+            let counts = count_calls(&sites, LENGTH, |_| true, &stop);
             *result.lock().expect("nobody panics with the lock") = Some(counts);
         });
         *self.worker.lock().expect("nobody panics with the lock") = Some(worker);
@@ -316,17 +316,17 @@ mod tests {
         let loops = steps();
         // A call each 25 ns, from before the first step to after the last one.
         let calls = (0..120).map(|number| CountedCall { time_ns: number * 25, tid: 1, cpu_ns: 0 }).collect();
-        let per_step = calls_per_step(&SiteCalls::Counted(calls), &(0..3_000), loops.main());
+        let per_step = calls_per_step(&SiteCalls::Counted { calls, window: 0..3_000 }, loops.main());
         assert_eq!(per_step, Some(4.0));
         // 5 calls in 250 ns, which are 2.5 steps.
         let often = SiteCalls::TooOften { per_second: 2e7, window: 1_050..1_300 };
-        assert_eq!(calls_per_step(&often, &(0..3_000), loops.main()), Some(2.0));
+        assert_eq!(calls_per_step(&often, loops.main()), Some(2.0));
     }
 
     #[test]
     fn calls_outside_of_steps_have_no_rate() {
         let often = SiteCalls::TooOften { per_second: 2e7, window: 0..900 };
-        assert_eq!(calls_per_step(&often, &(0..3_000), steps().main()), None);
-        assert_eq!(calls_per_step(&SiteCalls::Refused(String::new()), &(0..3_000), steps().main()), None);
+        assert_eq!(calls_per_step(&often, steps().main()), None);
+        assert_eq!(calls_per_step(&SiteCalls::Refused(String::new()), steps().main()), None);
     }
 }

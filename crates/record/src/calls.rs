@@ -28,6 +28,10 @@ const MOST_PER_SECOND: f64 = 20_000.0;
 const LEAST_LOOK: Duration = Duration::from_millis(20);
 /// How often the rings are read.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// The longest count, in multiples of the asked duration.
+const MOST_TIMES: u32 = 6;
+/// A function with as many calls has been counted enough.
+const MANY: usize = 1_000;
 /// 256 KiB: some 4,000 calls of one thread between two looks.
 const PAGES: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
@@ -46,7 +50,12 @@ pub struct CallSite {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SiteCalls {
     /// Its calls within the window.
-    Counted(Vec<CountedCall>),
+    Counted {
+        /// Each call.
+        calls: Vec<CountedCall>,
+        /// When they were counted, in ns of `CLOCK_MONOTONIC`.
+        window: Range<u64>,
+    },
     /// It is called too often to be counted.
     TooOften {
         /// Calls per second before the probe was removed. More without a probe.
@@ -61,8 +70,6 @@ pub enum SiteCalls {
 /// The result of [`count_calls`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallCounts {
-    /// When calls were counted, in ns of `CLOCK_MONOTONIC`.
-    pub window: Range<u64>,
     /// One for each site, in their order.
     pub sites: Vec<SiteCalls>,
     /// Calls that came faster than they could be read.
@@ -79,9 +86,17 @@ struct Probe {
 
 /// Counts calls of `sites` for this long, or until `stop` is set.
 ///
+/// `enough` gets the number of calls of each site after this time and often after it. While it is `false`, counting goes on, but
+/// not longer than six times as long. Probes of functions with very many calls are removed by then.
+///
 /// # Errors
 /// If the kernel refuses all of them, e.g. because uprobes need `CAP_PERFMON`.
-pub fn count_calls(sites: &[CallSite], duration: Duration, stop: &AtomicBool) -> io::Result<CallCounts> {
+pub fn count_calls(
+    sites: &[CallSite],
+    duration: Duration,
+    enough: impl Fn(&[usize]) -> bool,
+    stop: &AtomicBool,
+) -> io::Result<CallCounts> {
     let mut rings = CallRings::new(PAGES);
     let mut probes = Vec::new();
     let mut refused: BTreeMap<usize, io::Error> = BTreeMap::new();
@@ -100,23 +115,37 @@ pub fn count_calls(sites: &[CallSite], duration: Duration, stop: &AtomicBool) ->
         let first = refused.into_values().next();
         return Err(first.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ESRCH)));
     }
-    let mut count = Count { rings, probes, calls: Vec::new(), too_often: BTreeMap::new(), lost: 0 };
+    let mut count = Count {
+        rings,
+        probes,
+        calls: vec![Vec::new(); sites.len()],
+        too_often: BTreeMap::new(),
+        ended_ns: BTreeMap::new(),
+        lost: 0,
+    };
     let since_ns = count.settle();
     let begin = Instant::now();
-    while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) && begin.elapsed() < duration * MOST_TIMES {
+        if begin.elapsed() >= duration {
+            if enough(&count.calls.iter().map(Vec::len).collect::<Vec<_>>()) {
+                break;
+            }
+            count.remove_those_with_many_calls();
+        }
         std::thread::sleep(LOOK_EVERY);
         count.read();
     }
-    let window = since_ns..clock::now_ns();
-    Ok(count.result(sites.len(), window, &refused))
+    Ok(count.result(since_ns..clock::now_ns(), &refused))
 }
 
 struct Count {
     rings: CallRings,
     probes: Vec<Probe>,
-    /// Site and call.
-    calls: Vec<(usize, CountedCall)>,
+    /// By site.
+    calls: Vec<Vec<CountedCall>>,
     too_often: BTreeMap<usize, (f64, Range<u64>)>,
+    /// When the probes of a site were removed, because it had been counted enough.
+    ended_ns: BTreeMap<usize, u64>,
     lost: u64,
 }
 
@@ -126,7 +155,7 @@ impl Count {
         let calls = &mut self.calls;
         self.lost += self.rings.read(|id, call| {
             if let Some(&site) = sites.get(&id) {
-                calls.push((site, call));
+                calls[site].push(call);
             }
         });
     }
@@ -135,7 +164,7 @@ impl Count {
     /// the others are counted.
     fn settle(&mut self) -> u64 {
         loop {
-            self.calls.clear();
+            self.calls.iter_mut().for_each(Vec::clear);
             self.rings.read(|_, _| ());
             let begin = Instant::now();
             let since_ns = clock::now_ns();
@@ -144,13 +173,11 @@ impl Count {
                 self.read();
             }
             let seconds = begin.elapsed().as_secs_f64();
-            let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-            self.calls.iter().for_each(|(site, _)| *counts.entry(*site).or_default() += 1);
-            let often = counts.into_iter().map(|(site, calls)| (site, calls as f64 / seconds));
-            let often: BTreeMap<usize, f64> = often.filter(|(_, rate)| *rate > MOST_PER_SECOND).collect();
+            let rates = self.calls.iter().map(|calls| calls.len() as f64 / seconds).enumerate();
+            let often: BTreeMap<usize, f64> = rates.filter(|(_, rate)| *rate > MOST_PER_SECOND).collect();
             if often.is_empty() {
                 self.lost = 0;
-                self.calls.retain(|(_, call)| call.time_ns >= since_ns);
+                self.calls.iter_mut().for_each(|calls| calls.retain(|call| call.time_ns >= since_ns));
                 return since_ns;
             }
             self.probes.retain(|probe| !often.contains_key(&probe.site));
@@ -159,15 +186,34 @@ impl Count {
         }
     }
 
-    fn result(self, sites: usize, window: Range<u64>, refused: &BTreeMap<usize, io::Error>) -> CallCounts {
-        let mut calls: Vec<Vec<CountedCall>> = vec![Vec::new(); sites];
-        self.calls.into_iter().for_each(|(site, call)| calls[site].push(call));
-        let observed: BTreeSet<usize> = self.probes.iter().map(|probe| probe.site).collect();
-        let site = |(index, calls): (usize, Vec<CountedCall>)| match (self.too_often.get(&index), refused.get(&index)) {
-            (Some((per_second, window)), _) => SiteCalls::TooOften { per_second: *per_second, window: window.clone() },
-            (None, Some(error)) if !observed.contains(&index) => SiteCalls::Refused(error.to_string()),
-            _ => SiteCalls::Counted(calls),
+    fn remove_those_with_many_calls(&mut self) {
+        let (calls, ended_ns) = (&self.calls, &mut self.ended_ns);
+        self.probes.retain(|probe| {
+            let keep = calls[probe.site].len() < MANY;
+            if !keep {
+                ended_ns.entry(probe.site).or_insert_with(clock::now_ns);
+            }
+            keep
+        });
+    }
+
+    fn result(self, window: Range<u64>, refused: &BTreeMap<usize, io::Error>) -> CallCounts {
+        let mut observed: BTreeSet<usize> = self.probes.iter().map(|probe| probe.site).collect();
+        observed.extend(self.ended_ns.keys());
+        let site = |(index, mut calls): (usize, Vec<CountedCall>)| {
+            match (self.too_often.get(&index), refused.get(&index)) {
+                (Some((per_second, window)), _) => {
+                    SiteCalls::TooOften { per_second: *per_second, window: window.clone() }
+                }
+                (None, Some(error)) if !observed.contains(&index) => SiteCalls::Refused(error.to_string()),
+                _ => {
+                    let window = window.start..self.ended_ns.get(&index).copied().unwrap_or(window.end);
+                    // Some may be read after their probe was removed.
+                    calls.retain(|call| call.time_ns < window.end);
+                    SiteCalls::Counted { calls, window }
+                }
+            }
         };
-        CallCounts { window, sites: calls.into_iter().enumerate().map(site).collect(), lost: self.lost }
+        CallCounts { sites: self.calls.into_iter().enumerate().map(site).collect(), lost: self.lost }
     }
 }

@@ -73,7 +73,7 @@ fn calls_are_counted_exactly_with_times_and_what_is_called_too_often_is_left_out
         site("stepscope_counted_helper", vec![helping_tid]),
         site("stepscope_never_called", vec![stepping_tid, helping_tid]),
     ];
-    let counts = count_calls(&sites, Duration::from_millis(400), &AtomicBool::new(false));
+    let counts = count_calls(&sites, Duration::from_millis(400), |_| true, &AtomicBool::new(false));
     stop.store(true, Ordering::Relaxed);
     let times = stepping.join().unwrap();
     helping.join().unwrap();
@@ -84,9 +84,9 @@ fn calls_are_counted_exactly_with_times_and_what_is_called_too_often_is_left_out
             return;
         }
     };
-    let SiteCalls::Counted(calls) = &counts.sites[0] else { panic!("{:?}", counts.sites[0]) };
+    let SiteCalls::Counted { calls, window } = &counts.sites[0] else { panic!("{:?}", counts.sites[0]) };
     assert!(calls.len() > 5 && counts.lost == 0, "{} calls, {} lost", calls.len(), counts.lost);
-    assert!(calls.iter().all(|call| call.tid == stepping_tid && counts.window.contains(&call.time_ns)));
+    assert!(calls.iter().all(|call| call.tid == stepping_tid && window.contains(&call.time_ns)));
     assert!(calls.is_sorted_by_key(|call| call.cpu_ns));
     // Each call follows the thread's own note of it, and no call between the first and the last is missing.
     let own = |call: u64| times.iter().filter(|time| **time <= call).count();
@@ -97,11 +97,42 @@ fn calls_are_counted_exactly_with_times_and_what_is_called_too_often_is_left_out
         "{:?}",
         counts.sites[1]
     );
-    assert_eq!(counts.sites[2], SiteCalls::Counted(Vec::new()));
+    assert!(matches!(&counts.sites[2], SiteCalls::Counted { calls, .. } if calls.is_empty()), "{:?}", counts.sites[2]);
+}
+
+#[test]
+fn counting_goes_on_until_there_are_enough_calls() {
+    let test = "counting_goes_on_until_there_are_enough_calls";
+    let stop = Arc::new(AtomicBool::new(false));
+    let (tid, tids) = mpsc::channel();
+    let stepping = {
+        let stop = stop.clone();
+        thread::spawn(move || {
+            // SAFETY: no preconditions.
+            tid.send(unsafe { libc::gettid() } as u32).unwrap();
+            while !stop.load(Ordering::Relaxed) {
+                stepscope_counted_step(0);
+                thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    let sites = [site("stepscope_counted_step", vec![tids.recv().unwrap()])];
+    let count = |enough: usize| {
+        let duration = Duration::from_millis(200);
+        let counts = count_calls(&sites, duration, |calls| calls[0] >= enough, &AtomicBool::new(false))?;
+        let SiteCalls::Counted { window, .. } = &counts.sites[0] else { panic!("{counts:?}") };
+        std::io::Result::Ok(Duration::from_nanos(window.end - window.start))
+    };
+    let (few, many) = (count(1), count(usize::MAX));
+    stop.store(true, Ordering::Relaxed);
+    stepping.join().unwrap();
+    let (Ok(few), Ok(many)) = (few, many) else { return println!("skipped: {test}: the kernel refuses uprobes") };
+    // Either six times as long, or until the site has very many calls.
+    assert!(many > few && many < Duration::from_secs(30), "{few:?}, {many:?}");
 }
 
 #[test]
 fn a_thread_that_has_ended_is_an_error() {
     let sites = [site("stepscope_never_called", vec![u32::MAX >> 2])];
-    assert!(count_calls(&sites, Duration::from_millis(1), &AtomicBool::new(false)).is_err());
+    assert!(count_calls(&sites, Duration::from_millis(1), |_| true, &AtomicBool::new(false)).is_err());
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Fewer calls show no rate.
-const LEAST_CALLS: usize = 10;
+pub const LEAST_CALLS: usize = 10;
 
 /// Bursts are below it, calls at random times have 0.36.
 const LEAST_REGULARITY: f64 = 0.2;

@@ -46,9 +46,9 @@ impl ProgramRecording {
         recording.wait_watched(&until, |progress| listener(ProgramEvent::Recording(progress)));
         recording.stop()?;
         let capture = stepscope_record::finish(folder, &mut Symbolizer::default())?;
-        let suggestion = Suggestion::of(&capture, owned, |sites| {
+        let suggestion = Suggestion::of(&capture, owned, |sites, enough| {
             listener(ProgramEvent::Counting(sites.len()));
-            count_calls(sites, length, interrupted)
+            count_calls(sites, length, enough, interrupted)
         });
         let table = suggestion.table(self.best_command(&suggestion).as_deref());
         let stopped = match &mut launched {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::ownership::Owned;
 use stepscope_analyze::qualified_name::own_name;
-use stepscope_analyze::step_candidates::{Call, Calls, StepCandidate, Unlikely};
+use stepscope_analyze::step_candidates::{Call, Calls, LEAST_CALLS, StepCandidate, Unlikely};
 use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
 use stepscope_analyze::{Filter, Selection, TimeRange};
 use stepscope_assemble::StepPoint;
@@ -73,8 +73,13 @@ enum Finding {
 }
 
 impl Suggestion {
-    /// Suggests step functions from the later half of a recording. `count` counts the calls of functions.
-    pub fn of(capture: &Capture, owned: &Owned, count: impl FnOnce(&[CallSite]) -> io::Result<CallCounts>) -> Self {
+    /// Suggests step functions from the later half of a recording. `count` counts the calls of functions, until the second
+    /// argument says that their numbers are enough.
+    pub fn of(
+        capture: &Capture,
+        owned: &Owned,
+        count: impl FnOnce(&[CallSite], &dyn Fn(&[usize]) -> bool) -> io::Result<CallCounts>,
+    ) -> Self {
         let functions = Functions::of(capture, owned);
         let selection = later_half(capture, &functions);
         let found = step_stacks::functions(&selection);
@@ -86,14 +91,15 @@ impl Suggestion {
         if asked.is_empty() {
             refused = Some("no function on these stacks has an entry in a file".to_owned());
         } else {
-            match count(&asked) {
+            let shares: Vec<f64> = sites.iter().map(|(index, _)| rows[*index].cpu_share).collect();
+            match count(&asked, &|calls| are_enough(calls, &shares)) {
                 Ok(counts) => {
                     lost = counts.lost;
                     for ((index, _), calls) in sites.iter().zip(&counts.sites) {
-                        rows[*index].finding = finding(&rows[*index], calls, &counts);
+                        rows[*index].finding = finding(&rows[*index], calls);
                     }
                 }
-                Err(error) => refused = Some(error.to_string()),
+                Err(error) => refused = Some(why_refused(&error)),
             }
         }
         let nameless = |row: &&Row| row.function.contains("+0x");
@@ -192,7 +198,7 @@ impl Suggestion {
             Finding::Refused(reason) => format!("not counted: {reason}"),
             Finding::Inlined { into } => format!("inlined into `{}`, so its calls cannot be counted", own(into)),
             Finding::Interpreted => "not counted: it has no code in a file (interpreted or generated)".to_owned(),
-            Finding::NotCounted if self.refused.is_some() => "by stacks only: calls were not counted".to_owned(),
+            Finding::NotCounted if self.refused.is_some() => "by stacks only".to_owned(),
             Finding::NotCounted => "not counted: little time, or unknown start address".to_owned(),
         }
     }
@@ -217,11 +223,7 @@ impl Suggestion {
             ));
         }
         if let Some(reason) = &self.refused {
-            notes.push(note!(
-                Limit,
-                "Calls were not counted, so the order rests on stacks alone: {}. Counting calls needs uprobes (root, or CAP_PERFMON).",
-                reason
-            ));
+            notes.push(note!(Limit, "Calls were not counted, so the order rests on stacks alone: {}.", reason));
         }
         if self.refused.is_none() {
             notes.push(note!(Fact, "Counting slows the program: steps per second are lower than without it."));
@@ -245,6 +247,7 @@ impl Suggestion {
                 more
             ));
         }
+        notes.extend(self.slow_step());
         notes.push(match (command, self.rows.first().and_then(Row::likely)) {
             (Some(command), _) => note!(Hint, "Record with the first one as the step: {}", command),
             (None, Some(_)) => note!(Hint, "Name the first one with --step and --step-module."),
@@ -254,6 +257,22 @@ impl Suggestion {
             ),
         });
         notes
+    }
+}
+
+impl Suggestion {
+    /// A note on a function with far more time than the suggested one that had too few calls for a rate.
+    fn slow_step(&self) -> Option<Note> {
+        let best = self.rows.first().filter(|row| row.likely().is_some()).map_or(0.0, |row| row.cpu_share);
+        let seldom = |row: &&Row| matches!(row.finding, Finding::Unlikely(Unlikely::FewCalls(_)));
+        let slow = self.rows.iter().filter(seldom).filter(|row| row.cpu_share > 2.0 * best);
+        let slow = slow.max_by(|one, other| one.cpu_share.total_cmp(&other.cpu_share))?;
+        Some(note!(
+            Limit,
+            "`{}` has {} of the CPU time but was called too seldom for a rate. If it is the step, count longer (--duration 10s) or name it with --step.",
+            own_name(&slow.function),
+            NoteValue::percent(100.0 * slow.cpu_share)
+        ))
     }
 }
 
@@ -290,6 +309,13 @@ impl Row {
     }
 }
 
+fn why_refused(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => "the program ended before; sample it for a shorter time (--duration 1s)".to_owned(),
+        _ => format!("{error}; it needs uprobes (root, or CAP_PERFMON)"),
+    }
+}
+
 /// Puts the function with the clearest name first, among those that the best one's loop calls once per iteration and that take
 /// about as much time. Wrappers of interpreters and functions without names surround the step.
 fn prefer_telling_name(rows: &mut [Row]) {
@@ -305,7 +331,7 @@ fn prefer_telling_name(rows: &mut [Row]) {
         let module = row.module.file_name().unwrap_or_default().to_string_lossy();
         let interpreter = module.starts_with("python") || module.starts_with("libpython");
         (
-            !row.function.contains("+0x") && !interpreter,
+            !row.function.contains("+0x") && !interpreter && !name.starts_with('_'),
             ["step", "tick", "iterat"].iter().any(|word| last.contains(word)),
         )
     };
@@ -394,17 +420,23 @@ fn sites(rows: &[Row], found: &[StackFunction], capture: &Capture) -> Vec<(usize
     rows.iter().zip(found).enumerate().filter_map(site).take(MOST_SITES).collect()
 }
 
-fn finding(row: &Row, calls: &SiteCalls, counts: &CallCounts) -> Finding {
-    let counted = match calls {
+/// Whether a function with much of the time has enough calls for a rate. If only small ones have, the step may be slow.
+fn are_enough(calls: &[usize], cpu_shares: &[f64]) -> bool {
+    let most = cpu_shares.iter().copied().fold(0.0, f64::max);
+    calls.iter().zip(cpu_shares).any(|(calls, share)| *calls >= LEAST_CALLS && *share >= most / 2.0)
+}
+
+fn finding(row: &Row, calls: &SiteCalls) -> Finding {
+    let (counted, window) = match calls {
         SiteCalls::TooOften { per_second, .. } => return Finding::TooOften { per_second: *per_second },
         SiteCalls::Refused(reason) => return Finding::Refused(reason.clone()),
-        SiteCalls::Counted(calls) => calls,
+        SiteCalls::Counted { calls, window } => (calls, window),
     };
     let calls = counted.iter().map(|call| Call { time_ns: call.time_ns, tid: call.tid, cpu_ns: call.cpu_ns }).collect();
     // CPU time finds the program's main loop. A loop that mostly waits still has all of its own thread's time.
     let share = (row.share + row.cpu_share) / 2.0;
     let calls = Calls { function: row.function.clone(), share, calls };
-    StepCandidate::of(&calls, &counts.window).map_or_else(Finding::Unlikely, Finding::Likely)
+    StepCandidate::of(&calls, window).map_or_else(Finding::Unlikely, Finding::Likely)
 }
 
 /// The rate of a function compared with that of the best one.
@@ -460,6 +492,8 @@ mod tests {
         std::hint::black_box(number) + 13
     }
 
+    const WINDOW: std::ops::Range<u64> = 0..100_000_000;
+
     const STACK: [&str; 4] = ["simulated_run", "simulated_call", "simulated_step", "inlined"];
 
     /// A capture of this test's functions on one stack, 100 samples.
@@ -495,7 +529,7 @@ mod tests {
 
     fn steady(period_ns: u64) -> SiteCalls {
         let call = |number: u64| CountedCall { time_ns: number * period_ns, tid: 7, cpu_ns: number * period_ns };
-        SiteCalls::Counted((0..100).map(call).collect())
+        SiteCalls::Counted { calls: (0..100).map(call).collect(), window: WINDOW }
     }
 
     fn cells(table: &Table, column: &str) -> Vec<String> {
@@ -513,12 +547,13 @@ mod tests {
     #[test]
     fn the_function_that_is_called_steadily_and_named_a_step_is_suggested_with_a_name_that_finds_it() {
         let owned = stepscope_analyze::Ownership::default().compile().unwrap();
-        let suggestion = Suggestion::of(&capture(), &owned, |sites| {
+        let suggestion = Suggestion::of(&capture(), &owned, |sites, _| {
             assert_eq!(sites.len(), 3, "the inlined function has no entry");
             assert!(sites.iter().all(|site| site.threads == [7] && site.offset > 0));
             // In the order of the stack: all have the same share.
-            let sites = vec![SiteCalls::Counted(Vec::new()), steady(1_000_000), steady(1_000_000)];
-            Ok(CallCounts { window: 0..100_000_000, sites, lost: 0 })
+            let sites =
+                vec![SiteCalls::Counted { calls: Vec::new(), window: WINDOW }, steady(1_000_000), steady(1_000_000)];
+            Ok(CallCounts { sites, lost: 0 })
         });
         let this = std::env::current_exe().unwrap();
         let best = suggestion.best(|step| step.find(&this, Vec::new).ok()).unwrap();
@@ -534,10 +569,37 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_step_is_counted_longer_than_its_frequent_helpers() {
+        assert!(!are_enough(&[0, 6, 60_000], &[0.99, 0.94, 0.12]), "only a helper has a rate");
+        assert!(are_enough(&[0, 10, 60_000], &[0.99, 0.94, 0.12]));
+        assert!(are_enough(&[0, 12, 40], &[0.5, 0.45, 0.4]), "two threads with a loop each");
+    }
+
+    #[test]
+    fn a_slow_step_with_too_few_calls_is_named() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let suggestion = Suggestion::of(&capture(), &owned, |sites, _| {
+            let call = |number: u64| CountedCall { time_ns: number, tid: 7, cpu_ns: number };
+            let few = |_: &CallSite| SiteCalls::Counted { calls: (0..3).map(call).collect(), window: WINDOW };
+            Ok(CallCounts { sites: sites.iter().map(few).collect(), lost: 0 })
+        });
+        let notes = notes(&suggestion.table(None));
+        assert!(notes.contains("has 100.00 % of the CPU time but was called too seldom"), "{notes}");
+    }
+
+    #[test]
+    fn a_program_that_ends_before_its_calls_are_counted_is_said() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let ended = io::Error::from_raw_os_error(libc::ESRCH);
+        let notes = notes(&Suggestion::of(&capture(), &owned, |_, _| Err(ended)).table(None));
+        assert!(notes.contains("the program ended before") && !notes.contains("uprobes"), "{notes}");
+    }
+
+    #[test]
     fn without_rights_the_innermost_function_with_most_of_the_time_comes_first() {
         let owned = stepscope_analyze::Ownership::default().compile().unwrap();
         let refused = io::Error::from_raw_os_error(13);
-        let table = Suggestion::of(&capture(), &owned, |_| Err(refused)).table(None);
+        let table = Suggestion::of(&capture(), &owned, |_, _| Err(refused)).table(None);
         assert_eq!(cells(&table, "function")[0], "simulated_step");
         assert!(
             notes(&table).contains("Permission denied") && notes(&table).contains("CAP_PERFMON"),
@@ -549,9 +611,9 @@ mod tests {
     #[test]
     fn without_a_steady_function_the_notes_say_what_to_try() {
         let owned = stepscope_analyze::Ownership::default().compile().unwrap();
-        let suggestion = Suggestion::of(&capture(), &owned, |sites| {
+        let suggestion = Suggestion::of(&capture(), &owned, |sites, _| {
             let sites = sites.iter().map(|_| SiteCalls::TooOften { per_second: 54_321.0, window: 0..1 }).collect();
-            Ok(CallCounts { window: 0..100_000_000, sites, lost: 3 })
+            Ok(CallCounts { sites, lost: 3 })
         });
         assert_eq!(suggestion.best(|_| panic!("nothing is suggested")), None);
         let table = suggestion.table(None);
