@@ -53,7 +53,7 @@ pub struct TableArguments {
     #[arg(long = "filter", value_name = "CONDITION")]
     filters: Vec<Filter>,
     /// Only these columns, in this order: names with commas between them, or `all`. Without it, tables for people show
-    /// the columns that fit the terminal, or 120 characters in a file or pipe; other formats show all.
+    /// the columns that fit the terminal, or 120 characters in a file or pipe (COLUMNS sets another width); other formats show all.
     #[arg(long, value_name = "NAME,...|all")]
     columns: Option<ColumnChoice>,
 }

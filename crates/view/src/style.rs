@@ -77,6 +77,7 @@ impl Style {
     pub const PLAIN: Style = Style { width: None, colour: Colour::Never };
 
     /// The style for standard output, coloured as chosen. In a file or a pipe, lines have at most [`WIDTH_OF_FILES`] columns.
+    /// `COLUMNS` sets another width.
     ///
     /// `Auto` colours on a terminal, or if `CLICOLOR_FORCE` is set and not `0`; not if `NO_COLOR` is set and not empty
     /// (<https://no-color.org>), `CLICOLOR` is `0` (<https://bixense.com/clicolors>) or `TERM` is `dumb`.
@@ -106,7 +107,8 @@ impl Style {
             ColourChoice::Auto => !is_refused && (is_terminal || is_forced),
         };
         let colour = if colours { Colour::Always } else { Colour::Never };
-        Self { width: width.filter(|&columns| columns > 0), colour }
+        let wanted = variable("COLUMNS").and_then(|columns| columns.trim().parse().ok());
+        Self { width: wanted.or(width).filter(|&columns| columns > 0), colour }
     }
 }
 
@@ -199,6 +201,17 @@ mod tests {
             assert_eq!(choice.name().parse(), Ok(choice));
         }
         assert!("sometimes".parse::<ColourChoice>().is_err());
+    }
+
+    #[test]
+    fn the_environment_sets_the_width() {
+        let width = |is_terminal, columns: &'static str| {
+            Style::of(is_terminal, Some(120), ColourChoice::Auto, |name| {
+                (name == "COLUMNS").then(|| columns.to_owned())
+            })
+            .width
+        };
+        assert_eq!((width(false, "80"), width(true, "80"), width(false, "wide")), (Some(80), Some(80), Some(120)));
     }
 
     #[test]

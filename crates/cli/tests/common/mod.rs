@@ -10,6 +10,7 @@ use serde_json::Value;
 /// The program under test, to be run in `folder`.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
+    command.env_remove("COLUMNS");
     command.args(arguments).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

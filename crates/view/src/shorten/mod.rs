@@ -81,7 +81,9 @@ pub fn shorten_indented(rows: &mut [String], columns: usize) {
         let name = row.trim_start_matches(' ');
         let left = columns.saturating_sub(indent.width());
         let name = match name.width() > left {
-            true => shorten_chain(name, left).unwrap_or_else(|| shorten_to_end(name, left)),
+            true => shorten_chain(name, left)
+                .or_else(|| shorten_pair(name, left))
+                .unwrap_or_else(|| shorten_to_end(name, left)),
             false => name.to_owned(),
         };
         *row = format!("{indent}{name}");
@@ -107,6 +109,19 @@ fn shorten_chain(name: &str, columns: usize) -> Option<String> {
         Some(format!("{first}{CHAIN}{last} ({frames}").trim_start().to_owned())
     };
     shown(first).or_else(|| shown(""))
+}
+
+/// A caller and its only callee, `first > last`, both by the ends of their names.
+fn shorten_pair(name: &str, columns: usize) -> Option<String> {
+    const PAIR: &str = " > ";
+    const LEAST_NAME: usize = 10;
+    let closed = |text: &str| text.matches('<').count() == text.matches('>').count();
+    let (at, _) = name.match_indices(PAIR).find(|(at, _)| closed(&name[..*at]))?;
+    let (first, last) = (&name[..at], &name[at + PAIR.len()..]);
+    let room = columns.checked_sub(PAIR.len() + 2 * LEAST_NAME)? + 2 * LEAST_NAME;
+    let last = label(last, (room / 2).max(room.saturating_sub(first.width())))?;
+    let first = label(first, room - last.width())?;
+    Some(format!("{first}{PAIR}{last}"))
 }
 
 /// Shortens the text in brackets, the longest first, as far as needed.
@@ -206,6 +221,20 @@ mod tests {
         assert_eq!(shorten("abcdef", 1), "…");
         assert_eq!(shorten("abcdef", 0), "…");
         assert_eq!(shorten("abcdef", 6), "abcdef");
+    }
+
+    #[test]
+    fn a_caller_with_its_only_callee_keeps_both_names() {
+        let pair = "  ground::runner::SimulationRunner::process_recreate_entities_remove > ground::ecs::EntityComponentManager::each_no_cache";
+        let shortened = |columns| {
+            let mut rows = [pair.to_owned()];
+            shorten_indented(&mut rows, columns);
+            rows[0].clone()
+        };
+        assert_eq!(shortened(80), "  process_recreate_entities_remove > EntityComponentManager::each_no_cache");
+        assert_eq!(shortened(54), "  process_recreate_entities_remove > each_no_cache");
+        assert_eq!(shortened(40), "  process_recreate_enti… > each_no_cache");
+        assert_eq!(shorten_pair("gz::Each<gz::Pose, std::vector<int> > >::find_all", 30), None);
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Kind for OneThread {
             return Vec::new();
         }
         let name = &seen.capture().threads[thread.index()].name;
-        let title = format!("Thread `{name}` does all the work of each step; {} CPUs are idle", cores - 1);
+        let title = format!("Thread `{name}` does all the work of each step; the program uses no other CPU");
         vec![Found::of_program(title, None).sure(Confidence::Strong).because(
             format!(
                 "It runs {} of the time; all other threads together take {} of its CPU time.",
