@@ -41,12 +41,12 @@ impl Sweep {
 
 /// The table `growth` of runs.
 #[cfg(feature = "record")]
-pub fn of_runs(runs: &[PathBuf], whole_runs_alone: bool) -> Result<Table, Failure> {
+pub fn of_runs(runs: &[PathBuf]) -> Result<Table, Failure> {
     let loaded = load::all(runs, &ImportOptions::default())?;
     let functions = load::functions(&loaded, &OwnedArguments::default())?;
     let filter = stepscope_analyze::Filter { process_names: loaded.process_names.clone(), ..Default::default() };
     let selections = selections(&loaded.captures, &functions, &filter)?;
-    Ok(growth::table(&selections, &growth::Options { whole_runs_alone }))
+    Ok(growth::table(&selections, &growth::Options::default()))
 }
 
 /// The arguments of `growth`.

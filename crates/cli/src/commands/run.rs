@@ -75,6 +75,14 @@ fn first_rows(mut table: Table, most: usize, command: &str) -> Table {
     table
 }
 
+/// Prints what to change first, then a table. For programs, the table alone.
+pub fn print_after_findings(results: &RunResults, then: Table, arguments: &TableArguments) -> Result<(), Failure> {
+    let command = format!("stepscope diagnose {}", results.run.folder().display());
+    let findings = results.findings.clone().filter(|_| !arguments.for_programs());
+    let findings = findings.map(|findings| first_rows(findings, FINDINGS, &command));
+    arguments.print(findings.into_iter().chain([then]).collect())
+}
+
 /// Prints what to change first, the rank, and where to look next; gives the exit code.
 pub fn print(results: RunResults, table: &TableArguments) -> Result<ExitCode, Failure> {
     let folder = results.run.folder().display();
@@ -84,9 +92,7 @@ pub fn print(results: RunResults, table: &TableArguments) -> Result<ExitCode, Fa
         eprintln!("nothing was recorded; see {folder}/run.json");
         return Ok(code);
     };
-    let findings = results.findings.clone().filter(|_| !table.for_programs());
-    let findings = findings.map(|findings| first_rows(findings, FINDINGS, &format!("stepscope diagnose {folder}")));
-    table.print(findings.into_iter().chain([rank.clone()]).collect())?;
+    print_after_findings(&results, rank.clone(), table)?;
     eprintln!("\nnext: open {} in a browser", report.display());
     eprintln!("      stepscope rank {folder} --by score");
     let captures = results.run.captures();

@@ -118,8 +118,7 @@ impl Sweep {
             return Ok(ExitCode::from(outcome::exit_code(run.outcomes())));
         };
         let sources = [run.folder().to_owned()];
-        let growth = super::growth::of_runs(&sources, true)?;
-        self.table.print(vec![growth])?;
+        super::run::print_after_findings(results, super::growth::of_runs(&sources)?, &self.table)?;
         eprintln!("\nnext: open {} in a browser", report.display());
         eprintln!("      stepscope growth {folder}; stepscope capacity {folder}; stepscope cores {folder}");
         eprintln!("      stepscope sweep --next {folder}");

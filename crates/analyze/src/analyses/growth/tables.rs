@@ -112,16 +112,16 @@ fn columns(rows: &[Grown]) -> Columns<'static, Grown> {
         .with(text("most_probable", "The most probable law, also where the data are inconclusive.").detail(), |row| {
             row.growth.most_probable().name().into()
         })
-        .with(percentage("probability", "Probability of that law."), |row| (100.0 * row.growth.laws[0].1).into())
+        .with(percentage("probability", "Probability of that law.").detail(), |row| (100.0 * row.growth.laws[0].1).into())
         .with(number("exponent", "", "Power of the size; for a law with a logarithm the nearest one.").essential(), |row| {
             row.growth.exponent.value.into()
         })
         .with(number("exponent_low", "", "Lower bound of its 95 % confidence interval."), |row| row.growth.exponent.low.into())
         .with(number("exponent_high", "", "Upper bound of its 95 % confidence interval."), |row| row.growth.exponent.high.into())
-        .with(percentage("share", "Share of all CPU cost at the largest size; missing for what is no cost."), |row| {
+        .with(percentage("share", "Share of all CPU cost at the largest size; missing for what is no cost.").essential(), |row| {
             row.share.into()
         })
-        .with(value("at_largest", "Expected value at the largest size."), |row| {
+        .with(value("at_largest", "Expected value at the largest size.").essential(), |row| {
             row.growth.expect(row.growth.sizes.1).map(|estimate| estimate.value).into()
         });
     for (prefix, factor) in [("at_2x", 2.0), ("at_10x", 10.0)] {
