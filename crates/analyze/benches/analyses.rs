@@ -167,14 +167,14 @@ fn main() {
     let functions = Functions::of(&capture, &owned);
     let selection = Selection::all(&capture, &functions);
     let selections = std::slice::from_ref(&selection);
-    let ours = timed("hotspots", || hotspots::table(&selection, &hotspots::Options::default()));
+    let ours = timed("hotspots", || hotspots::table(&selection));
     let sums = timed("hotspots, sums alone", || hotspots::Hotspots::of(&selection));
     let peer = timed("one set a sample, sums alone", || one_set_a_sample(&capture, &functions));
     timed("edges", || hotspots::edges(&selection));
     timed("threads", || threads::table(&selection));
     timed("wall", || wall::table(&selection, wall::Grouping::Thread));
     timed("blocked", || wall::callers(&selection));
-    timed("sched", || sched::table(&selection, &sched::Options::default()));
+    timed("sched", || sched::table(&selection));
     timed("faults (none)", || faults::table(&selection));
     timed("summary", || summary::table(selections));
     timed("call tree", || calltree::of_samples(&selection, &calltree::Options::default()));

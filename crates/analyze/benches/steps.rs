@@ -110,7 +110,7 @@ fn main() {
     let functions = Functions::of(&capture, &owned);
     let selection = Selection::all(&capture, &functions);
     timed("loops", || Loops::of(&selection));
-    timed("hotspots", || hotspots::table(&selection, &hotspots::Options::default()));
+    timed("hotspots", || hotspots::table(&selection));
     timed("steps", || step_times::tables(&selection));
     timed("scopes", || scopes::table(&selection));
     timed("slow-steps", || slow_steps::tables(&selection, &slow_steps::Options::default()));

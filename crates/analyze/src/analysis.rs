@@ -2,7 +2,7 @@
 //!
 //! [`ANALYSES`] lists every analysis of one capture in the order of a report. `stepscope show --view`, its help and its completions, the
 //! sections of a report, the index of `docs/analyses/` and `docs/reference/analyses.md` are derived from the list. Adding
-//! an analysis takes a module with an implementation, a line in [`ANALYSES`] and a page `docs/analyses/NAME.md`.
+//! an analysis takes a module with an `ANALYSIS`, a line in [`ANALYSES`] and a page `docs/analyses/NAME.md`.
 //! [`OF_SEVERAL`] lists those of several captures; their help, completions and docs are derived from it.
 
 use std::collections::BTreeMap;
@@ -14,37 +14,30 @@ use crate::query::events::{self, Role};
 use crate::query::select::Selection;
 
 /// A question about one capture.
-pub trait Analysis: Sync {
+#[derive(Debug, Clone, Copy)]
+pub struct Analysis {
+    /// Its heading.
+    pub title: &'static str,
     /// Its views. The first has the name of the analysis.
-    fn views(&self) -> &'static [View];
+    pub views: &'static [View],
+    /// The dimensions without which it has no rows.
+    pub needs: &'static [Dimension],
+    /// Its options on the command line.
+    pub options: &'static [AnalysisOption],
+    /// Other subcommands that show it.
+    pub also_in: &'static [&'static str],
+    /// Makes its sections in the report of a capture, in order.
+    pub report: fn(&Selection<'_>) -> Vec<ReportSection>,
+}
+
+impl Analysis {
+    /// Nothing, to say only what an analysis has.
+    pub const NONE: Self =
+        Self { title: "", views: &[], needs: &[], options: &[], also_in: &[], report: |_| Vec::new() };
 
     /// Its name, as in `docs/analyses/NAME.md`.
-    fn name(&self) -> &'static str {
-        self.views()[0].name
-    }
-
-    /// Its heading.
-    fn title(&self) -> &'static str;
-
-    /// The dimensions without which it has no rows.
-    fn needs(&self) -> &'static [Dimension] {
-        &[]
-    }
-
-    /// Its options on the command line.
-    fn options(&self) -> &'static [AnalysisOption] {
-        &[]
-    }
-
-    /// Other subcommands that show it.
-    fn also_in(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Its sections in the report of a capture, in order.
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
-        let _ = selection;
-        Vec::new()
+    pub fn name(&self) -> &'static str {
+        self.views[0].name
     }
 }
 
@@ -192,10 +185,10 @@ impl ReportSection {
 }
 
 /// The tables of a view. If they have no rows because a dimension was not recorded, one note says so.
-pub fn tables(analysis: &dyn Analysis, view: &View, selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
+pub fn tables(analysis: &Analysis, view: &View, selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
     let mut tables = (view.tables)(selection, options);
     if tables.iter().all(|table| table.rows.is_empty())
-        && let Some(note) = analysis.needs().iter().find_map(|dimension| not_recorded(selection, *dimension))
+        && let Some(note) = analysis.needs.iter().find_map(|dimension| not_recorded(selection, *dimension))
     {
         tables.truncate(1);
         tables.iter_mut().for_each(|table| table.notes = vec![note.clone()]);

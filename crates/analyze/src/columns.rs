@@ -1,53 +1,10 @@
 //! The columns that several analyses share, so that equal names mean equal things.
 
-use stepscope_model::{Capture, Column, Columns, Importance, Kind, ThreadId};
+use stepscope_model::{Capture, Column, Columns, Importance, ThreadId};
 use stepscope_stats::Estimate;
 
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
-
-/// A column of weights in `unit`.
-pub(crate) fn weight(name: &str, unit: &str, doc: &str) -> Column {
-    let kind = match unit {
-        "ns" => Kind::Duration,
-        "bytes" => Kind::Bytes,
-        "samples" | "faults" | "misses" => Kind::Count,
-        _ => Kind::Number,
-    };
-    Column::new(name, kind, unit, doc)
-}
-
-pub(crate) fn text(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Text, "", doc)
-}
-
-pub(crate) fn prose(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Prose, "", doc)
-}
-
-pub(crate) fn flag(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Flag, "", doc)
-}
-
-pub(crate) fn percentage(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Percent, "percent", doc)
-}
-
-pub(crate) fn duration(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Duration, "ns", doc)
-}
-
-pub(crate) fn bytes(name: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Bytes, "bytes", doc)
-}
-
-pub(crate) fn count(name: &str, unit: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Count, unit, doc)
-}
-
-pub(crate) fn number(name: &str, unit: &str, doc: &str) -> Column {
-    Column::new(name, Kind::Number, unit, doc)
-}
 
 /// The columns `low` and `high`, after a prefix: the bounds of an estimate.
 pub(crate) fn bounds<'a, R: 'a>(
@@ -66,8 +23,8 @@ pub(crate) fn bounds<'a, R: 'a>(
 /// The columns `change, change_low, change_high`: a trend from first to last.
 pub(crate) fn trend<'a, R: 'a>(doc: &str, estimate: impl Fn(&R) -> Option<Estimate> + Copy + 'a) -> Columns<'a, R> {
     Columns::new()
-        .with(percentage("change", doc), move |row| estimate(row).map(|estimate| estimate.value).into())
-        .with_all(bounds("change_", percentage, estimate))
+        .with(Column::percentage("change", doc), move |row| estimate(row).map(|estimate| estimate.value).into())
+        .with_all(bounds("change_", Column::percentage, estimate))
 }
 
 /// The columns of a function: `function, module, owned, category`. Rows without one are about samples without a stack.
@@ -84,7 +41,7 @@ pub(crate) fn of_function<'a>(functions: &'a Functions) -> Columns<'a, Option<Fu
 /// The column `process` of a thread. It is essential if the capture has several processes.
 pub(crate) fn process(capture: &Capture) -> Column {
     let importance = if capture.processes.len() > 1 { Importance::Essential } else { Importance::Detail };
-    text("process", "Label of its process; empty where unknown.").at(importance)
+    Column::text("process", "Label of its process; empty where unknown.").at(importance)
 }
 
 /// The columns of a thread: `thread, tid, process`.
@@ -92,19 +49,22 @@ pub(crate) fn thread<'a>(selection: &Selection<'a>) -> Columns<'a, ThreadId> {
     let (capture, selection) = (selection.capture(), selection.clone());
     let row = |id: &ThreadId| &capture.threads[id.index()];
     Columns::new()
-        .with(text("thread", "Last name of the thread."), move |id| row(id).name.as_str().into())
-        .with(number("tid", "", "Thread id."), move |id| row(id).tid.into())
+        .with(Column::text("thread", "Last name of the thread."), move |id| row(id).name.as_str().into())
+        .with(Column::number("tid", "", "Thread id."), move |id| row(id).tid.into())
         .with(process(capture), move |id| selection.process_label_of(row(id)).into())
 }
 
 /// The columns that name a function: `function, module, owned, category`.
 pub(crate) fn function() -> [Column; 4] {
     [
-        text("function", "Full name of the function, or `(no stack)` for samples without a stack.").essential(),
-        text("module", "File name of its module; empty where unknown.").detail(),
-        flag("owned", "Whether it is code that the user's team can change; missing if no code is marked as owned.")
-            .detail(),
-        text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
+        Column::text("function", "Full name of the function, or `(no stack)` for samples without a stack.").essential(),
+        Column::text("module", "File name of its module; empty where unknown.").detail(),
+        Column::flag(
+            "owned",
+            "Whether it is code that the user's team can change; missing if no code is marked as owned.",
+        )
+        .detail(),
+        Column::text("category", "Kind of code: native, runtime, allocator, kernel, python or unknown.").detail(),
     ]
 }
 

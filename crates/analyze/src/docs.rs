@@ -48,7 +48,7 @@ const FUNCTION: &str = "gz::Step";
 /// The tables of all analyses.
 fn all_tables() -> Vec<Table> {
     drawn::selected(&example(), &["gz::"], |selection| {
-        let views = ANALYSES.iter().flat_map(|analysis| analysis.views().iter().map(|view| (*analysis, view)));
+        let views = ANALYSES.iter().flat_map(|analysis| analysis.views.iter().map(move |view| (analysis, view)));
         let of_views =
             views.flat_map(|(analysis, view)| analysis::tables(analysis, view, selection, &OptionValues::default()));
         let of_several = OF_SEVERAL.iter().filter_map(|one| one.tables);
@@ -61,15 +61,15 @@ fn all_tables() -> Vec<Table> {
 fn index() -> String {
     let mut rows = String::from("| analysis | question | command |\n|---|---|---|\n");
     for analysis in ANALYSES {
-        for view in analysis.views() {
+        for view in analysis.views {
             let mut commands = vec![match view.name {
                 "hotspots" => "`show`".to_owned(),
                 name => format!("`show --view {name}`"),
             }];
             if view.name == analysis.name() {
-                commands.extend(analysis.also_in().iter().map(|command| format!("`{command}`")));
+                commands.extend(analysis.also_in.iter().map(|command| format!("`{command}`")));
             }
-            let (title, name) = (analysis.title(), analysis.name());
+            let (title, name) = (analysis.title, analysis.name());
             let _ = writeln!(rows, "| [{title}]({name}.md) | {} | {} |", view.question, commands.join("; "));
         }
     }
@@ -92,15 +92,15 @@ fn reference() -> String {
     let capture = example();
     drawn::selected(&capture, &["gz::"], |selection| {
         for analysis in ANALYSES {
-            let _ = writeln!(page, "\n## {}\n", analysis.title());
-            let _ = writeln!(page, "[How to read it](../analyses/{}.md).{}", analysis.name(), needs(*analysis));
-            for option in analysis.options() {
+            let _ = writeln!(page, "\n## {}\n", analysis.title);
+            let _ = writeln!(page, "[How to read it](../analyses/{}.md).{}", analysis.name(), needs(analysis));
+            for option in analysis.options {
                 let (name, value, doc, default) = (option.name, option.value, option.doc, option.default);
                 let _ = writeln!(page, "\n`--{name} {value}`: {doc} Default: {default}.");
             }
-            for view in analysis.views() {
+            for view in analysis.views {
                 let _ = writeln!(page, "\n### `show --view {}`\n\n{}", view.name, view.question);
-                for table in analysis::tables(*analysis, view, selection, &OptionValues::default()) {
+                for table in analysis::tables(analysis, view, selection, &OptionValues::default()) {
                     page.push_str(&columns(&table));
                 }
             }
@@ -115,8 +115,8 @@ fn reference() -> String {
     page
 }
 
-fn needs(analysis: &dyn Analysis) -> String {
-    match analysis.needs() {
+fn needs(analysis: &Analysis) -> String {
+    match analysis.needs {
         [] => String::new(),
         needs => {
             let names: Vec<String> = needs.iter().map(|dimension| format!("`{dimension}`")).collect();
@@ -193,7 +193,7 @@ fn columns_of_one_name_are_of_one_kind_in_all_tables() {
 
 #[test]
 fn names_of_views_are_unique_and_questions_end_in_a_question_mark() {
-    let views: Vec<&View> = ANALYSES.iter().flat_map(|analysis| analysis.views()).collect();
+    let views: Vec<&View> = ANALYSES.iter().flat_map(|analysis| analysis.views).collect();
     let mut names: Vec<&str> = views.iter().map(|view| view.name).collect();
     names.sort_unstable();
     names.dedup();

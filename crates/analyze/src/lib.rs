@@ -18,7 +18,7 @@
 //! let owned = Ownership { namespaces: vec!["gz::".into()], ..Ownership::default() }.compile()?;
 //! let functions = Functions::of(&capture, &owned);
 //! let selection = Selection::new(&capture, &functions, &Filter::default())?;
-//! let table = hotspots::table(&selection, &hotspots::Options::default());
+//! let table = hotspots::table(&selection);
 //! assert_eq!(table.get(0, "function"), Some(&Value::from("std::map<gz::Entity, int>::find")));
 //! assert_eq!(table.get(1, "attributed_share"), Some(&Value::from(100.0)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_model::{Capture, Columns, FrameId, Module, Note, NoteValue, Table, note};
 
-use crate::columns::{count, percentage, text};
 use crate::query::category::is_unnamed;
 use crate::query::weights::percent;
 
@@ -114,26 +113,22 @@ pub fn table(before: &Capture, after: &Capture) -> Table {
     let (named, unnamed) = (sum(|row| row.named), sum(|row| row.unnamed));
     let (samples_before, samples) = (sum(|row| row.samples_before), sum(|row| row.samples));
     let mut table = Columns::<Row<'_>>::new()
-        .with(text("module", "File with the code.").essential(), |row| row.module.name().into())
-        .with(count("functions_named", "functions", "Functions that have a name now and had none."), |row| {
-            row.named.into()
+        .text("module", "File with the code.", |row| row.module.name().into())
+        .count("functions_named", "functions", "Functions that have a name now and had none.", |row| row.named)
+        .count("functions_unnamed", "functions", "Functions that still have none.", |row| row.unnamed)
+        .percentage(
+            "unnamed_share_before",
+            "Samples that ended in its unnamed functions before, in percent of all.",
+            move |row| share(row.samples_before),
+        )
+        .percentage("unnamed_share", "Samples that end in its unnamed functions now, in percent of all.", move |row| {
+            share(row.samples)
         })
-        .with(count("functions_unnamed", "functions", "Functions that still have none."), |row| row.unnamed.into())
-        .with(
-            percentage(
-                "unnamed_share_before",
-                "Samples that ended in its unnamed functions before, in percent of all.",
-            ),
-            move |row| share(row.samples_before).into(),
-        )
-        .with(
-            percentage("unnamed_share", "Samples that end in its unnamed functions now, in percent of all.")
-                .essential(),
-            move |row| share(row.samples).into(),
-        )
-        .with(text("build_id", "Its GNU build-id; a file of another build is not used.").detail(), |row| {
+        .text("build_id", "Its GNU build-id; a file of another build is not used.", |row| {
             row.module.build_id.as_deref().into()
         })
+        .essential(["module", "unnamed_share"])
+        .detail(["build_id"])
         .table("naming", "Code that had no names", rows);
     table.note(note!(
         Fact,

@@ -199,7 +199,7 @@ proptest! {
                 sum(&["blocked"])
             );
             prop_assert_eq!(column_sum(&wall::callers(&selection), "blocked"), sum(&["blocked"]));
-            prop_assert_eq!(column_sum(&sched::table(&selection, &sched::Options::default()), "delay"), sum(&["runnable"]));
+            prop_assert_eq!(column_sum(&sched::table(&selection), "delay"), sum(&["runnable"]));
         }
         assert_adds_up(
             &calltree::off_cpu(&selection, &calltree::Options::default()),

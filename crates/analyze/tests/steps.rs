@@ -234,7 +234,7 @@ proptest! {
         let capture = capture(&steps, &lives, &samples);
         with(&capture, |selection| {
             let Some(loops) = Loops::of(selection).filter(|loops| loops.count() == 1) else { return Ok(()) };
-            let table = hotspots::table(selection, &hotspots::Options::default());
+            let table = hotspots::table(selection);
             let sum: f64 = (0..table.rows.len()).map(|row| match table.get(row, "self_per_step") {
                 Some(Value::Float(weight)) => *weight,
                 other => panic!("{other:?}"),

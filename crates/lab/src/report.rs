@@ -214,7 +214,7 @@ fn capture(selection: &Selection<'_>) -> Section {
     let label = summary::label(selection.capture());
     let mut section = Section::new(label.replace('/', " · ")).anchor(label.replace('/', "-"));
     section.notes = selection.capture().info.notes.iter().map(|note| note.as_str().into()).collect();
-    let sections = ANALYSES.iter().flat_map(|analysis| analysis.report(selection));
+    let sections = ANALYSES.iter().flat_map(|analysis| (analysis.report)(selection));
     sections.map(section_of).fold(section, Section::section)
 }
 

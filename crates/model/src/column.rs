@@ -86,6 +86,57 @@ impl Column {
         }
     }
 
+    /// A column of names.
+    pub fn text(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Text, "", doc)
+    }
+
+    /// A column of sentences.
+    pub fn prose(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Prose, "", doc)
+    }
+
+    /// A column of yes or no.
+    pub fn flag(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Flag, "", doc)
+    }
+
+    /// A column of percentages.
+    pub fn percentage(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Percent, "percent", doc)
+    }
+
+    /// A column of durations in ns.
+    pub fn duration(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Duration, "ns", doc)
+    }
+
+    /// A column of sizes in bytes.
+    pub fn bytes(name: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Bytes, "bytes", doc)
+    }
+
+    /// A column of numbers of things.
+    pub fn count(name: &str, unit: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Count, unit, doc)
+    }
+
+    /// A column of other numbers.
+    pub fn number(name: &str, unit: &str, doc: &str) -> Self {
+        Self::new(name, Kind::Number, unit, doc)
+    }
+
+    /// A column of weights in `unit`.
+    pub fn weight(name: &str, unit: &str, doc: &str) -> Self {
+        let kind = match unit {
+            "ns" => Kind::Duration,
+            "bytes" => Kind::Bytes,
+            "samples" | "faults" | "misses" => Kind::Count,
+            _ => Kind::Number,
+        };
+        Self::new(name, kind, unit, doc)
+    }
+
     /// The same column with this header for people.
     #[must_use]
     pub fn labelled(self, label: impl Into<String>) -> Self {

@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
-use crate::column::Column;
+use crate::column::{Column, Importance};
 use crate::note::{Note, ShownNotes};
 use crate::value::Value;
 
@@ -88,15 +88,17 @@ impl Table {
 /// Columns that fill themselves from rows of type `R`: each has its name, unit, doc and the closure that reads its value.
 ///
 /// ```
-/// use stepscope_model::{Column, Columns, Kind, Value};
+/// use stepscope_model::{Columns, Value};
 ///
 /// struct Thread { name: &'static str, running_ns: u64 }
 /// let table = Columns::<Thread>::new()
-///     .with(Column::new("thread", Kind::Text, "", "Name of the thread.").essential(), |thread| thread.name.into())
-///     .with(Column::new("running", Kind::Duration, "ns", "On a CPU."), |thread| thread.running_ns.into())
+///     .text("thread", "Name of the thread.", |thread| thread.name.into())
+///     .duration("running", "On a CPU.", |thread| thread.running_ns)
+///     .essential(["thread"])
 ///     .table("wall", "Wall time by thread", [Thread { name: "main", running_ns: 42 }]);
 /// assert_eq!(table.get(0, "running"), Some(&Value::from(42)));
 /// ```
+#[must_use]
 pub struct Columns<'a, R> {
     filled: Vec<(Column, Fill<'a, R>)>,
 }
@@ -117,20 +119,80 @@ impl<'a, R> Columns<'a, R> {
     }
 
     /// Adds a column and what fills it.
-    #[must_use]
     pub fn with(mut self, column: Column, fill: impl Fn(&R) -> Value + 'a) -> Self {
         self.filled.push((column, Box::new(fill)));
         self
     }
 
     /// Adds a column if `condition` holds.
-    #[must_use]
     pub fn with_if(self, condition: bool, column: Column, fill: impl Fn(&R) -> Value + 'a) -> Self {
         if condition { self.with(column, fill) } else { self }
     }
 
+    /// Adds a column of names.
+    pub fn text(self, name: &str, doc: &str, fill: impl Fn(&R) -> Value + 'a) -> Self {
+        self.with(Column::text(name, doc), fill)
+    }
+
+    /// Adds a column of sentences.
+    pub fn prose(self, name: &str, doc: &str, fill: impl Fn(&R) -> Value + 'a) -> Self {
+        self.with(Column::prose(name, doc), fill)
+    }
+
+    /// Adds a column of yes or no.
+    pub fn flag<V: Into<Value>>(self, name: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::flag(name, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of percentages.
+    pub fn percentage<V: Into<Value>>(self, name: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::percentage(name, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of durations in ns.
+    pub fn duration<V: Into<Value>>(self, name: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::duration(name, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of sizes in bytes.
+    pub fn bytes<V: Into<Value>>(self, name: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::bytes(name, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of numbers of things.
+    pub fn count<V: Into<Value>>(self, name: &str, unit: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::count(name, unit, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of other numbers.
+    pub fn number<V: Into<Value>>(self, name: &str, unit: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::number(name, unit, doc), move |row| fill(row).into())
+    }
+
+    /// Adds a column of weights in `unit`.
+    pub fn weight<V: Into<Value>>(self, name: &str, unit: &str, doc: &str, fill: impl Fn(&R) -> V + 'a) -> Self {
+        self.with(Column::weight(name, unit, doc), move |row| fill(row).into())
+    }
+
+    /// Makes the columns of these names [`Importance::Essential`]. Panics if there is none of a name.
+    pub fn essential(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.at(Importance::Essential, names)
+    }
+
+    /// Makes the columns of these names [`Importance::Detail`]. Panics if there is none of a name.
+    pub fn detail(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.at(Importance::Detail, names)
+    }
+
+    fn at(mut self, importance: Importance, names: impl IntoIterator<Item = &'static str>) -> Self {
+        for name in names {
+            let column = self.filled.iter_mut().map(|(column, _)| column).find(|column| column.name == name);
+            column.unwrap_or_else(|| panic!("there is no column `{name}`")).importance = importance;
+        }
+        self
+    }
+
     /// Adds columns that other tables have too.
-    #[must_use]
     pub fn with_all(mut self, columns: Columns<'a, R>) -> Self {
         self.filled.extend(columns.filled);
         self

@@ -17,12 +17,12 @@
 //! # Leaders
 //! The function with the largest expected cost on that thread, by size, up to ten times the largest size.
 
-use stepscope_model::{Column, Columns, Kind, NoteValue, Phase, Table, note};
+use stepscope_model::{Column, Columns, NoteValue, Phase, Table, note};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::{FARTHEST, Growth};
 
-use crate::analyses::growth::{Curve, LoopCosts, Measure, Measured, Series, curves_table, law_name, series};
-use crate::columns::{self, count, duration, number, percentage, text};
+use crate::analyses::growth::{Curve, LoopCosts, Measure, Series, curves_table, law_name, series};
+use crate::columns;
 use crate::query::select::Selection;
 
 /// The limits of the user.
@@ -51,6 +51,15 @@ const LEAST_SHARE: f64 = 0.03;
 /// Sizes at which leaders are looked up.
 const LOOKS: u32 = 200;
 
+/// The capacities of a sweep. Each law is fitted once: the tables and the pictures show the same fits.
+pub struct Capacities {
+    /// The tables `capacity`, `bottlenecks` and `leaders`.
+    pub tables: Vec<Table>,
+    /// The values of a picture a series and limit, for [`growth::marks`](crate::analyses::growth::marks): the step time
+    /// over the size, the limit, and the step time without each bottleneck and those before it.
+    pub pictures: Vec<Table>,
+}
+
 struct Capacity {
     series: String,
     limit: &'static str,
@@ -69,7 +78,9 @@ struct Bottleneck {
     law: String,
     cost_ns: f64,
     share: f64,
+    /// The capacity without it and those before it, and the curve of that step.
     without: Estimate,
+    curve: Curve,
 }
 
 struct Leader {
@@ -81,61 +92,61 @@ struct Leader {
     share_to: f64,
 }
 
-/// The tables `capacity`, `bottlenecks` and `leaders`.
+/// The tables of [`Capacities`].
 pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
-    let all = steady_series(selections);
-    let (mut capacities, mut bottlenecks, mut leaders) = (Vec::new(), Vec::new(), Vec::new());
-    let mut notes = Vec::new();
-    for one in &all {
-        if let Some(costs) = LoopCosts::of(one) {
-            for (limit, value) in options.of_steps(&costs) {
-                let found = of_limit(one, &costs, limit, value);
-                capacities.extend(capacity(one, &costs.step, limit, value, found.first()));
-                bottlenecks.extend(found);
-            }
-            leaders.extend(leaders_of(one, &costs));
-            if costs.simulated_ns.is_none() && options.step_budget_ns.is_none() {
-                notes.push(note!(Hint, "Steps have no simulated time; give `--step-budget`.").about(&one.label));
-            }
-        } else {
-            notes.push(note!(Limit, "No capacity by step time: the recordings have no steps.").about(&one.label));
-        }
-        if let Some(bytes) = options.memory_bytes
-            && let Some(memory) = one.measures().into_iter().find(|measure| measure.name == "rss.peak")
-        {
-            capacities.extend(capacity(one, &memory, "memory", bytes, None));
-        }
-    }
-    let mut table = capacity_columns().table("capacity", "Capacity: the size at which a limit is reached", &capacities);
-    if all.is_empty() {
-        table.note(note!(Limit, "No capture belongs to a sweep of two sizes; `stepscope sweep` records one."));
-    }
-    if capacities.iter().any(|row| row.reached.value.is_infinite()) {
-        table.note(note!(
-            Limit,
-            "A missing capacity lies beyond {} times the largest size.",
-            NoteValue::number(FARTHEST as usize)
-        ));
-    }
-    table.add_notes(notes);
-    vec![
-        table,
-        bottleneck_columns().table("bottlenecks", "Bottlenecks, in the order in which they come up", &bottlenecks),
-        leader_columns().table("leaders", "Leading function by size", &leaders),
-    ]
+    Capacities::of(selections, options).tables
 }
 
-/// The values of a picture a series and limit, for [`growth::marks`](crate::analyses::growth::marks): the step time over the
-/// size, the limit, and the step time without each bottleneck and those before it.
-pub fn chart(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
-    let mut tables = Vec::new();
-    for one in steady_series(selections) {
-        let Some(costs) = LoopCosts::of(&one) else { continue };
-        tables.extend(
-            options.of_steps(&costs).into_iter().filter_map(|(limit, value)| picture(&one, &costs, limit, value)),
-        );
+impl Capacities {
+    /// Finds the capacities of each series, by number of CPUs.
+    pub fn of(selections: &[Selection<'_>], options: &Options) -> Self {
+        let all = steady_series(selections);
+        let (mut capacities, mut bottlenecks, mut leaders) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut pictures, mut notes) = (Vec::new(), Vec::new());
+        for one in &all {
+            let costs = LoopCosts::of(one);
+            match &costs {
+                None => notes
+                    .push(note!(Limit, "No capacity by step time: the recordings have no steps.").about(&one.label)),
+                Some(costs) if costs.simulated_ns.is_none() && options.step_budget_ns.is_none() => {
+                    notes.push(note!(Hint, "Steps have no simulated time; give `--step-budget`.").about(&one.label));
+                }
+                Some(_) => {}
+            }
+            if let Some(laws) = costs.as_ref().and_then(|costs| StepLaws::of(one, costs)) {
+                for (limit, value) in options.of_steps(laws.costs) {
+                    let found = laws.bottlenecks(limit, value);
+                    capacities.push(capacity(one, &laws.step.growth, limit, value, found.first()));
+                    pictures.push(laws.picture(limit, value, &found));
+                    bottlenecks.extend(found);
+                }
+                leaders.extend(laws.leaders());
+            }
+            if let Some(bytes) = options.memory_bytes
+                && let Some(memory) = one.measures().into_iter().find(|measure| measure.name == "rss.peak")
+            {
+                let growth = memory.growth(sizes(one));
+                capacities.extend(growth.map(|growth| capacity(one, &growth, "memory", bytes, None)));
+            }
+        }
+        let title = "Capacity: the size at which a limit is reached";
+        let mut table = capacity_columns().table("capacity", title, &capacities);
+        if all.is_empty() {
+            table.note(note!(Limit, "No capture belongs to a sweep of two sizes; `stepscope sweep` records one."));
+        }
+        if capacities.iter().any(|row| row.reached.value.is_infinite()) {
+            table.note(note!(
+                Limit,
+                "A missing capacity lies beyond {} times the largest size.",
+                NoteValue::number(FARTHEST as usize)
+            ));
+        }
+        table.add_notes(notes);
+        let in_order = "Bottlenecks, in the order in which they come up";
+        let bottlenecks = bottleneck_columns().table("bottlenecks", in_order, &bottlenecks);
+        let leaders = leader_columns().table("leaders", "Leading function by size", &leaders);
+        Self { tables: vec![table, bottlenecks, leaders], pictures }
     }
-    tables
 }
 
 /// The series of several sizes that are not of loading.
@@ -144,112 +155,118 @@ fn steady_series<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Series<'s, 'a>>
     all.filter(|one| one.sizes().len() > 1 && one.phase != Some(Phase::Loading)).collect()
 }
 
-fn picture(one: &Series<'_, '_>, costs: &LoopCosts, limit: &'static str, value: f64) -> Option<Table> {
-    let mut curves = vec![Curve::of("step", costs.step.points(sizes(one)))?];
-    let (low, high) = curves[0].growth.sizes;
-    let found = of_limit(one, costs, limit, value);
-    let mut free: Vec<&Measure> = Vec::new();
-    for bottleneck in &found {
-        free.extend(costs.functions.iter().find(|measure| measure.name == bottleneck.function));
-        let name = format!("without {}{}", if free.len() > 1 { "also " } else { "" }, bottleneck.function);
-        curves.extend(Curve::of(&name, costs.step.points_less(&free, sizes(one))));
-    }
-    let known = |estimate: Estimate| Some(estimate.value).filter(|n| n.is_finite());
-    let reached =
-        known(curves[0].growth.reach(value)).into_iter().chain(found.iter().filter_map(|one| known(one.without)));
-    let end = reached.fold(2.0 * high, |end, n| end.max(1.2 * n)).min(FARTHEST * high);
-    let title = format!("Capacity by {}: {}, {limit}", one.axis, one.label);
-    let mut table = curves_table("capacity_curves", title, &one.axis, &curves, low..end);
-    // Only the step was measured.
-    table.retain_columns(|column| !column.name.starts_with("measured.") || column.name == "measured.step");
-    let (name, column) = (format!("limit: {limit}"), "expected.limit");
-    table.columns.push(Column::new(column, Kind::Duration, "ns", "Longest time of a step.").labelled(name));
-    table.rows.iter_mut().for_each(|row| row.push(value.into()));
-    Some(table)
-}
-
 fn capacity(
     one: &Series<'_, '_>,
-    measure: &Measure,
+    growth: &Growth,
     limit: &'static str,
     value: f64,
     first: Option<&Bottleneck>,
-) -> Option<Capacity> {
-    let growth = measure.growth(sizes(one))?;
-    Some(Capacity {
+) -> Capacity {
+    Capacity {
         series: one.label.clone(),
         limit,
         reached: growth.reach(value),
-        law: law_name(&growth),
+        law: law_name(growth),
         largest: growth.sizes.1,
         decides: first.map(|first| first.function.clone()),
         without: first.map(|first| first.without),
-    })
+    }
 }
 
 fn sizes<'r>(one: &'r Series<'_, '_>) -> impl Iterator<Item = f64> + 'r {
     one.runs.iter().map(|run| run.n)
 }
 
-fn of_limit(one: &Series<'_, '_>, costs: &LoopCosts, limit: &'static str, value: f64) -> Vec<Bottleneck> {
-    let laws: Vec<(&Measure, Growth)> =
-        costs.functions.iter().filter_map(|measure| Some((measure, measure.growth(sizes(one))?))).collect();
-    let mut free: Vec<&Measure> = Vec::new();
-    let mut found = Vec::new();
-    let reach = |free: &[&Measure]| Some(Growth::of(&costs.step.points_less(free, sizes(one)))?.reach(value));
-    let mut at = reach(&free);
-    while let Some(n) = at.map(|at| at.value).filter(|n| n.is_finite() && *n > 0.0)
-        && found.len() < MOST_BOTTLENECKS
-    {
-        let left = laws.iter().filter(|(measure, _)| !free.iter().any(|free| std::ptr::eq(*free, *measure)));
-        let costs_there = left.filter_map(|(measure, growth)| Some((*measure, growth, growth.expect(n)?.value)));
-        let Some((measure, growth, cost_ns)) = costs_there.max_by(|a, b| a.2.total_cmp(&b.2)) else { break };
-        if cost_ns < LEAST_SHARE * value {
-            break;
-        }
-        free.push(measure);
-        let Some(without) = reach(&free) else { break };
-        found.push(Bottleneck {
-            series: one.label.clone(),
-            limit,
-            place: found.len() + 1,
-            function: measure.name.clone(),
-            law: law_name(growth),
-            cost_ns,
-            share: 100.0 * cost_ns / value,
-            without,
-        });
-        at = Some(without);
-    }
-    found
+/// The laws of a step and of the functions on its thread.
+struct StepLaws<'l, 's, 'a> {
+    series: &'l Series<'s, 'a>,
+    costs: &'l LoopCosts,
+    step: Curve,
+    functions: Vec<(&'l Measure, Growth)>,
 }
 
-/// The function with the largest cost, from the smallest size to the farthest.
-fn leaders_of(one: &Series<'_, '_>, costs: &LoopCosts) -> Vec<Leader> {
-    let Some(step) = costs.step.growth(sizes(one)) else { return Vec::new() };
-    let functions = costs.functions.iter().filter(|measure| measure.kind == Measured::Function);
-    let laws: Vec<(&str, Growth)> =
-        functions.filter_map(|measure| Some((measure.name.as_str(), measure.growth(sizes(one))?))).collect();
-    let (low, high) = (step.sizes.0, step.sizes.1 * FARTHEST);
-    let mut leaders: Vec<Leader> = Vec::new();
-    for look in 0..=LOOKS {
-        let n = low * (high / low).powf(f64::from(look) / f64::from(LOOKS));
-        let at = laws.iter().filter_map(|(name, growth)| Some((*name, growth.expect(n)?.value)));
-        let Some((name, cost)) = at.max_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
-        let share = step.expect(n).map_or(0.0, |step| 100.0 * cost / step.value).min(100.0);
-        match leaders.last_mut().filter(|last| last.function == name) {
-            Some(last) => (last.to, last.share_to) = (n, share),
-            None => leaders.push(Leader {
-                series: one.label.clone(),
-                function: name.to_owned(),
-                from: n,
-                to: n,
-                share_from: share,
-                share_to: share,
-            }),
-        }
+impl<'l, 's, 'a> StepLaws<'l, 's, 'a> {
+    /// `None` if the step has no law.
+    fn of(series: &'l Series<'s, 'a>, costs: &'l LoopCosts) -> Option<Self> {
+        let step = Curve::of("step", costs.step.points(sizes(series)))?;
+        let functions = costs.functions.iter();
+        let functions = functions.filter_map(|measure| Some((measure, measure.growth(sizes(series))?))).collect();
+        Some(Self { series, costs, step, functions })
     }
-    leaders
+
+    fn bottlenecks(&self, limit: &'static str, value: f64) -> Vec<Bottleneck> {
+        let mut free: Vec<&Measure> = Vec::new();
+        let mut found: Vec<Bottleneck> = Vec::new();
+        let mut at = self.step.growth.reach(value).value;
+        while at.is_finite() && at > 0.0 && found.len() < MOST_BOTTLENECKS {
+            let left = self.functions.iter().filter(|(one, _)| !free.iter().any(|free| std::ptr::eq(*free, *one)));
+            let costs_there = left.filter_map(|(measure, law)| Some((*measure, law, law.expect(at)?.value)));
+            let Some((measure, law, cost_ns)) = costs_there.max_by(|a, b| a.2.total_cmp(&b.2)) else { break };
+            if cost_ns < LEAST_SHARE * value {
+                break;
+            }
+            free.push(measure);
+            let name = format!("without {}{}", if free.len() > 1 { "also " } else { "" }, measure.name);
+            let points = self.costs.step.points_less(&free, sizes(self.series));
+            let Some(curve) = Curve::of(&name, points) else { break };
+            let without = curve.growth.reach(value);
+            at = without.value;
+            found.push(Bottleneck {
+                series: self.series.label.clone(),
+                limit,
+                place: found.len() + 1,
+                function: measure.name.clone(),
+                law: law_name(law),
+                cost_ns,
+                share: 100.0 * cost_ns / value,
+                without,
+                curve,
+            });
+        }
+        found
+    }
+
+    fn picture(&self, limit: &'static str, value: f64, found: &[Bottleneck]) -> Table {
+        let (low, high) = self.step.growth.sizes;
+        let reached = [self.step.growth.reach(value)].into_iter().chain(found.iter().map(|one| one.without));
+        let reached = reached.map(|estimate| estimate.value).filter(|n| n.is_finite());
+        let end = reached.fold(2.0 * high, |end, n| end.max(1.2 * n)).min(FARTHEST * high);
+        let curves: Vec<Curve> = [&self.step].into_iter().chain(found.iter().map(|one| &one.curve)).cloned().collect();
+        let axis = &self.series.axis;
+        let title = format!("Capacity by {axis}: {}, {limit}", self.series.label);
+        let mut table = curves_table("capacity_curves", title, axis, &curves, low..end);
+        // Only the step was measured.
+        table.retain_columns(|column| !column.name.starts_with("measured.") || column.name == "measured.step");
+        let column = Column::duration("expected.limit", "Longest time of a step.").labelled(format!("limit: {limit}"));
+        table.columns.push(column);
+        table.rows.iter_mut().for_each(|row| row.push(value.into()));
+        table
+    }
+
+    /// The function with the largest cost, from the smallest size to the farthest.
+    fn leaders(&self) -> Vec<Leader> {
+        let step = &self.step.growth;
+        let (low, high) = (step.sizes.0, step.sizes.1 * FARTHEST);
+        let mut leaders: Vec<Leader> = Vec::new();
+        for look in 0..=LOOKS {
+            let n = low * (high / low).powf(f64::from(look) / f64::from(LOOKS));
+            let at = self.functions.iter().filter_map(|(measure, law)| Some((&measure.name, law.expect(n)?.value)));
+            let Some((name, cost)) = at.max_by(|a, b| a.1.total_cmp(&b.1)) else { continue };
+            let share = step.expect(n).map_or(0.0, |step| 100.0 * cost / step.value).min(100.0);
+            match leaders.last_mut().filter(|last| last.function == *name) {
+                Some(last) => (last.to, last.share_to) = (n, share),
+                None => leaders.push(Leader {
+                    series: self.series.label.clone(),
+                    function: name.clone(),
+                    from: n,
+                    to: n,
+                    share_from: share,
+                    share_to: share,
+                }),
+            }
+        }
+        leaders
+    }
 }
 
 /// An end of an interval, if it lies within the measured sizes and ten times the largest.
@@ -266,9 +283,9 @@ fn size<R: 'static>(
     let end = |end: &str| format!("{end} bound of its 95 % confidence interval; missing where it is not known.");
     let value = move |row: &R, part: fn(Estimate) -> f64| estimate(row).map_or(known(f64::NAN), |one| known(part(one)));
     Columns::new()
-        .with(number(name, "", doc).essential(), move |row| value(row, |one| one.value))
-        .with(number(&format!("{name}_low"), "", &end("Lower")), move |row| value(row, |one| one.low))
-        .with(number(&format!("{name}_high"), "", &end("Upper")), move |row| value(row, |one| one.high))
+        .with(Column::number(name, "", doc).essential(), move |row| value(row, |one| one.value))
+        .number(&format!("{name}_low"), "", &end("Lower"), move |row| value(row, |one| one.low))
+        .number(&format!("{name}_high"), "", &end("Upper"), move |row| value(row, |one| one.high))
 }
 
 fn where_it_is(row: &Capacity) -> &'static str {
@@ -282,47 +299,45 @@ fn where_it_is(row: &Capacity) -> &'static str {
 
 fn capacity_columns() -> Columns<'static, Capacity> {
     Columns::<Capacity>::new()
-        .with(text("series", "Scenario, variant and number of CPUs.").essential(), |row| row.series.as_str().into())
-        .with(text("limit", "real time (RTF = 1), step (the step budget) or memory.").essential(), |row| {
-            row.limit.into()
-        })
+        .text("series", "Scenario, variant and number of CPUs.", |row| row.series.as_str().into())
+        .text("limit", "real time (RTF = 1), step (the step budget) or memory.", |row| row.limit.into())
         .with_all(size("capacity", "The size at which the limit is reached.", |row: &Capacity| Some(row.reached)))
-        .with(text("reached", "Where that is: measured, extrapolated, or outside of what is known."), |row| {
+        .text("reached", "Where that is: measured, extrapolated, or outside of what is known.", |row| {
             where_it_is(row).into()
         })
-        .with(text("law", "Law of the step time, or of the memory."), |row| row.law.as_str().into())
-        .with(text("decides", "The function with the largest cost there, on the thread that runs the steps."), |row| {
+        .text("law", "Law of the step time, or of the memory.", |row| row.law.as_str().into())
+        .text("decides", "The function with the largest cost there, on the thread that runs the steps.", |row| {
             row.decides.as_deref().into()
         })
         .with_all(size("without", "The capacity if that function were free: an upper bound.", |row: &Capacity| {
             row.without
         }))
+        .essential(["series", "limit"])
 }
 
 fn bottleneck_columns() -> Columns<'static, Bottleneck> {
     Columns::<Bottleneck>::new()
-        .with(text("series", "Scenario, variant and number of CPUs."), |row| row.series.as_str().into())
-        .with(text("limit", "The limit that is reached.").detail(), |row| row.limit.into())
-        .with(count("bottleneck", "", "Place in the order in which they come up."), |row| row.place.into())
+        .text("series", "Scenario, variant and number of CPUs.", |row| row.series.as_str().into())
+        .text("limit", "The limit that is reached.", |row| row.limit.into())
+        .count("bottleneck", "", "Place in the order in which they come up.", |row| row.place)
         .with(columns::function()[0].clone(), |row| row.function.as_str().into())
-        .with(text("law", "Law of its cost on the thread that runs the steps."), |row| row.law.as_str().into())
-        .with(duration("cost_there", "Its expected cost per step at the capacity that it decides."), |row| {
-            row.cost_ns.into()
-        })
-        .with(percentage("limit_share", "That cost in percent of the limit."), |row| row.share.into())
+        .text("law", "Law of its cost on the thread that runs the steps.", |row| row.law.as_str().into())
+        .duration("cost_there", "Its expected cost per step at the capacity that it decides.", |row| row.cost_ns)
+        .percentage("limit_share", "That cost in percent of the limit.", |row| row.share)
         .with_all(size(
             "without",
             "The capacity if it, and those before it, were free: an upper bound.",
             |row: &Bottleneck| Some(row.without),
         ))
+        .detail(["limit"])
 }
 
 fn leader_columns() -> Columns<'static, Leader> {
     Columns::<Leader>::new()
-        .with(text("series", "Scenario, variant and number of CPUs."), |row| row.series.as_str().into())
+        .text("series", "Scenario, variant and number of CPUs.", |row| row.series.as_str().into())
         .with(columns::function()[0].clone(), |row| row.function.as_str().into())
-        .with(number("from_size", "", "From this size on it has the largest cost per step."), |row| row.from.into())
-        .with(number("to_size", "", "Up to this size, at most ten times the largest."), |row| row.to.into())
-        .with(percentage("share_from", "Its share of the step there."), |row| row.share_from.into())
-        .with(percentage("share_to", "Its share of the step at the end."), |row| row.share_to.into())
+        .number("from_size", "", "From this size on it has the largest cost per step.", |row| row.from)
+        .number("to_size", "", "Up to this size, at most ten times the largest.", |row| row.to)
+        .percentage("share_from", "Its share of the step there.", |row| row.share_from)
+        .percentage("share_to", "Its share of the step at the end.", |row| row.share_to)
 }

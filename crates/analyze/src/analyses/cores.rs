@@ -12,13 +12,13 @@
 //! CPUs are the first ones that Stepscope may use (`sched_setaffinity`); sibling hardware threads share a core. A program that
 //! reads the number of CPUs of the machine instead of its own starts too many threads.
 
-use stepscope_model::{Columns, Phase, Table, note};
+use stepscope_model::{Column, Columns, Phase, Table, note};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::Point;
 use stepscope_stats::scaling::Scaling;
 
 use crate::analyses::growth::{LoopCosts, Measure, Series, series};
-use crate::columns::{self, bounds, duration, number, percentage, text};
+use crate::columns::{self, bounds};
 use crate::query::select::Selection;
 
 struct Scaled {
@@ -121,43 +121,41 @@ fn scaled_columns() -> Columns<'static, Scaled> {
     let percent = |estimate: Estimate| Some(estimate.times(100.0));
     let most = |row: &Scaled| row.cores.last().copied().unwrap_or(1.0);
     Columns::<Scaled>::new()
-        .with(text("series", "Scenario, and variant.").essential(), |row| row.series.as_str().into())
-        .with(number("size", "", "The size; missing without an axis of sizes.").essential(), |row| row.size.into())
-        .with(text("figure", "What was fitted: time of a step, or the loading time.").detail(), |row| row.figure.into())
-        .with(number("most_cores", "cores", "The largest number of CPUs."), move |row| most(row).into())
-        .with(duration("fewest_time", "Mean time with the fewest CPUs."), |row| row.times.first().copied().into())
-        .with(duration("most_time", "Mean time with the most CPUs."), |row| row.times.last().copied().into())
-        .with(percentage("serial", "The serial part of the time on one CPU.").essential(), move |row| {
-            percent(row.scaling.serial).map(|one| one.value).into()
+        .text("series", "Scenario, and variant.", |row| row.series.as_str().into())
+        .number("size", "", "The size; missing without an axis of sizes.", |row| row.size)
+        .text("figure", "What was fitted: time of a step, or the loading time.", |row| row.figure.into())
+        .number("most_cores", "cores", "The largest number of CPUs.", move |row| most(row))
+        .duration("fewest_time", "Mean time with the fewest CPUs.", |row| row.times.first().copied())
+        .duration("most_time", "Mean time with the most CPUs.", |row| row.times.last().copied())
+        .percentage("serial", "The serial part of the time on one CPU.", move |row| {
+            percent(row.scaling.serial).map(|one| one.value)
         })
-        .with_all(bounds("serial_", percentage, move |row: &Scaled| percent(row.scaling.serial)))
-        .with(number("coherency", "", "Coefficient of coherency of the universal scalability law.").detail(), |row| {
-            row.scaling.coherency.value.into()
+        .with_all(bounds("serial_", Column::percentage, move |row: &Scaled| percent(row.scaling.serial)))
+        .number("coherency", "", "Coefficient of coherency of the universal scalability law.", |row| {
+            row.scaling.coherency.value
         })
-        .with(
-            percentage(
-                "coherency_probability",
-                "Probability that more CPUs add a cost; missing below three numbers of CPUs.",
-            ),
-            |row| row.scaling.coherency_probability.map(|one| 100.0 * one).into(),
+        .percentage(
+            "coherency_probability",
+            "Probability that more CPUs add a cost; missing below three numbers of CPUs.",
+            |row| row.scaling.coherency_probability.map(|one| 100.0 * one),
         )
-        .with(
-            number("fastest_cores", "cores", "Beyond this number of CPUs the time rises; missing if it does not."),
-            |row| Some(row.scaling.fastest).filter(|one| one.is_finite()).into(),
-        )
-        .with(number("speedup_at_2x", "", "Speed on twice the most CPUs over that on one, by the law."), move |row| {
-            row.scaling.speedup(2.0 * most(row)).into()
+        .number("fastest_cores", "cores", "Beyond this number of CPUs the time rises; missing if it does not.", |row| {
+            Some(row.scaling.fastest).filter(|one| one.is_finite())
         })
+        .number("speedup_at_2x", "", "Speed on twice the most CPUs over that on one, by the law.", move |row| {
+            row.scaling.speedup(2.0 * most(row))
+        })
+        .essential(["series", "size", "serial"])
+        .detail(["figure", "coherency"])
 }
 
 fn serial_columns() -> Columns<'static, SerialFunction> {
     Columns::<SerialFunction>::new()
-        .with(text("series", "Scenario, and variant."), |row| row.series.as_str().into())
-        .with(number("size", "", "The size; missing without an axis of sizes."), |row| row.size.into())
+        .text("series", "Scenario, and variant.", |row| row.series.as_str().into())
+        .number("size", "", "The size; missing without an axis of sizes.", |row| row.size)
         .with(columns::function()[0].clone(), |row| row.function.as_str().into())
-        .with(duration("fewest_cost", "Its cost per step on that thread with the fewest CPUs."), |row| {
-            row.fewest_ns.into()
-        })
-        .with(duration("most_cost", "The same with the most CPUs.").essential(), |row| row.most_ns.into())
-        .with(percentage("step_share", "That cost in percent of the step.").essential(), |row| row.share.into())
+        .duration("fewest_cost", "Its cost per step on that thread with the fewest CPUs.", |row| row.fewest_ns)
+        .duration("most_cost", "The same with the most CPUs.", |row| row.most_ns)
+        .percentage("step_share", "That cost in percent of the step.", |row| row.share)
+        .essential(["most_cost", "step_share"])
 }

@@ -21,7 +21,7 @@ mod external;
 mod outline;
 mod owners;
 
-use stepscope_model::{Columns, Dimension, Phase, Table, Value};
+use stepscope_model::{Column, Columns, Dimension, Phase, Table, Value};
 
 use self::external::Libraries;
 use self::outline::Row;
@@ -30,7 +30,6 @@ use crate::analyses::critical_path::PathWeights;
 use crate::analyses::rank::extent::{self, Extent, cost_column};
 use crate::analyses::rank::pairing;
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, View};
-use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
 #[cfg(doc)]
@@ -153,15 +152,11 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
 fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis) -> Columns<'a, Row> {
     let unit = scenarios.first().map_or("", |one| one.extent.unit.as_str());
     let whole = |index: usize| owners.nodes[0].total[index].cost;
-    let mut columns = Columns::<Row>::new().with(
-        columns::text(
-            "tree",
-            "The function, two spaces further to the right than its caller. `A > … > B (N functions)` is a chain of calls, \
-             `[family]` code of a family that the function above called. Names are without template arguments and parameters. `(N more)` is what was added up.",
-        )
-        .essential(),
-        |row| format!("{}{}", "  ".repeat(row.indent), row.text).into(),
-    );
+    let doc = "The function, two spaces further to the right than its caller. `A > … > B (N functions)` is a chain of calls, \
+               `[family]` code of a family that the function above called. Names are without template arguments and \
+               parameters. `(N more)` is what was added up.";
+    let indented = |row: &Row| format!("{}{}", "  ".repeat(row.indent), row.text);
+    let mut columns = Columns::<Row>::new().text("tree", doc, move |row| indented(row).into()).essential(["tree"]);
     let several = scenarios.len() > 1;
     for (index, scenario) in scenarios.iter().enumerate() {
         let name = |what: &str| if several { format!("{what}.{}", scenario.label) } else { what.to_owned() };
@@ -176,7 +171,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
         let column = |what: &str, unit: &str, doc: &str| {
             cost_column(&name(what), unit, basis, &about(doc)).labelled(label(what))
         };
-        let share = |what: &str, doc: &str| columns::percentage(&name(what), &about(doc)).labelled(label(what));
+        let share = |what: &str, doc: &str| Column::percentage(&name(what), &about(doc)).labelled(label(what));
         columns = columns
             .with_if(
                 basis != Basis::Share,
@@ -192,7 +187,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
             })
             .with_if(
                 scenario.path_steps > 0,
-                columns::duration(&name("gain_bound"), &about("Most that a step could be faster without this cost"))
+                Column::duration(&name("gain_bound"), &about("Most that a step could be faster without this cost"))
                     .labelled(label("gain_bound")),
                 move |row| path(row.total[index].gain_bound).into(),
             )
@@ -215,18 +210,17 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
         Some(Place::Member(_)) => "member",
     };
     columns
-        .with(
-            columns::text("kind", "What the row is: function, instances, family, member, group, or more.").detail(),
-            move |row| kind(row).into(),
-        )
-        .with(
-            columns::text("function", "Full name of the function; of a chain, the last one's.").detail(),
-            move |row| function(row).map(|identity| identity.name.to_string()).into(),
-        )
-        .with(columns::text("module", "File name of the function's module.").detail(), move |row| {
+        .text("kind", "What the row is: function, instances, family, member, group, or more.", move |row| {
+            kind(row).into()
+        })
+        .text("function", "Full name of the function; of a chain, the last one's.", move |row| {
+            function(row).map(|identity| identity.name.to_string()).into()
+        })
+        .text("module", "File name of the function's module.", move |row| {
             function(row).map(|identity| identity.module.to_string()).into()
         })
-        .with(columns::count("depth", "", "Number of rows above it that contain it.").detail(), |row| row.indent.into())
+        .count("depth", "", "Number of rows above it that contain it.", |row| row.indent)
+        .detail(["kind", "function", "module", "depth"])
 }
 
 /// Rows with less than this percent of the cost are added up.
@@ -244,42 +238,28 @@ fn options(selection: &Selection<'_>, values: &OptionValues) -> Options {
 }
 
 /// What your functions cost, as one tree. A report has one tree of all captures, so its captures' sections have none.
-pub struct CostTree;
-
-impl Analysis for CostTree {
-    fn title(&self) -> &'static str {
-        "Cost tree"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "cost-tree",
-                question: "What do your functions cost, each with all that it calls, and what would it gain to change them?",
-                tables: |selection, values| vec![table(std::slice::from_ref(selection), &options(selection, values))],
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Cost tree",
+    views: &[
+        View {
+            name: "cost-tree",
+            question: "What do your functions cost, each with all that it calls, and what would it gain to \
+                change them?",
+            tables: |selection, values| vec![table(std::slice::from_ref(selection), &options(selection, values))],
+        },
+        View {
+            name: "external-code",
+            question: "Which libraries that you do not own cost most, and which of your functions calls them?",
+            tables: |selection, values| {
+                vec![external_code(std::slice::from_ref(selection), &options(selection, values))]
             },
-            View {
-                name: "external-code",
-                question: "Which libraries that you do not own cost most, and which of your functions calls them?",
-                tables: |selection, values| {
-                    vec![external_code(std::slice::from_ref(selection), &options(selection, values))]
-                },
-            },
-        ]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Cpu]
-    }
-
-    fn options(&self) -> &'static [AnalysisOption] {
-        &[LEAST_PERCENT]
-    }
-
-    fn also_in(&self) -> &'static [&'static str] {
-        &["rank"]
-    }
-}
+        },
+    ],
+    needs: &[Dimension::Cpu],
+    options: &[LEAST_PERCENT],
+    also_in: &["rank"],
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests;

@@ -17,12 +17,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Columns, Table, Value, WaitState};
+use stepscope_model::{Column, Columns, Table, Value, WaitState};
 use thiserror::Error;
 
 use self::calls::Calls;
 use crate::analyses::rank;
-use crate::columns::{count, duration, flag, percentage, text, weight};
 use crate::query::function_names::{FunctionNameError, matching};
 use crate::query::functions::source_of;
 use crate::query::select::Selection;
@@ -141,7 +140,7 @@ fn common_unit<'c>(calls: &'c [Calls<'_, '_>]) -> &'c str {
 
 /// The column that names the capture of a row.
 fn capture<'c, R: 'c>(label: impl Fn(&R) -> String + 'c) -> Columns<'c, R> {
-    let column = text("capture", "Scenario, variant and phase; the file of imported evidence.");
+    let column = Column::text("capture", "Scenario, variant and phase; the file of imported evidence.");
     Columns::new().with(column.grouping(), move |row| label(row).into())
 }
 
@@ -162,38 +161,31 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         attributed: one.all().ownership_known().then(|| one.sum(|stack, _| one.is_attributed(stack))),
     });
     capture(|row: &Row<'_>| row.calls.label())
-        .with(text("function", "Full name."), |row| row.calls.name().into())
-        .with(text("module", "File name of its module; empty where unknown.").detail(), |row| {
-            row.calls.modules().into()
+        .text("function", "Full name.", |row| row.calls.name().into())
+        .text("module", "File name of its module; empty where unknown.", |row| row.calls.modules().into())
+        .flag("owned", "Whether it is code that the user's team can change.", |row| {
+            row.attributed.map(|_| row.calls.is_owned())
         })
-        .with(flag("owned", "Whether it is code that the user's team can change.").detail(), |row| {
-            row.attributed.map(|_| row.calls.is_owned()).into()
-        })
-        .with(
-            count(
-                "count",
-                "samples",
-                "Number of samples that contain it; missing if only sums of weights were imported.",
-            )
-            .detail(),
-            |row| row.calls.weights.counts_known.then_some(row.inclusive.count).into(),
+        .count(
+            "count",
+            "samples",
+            "Number of samples that contain it; missing if only sums of weights were imported.",
+            |row| row.calls.weights.counts_known.then_some(row.inclusive.count),
         )
-        .with(weight("self", unit, "Weight of the samples whose leaf it is."), |row| row.own.weight.into())
-        .with(weight("inclusive", unit, "Weight of the samples that contain it, recursion counted once."), |row| {
-            row.inclusive.weight.into()
+        .weight("self", unit, "Weight of the samples whose leaf it is.", |row| row.own.weight)
+        .weight("inclusive", unit, "Weight of the samples that contain it, recursion counted once.", |row| {
+            row.inclusive.weight
         })
-        .with(weight("attributed", unit, "Weight of the samples whose nearest owned function it is."), |row| {
-            row.attributed.map(|amount| amount.weight).into()
+        .weight("attributed", unit, "Weight of the samples whose nearest owned function it is.", |row| {
+            row.attributed.map(|amount| amount.weight)
         })
-        .with(percentage("self_share", "Self in percent of all weight.").essential(), |row| {
-            row.own.percent_of(row.total).into()
+        .percentage("self_share", "Self in percent of all weight.", |row| row.own.percent_of(row.total))
+        .percentage("inclusive_share", "Inclusive in percent of all weight.", |row| row.inclusive.percent_of(row.total))
+        .percentage("attributed_share", "Attributed in percent of all weight.", |row| {
+            row.attributed.and_then(|amount| amount.percent_of(row.total))
         })
-        .with(percentage("inclusive_share", "Inclusive in percent of all weight.").essential(), |row| {
-            row.inclusive.percent_of(row.total).into()
-        })
-        .with(percentage("attributed_share", "Attributed in percent of all weight.").essential(), |row| {
-            row.attributed.and_then(|amount| amount.percent_of(row.total)).into()
-        })
+        .essential(["self_share", "inclusive_share", "attributed_share"])
+        .detail(["module", "owned", "count"])
         .table("explain_costs", format!("Cost of {asked}"), rows)
 }
 
@@ -249,20 +241,15 @@ fn listed<'s, 'a>(
         })
     };
     capture(|row: &Row| row.label.clone())
-        .with(text(about.column, about.doc).essential(), |row| row.text.as_str().into())
-        .with(
-            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
-            |row| row.count.into(),
-        )
-        .with(weight("weight", common_unit(calls), "Weight of the samples.").essential(), |row| {
-            row.amount.weight.into()
+        .with(Column::text(about.column, about.doc).essential(), |row| row.text.as_str().into())
+        .count("count", "samples", "Number of samples; missing if only sums of weights were imported.", |row| row.count)
+        .weight("weight", common_unit(calls), "Weight of the samples.", |row| row.amount.weight)
+        .percentage("share", "Weight in percent of all rows of this capture.", |row| row.amount.percent_of(row.whole))
+        .percentage("total_share", "Weight in percent of all weight of the capture.", |row| {
+            row.amount.percent_of(row.total)
         })
-        .with(percentage("share", "Weight in percent of all rows of this capture.").essential(), |row| {
-            row.amount.percent_of(row.whole).into()
-        })
-        .with(percentage("total_share", "Weight in percent of all weight of the capture.").detail(), |row| {
-            row.amount.percent_of(row.total).into()
-        })
+        .essential(["weight", "share"])
+        .detail(["count", "total_share"])
         .table(about.name, about.title, calls.iter().flat_map(of_capture))
 }
 
@@ -300,15 +287,13 @@ fn lines(calls: &[Calls<'_, '_>]) -> Table {
     };
     let unit = common_unit(calls);
     capture(|row: &Row| row.label.clone())
-        .with(text("source", "Source file and line.").essential(), |row| row.source.as_str().into())
-        .with(weight("self", unit, "Weight of the samples whose leaf is this line of it."), |row| row.cost.own.into())
-        .with(
-            weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.").essential(),
-            |row| row.cost.inclusive.into(),
-        )
-        .with(percentage("share", "Inclusive in percent of the function's."), |row| {
-            percent(row.cost.inclusive, row.whole).into()
+        .text("source", "Source file and line.", |row| row.source.as_str().into())
+        .weight("self", unit, "Weight of the samples whose leaf is this line of it.", |row| row.cost.own)
+        .weight("inclusive", unit, "Weight of the samples whose innermost call of it is at this line.", |row| {
+            row.cost.inclusive
         })
+        .percentage("share", "Inclusive in percent of the function's.", |row| percent(row.cost.inclusive, row.whole))
+        .essential(["source", "inclusive"])
         .table("explain_lines", "Lines of its source", calls.iter().flat_map(of_capture))
 }
 
@@ -358,13 +343,11 @@ fn blocked(calls: &[Calls<'_, '_>]) -> Table {
         rows.into_iter().map(move |(class, time)| Row { label: label.clone(), class, time })
     };
     capture(|row: &Row| row.label.clone())
-        .with(text("class", "What it waited for."), |row| row.class.name().into())
-        .with(duration("blocked", "Blocked time at stacks that contain it."), |row| row.time.blocked.into())
-        .with(duration("attributed", "The part of it whose nearest owned caller it is."), |row| {
-            row.time.attributed.into()
-        })
-        .with(count("waits", "", "Number of waits."), |row| row.time.waits.into())
-        .with(duration("longest", "The longest wait."), |row| row.time.longest.into())
+        .text("class", "What it waited for.", |row| row.class.name().into())
+        .duration("blocked", "Blocked time at stacks that contain it.", |row| row.time.blocked)
+        .duration("attributed", "The part of it whose nearest owned caller it is.", |row| row.time.attributed)
+        .count("waits", "", "Number of waits.", |row| row.time.waits)
+        .duration("longest", "The longest wait.", |row| row.time.longest)
         .table("explain_blocked", "Blocked time under it", calls.iter().flat_map(of_capture))
 }
 

@@ -10,10 +10,10 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{Columns, Dimension, NoteValue, Table, Value, note};
+use stepscope_model::{Column, Columns, Dimension, NoteValue, Table, Value, note};
 
 use crate::analysis::{Analysis, View};
-use crate::columns::{count, of_function, percentage};
+use crate::columns::of_function;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
@@ -117,7 +117,7 @@ fn table_columns<'t>(
     major: Option<&'t Faults>,
 ) -> Columns<'t, Option<FunctionId>> {
     let known = functions.ownership_known();
-    let faults = |name: &str, doc: &str| count(name, "faults", doc);
+    let faults = |name: &str, doc: &str| Column::count(name, "faults", doc);
     // Samples without a stack are attributed to no function.
     let attributed =
         move |faults: &Faults, id: &Option<FunctionId>| id.filter(|_| known).map(|id| faults.attributed[id.index()]);
@@ -137,11 +137,11 @@ fn table_columns<'t>(
             .essential(),
             move |id| weight(attributed(all, id)),
         )
-        .with(percentage("self_share", "Self in percent of all selected faults.").essential(), move |id| {
-            all.own(id).percent_of(all.total).into()
+        .percentage("self_share", "Self in percent of all selected faults.", move |id| {
+            all.own(id).percent_of(all.total)
         })
-        .with(percentage("attributed_share", "Attributed in percent of all selected faults."), move |id| {
-            attributed(all, id).and_then(|amount| amount.percent_of(all.total)).into()
+        .percentage("attributed_share", "Attributed in percent of all selected faults.", move |id| {
+            attributed(all, id).and_then(|amount| amount.percent_of(all.total))
         })
         .with(faults("minor_self", "Minor faults in it; missing if the source does not separate them."), move |id| {
             weight(minor.map(|minor| minor.own(id)))
@@ -155,28 +155,20 @@ fn table_columns<'t>(
         .with(faults("major_attributed", "Major faults attributed to it.").detail(), move |id| {
             weight(major.and_then(|major| attributed(major, id)))
         })
+        .essential(["self_share"])
 }
 
 /// Page faults.
-pub struct PageFaults;
-
-impl Analysis for PageFaults {
-    fn title(&self) -> &'static str {
-        "Page faults"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "faults",
-            question: "Which functions cause page faults?",
-            tables: |selection, _| vec![table(selection)],
-        }]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Faults]
-    }
-}
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Page faults",
+    views: &[View {
+        name: "faults",
+        question: "Which functions cause page faults?",
+        tables: |selection, _| vec![table(selection)],
+    }],
+    needs: &[Dimension::Faults],
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {
@@ -236,9 +228,7 @@ mod tests {
         let mut capture = drawn::folded("main;a 1");
         let notes = |capture: &Capture| {
             drawn::selected(capture, &[], |selection| {
-                crate::analysis::tables(&PageFaults, &PageFaults.views()[0], selection, &Default::default())[0]
-                    .notes
-                    .clone()
+                crate::analysis::tables(&ANALYSIS, &ANALYSIS.views[0], selection, &Default::default())[0].notes.clone()
             })
         };
         assert_eq!(notes(&capture), ["`faults` was not recorded; fix: `stepscope record --dimensions cpu,faults`."]);

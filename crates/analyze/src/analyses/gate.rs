@@ -25,7 +25,6 @@ use crate::analyses::compare::{Assessment, Comparison, Family, Row};
 #[cfg(doc)]
 use crate::analyses::metrics;
 use crate::analyses::metrics::Better;
-use crate::columns::{self, count, text};
 use crate::query::pattern::Pattern;
 use crate::query::qualified_name::own_name;
 
@@ -289,9 +288,9 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
     let named = scenarios.iter().any(|(name, _)| !name.is_empty());
     let rows = scenarios.iter().flat_map(|(name, judgements)| judgements.iter().map(move |one| (name.as_str(), one)));
     Columns::<Row<'_>>::new()
-        .with_if(named, text("scenario", "The scenario and phase."), |(scenario, _)| (*scenario).into())
-        .with(text("metric", "The limited metric.").essential(), |(_, one)| one.metric.as_str().into())
-        .with(text("unit", "Unit of `before`, `after` and `difference`.").detail(), |(_, one)| one.unit.as_str().into())
+        .with_if(named, Column::text("scenario", "The scenario and phase."), |(scenario, _)| (*scenario).into())
+        .text("metric", "The limited metric.", |(_, one)| one.metric.as_str().into())
+        .text("unit", "Unit of `before`, `after` and `difference`.", |(_, one)| one.unit.as_str().into())
         .with(in_row_unit("before", "Mean of the runs before."), number(|numbers| numbers.before))
         .with(in_row_unit("after", "Mean of the runs after."), number(|numbers| numbers.after))
         .with(in_row_unit("difference", "After minus before.").detail(), number(|numbers| numbers.difference.value))
@@ -303,23 +302,22 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
             in_row_unit("difference_high", "Upper end of its 95 % interval.").detail(),
             number(|numbers| numbers.difference.high),
         )
-        .with(columns::number("ratio", "", "After over before: 0.5 is half.").essential(), ratio(|ratio| ratio.value))
-        .with(columns::number("ratio_low", "", "Lower end of its 95 % interval."), ratio(|ratio| ratio.low))
-        .with(columns::number("ratio_high", "", "Upper end of its 95 % interval."), ratio(|ratio| ratio.high))
-        .with(text("allowed", "The tolerated change for the worse.").essential(), |(_, one)| one.allowed.as_str().into())
-        .with(
-            text(
-                "result",
-                "pass (the whole interval is on the good side of the limit), regression (the whole interval is beyond it), or inconclusive.",
-            )
-            .essential(),
+        .with(Column::number("ratio", "", "After over before: 0.5 is half.").essential(), ratio(|ratio| ratio.value))
+        .with(Column::number("ratio_low", "", "Lower end of its 95 % interval."), ratio(|ratio| ratio.low))
+        .with(Column::number("ratio_high", "", "Upper end of its 95 % interval."), ratio(|ratio| ratio.high))
+        .text("allowed", "The tolerated change for the worse.", |(_, one)| one.allowed.as_str().into())
+        .text(
+            "result",
+            "pass (the whole interval is on the good side of the limit), regression (the whole \
+                interval is beyond it), or inconclusive.",
             |(_, one)| one.outcome.name().into(),
         )
-        .with(text("reason", "Why the check is inconclusive."), |(_, one)| one.reason.as_deref().into())
-        .with(
-            count("more_runs", "runs", "Further runs per side that would decide in four of five cases."),
-            |(_, one)| one.more_runs.into(),
-        )
+        .text("reason", "Why the check is inconclusive.", |(_, one)| one.reason.as_deref().into())
+        .count("more_runs", "runs", "Further runs per side that would decide in four of five cases.", |(_, one)| {
+            one.more_runs
+        })
+        .essential(["metric", "allowed", "result"])
+        .detail(["unit"])
         .table("gate", "Gate", rows)
 }
 

@@ -43,43 +43,12 @@ use stepscope_model::{Columns, Dimension, FrameId, FrameKind, Note, NoteValue, T
 pub use self::edges::edges;
 use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{self, count, percentage, text};
+use crate::columns;
 use crate::notes::ownership_note;
 use crate::query::functions::{Function, FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 use crate::unnamed;
-
-/// How to order and which rows to keep.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Order of the rows, largest first; ties by name, then module.
-    pub order: Order,
-    /// Which functions have a row.
-    pub rows: Rows,
-}
-
-/// What the rows are ordered by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Order {
-    /// Self weight.
-    #[default]
-    SelfWeight,
-    /// Inclusive weight.
-    Inclusive,
-    /// Attributed weight.
-    Attributed,
-}
-
-/// Which functions have a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Rows {
-    /// Every function that is on a selected stack.
-    #[default]
-    All,
-    /// Only owned ones.
-    Owned,
-}
 
 /// What one function costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,37 +147,30 @@ impl Hotspots {
         Some(unnamed::note(selection.capture(), module, share))
     }
 
-    fn sort(&mut self, functions: &Functions, order: Order) {
-        let weight = |cost: &Cost| match order {
-            Order::SelfWeight => cost.own.weight,
-            Order::Inclusive => cost.inclusive.weight,
-            Order::Attributed => cost.attributed.weight,
-        };
+    /// By self weight, then by name and module.
+    fn sort(&mut self, functions: &Functions) {
         let name = |cost: &Cost| {
             cost.function.map_or((NO_STACK, ""), |id| {
                 let function = functions.get(id);
                 (&*function.name, &*function.module)
             })
         };
-        self.costs.sort_by(|a, b| (Reverse(weight(a)), name(a)).cmp(&(Reverse(weight(b)), name(b))));
+        self.costs.sort_by(|a, b| (Reverse(a.own.weight), name(a)).cmp(&(Reverse(b.own.weight), name(b))));
     }
 }
 
-/// The table `hotspots`.
-pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
-    let functions = selection.functions();
+/// The table `hotspots`: one row per function on a selected stack, by self weight.
+pub fn table(selection: &Selection<'_>) -> Table {
     let weights = StackWeights::of_samples(selection);
     let mut hotspots = Hotspots::of_weights(selection, &weights);
-    hotspots.sort(functions, options.order);
+    hotspots.sort(selection.functions());
     let lines = hottest_lines(selection, &weights);
     let per_step = PerStep::of(selection);
     let mut columns = table_columns(selection, &hotspots, &lines);
     if let Some(per_step) = &per_step {
         columns = columns.with_all(per_step.columns(selection));
     }
-    let is_owned = |cost: &&Cost| cost.function.is_some_and(|id| functions.get(id).owned);
-    let rows = hotspots.costs.iter().filter(|cost| options.rows == Rows::All || is_owned(cost));
-    let mut table = columns.table("hotspots", title(selection), rows);
+    let mut table = columns.table("hotspots", title(selection), &hotspots.costs);
     table.add_notes(notes(selection, &hotspots));
     table.add_notes(per_step.as_ref().map(|per_step| per_step.note(selection)));
     table
@@ -241,54 +203,41 @@ fn table_columns<'t>(
     let share = |amount: Amount| amount.percent_of(hotspots.total);
     columns::of_function(functions)
         .on(|cost: &Cost| &cost.function)
-        .with(
-            count(
-                "count",
-                "samples",
-                "Number of samples that contain the function; missing if only sums of weights were imported.",
-            )
-            .detail(),
-            move |cost| counted(cost.inclusive).into(),
+        .count(
+            "count",
+            "samples",
+            "Number of samples that contain the function; missing if only sums of weights were \
+                imported.",
+            move |cost| counted(cost.inclusive),
         )
-        .with(columns::weight("self", unit, "Weight of the samples whose leaf is the function."), |cost| {
-            cost.own.weight.into()
+        .weight("self", unit, "Weight of the samples whose leaf is the function.", |cost| cost.own.weight)
+        .weight("inclusive", unit, "Weight of the samples that contain the function, recursion counted once.", |cost| {
+            cost.inclusive.weight
         })
-        .with(
-            columns::weight("inclusive", unit, "Weight of the samples that contain the function, recursion counted once."),
-            |cost| cost.inclusive.weight.into(),
+        .weight(
+            "attributed",
+            unit,
+            "Weight of the samples whose nearest owned function, from leaf to root, is this one; \
+                missing if no code is marked as owned.",
+            move |cost| known.then_some(cost.attributed.weight),
         )
-        .with(
-            columns::weight(
-                "attributed",
-                unit,
-                "Weight of the samples whose nearest owned function, from leaf to root, is this one; missing if no code is marked as owned.",
-            ),
-            move |cost| known.then_some(cost.attributed.weight).into(),
-        )
-        .with(percentage("self_share", "Self in percent of the selected total.").essential(), move |cost| {
-            share(cost.own).into()
+        .percentage("self_share", "Self in percent of the selected total.", move |cost| share(cost.own))
+        .percentage("inclusive_share", "Inclusive in percent of the selected total.", move |cost| share(cost.inclusive))
+        .percentage("attributed_share", "Attributed in percent of the selected total.", move |cost| {
+            share(cost.attributed).filter(|_| known)
         })
-        .with(percentage("inclusive_share", "Inclusive in percent of the selected total.").essential(), move |cost| {
-            share(cost.inclusive).into()
-        })
-        .with(
-            percentage("attributed_share", "Attributed in percent of the selected total.").essential(),
-            move |cost| share(cost.attributed).filter(|_| known).into(),
-        )
-        .with(count("self_count", "samples", "Number of samples whose leaf is the function.").detail(), move |cost| {
-            counted(cost.own).into()
-        })
-        .with(
-            text(
-                "source",
-                "Source file and line within the function with most of its self weight (or inclusive weight, if it has no self weight).",
-            )
-            .detail(),
+        .count("self_count", "samples", "Number of samples whose leaf is the function.", move |cost| counted(cost.own))
+        .text(
+            "source",
+            "Source file and line within the function with most of its self weight (or inclusive \
+                weight, if it has no self weight).",
             move |cost| {
                 let line = cost.function.and_then(|id| lines[id.index()]);
                 line.map_or(String::new(), |frame| source_of(selection.capture(), frame)).into()
             },
         )
+        .essential(["self_share", "inclusive_share", "attributed_share"])
+        .detail(["count", "self_count", "source"])
 }
 
 /// A source file and line.
@@ -381,34 +330,24 @@ pub(crate) fn other_events(selection: &Selection<'_>) -> Option<Note> {
 pub const MOST_ROWS: usize = 500;
 
 /// What each function costs.
-pub struct HotSpots;
-
-impl Analysis for HotSpots {
-    fn title(&self) -> &'static str {
-        "Hot spots"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "hotspots",
-                question: "What does each function cost: by itself, with its callees, and as the nearest owned caller?",
-                tables: |selection, _| vec![table(selection, &Options::default())],
-            },
-            View {
-                name: "edges",
-                question: "Which owned function pays for which leaf?",
-                tables: |selection, _| vec![edges(selection)],
-            },
-        ]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Cpu]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
-        let section = ReportSection::of_tables("Hot spots", vec![table(selection, &Options::default())]);
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Hot spots",
+    views: &[
+        View {
+            name: "hotspots",
+            question: "What does each function cost: by itself, with its callees, and as the nearest owned caller?",
+            tables: |selection, _| vec![table(selection)],
+        },
+        View {
+            name: "edges",
+            question: "Which owned function pays for which leaf?",
+            tables: |selection, _| vec![edges(selection)],
+        },
+    ],
+    needs: &[Dimension::Cpu],
+    report: |selection| {
+        let section = ReportSection::of_tables("Hot spots", vec![table(selection)]);
         section.map(|section| section.most_rows(MOST_ROWS)).into_iter().collect()
-    }
-}
+    },
+    ..Analysis::NONE
+};

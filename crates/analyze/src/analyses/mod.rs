@@ -32,20 +32,20 @@ pub mod wall;
 use crate::analysis::{Analysis, AnalysisOfSeveral, View};
 
 /// Every analysis of one capture, in the order of a report.
-pub static ANALYSES: &[&dyn Analysis] = &[
-    &summary::Summary,
-    &cost_tree::CostTree,
-    &step_times::StepTimes,
-    &slow_steps::SlowSteps,
-    &critical_path::CriticalPath,
-    &scopes::Scopes,
-    &hotspots::HotSpots,
-    &tree::Tree,
-    &threads::Threads,
-    &wall::Wall,
-    &sched::Scheduling,
-    &faults::PageFaults,
-    &resources::Resources,
+pub static ANALYSES: &[Analysis] = &[
+    summary::ANALYSIS,
+    cost_tree::ANALYSIS,
+    step_times::ANALYSIS,
+    slow_steps::ANALYSIS,
+    critical_path::ANALYSIS,
+    scopes::ANALYSIS,
+    hotspots::ANALYSIS,
+    tree::ANALYSIS,
+    threads::ANALYSIS,
+    wall::ANALYSIS,
+    sched::ANALYSIS,
+    faults::ANALYSIS,
+    resources::ANALYSIS,
 ];
 
 /// Every analysis of several captures.
@@ -127,7 +127,7 @@ pub static OF_SEVERAL: &[AnalysisOfSeveral] = &[
 ];
 
 /// The analysis and the view of a name.
-pub fn view_named(name: &str) -> Option<(&'static dyn Analysis, &'static View)> {
-    let views = ANALYSES.iter().flat_map(|analysis| analysis.views().iter().map(|view| (*analysis, view)));
+pub fn view_named(name: &str) -> Option<(&'static Analysis, &'static View)> {
+    let views = ANALYSES.iter().flat_map(|analysis| analysis.views.iter().map(move |view| (analysis, view)));
     views.into_iter().find(|(_, view)| view.name == name)
 }

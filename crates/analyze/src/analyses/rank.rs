@@ -52,15 +52,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Add;
 
-use stepscope_model::{Columns, Importance, Phase, Table, Value, note};
+use stepscope_model::{Column, Columns, Importance, Phase, Table, Value, note};
 
 use self::costs::Costs;
 use self::extent::{Extent, cost_column};
 use self::score::Score;
 use crate::analyses::hotspots::Hotspots;
-use crate::analyses::sched;
 use crate::analyses::summary::label;
-use crate::columns::{count, duration, flag, number, percentage, text};
 use crate::notes::ownership_note;
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
@@ -74,8 +72,6 @@ pub struct Options {
     pub by: Order,
     /// The phase to rank; by default `steady` if any capture is of it.
     pub phase: Option<Phase>,
-    /// Which threads are delayed.
-    pub sched: sched::Options,
 }
 
 /// What the rows are ordered by; ties by the other one, then by name and module.
@@ -113,7 +109,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let mut notes = Vec::new();
     let phase = pairing::phase(selections, options.phase);
     let scenarios = pairing::pair(selections, phase, &mut notes);
-    let all: Vec<Costs> = scenarios.iter().map(|scenario| Costs::of(scenario, options)).collect();
+    let all: Vec<Costs> = scenarios.iter().map(Costs::of).collect();
     let costs: Vec<&Costs> = all.iter().filter(|costs| costs.has_cpu()).collect();
     let extents: Vec<(&str, &Extent)> = costs.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
     let basis = extent::common_basis(&extents, &mut notes);
@@ -217,78 +213,82 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
     let inclusive = if by == Order::Inclusive { Importance::Essential } else { Importance::Detail };
     let among_several = if costs.len() > 1 { Importance::Normal } else { Importance::Detail };
     let mut columns = Columns::<(usize, &'a Ranked<'a>)>::new()
-        .with(count("rank", "", "Place in the order of the table."), |(place, _)| Value::from(*place + 1))
-        .with(text("function", "Full name of the function that costs are attributed to.").essential(), |(_, one)| {
+        .count("rank", "", "Place in the order of the table.", |(place, _)| Value::from(*place + 1))
+        .text("function", "Full name of the function that costs are attributed to.", |(_, one)| {
             (&*one.function.name).into()
         })
-        .with(text("module", "File name of its module; empty where unknown.").detail(), |(_, one)| {
-            (&*one.function.module).into()
-        })
+        .text("module", "File name of its module; empty where unknown.", |(_, one)| (&*one.function.module).into())
         .with(
             cost(
                 "cost",
-                "Attributed cost: the mean over all scenarios, absence counting as zero. The column adds up to the cost under owned code.",
+                "Attributed cost: the mean over all scenarios, absence counting as zero. The column adds \
+                up to the cost under owned code.",
             )
             .essential(),
             |(_, one)| one.cost.into(),
         )
-        .with(cost("inclusive", "Cost with all that it calls: the mean over all scenarios.").at(inclusive), |(_, one)| {
-            one.inclusive.into()
-        })
-        .with(text("worst_scenario", "The scenario in which its cost is largest.").at(among_several), |(_, one)| {
-            one.worst.map(|worst| worst.label.as_str()).into()
-        })
         .with(
-            percentage("share", "Attributed weight in percent of all weight, in the worst scenario.").essential(),
-            move |(_, one)| share(one).into(),
+            cost("inclusive", "Cost with all that it calls: the mean over all scenarios.").at(inclusive),
+            |(_, one)| one.inclusive.into(),
         )
         .with(
-            percentage(
-                "inclusive_share",
-                "Inclusive weight in percent of all weight, in the scenario where that is largest.",
-            )
-            .detail(),
-            move |(_, one)| most_inclusive(one).into(),
+            Column::text("worst_scenario", "The scenario in which its cost is largest.").at(among_several),
+            |(_, one)| one.worst.map(|worst| worst.label.as_str()).into(),
         )
-        .with(count("scenarios", "scenarios", "Number of scenarios in which it costs anything.").detail(), |(_, one)| {
-            one.scenarios.into()
+        .percentage("share", "Attributed weight in percent of all weight, in the worst scenario.", move |(_, one)| {
+            share(one)
         })
+        .percentage(
+            "inclusive_share",
+            "Inclusive weight in percent of all weight, in the scenario where that is largest.",
+            move |(_, one)| most_inclusive(one),
+        )
+        .count("scenarios", "scenarios", "Number of scenarios in which it costs anything.", |(_, one)| one.scenarios)
         .with(cost("cost_min", "Its least cost over those scenarios.").detail(), |(_, one)| one.least.into())
         .with(cost("cost_max", "Its largest cost over those scenarios: that of the worst one.").detail(), |(_, one)| {
             one.most.into()
         })
-        .with(count("score", "points", "Composite score, in the scenario in which it is highest."), |(_, one)| {
-            one.score.points.into()
+        .count("score", "points", "Composite score, in the scenario in which it is highest.", |(_, one)| {
+            one.score.points
         })
-        .with(count("score_max", "points", "Highest score that the evidence of that scenario allows.").detail(), |(_, one)| {
-            one.score.reachable.into()
+        .count("score_max", "points", "Highest score that the evidence of that scenario allows.", |(_, one)| {
+            one.score.reachable
         })
-        .with(text("score_scenario", "The scenario in which the score is highest.").detail(), |(_, one)| {
+        .text("score_scenario", "The scenario in which the score is highest.", |(_, one)| {
             one.scored_in.label.as_str().into()
         })
-        .with(text("evidence", "Points of each recorded dimension, of the most that it can give.").detail(), |(_, one)| {
+        .text("evidence", "Points of each recorded dimension, of the most that it can give.", |(_, one)| {
             one.score.to_string().into()
         })
-        .with(
-            number(
-                "cache_ratio",
-                "",
-                "Share of cache misses over share of CPU, in that scenario: above 1.3 is cache-hostile. Missing without cache evidence.",
-            )
-            .detail(),
-            |(_, one)| one.scored_in.evidence(&one.function).cache_ratio().into(),
+        .number(
+            "cache_ratio",
+            "",
+            "Share of cache misses over share of CPU, in that scenario: above 1.3 is cache-hostile. \
+                Missing without cache evidence.",
+            |(_, one)| one.scored_in.evidence(&one.function).cache_ratio(),
         )
-        .with(
-            count("offcpu_place", "", "Place among the callers with most blocked time, in that scenario.").detail(),
-            |(_, one)| one.scored_in.evidence(&one.function).blocked_place.flatten().into(),
-        )
-        .with(duration("blocked", "Blocked time attributed to it, in that scenario.").detail(), |(_, one)| {
-            one.scored_in.blocked_ns(&one.function).into()
+        .count("offcpu_place", "", "Place among the callers with most blocked time, in that scenario.", |(_, one)| {
+            one.scored_in.evidence(&one.function).blocked_place.flatten()
         })
-        .with(
-            flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.").detail(),
-            |(_, one)| one.scored_in.evidence(&one.function).delayed.into(),
-        );
+        .duration("blocked", "Blocked time attributed to it, in that scenario.", |(_, one)| {
+            one.scored_in.blocked_ns(&one.function)
+        })
+        .flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.", |(_, one)| {
+            one.scored_in.evidence(&one.function).delayed
+        })
+        .essential(["function", "share"])
+        .detail([
+            "module",
+            "inclusive_share",
+            "scenarios",
+            "score_max",
+            "score_scenario",
+            "evidence",
+            "cache_ratio",
+            "offcpu_place",
+            "blocked",
+            "delayed",
+        ]);
     if costs.len() > 1 {
         for one in costs.iter().copied() {
             let place = |part: &str| format!("{part}.{}", one.label);
@@ -296,11 +296,11 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
             let with_callees = format!("Inclusive share of all weight in {}.", one.label);
             columns = columns
                 .with(
-                    percentage(&place("share"), &doc).labelled(format!("share {}", one.label)).detail(),
+                    Column::percentage(&place("share"), &doc).labelled(format!("share {}", one.label)).detail(),
                     move |(_, ranked)| percent(one.attributed(&ranked.function), all).into(),
                 )
                 .with(
-                    percentage(&place("inclusive_share"), &with_callees).labelled(&one.label).at(match by {
+                    Column::percentage(&place("inclusive_share"), &with_callees).labelled(&one.label).at(match by {
                         Order::Inclusive => Importance::Normal,
                         _ => Importance::Detail,
                     }),

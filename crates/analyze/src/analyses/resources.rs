@@ -1,7 +1,7 @@
 //! Resources: what each process of the tree used, from readings a few times a second.
 //!
 //! There are two kinds of readings. A *level* (resident memory, threads, descriptors) has a first, a last and a largest value. A
-//! *total* (CPU time, switches, bytes, faults) counts from the start of the process. Its change is from zero for a process
+//! *total* (CPU time, switches, Column::bytes, faults) counts from the start of the process. Its change is from zero for a process
 //! that started within the recording, else from the first reading.
 //!
 //! A reading holds until the next one: a recorder may leave out those that changed nothing. Rates are changes per second of
@@ -18,10 +18,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stepscope_model::{Columns, Dimension, Process, ProcessId, Table};
+use stepscope_model::{Column, Columns, Dimension, Process, ProcessId, Table};
 
 use crate::analysis::{Analysis, View};
-use crate::columns::{bytes, count, duration, flag, number, text};
 use crate::query::select::Selection;
 
 /// What the row of all processes is called.
@@ -297,34 +296,25 @@ impl<'a> Row<'a> {
 }
 
 fn table_columns<'a>() -> Columns<'a, Row<'a>> {
-    let threads = |name: &str, doc: &str| count(name, "threads", doc);
-    let fds = |name: &str, doc: &str| count(name, "fds", doc);
+    let threads = |name: &str, doc: &str| Column::count(name, "threads", doc);
+    let fds = |name: &str, doc: &str| Column::count(name, "fds", doc);
     let mut all = Columns::<Row<'a>>::new()
-        .with(text("process", "File name of the executable; `(all)` for the processes together."), |row| {
+        .text("process", "File name of the executable; `(all)` for the processes together.", |row| {
             row.label.as_str().into()
         })
-        .with(number("pid", "", "Process id."), |row| row.process.map(|process| process.pid).into())
-        .with(
-            duration(
-                "cpu",
-                "CPU time: exact from context switches if they were recorded, else from /proc in steps of 10 ms.",
-            )
-            .essential(),
-            |row| row.cpu_ns.into(),
+        .number("pid", "", "Process id.", |row| row.process.map(|process| process.pid))
+        .duration(
+            "cpu",
+            "CPU time: exact from context switches if they were recorded, else from /proc in steps of 10 ms.",
+            |row| row.cpu_ns,
         )
-        .with(
-            number("cores", "cores", "CPU time over the observed time: 1 is one core kept busy.").essential(),
-            |row| row.cores().into(),
-        )
-        .with(bytes("rss_first", "Resident memory at the first reading.").detail(), |row| row.levels[0].first.into())
-        .with(bytes("rss_last", "Resident memory at the last reading.").detail(), |row| row.levels[0].last.into())
-        .with(
-            bytes(
-                "rss_peak",
-                "Largest resident memory. All together: the largest sum at one reading, or the peak of one process.",
-            )
-            .essential(),
-            |row| row.levels[0].max.into(),
+        .number("cores", "cores", "CPU time over the observed time: 1 is one core kept busy.", |row| row.cores())
+        .bytes("rss_first", "Resident memory at the first reading.", |row| row.levels[0].first)
+        .bytes("rss_last", "Resident memory at the last reading.", |row| row.levels[0].last)
+        .bytes(
+            "rss_peak",
+            "Largest resident memory. All together: the largest sum at one reading, or the peak of one process.",
+            |row| row.levels[0].max,
         )
         .with(threads("threads_first", "Threads at the first reading.").detail(), |row| row.levels[1].first.into())
         .with(threads("threads_last", "Threads at the last reading.").detail(), |row| row.levels[1].last.into())
@@ -333,18 +323,22 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
             row.levels[2].first.into()
         })
         .with(fds("fds_last", "Open file descriptors at the last reading.").detail(), |row| row.levels[2].last.into())
-        .with(fds("fds_max", "Most open file descriptors at a reading."), |row| row.levels[2].max.into());
+        .with(fds("fds_max", "Most open file descriptors at a reading."), |row| row.levels[2].max.into())
+        .essential(["cpu", "cores", "rss_peak"])
+        .detail(["rss_first", "rss_last"]);
     for (index, (quantity, name, doc)) in CHANGES.into_iter().enumerate() {
         let column = match unit_of(quantity) {
-            "bytes" => bytes(name, doc),
-            unit => count(name, unit, doc),
+            "bytes" => Column::bytes(name, doc),
+            unit => Column::count(name, unit, doc),
         };
         all = all.with(column, move |row| row.changes[index].into());
     }
-    all.with(duration("observed", "Time from the first to the last reading."), |row| row.observed_ns.into())
-        .with(number("exit_status", "", "Exit code, or 128 + signal, if it ended within the recording."), |row| {
-            row.process.and_then(|process| process.exit_status).into()
-        })
+    all.duration("observed", "Time from the first to the last reading.", |row| row.observed_ns).number(
+        "exit_status",
+        "",
+        "Exit code, or 128 + signal, if it ended within the recording.",
+        |row| row.process.and_then(|process| process.exit_status),
+    )
 }
 
 fn observed_ns(window: &Range<u64>) -> u64 {
@@ -390,57 +384,44 @@ pub fn counters(selection: &Selection<'_>) -> Table {
         rows.collect::<Vec<_>>()
     });
     Columns::<Row<'_>>::new()
-        .with(text("process", "File name of the executable."), |row| row.label.into())
-        .with(number("pid", "", "Process id."), |row| row.process.pid.into())
-        .with(text("quantity", "What was read; its name ends in its unit.").essential(), |row| row.quantity.into())
-        .with(flag("total", "Whether it counts from the start of the process; the others are levels."), |row| {
-            is_total(row.quantity).into()
+        .text("process", "File name of the executable.", |row| row.label.into())
+        .number("pid", "", "Process id.", |row| row.process.pid)
+        .text("quantity", "What was read; its name ends in its unit.", |row| row.quantity.into())
+        .flag("total", "Whether it counts from the start of the process; the others are levels.", |row| {
+            is_total(row.quantity)
         })
-        .with(number("first", "", "The first reading, in the quantity's unit."), |row| row.course.first.into())
-        .with(number("last", "", "The last reading."), |row| row.course.last.into())
-        .with(number("max", "", "The largest reading."), |row| row.course.max.into())
-        .with(
-            number(
-                "change",
-                "",
-                "Last less first reading; from 0 for totals of processes that started within the recording.",
-            )
-            .essential(),
-            |row| row.course.change.into(),
+        .number("first", "", "The first reading, in the quantity's unit.", |row| row.course.first)
+        .number("last", "", "The last reading.", |row| row.course.last)
+        .number("max", "", "The largest reading.", |row| row.course.max)
+        .number(
+            "change",
+            "",
+            "Last less first reading; from 0 for totals of processes that started within the recording.",
+            |row| row.course.change,
         )
-        .with(number("rate", "1/s", "The change per second of observed time."), |row| {
-            (row.course.change as f64 / row.seconds).into()
-        })
+        .number("rate", "1/s", "The change per second of observed time.", |row| row.course.change as f64 / row.seconds)
+        .essential(["quantity", "change"])
         .table("counters", "Readings by process and quantity", rows)
 }
 
 /// What each process used.
-pub struct Resources;
-
-impl Analysis for Resources {
-    fn title(&self) -> &'static str {
-        "Resources"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "resources",
-                question: "How much CPU, memory, threads and I/O did each process use?",
-                tables: |selection, _| vec![table(selection)],
-            },
-            View {
-                name: "counters",
-                question: "How did each counter of each process change?",
-                tables: |selection, _| vec![counters(selection)],
-            },
-        ]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Resources]
-    }
-}
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Resources",
+    views: &[
+        View {
+            name: "resources",
+            question: "How much CPU, memory, threads and I/O did each process use?",
+            tables: |selection, _| vec![table(selection)],
+        },
+        View {
+            name: "counters",
+            question: "How did each counter of each process change?",
+            tables: |selection, _| vec![counters(selection)],
+        },
+    ],
+    needs: &[Dimension::Resources],
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {
@@ -576,7 +557,7 @@ mod tests {
     #[test]
     fn missing_readings_are_noted() {
         let tables = drawn::selected(&drawn::folded("main;a 1"), &[], |selection| {
-            crate::analysis::tables(&Resources, &Resources.views()[0], selection, &Default::default())
+            crate::analysis::tables(&ANALYSIS, &ANALYSIS.views[0], selection, &Default::default())
         });
         assert!(tables[0].rows.is_empty());
         assert_eq!(

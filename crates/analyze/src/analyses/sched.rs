@@ -24,7 +24,7 @@ use stepscope_model::{Columns, Dimension, Note, NoteValue, Table, ThreadId, Wait
 use stepscope_stats::Distribution;
 
 use crate::analysis::{Analysis, View};
-use crate::columns::{self, count, duration, flag, percentage};
+use crate::columns;
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
@@ -32,20 +32,11 @@ use crate::query::waits::runnable_ns;
 use crate::query::wake_ups::{self, WakeUps};
 use crate::query::weights::percent;
 
-/// When a thread is flagged.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
-    /// Mean delay above which a thread is late.
-    pub threshold_ns: u64,
-    /// Percent of its lifetime that a thread must want a CPU for, to be flagged.
-    pub least_demand_percent: f64,
-}
+/// Mean delay above which a thread is late.
+const THRESHOLD_NS: u64 = 1_000_000;
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { threshold_ns: 1_000_000, least_demand_percent: 10.0 }
-    }
-}
+/// Percent of its lifetime that a thread must want a CPU for, to be flagged.
+const LEAST_DEMAND_PERCENT: f64 = 10.0;
 
 /// The delays of one thread.
 #[derive(Debug, Clone)]
@@ -91,18 +82,18 @@ impl Delays {
     }
 
     /// Whether the thread is late and does real work. A thread whose CPU time is not known is not flagged.
-    pub fn is_flagged(&self, options: &Options) -> bool {
-        self.is_late(self.mean_ns(), options)
+    pub fn is_flagged(&self) -> bool {
+        self.is_late(self.mean_ns())
     }
 
     /// Whether it is flagged even without the delays that other programs cause.
-    pub fn is_flagged_without_others(&self, options: &Options) -> bool {
-        self.is_late(self.caused_mean_ns(), options)
+    pub fn is_flagged_without_others(&self) -> bool {
+        self.is_late(self.caused_mean_ns())
     }
 
-    fn is_late(&self, mean_ns: Option<f64>, options: &Options) -> bool {
-        mean_ns.is_some_and(|mean| mean > options.threshold_ns as f64)
-            && self.demand_percent().is_some_and(|demand| demand >= options.least_demand_percent)
+    fn is_late(&self, mean_ns: Option<f64>) -> bool {
+        mean_ns.is_some_and(|mean| mean > THRESHOLD_NS as f64)
+            && self.demand_percent().is_some_and(|demand| demand >= LEAST_DEMAND_PERCENT)
     }
 }
 
@@ -213,68 +204,57 @@ impl Causes {
 }
 
 /// The table `sched`: rows by total delay, then name and id.
-pub fn table(selection: &Selection<'_>, options: &Options) -> Table {
+pub fn table(selection: &Selection<'_>) -> Table {
     let capture = selection.capture();
     let mut delays = delays(selection);
     delays.sort_by_key(|one| {
         let thread = &capture.threads[one.thread.index()];
         (Reverse(one.total_ns), thread.name.clone(), thread.tid, one.thread)
     });
-    let mut table = table_columns(selection, *options).table("sched", "Scheduler delay by thread", &delays);
-    table.add_notes(notes(selection, &delays, options));
+    let mut table = table_columns(selection).table("sched", "Scheduler delay by thread", &delays);
+    table.add_notes(notes(selection, &delays));
     table
 }
 
-fn table_columns<'a>(selection: &Selection<'a>, options: Options) -> Columns<'a, Delays> {
+fn table_columns<'a>(selection: &Selection<'a>) -> Columns<'a, Delays> {
     columns::thread(selection)
         .on(|delays: &Delays| &delays.thread)
-        .with(duration("cpu", "Exact time on a CPU, from context switches."), |one| one.cpu_ns.into())
-        .with(duration("delay", "Total time runnable, waiting for a CPU.").essential(), |one| one.total_ns.into())
-        .with(
-            duration("delay_mean", "Mean delay; over all switches if wake-ups were not recorded.").essential(),
-            |one| one.mean_ns().into(),
+        .duration("cpu", "Exact time on a CPU, from context switches.", |one| one.cpu_ns)
+        .duration("delay", "Total time runnable, waiting for a CPU.", |one| one.total_ns)
+        .duration("delay_mean", "Mean delay; over all switches if wake-ups were not recorded.", |one| one.mean_ns())
+        .duration(
+            "delay_p99",
+            "99th percentile of the delays; of the preempted intervals if wake-ups were not recorded.",
+            |one| one.recorded.percentile(99.0),
         )
-        .with(
-            duration(
-                "delay_p99",
-                "99th percentile of the delays; of the preempted intervals if wake-ups were not recorded.",
-            ),
-            |one| one.recorded.percentile(99.0).into(),
-        )
-        .with(
-            duration("delay_max", "Longest delay; of the preempted intervals if wake-ups were not recorded."),
-            |one| one.recorded.max().into(),
-        )
-        .with(percentage("delay_share", "Total delay in percent of the lifetime.").detail(), |one| {
-            one.lifetime_ns.and_then(|life| percent(one.total_ns, u128::from(life))).into()
+        .duration("delay_max", "Longest delay; of the preempted intervals if wake-ups were not recorded.", |one| {
+            one.recorded.max()
         })
-        .with(
-            count("voluntary", "switches", "Number of times it was switched out because it blocked.").detail(),
-            |one| one.voluntary.into(),
-        )
-        .with(
-            count("involuntary", "switches", "Number of times it was switched out although runnable.").detail(),
-            |one| one.involuntary.into(),
-        )
-        .with(
-            flag("flagged", "Whether its mean delay is above the threshold and it does real work.").essential(),
-            move |one| one.is_flagged(&options).into(),
-        )
+        .percentage("delay_share", "Total delay in percent of the lifetime.", |one| {
+            one.lifetime_ns.and_then(|life| percent(one.total_ns, u128::from(life)))
+        })
+        .count("voluntary", "switches", "Number of times it was switched out because it blocked.", |one| one.voluntary)
+        .count("involuntary", "switches", "Number of times it was switched out although runnable.", |one| {
+            one.involuntary
+        })
+        .flag("flagged", "Whether its mean delay is above the threshold and it does real work.", |one| one.is_flagged())
+        .essential(["delay", "delay_mean", "flagged"])
+        .detail(["delay_share", "voluntary", "involuntary"])
 }
 
-fn notes(selection: &Selection<'_>, delays: &[Delays], options: &Options) -> Vec<Note> {
+fn notes(selection: &Selection<'_>, delays: &[Delays]) -> Vec<Note> {
     if delays.is_empty() {
         return Vec::new();
     }
-    let threshold = NoteValue::ns(options.threshold_ns);
-    let demand = NoteValue::percent(options.least_demand_percent);
+    let threshold = NoteValue::ns(THRESHOLD_NS);
+    let demand = NoteValue::percent(LEAST_DEMAND_PERCENT);
     let mut notes = vec![note!(
         Fact,
         "Flagged: mean delay above {} on a thread that is running or runnable for at least {} of its lifetime.",
         threshold,
         demand
     )];
-    let by_others = delays.iter().filter(|one| one.is_flagged(options) && !one.is_flagged_without_others(options));
+    let by_others = delays.iter().filter(|one| one.is_flagged() && !one.is_flagged_without_others());
     let by_others: Vec<&str> =
         by_others.map(|one| selection.capture().threads[one.thread.index()].name.as_str()).collect();
     if !by_others.is_empty() {
@@ -305,25 +285,16 @@ fn wake_ups_note(selection: &Selection<'_>) -> Option<Note> {
 }
 
 /// Scheduler delay.
-pub struct Scheduling;
-
-impl Analysis for Scheduling {
-    fn title(&self) -> &'static str {
-        "Scheduler delay"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "sched",
-            question: "How long did each thread wait for a CPU, and how often did it switch?",
-            tables: |selection, _| vec![table(selection, &Options::default())],
-        }]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Sched]
-    }
-}
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Scheduler delay",
+    views: &[View {
+        name: "sched",
+        question: "How long did each thread wait for a CPU, and how often did it switch?",
+        tables: |selection, _| vec![table(selection)],
+    }],
+    needs: &[Dimension::Sched],
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {
@@ -336,7 +307,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn sched(capture: &Capture) -> Table {
-        drawn::selected(capture, &[], |selection| table(selection, &Options::default()))
+        drawn::selected(capture, &[], |selection| table(selection))
     }
 
     #[test]
@@ -417,7 +388,7 @@ mod tests {
     fn threads_that_never_left_the_cpu_have_no_row_and_missing_switches_are_noted() {
         let capture = Drawing::new().lived("main", 0..10, 10).capture;
         let tables = drawn::selected(&capture, &[], |selection| {
-            crate::analysis::tables(&Scheduling, &Scheduling.views()[0], selection, &Default::default())
+            crate::analysis::tables(&ANALYSIS, &ANALYSIS.views[0], selection, &Default::default())
         });
         assert!(tables[0].rows.is_empty());
         assert_eq!(tables[0].notes, ["`sched` was not recorded; fix: `stepscope record --dimensions cpu,sched`."]);

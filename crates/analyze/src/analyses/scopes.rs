@@ -25,7 +25,7 @@ use stepscope_model::{Columns, Note, NoteValue, Scope, Table, ThreadId, Value, n
 use stepscope_stats::{Distribution, Estimate, trend};
 
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{self, duration, number, percentage, text, trend};
+use crate::columns::trend;
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -183,43 +183,34 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let exact = |ns: u64| Value::from(off_cpu.is_some().then_some(ns));
     let per_step = |value: f64| Value::from(loops.is_some().then_some(value));
     let mut table = Columns::<Row<'_>>::new()
-        .with(text("scope", "Name of the scope.").essential(), |row| row.key.0.into())
-        .with(text("thread", "Last name of the threads with this scope; one row per name.").essential(), |row| {
-            row.key.1.into()
-        })
-        .with(columns::count("threads", "threads", "Number of threads of that name.").detail(), |row| {
-            row.named.threads.into()
-        })
-        .with(columns::count("calls", "", "Number of calls.").essential(), |row| row.calls.len().into())
-        .with(
-            duration("total", "Time in the scope. A scope within one of the same name counts once.").essential(),
-            |row| row.named.total.into(),
-        )
-        .with(duration("self", "Time in the scope and in no inner scope.").essential(), |row| row.named.own.into())
-        .with(duration("per_step", "Total per simulation step.").essential(), |row| per_step(row.named.in_steps))
-        .with(number("calls_per_step", "", "Calls per simulation step.").detail(), |row| {
-            per_step(row.named.calls_in_steps)
-        })
-        .with(duration("mean", "Mean of the calls."), |row| row.calls.mean().into())
-        .with(duration("median", "Median of the calls."), |row| row.calls.median().into())
-        .with(duration("p95", "95th percentile.").detail(), |row| row.calls.percentile(95.0).into())
-        .with(duration("p99", "99th percentile.").detail(), |row| row.calls.percentile(99.0).into())
-        .with(duration("max", "Longest call."), |row| row.calls.max().into())
-        .with(duration("running", "Part of `total`: on a CPU. Exact, from context switches.").detail(), |row| {
+        .text("scope", "Name of the scope.", |row| row.key.0.into())
+        .text("thread", "Last name of the threads with this scope; one row per name.", |row| row.key.1.into())
+        .count("threads", "threads", "Number of threads of that name.", |row| row.named.threads)
+        .count("calls", "", "Number of calls.", |row| row.calls.len())
+        .duration("total", "Time in the scope. A scope within one of the same name counts once.", |row| row.named.total)
+        .duration("self", "Time in the scope and in no inner scope.", |row| row.named.own)
+        .duration("per_step", "Total per simulation step.", |row| per_step(row.named.in_steps))
+        .number("calls_per_step", "", "Calls per simulation step.", |row| per_step(row.named.calls_in_steps))
+        .duration("mean", "Mean of the calls.", |row| row.calls.mean())
+        .duration("median", "Median of the calls.", |row| row.calls.median())
+        .duration("p95", "95th percentile.", |row| row.calls.percentile(95.0))
+        .duration("p99", "99th percentile.", |row| row.calls.percentile(99.0))
+        .duration("max", "Longest call.", |row| row.calls.max())
+        .duration("running", "Part of `total`: on a CPU. Exact, from context switches.", |row| {
             exact(row.named.spent.running)
         })
-        .with(duration("runnable", "Part of `total`: waiting for a CPU.").detail(), |row| {
-            exact(row.named.spent.runnable)
+        .duration("runnable", "Part of `total`: waiting for a CPU.", |row| exact(row.named.spent.runnable))
+        .duration("blocked", "Part of `total`: blocked.", |row| exact(row.named.spent.blocked))
+        .percentage("blocked_share", "Share of `total`: blocked.", |row| {
+            percent(row.named.spent.blocked.into(), row.named.total.into()).filter(|_| off_cpu.is_some())
         })
-        .with(duration("blocked", "Part of `total`: blocked.").detail(), |row| exact(row.named.spent.blocked))
-        .with(percentage("blocked_share", "Share of `total`: blocked.").essential(), |row| {
-            percent(row.named.spent.blocked.into(), row.named.total.into()).filter(|_| off_cpu.is_some()).into()
-        })
-        .with(duration("self_running", "Part of `self`: on a CPU.").detail(), |row| exact(row.named.own_running))
+        .duration("self_running", "Part of `self`: on a CPU.", |row| exact(row.named.own_running))
         .with_all(trend(
             "Change from the first to the last call, in percent of the median (Theil-Sen).",
             |row: &Row<'_>| row.change,
         ))
+        .essential(["scope", "thread", "calls", "total", "self", "per_step", "blocked_share"])
+        .detail(["threads", "calls_per_step", "p95", "p99", "running", "runnable", "blocked", "self_running"])
         .table("scopes", "Scopes", rows);
     table.add_notes(notes(selection, loops.as_deref()));
     table
@@ -273,29 +264,22 @@ fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<Note> {
 }
 
 /// What marked scopes take.
-pub struct Scopes;
-
-impl Analysis for Scopes {
-    fn title(&self) -> &'static str {
-        "Scopes"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "scopes",
-            question: "How long do the program's marked scopes take, and do they run or wait?",
-            tables: |selection, _| vec![table(selection)],
-        }]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Scopes",
+    views: &[View {
+        name: "scopes",
+        question: "How long do the program's marked scopes take, and do they run or wait?",
+        tables: |selection, _| vec![table(selection)],
+    }],
+    report: |selection| {
         let table = table(selection);
         if table.rows.is_empty() {
             return Vec::new();
         }
         ReportSection::of_tables("Scopes", vec![table]).into_iter().collect()
-    }
-}
+    },
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

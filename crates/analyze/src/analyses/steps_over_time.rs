@@ -8,7 +8,6 @@ use stepscope_model::{Columns, Step, Table};
 use stepscope_stats::Distribution;
 
 use crate::analyses::step_times::stalls;
-use crate::columns::{count, duration};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 
@@ -41,16 +40,15 @@ pub fn table(selection: &Selection<'_>) -> Option<Table> {
     });
     let stall = "Longest step that is a stall: more than twice the median of its neighbours.";
     let columns = Columns::<Stretch<'_>>::new()
-        .with(duration("at", "Start of the stretch, since the start of the recording.").essential(), |stretch| {
-            stretch.first.start_ns.saturating_sub(start).into()
+        .duration("at", "Start of the stretch, since the start of the recording.", |stretch| {
+            stretch.first.start_ns.saturating_sub(start)
         })
-        .with(duration("shortest", "Shortest step of the stretch."), |stretch| stretch.times.min().into())
-        .with(duration("median", "Median step of the stretch.").essential(), |stretch| stretch.times.median().into())
-        .with(duration("longest", "Longest step of the stretch."), |stretch| stretch.times.max().into())
-        .with(duration("stall", stall), |stretch| stretch.stall.map(|(ns, _)| ns).into())
-        .with(count("stalled_step", "", "Number of that step."), |stretch| {
-            stretch.stall.map(|(_, step)| step.index).into()
-        });
+        .duration("shortest", "Shortest step of the stretch.", |stretch| stretch.times.min())
+        .duration("median", "Median step of the stretch.", |stretch| stretch.times.median())
+        .duration("longest", "Longest step of the stretch.", |stretch| stretch.times.max())
+        .duration("stall", stall, |stretch| stretch.stall.map(|(ns, _)| ns))
+        .count("stalled_step", "", "Number of that step.", |stretch| stretch.stall.map(|(_, step)| step.index))
+        .essential(["at", "median"]);
     Some(columns.table("steps_over_time", "Step time over the recording", stretches))
 }
 

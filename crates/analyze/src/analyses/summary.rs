@@ -15,7 +15,6 @@ use stepscope_model::{
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
-use crate::columns::{bytes, count, duration, number, percentage, text};
 use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
@@ -91,64 +90,49 @@ where
 {
     let positive = |number: usize| (number > 0).then_some(number);
     Columns::<Row<'s, 'a>>::new()
-        .with(text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
+        .text("capture", "Scenario, variant and phase; the file of imported evidence.", |row| {
             label(row.capture()).into()
         })
-        .with(duration("wall", "Length of the recording."), |row| row.wall_ns.into())
-        .with(number("rtf", "", "Real-time factor: simulated time over wall time.").essential(), |row| {
-            row.steps.as_ref().and_then(|steps| steps.real_time_factor).into()
+        .duration("wall", "Length of the recording.", |row| row.wall_ns)
+        .number("rtf", "", "Real-time factor: simulated time over wall time.", |row| {
+            row.steps.as_ref().and_then(|steps| steps.real_time_factor)
         })
-        .with(count("steps", "steps", "Simulation steps."), |row| row.steps.as_ref().map(Steps::count).into())
-        .with(duration("step_median", "Median step time.").essential(), |row| row.step(|steps| steps.times.median()))
-        .with(duration("step_p95", "95th percentile of step time.").detail(), |row| {
-            row.step(|steps| steps.times.percentile(95.0))
+        .count("steps", "steps", "Simulation steps.", |row| row.steps.as_ref().map(Steps::count))
+        .duration("step_median", "Median step time.", |row| row.step(|steps| steps.times.median()))
+        .duration("step_p95", "95th percentile of step time.", |row| row.step(|steps| steps.times.percentile(95.0)))
+        .duration("step_p99", "99th percentile of step time.", |row| row.step(|steps| steps.times.percentile(99.0)))
+        .duration("step_max", "Longest step.", |row| row.step(|steps| steps.times.max()))
+        .duration("cpu", "CPU time of all threads, from context switches: exact unless a note says otherwise.", |row| {
+            row.cpu_ns
         })
-        .with(duration("step_p99", "99th percentile of step time."), |row| {
-            row.step(|steps| steps.times.percentile(99.0))
+        .number("cores", "cores", "CPU time over wall time: 1 is one core kept busy.", |row| row.cores())
+        .count("processes", "processes", "Number of processes.", move |row| positive(row.capture().processes.len()))
+        .count("threads", "threads", "Number of threads.", move |row| positive(row.selection.threads().count()))
+        .bytes("rss_peak", "Largest resident memory of all processes together.", |row| {
+            resources::peak_rss_together(row.selection)
         })
-        .with(duration("step_max", "Longest step.").detail(), |row| row.step(|steps| steps.times.max()))
-        .with(
-            duration("cpu", "CPU time of all threads, from context switches: exact unless a note says otherwise."),
-            |row| row.cpu_ns.into(),
-        )
-        .with(number("cores", "cores", "CPU time over wall time: 1 is one core kept busy."), |row| row.cores().into())
-        .with(count("processes", "processes", "Number of processes.").detail(), move |row| {
-            positive(row.capture().processes.len()).into()
+        .count("samples", "samples", "Number of samples; missing if only sums of weights were imported.", |row| {
+            row.hotspots.counts_known.then_some(row.hotspots.total.count)
         })
-        .with(count("threads", "threads", "Number of threads."), move |row| {
-            positive(row.selection.threads().count()).into()
-        })
-        .with(bytes("rss_peak", "Largest resident memory of all processes together."), |row| {
-            resources::peak_rss_together(row.selection).into()
-        })
-        .with(count("samples", "samples", "Number of samples; missing if only sums of weights were imported."), |row| {
-            row.hotspots.counts_known.then_some(row.hotspots.total.count).into()
-        })
-        .with(percentage("coverage", "Sampled time in percent of exact CPU time.").essential(), |row| {
-            coverage::percent(row.selection).into()
-        })
-        .with(percentage("owned_share", "Weight under owned code in percent of all."), |row| {
+        .percentage("coverage", "Sampled time in percent of exact CPU time.", |row| coverage::percent(row.selection))
+        .percentage("owned_share", "Weight under owned code in percent of all.", |row| {
             let owned = row.selection.functions().ownership_known();
-            owned.then(|| row.hotspots.under_owned.percent_of(row.hotspots.total)).flatten().into()
+            owned.then(|| row.hotspots.under_owned.percent_of(row.hotspots.total)).flatten()
         })
-        .with(
-            percentage("unknown_share", "Weight of samples whose leaf has no name, in percent of all.").detail(),
-            |row| unknown_share(row.selection, &row.hotspots).into(),
-        )
-        .with(
-            percentage("truncated_share", "Samples whose stack ends before a root, in percent of all.").detail(),
-            |row| {
-                let losses = &row.capture().info.losses;
-                percent(u128::from(losses.truncated_stacks), u128::from(losses.samples)).into()
-            },
-        )
-        .with(count("lost_records", "records", "Records that the kernel dropped.").detail(), |row| {
-            row.lost_records().into()
+        .percentage("unknown_share", "Weight of samples whose leaf has no name, in percent of all.", |row| {
+            unknown_share(row.selection, &row.hotspots)
         })
-        .with(percentage("overhead", "CPU time of the recorder in percent of the program's.").detail(), |row| {
+        .percentage("truncated_share", "Samples whose stack ends before a root, in percent of all.", |row| {
+            let losses = &row.capture().info.losses;
+            percent(u128::from(losses.truncated_stacks), u128::from(losses.samples))
+        })
+        .count("lost_records", "records", "Records that the kernel dropped.", |row| row.lost_records())
+        .percentage("overhead", "CPU time of the recorder in percent of the program's.", |row| {
             let cost = row.capture().info.recording_cost.zip(row.cpu_ns);
-            cost.and_then(|(cost, cpu_ns)| percent(cost.cpu_ns.into(), cpu_ns.into())).into()
+            cost.and_then(|(cost, cpu_ns)| percent(cost.cpu_ns.into(), cpu_ns.into()))
         })
+        .essential(["rtf", "step_median", "coverage"])
+        .detail(["step_p95", "step_max", "processes", "unknown_share", "truncated_share", "lost_records", "overhead"])
 }
 
 fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> {
@@ -267,11 +251,9 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
         dimensions.map(move |(dimension, status)| Row { capture, dimension: *dimension, status })
     });
     Columns::<Row<'_>>::new()
-        .with(text("capture", "Scenario, variant and phase; the file of imported evidence."), |row| {
-            label(row.capture).into()
-        })
-        .with(text("dimension", "Kind of evidence.").essential(), |row| row.dimension.name().into())
-        .with(text("status", "recorded, partial or missing.").essential(), |row| {
+        .text("capture", "Scenario, variant and phase; the file of imported evidence.", |row| label(row.capture).into())
+        .text("dimension", "Kind of evidence.", |row| row.dimension.name().into())
+        .text("status", "recorded, partial or missing.", |row| {
             match row.status {
                 DimensionStatus::Recorded => "recorded",
                 DimensionStatus::Partial { .. } => "partial",
@@ -279,45 +261,39 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
             }
             .into()
         })
-        .with(text("detail", "What is missing, and why."), |row| match row.status {
+        .text("detail", "What is missing, and why.", |row| match row.status {
             DimensionStatus::Recorded => "".into(),
             DimensionStatus::Partial { lacks } => lacks.join(" ").into(),
             DimensionStatus::Missing { reason, .. } => reason.as_str().into(),
         })
-        .with(text("remedy", "The command or change that would enable it."), |row| match row.status {
+        .text("remedy", "The command or change that would enable it.", |row| match row.status {
             DimensionStatus::Missing { remedy: Some(remedy), .. } => remedy.as_str().into(),
             _ => "".into(),
         })
+        .essential(["dimension", "status"])
         .table("dimensions", "What was recorded", rows)
 }
 
 /// How much of a capture was recorded.
-pub struct Summary;
-
-impl Analysis for Summary {
-    fn title(&self) -> &'static str {
-        "Summary and dimensions"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "summary",
-                question: "How long is the recording, and how much of it is covered or lost?",
-                tables: |selection, _| vec![table(std::slice::from_ref(selection))],
-            },
-            View {
-                name: "dimensions",
-                question: "What was recorded, and why was the rest not?",
-                tables: |selection, _| vec![dimensions(std::slice::from_ref(selection))],
-            },
-        ]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Summary and dimensions",
+    views: &[
+        View {
+            name: "summary",
+            question: "How long is the recording, and how much of it is covered or lost?",
+            tables: |selection, _| vec![table(std::slice::from_ref(selection))],
+        },
+        View {
+            name: "dimensions",
+            question: "What was recorded, and why was the rest not?",
+            tables: |selection, _| vec![dimensions(std::slice::from_ref(selection))],
+        },
+    ],
+    report: |selection| {
         vec![ReportSection::new("Summary", vec![Part::Figures(table(std::slice::from_ref(selection)))])]
-    }
-}
+    },
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ use stepscope_model::{Columns, Counts, Note, NoteValue, Table, ThreadId, note};
 
 use crate::analyses::hotspots::other_events;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{self, count, duration, flag, number, percentage, text};
+use crate::columns;
 use crate::query::coverage;
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
@@ -88,26 +88,25 @@ fn coverage_percent(selection: &Selection<'_>, usage: &Usage) -> Option<f64> {
 fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, Usage> {
     let counted = counts_known(selection);
     Columns::<Usage>::new()
-        .with(duration("cpu", "Exact time on a CPU; missing if context switches were not recorded."), |usage| {
-            usage.cpu_ns.into()
+        .duration("cpu", "Exact time on a CPU; missing if context switches were not recorded.", |usage| usage.cpu_ns)
+        .count("count", "samples", "Number of samples; missing if only sums of weights were imported.", move |usage| {
+            counted.then_some(usage.sampled.count)
         })
-        .with(
-            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
-            move |usage| counted.then_some(usage.sampled.count).into(),
-        )
-        .with(columns::weight("weight", unit(selection), "Weight of the samples."), |usage| usage.sampled.weight.into())
-        .with(percentage("share", "Weight in percent of the selected total.").essential(), move |usage| {
-            percent(usage.sampled.weight, total).into()
+        .weight("weight", unit(selection), "Weight of the samples.", |usage| usage.sampled.weight)
+        .percentage("share", "Weight in percent of the selected total.", move |usage| {
+            percent(usage.sampled.weight, total)
         })
-        .with(percentage("coverage", "Sampled time in percent of exact CPU time.").detail(), |usage| {
-            coverage_percent(selection, usage).into()
+        .percentage("coverage", "Sampled time in percent of exact CPU time.", |usage| {
+            coverage_percent(selection, usage)
         })
-        .with(text("top_function", "The function with most self weight.").essential(), |usage| {
+        .text("top_function", "The function with most self weight.", |usage| {
             usage.top(selection).map(|(name, _)| name).into()
         })
-        .with(percentage("top_share", "Its part of the self weight of the row, in percent."), |usage| {
-            usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight)).into()
+        .percentage("top_share", "Its part of the self weight of the row, in percent.", |usage| {
+            usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight))
         })
+        .essential(["share", "top_function"])
+        .detail(["count", "coverage"])
 }
 
 /// The table `threads`: one row per thread, by weight, then CPU time, then name and id.
@@ -133,18 +132,17 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let busy = |row: &Row<'_>| percent(u128::from(row.usage.cpu_ns?), u128::from(row.lifetime?));
     let mut table = columns::thread(selection)
         .on(|row: &Row<'_>| &row.id)
-        .with(number("pid", "", "Process id.").detail(), move |row| pid(row).into())
+        .number("pid", "", "Process id.", move |row| pid(row))
         .with_all(usage_columns(selection, total).on(|row: &Row<'_>| row.usage))
-        .with(duration("lifetime", "Lifetime within the selected time.").detail(), |row| row.lifetime.into())
-        .with(
-            percentage("busy", "CPU time in percent of the lifetime: 100 is a thread that never waits.").essential(),
-            move |row| busy(row).into(),
-        )
-        .with(
-            flag("sampled", "Whether it has any sample. A thread shorter than the sampling period may have none.")
-                .detail(),
-            |row| (!row.usage.by_leaf.is_empty()).into(),
-        )
+        .duration("lifetime", "Lifetime within the selected time.", |row| row.lifetime)
+        .percentage("busy", "CPU time in percent of the lifetime: 100 is a thread that never waits.", move |row| {
+            busy(row)
+        })
+        .flag("sampled", "Whether it has any sample. A thread shorter than the sampling period may have none.", |row| {
+            !row.usage.by_leaf.is_empty()
+        })
+        .essential(["busy"])
+        .detail(["pid", "lifetime", "sampled"])
         .table("threads", "Threads", rows);
     table.add_notes(notes(selection, &usages));
     table
@@ -170,8 +168,8 @@ pub fn by_name(selection: &Selection<'_>) -> Table {
     let mut rows: Vec<Row<'_>> = names.into_values().collect();
     rows.sort_by_key(|row| (Reverse((row.usage.sampled.weight, row.usage.cpu_ns)), row.name));
     let mut table = Columns::<Row<'_>>::new()
-        .with(text("thread", "Last name of the threads."), |row| row.name.into())
-        .with(count("threads", "", "Number of threads of this name."), |row| row.threads.into())
+        .text("thread", "Last name of the threads.", |row| row.name.into())
+        .count("threads", "", "Number of threads of this name.", |row| row.threads)
         .with_all(usage_columns(selection, total).on(|row: &Row<'_>| &row.usage))
         .table("threads_by_name", "Threads by name", rows);
     table.add_notes(notes(selection, &usages));
@@ -254,32 +252,23 @@ fn unsampled(selection: &Selection<'_>, usages: &[Usage]) -> Vec<Note> {
 }
 
 /// Who used the CPUs.
-pub struct Threads;
-
-impl Analysis for Threads {
-    fn title(&self) -> &'static str {
-        "Threads"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "threads",
-                question: "How much CPU time did each thread use, and in which function?",
-                tables: |selection, _| vec![table(selection)],
-            },
-            View {
-                name: "thread-names",
-                question: "How much CPU time did threads of each name use?",
-                tables: |selection, _| vec![by_name(selection)],
-            },
-        ]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
-        ReportSection::of_tables("Threads", vec![table(selection)]).into_iter().collect()
-    }
-}
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Threads",
+    views: &[
+        View {
+            name: "threads",
+            question: "How much CPU time did each thread use, and in which function?",
+            tables: |selection, _| vec![table(selection)],
+        },
+        View {
+            name: "thread-names",
+            question: "How much CPU time did threads of each name use?",
+            tables: |selection, _| vec![by_name(selection)],
+        },
+    ],
+    report: |selection| ReportSection::of_tables("Threads", vec![table(selection)]).into_iter().collect(),
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,6 @@ use stepscope_model::{CallNode, CallTree, Columns, Dimension, FrameKind, Table};
 use crate::analyses::calltree;
 use crate::analyses::outline::{self, Branches, Content, OutlineRow};
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{count, flag, percentage, text, weight};
 use crate::query::select::Selection;
 use crate::query::weights::percent;
 
@@ -50,25 +49,19 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
     let module = "File name of the module its code is in; empty where unknown.";
     let owned = "Whether it is code that the user's team can change; missing for groups and sums.";
     let mut table = Columns::<Row<'_>>::new()
-        .with(text("tree", doc), |row| format!("{}{}", "  ".repeat(row.row.indent), row.text()).into())
-        .with(weight("inclusive", &tree.unit, "Weight of the samples that pass through here.").detail(), |row| {
-            row.total().into()
+        .text("tree", doc, |row| format!("{}{}", "  ".repeat(row.row.indent), row.text()).into())
+        .weight("inclusive", &tree.unit, "Weight of the samples that pass through here.", |row| row.total())
+        .percentage("inclusive_share", "Inclusive in percent of the whole.", |row| percent(row.total(), whole))
+        .weight("self", &tree.unit, "Weight of the samples that end here.", |row| row.own())
+        .percentage("self_share", "Self in percent of the whole.", |row| {
+            row.own().and_then(|own| percent(own.into(), whole))
         })
-        .with(percentage("inclusive_share", "Inclusive in percent of the whole.").essential(), |row| {
-            percent(row.total(), whole).into()
-        })
-        .with(weight("self", &tree.unit, "Weight of the samples that end here.").detail(), |row| row.own().into())
-        .with(percentage("self_share", "Self in percent of the whole.").essential(), |row| {
-            row.own().and_then(|own| percent(own.into(), whole)).into()
-        })
-        .with(text("module", module).detail(), |row| row.node().map_or("", |node| &*node.module).into())
-        .with(flag("owned", owned).detail(), |row| {
-            row.node().filter(|node| node.kind != FrameKind::Group).map(|node| node.owned).into()
-        })
-        .with(text("category", kind).detail(), |row| {
-            row.node().map_or(FrameKind::Group, |node| node.kind).name().into()
-        })
-        .with(count("depth", "", "Number of callers above it.").detail(), |row| row.row.depth.into())
+        .text("module", module, |row| row.node().map_or("", |node| &*node.module).into())
+        .flag("owned", owned, |row| row.node().filter(|node| node.kind != FrameKind::Group).map(|node| node.owned))
+        .text("category", kind, |row| row.node().map_or(FrameKind::Group, |node| node.kind).name().into())
+        .count("depth", "", "Number of callers above it.", |row| row.row.depth)
+        .essential(["inclusive_share", "self_share"])
+        .detail(["inclusive", "self", "module", "owned", "category", "depth"])
         .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {
         table.note(tree.subtitle.clone());
@@ -186,44 +179,31 @@ fn is_main(name: &str) -> bool {
 }
 
 /// The call tree.
-pub struct Tree;
-
-impl Analysis for Tree {
-    fn title(&self) -> &'static str {
-        "Call tree"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "tree",
-                question: "On which call paths does the cost lie, from the root down?",
-                tables: |selection, _| vec![table(selection, &Options::default())],
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Call tree",
+    views: &[
+        View {
+            name: "tree",
+            question: "On which call paths does the cost lie, from the root down?",
+            tables: |selection, _| vec![table(selection, &Options::default())],
+        },
+        View {
+            name: "inverted-tree",
+            question: "Which callers lead to each costly leaf?",
+            tables: |selection, _| {
+                let tree = calltree::Options { order: calltree::Order::LeavesFirst, ..Default::default() };
+                vec![table(selection, &Options { tree, ..Options::default() })]
             },
-            View {
-                name: "inverted-tree",
-                question: "Which callers lead to each costly leaf?",
-                tables: |selection, _| {
-                    let tree = calltree::Options { order: calltree::Order::LeavesFirst, ..Default::default() };
-                    vec![table(selection, &Options { tree, ..Options::default() })]
-                },
-            },
-        ]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Cpu]
-    }
-
-    fn also_in(&self) -> &'static [&'static str] {
-        &["flamegraph"]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+        },
+    ],
+    needs: &[Dimension::Cpu],
+    also_in: &["flamegraph"],
+    report: |selection| {
         let tree = calltree::of_samples(selection, &calltree::Options::default());
         ReportSection::of_tree("On-CPU flame graph", tree).into_iter().collect()
-    }
-}
+    },
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

@@ -23,13 +23,13 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{
-    Capture, Columns, Dimension, Note, NoteValue, StackId, Table, ThreadId, Value, Wait, WaitState, note,
+    Capture, Column, Columns, Dimension, Note, NoteValue, StackId, Table, ThreadId, Value, Wait, WaitState, note,
 };
 
 pub use self::callers::callers;
 use crate::analyses::calltree;
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::columns::{self, count, duration, number, percentage, text};
+use crate::columns;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::wait_class::{self, WaitClass};
@@ -191,56 +191,49 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
     let thread = |row: &Row<'_>| row.thread.map(|id| &capture.threads[id.index()]);
     let process = move |row: &Row<'_>| thread(row).map_or("", |thread| selection.process_label_of(thread));
     let by_thread = grouping == Grouping::Thread;
-    let caller = "The nearest owned caller to which most blocked time is attributed (of the program's code, if no code is marked as owned).";
+    let caller = "The nearest owned caller to which most blocked time is attributed (of the program's \
+                code, if no code is marked as owned).";
     let mut all = Columns::<Row<'_>>::new()
-        .with(text("thread", "Last name of the thread."), |row| row.name.into())
-        .with_if(by_thread, number("tid", "", "Thread id.").detail(), move |row| {
+        .text("thread", "Last name of the thread.", |row| row.name.into())
+        .with_if(by_thread, Column::number("tid", "", "Thread id.").detail(), move |row| {
             thread(row).map(|thread| thread.tid).into()
         })
         .with_if(by_thread, columns::process(capture), move |row| process(row).into())
-        .with_if(!by_thread, count("threads", "", "Number of threads of this name."), |row| row.life.threads.into())
-        .with(duration("lifetime", "Lifetime within the selected time, of all threads of the row."), |row| {
-            row.life.lifetime.into()
+        .with_if(!by_thread, Column::count("threads", "", "Number of threads of this name."), |row| {
+            row.life.threads.into()
         })
-        .with(duration("running", "On a CPU.").essential(), move |row| known(row.life.running.into()))
-        .with(
-            duration("runnable", "Runnable and waiting for a CPU, preempted or woken, as far as recorded."),
-            move |row| known(row.life.runnable.into()),
-        )
-        .with(duration("blocked", "Waiting for something else.").essential(), move |row| {
-            known(row.life.blocked_total().into())
-        });
+        .duration("lifetime", "Lifetime within the selected time, of all threads of the row.", |row| row.life.lifetime)
+        .duration("running", "On a CPU.", move |row| known(row.life.running.into()))
+        .duration("runnable", "Runnable and waiting for a CPU, preempted or woken, as far as recorded.", move |row| {
+            known(row.life.runnable.into())
+        })
+        .duration("blocked", "Waiting for something else.", move |row| known(row.life.blocked_total().into()))
+        .essential(["running", "blocked"]);
     for class in WaitClass::ALL {
-        let column = duration(class.name(), class_doc(class));
+        let column = Column::duration(class.name(), class_doc(class));
         let column = if is_frequent(class) { column } else { column.detail() };
         all = all.with(column, move |row| known(row.life.blocked[class.index()].into()));
     }
-    all.with(duration("no_stack", "Blocked without a recorded stack.").detail(), move |row| {
+    all.duration("no_stack", "Blocked without a recorded stack.", move |row| {
         known(row.life.blocked_without_stack.into())
     })
-    .with(
-        duration("unaccounted", "Lifetime less all of these: not 0 if switch records were lost.").detail(),
-        move |row| known(Value::Int(row.life.unaccounted())),
-    )
-    .with(percentage("running_share", "Running in percent of the lifetime.").detail(), move |row| {
-        share(&row.life, row.life.running)
+    .duration("unaccounted", "Lifetime less all of these: not 0 if switch records were lost.", move |row| {
+        known(Value::Int(row.life.unaccounted()))
     })
-    .with(percentage("runnable_share", "Runnable in percent of the lifetime.").detail(), move |row| {
+    .percentage("running_share", "Running in percent of the lifetime.", move |row| share(&row.life, row.life.running))
+    .percentage("runnable_share", "Runnable in percent of the lifetime.", move |row| {
         share(&row.life, row.life.runnable)
     })
-    .with(percentage("blocked_share", "Blocked in percent of the lifetime.").detail(), move |row| {
+    .percentage("blocked_share", "Blocked in percent of the lifetime.", move |row| {
         share(&row.life, row.life.blocked_total())
     })
-    .with(text("blocked_at", caller).essential(), move |row| {
-        row.life.top_caller(selection.functions()).map(|(name, _)| name).into()
+    .text("blocked_at", caller, move |row| row.life.top_caller(selection.functions()).map(|(name, _)| name).into())
+    .percentage("blocked_at_share", "That caller's part of the blocked time, in percent.", move |row| {
+        let top = row.life.top_caller(selection.functions());
+        top.and_then(|(_, ns)| percent(ns, row.life.blocked_total()))
     })
-    .with(
-        percentage("blocked_at_share", "That caller's part of the blocked time, in percent.").detail(),
-        move |row| {
-            let top = row.life.top_caller(selection.functions());
-            top.and_then(|(_, ns)| percent(ns, row.life.blocked_total())).into()
-        },
-    )
+    .essential(["blocked_at"])
+    .detail(["no_stack", "unaccounted", "running_share", "runnable_share", "blocked_share", "blocked_at_share"])
 }
 
 /// Whether a class of waits is shown on narrow terminals.
@@ -300,9 +293,11 @@ fn missing_wake_ups(selection: &Selection<'_>) -> Option<Note> {
             let (missing, of) = (NoteValue::number(missing), NoteValue::plural(of, "blocked wait"));
             Some(note!(Loss, "{} of {} have no wake-up; their blocked time includes the time runnable.", missing, of))
         }
-        WakeUps::Unrecorded => {
-            Some(note!(Limit, "Wake-ups were not recorded: blocked time includes the time runnable after the wake-up."))
-        }
+        WakeUps::Unrecorded => Some(note!(
+            Limit,
+            "Wake-ups were not recorded: blocked time includes the time runnable after the \
+                wake-up."
+        )),
     }
 }
 
@@ -358,38 +353,27 @@ fn asleep_before(selection: &Selection<'_>) -> (u128, usize) {
 }
 
 /// How threads spent their lifetime.
-pub struct Wall;
-
-impl Analysis for Wall {
-    fn title(&self) -> &'static str {
-        "Wall time"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[
-            View {
-                name: "wall",
-                question: "How much of its lifetime was each thread running, runnable, or blocked, and on what?",
-                tables: |selection, _| vec![table(selection, Grouping::Thread)],
-            },
-            View {
-                name: "wall-names",
-                question: "How much of their lifetime were threads of each name running, runnable, or blocked?",
-                tables: |selection, _| vec![table(selection, Grouping::ThreadName)],
-            },
-            View {
-                name: "blocked",
-                question: "Which owned functions block, for how long, and on what?",
-                tables: |selection, _| vec![callers(selection)],
-            },
-        ]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Offcpu]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Wall time",
+    views: &[
+        View {
+            name: "wall",
+            question: "How much of its lifetime was each thread running, runnable, or blocked, and on what?",
+            tables: |selection, _| vec![table(selection, Grouping::Thread)],
+        },
+        View {
+            name: "wall-names",
+            question: "How much of their lifetime were threads of each name running, runnable, or blocked?",
+            tables: |selection, _| vec![table(selection, Grouping::ThreadName)],
+        },
+        View {
+            name: "blocked",
+            question: "Which owned functions block, for how long, and on what?",
+            tables: |selection, _| vec![callers(selection)],
+        },
+    ],
+    needs: &[Dimension::Offcpu],
+    report: |selection| {
         let off_cpu = calltree::off_cpu(selection, &calltree::Options::default());
         let sections = [
             ReportSection::of_tables("Wall", vec![table(selection, Grouping::Thread)]),
@@ -397,8 +381,9 @@ impl Analysis for Wall {
             ReportSection::of_tree("Off-CPU flame graph", off_cpu),
         ];
         sections.into_iter().flatten().collect()
-    }
-}
+    },
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,7 @@ impl Show {
 
 /// `--view NAME` and the options of the analyses, as [`ANALYSES`] declares them.
 struct ViewArguments {
-    analysis: &'static dyn Analysis,
+    analysis: &'static Analysis,
     view: &'static View,
     options: OptionValues,
 }
@@ -55,13 +55,13 @@ impl std::fmt::Debug for ViewArguments {
     }
 }
 
-fn options() -> impl Iterator<Item = (&'static dyn Analysis, &'static AnalysisOption)> {
-    ANALYSES.iter().flat_map(|analysis| analysis.options().iter().map(|option| (*analysis, option)))
+fn options() -> impl Iterator<Item = (&'static Analysis, &'static AnalysisOption)> {
+    ANALYSES.iter().flat_map(|analysis| analysis.options.iter().map(move |option| (analysis, option)))
 }
 
 /// A view, by its name; help and completions show its question.
 fn view_parser() -> impl TypedValueParser<Value = String> {
-    let views = ANALYSES.iter().flat_map(|analysis| analysis.views());
+    let views = ANALYSES.iter().flat_map(|analysis| analysis.views);
     PossibleValuesParser::new(views.map(|view| PossibleValue::new(view.name).help(view.question)))
 }
 
@@ -73,7 +73,7 @@ impl Args for ViewArguments {
             .help("What to show")
             .value_parser(view_parser())
             .default_value("hotspots");
-        let of_analysis = |(analysis, option): (&dyn Analysis, &'static AnalysisOption)| {
+        let of_analysis = |(analysis, option): (&Analysis, &'static AnalysisOption)| {
             let doc = option.doc.trim_end_matches('.');
             Arg::new(option.name)
                 .long(option.name)

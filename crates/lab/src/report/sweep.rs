@@ -17,22 +17,22 @@ pub fn sweep(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tabl
         "Cost per step over the size, with the 95 % band of the expected cost, up to twice the largest size. Both axes are logarithmic, so a power of \
          the size is a straight line.",
     );
-    for table in growth::chart(selections) {
+    let fits = growth::Fits::of(selections, &growth::Options::default());
+    for table in fits.pictures() {
         section = section.chart(picture(table));
     }
-    let table = growth::table(selections, &growth::Options::default());
-    let section = section.table(shortened(essential(table), MOST_ROWS));
+    let section = section.table(shortened(essential(fits.table()), MOST_ROWS));
     let tables = |title: &str, tables: Vec<Table>| {
         let tables = tables.into_iter().filter(|table| !table.rows.is_empty() || !table.notes.is_empty());
         tables.fold(Section::new(title), Section::table)
     };
-    let limits = capacity::Options::default();
-    let capacity = tables("Capacity", capacity::tables(selections, &limits));
-    let capacity_pictures = capacity::chart(selections, &limits).into_iter().map(picture);
+    let capacities = capacity::Capacities::of(selections, &capacity::Options::default());
+    let capacity = tables("Capacity", capacities.tables);
+    let capacity = capacities.pictures.into_iter().map(picture).fold(capacity, Section::chart);
     head(run, selections)
         .section(findings_section(findings))
         .section(section)
-        .section(capacity_pictures.into_iter().fold(capacity, Section::chart))
+        .section(capacity)
         .section(tables("CPUs", cores::tables(selections)))
         .section(overview(run, selections))
 }

@@ -9,7 +9,7 @@ use super::reduction::ComparedScenario;
 use super::rows::{MetricRow, Row};
 use super::side::Side;
 use crate::analyses::metrics;
-use crate::columns::{self, percentage, text};
+use crate::columns;
 use crate::query::basis::Basis;
 
 /// The tables of a comparison: the whole run, then each family that has rows.
@@ -27,21 +27,24 @@ fn title(comparison: &Comparison, subject: &str) -> String {
 fn metrics_table(comparison: &Comparison) -> Table {
     let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let mut table = Columns::<MetricRow>::new()
-        .with(text("metric", "Metric of the whole run.").essential(), |row| (&*row.name).into())
-        .with(text("unit", "Unit of `before`, `after` and `difference`.").detail(), |row| row.unit.as_str().into())
-        .with(text("better", "Which way it should go: `lower` or `higher`.").detail(), |row| row.better.name().into())
+        .with(Column::text("metric", "Metric of the whole run.").essential(), |row| (&*row.name).into())
+        .with(Column::text("unit", "Unit of `before`, `after` and `difference`.").detail(), |row| {
+            row.unit.as_str().into()
+        })
+        .with(Column::text("better", "Which way it should go: `lower` or `higher`.").detail(), |row| {
+            row.better.name().into()
+        })
         .with_all(amount_columns(comparison, in_row_unit).on(|row: &MetricRow| &row.assessment))
         .with_all(verdict_columns().on(|row: &MetricRow| &row.assessment))
         .with(
-            percentage("detectable", "Smallest change that as many such runs detect in four of five cases.").detail(),
+            Column::percentage("detectable", "Smallest change that as many such runs detect in four of five cases.")
+                .detail(),
             |row| row.assessment.detectable_percent.into(),
         )
-        .with(columns::count("before_runs", "runs", "Runs before that have the metric.").detail(), |row| {
+        .with(Column::count("before_runs", "runs", "Runs before that have the metric.").detail(), |row| {
             row.runs.0.into()
         })
-        .with(columns::count("after_runs", "runs", "Runs after that have the metric.").detail(), |row| {
-            row.runs.1.into()
-        })
+        .with(Column::count("after_runs", "runs", "Runs after that have the metric.").detail(), |row| row.runs.1.into())
         .table("compare_runs", title(comparison, "Whole run"), &comparison.metrics);
     table.add_notes(comparison.notes.iter().cloned());
     table
@@ -69,17 +72,17 @@ fn amount_columns(comparison: &Comparison, column: impl Fn(&str, &str) -> Column
 /// The columns of ratio and verdict.
 fn verdict_columns() -> Columns<'static, Assessment> {
     Columns::new()
-        .with(columns::number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row: &Assessment| {
+        .with(Column::number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row: &Assessment| {
             row.ratio.map(|ratio| ratio.value).into()
         })
-        .with(columns::number("ratio_low", "", "Lower bound of the ratio's confidence interval, at `confidence`."), |row| {
+        .with(Column::number("ratio_low", "", "Lower bound of the ratio's confidence interval, at `confidence`."), |row| {
             row.adjusted.ratio.map(|ratio| ratio.low).into()
         })
-        .with(columns::number("ratio_high", "", "Upper bound of the ratio's confidence interval, at `confidence`."), |row| {
+        .with(Column::number("ratio_high", "", "Upper bound of the ratio's confidence interval, at `confidence`."), |row| {
             row.adjusted.ratio.map(|ratio| ratio.high).into()
         })
         .with(
-            percentage(
+            Column::percentage(
                 "confidence",
                 "Confidence level of the intervals. 95 % for equivalent rows; for others it is adjusted for the number of \
                  rows that were tested, as the verdict is.",
@@ -88,15 +91,15 @@ fn verdict_columns() -> Columns<'static, Assessment> {
             |row| Some(row.adjusted.confidence * 100.0).filter(|level| *level > 0.0).into(),
         )
         .with(
-            columns::number("p", "", "Probability of a difference this large or larger if nothing had changed.").detail(),
+            Column::number("p", "", "Probability of a difference this large or larger if nothing had changed.").detail(),
             |row| row.p.into(),
         )
         .with(
-            columns::number("q", "", "p adjusted for the number of rows (Benjamini and Hochberg): `changed` needs 0.05 or less."),
+            Column::number("q", "", "p adjusted for the number of rows (Benjamini and Hochberg): `changed` needs 0.05 or less."),
             |row| row.q.into(),
         )
         .with(
-            text(
+            Column::text(
                 "verdict",
                 "`changed` (the difference is significant), `equivalent` (the interval lies within the tolerance), or \
                  `inconclusive`.",
@@ -105,7 +108,7 @@ fn verdict_columns() -> Columns<'static, Assessment> {
             |row| row.verdict.name().into(),
         )
         .with(
-            columns::count(
+            Column::count(
                 "more_runs",
                 "runs",
                 "Extra runs per side that would probably (in four of five cases) settle an inconclusive row. Missing if more \
@@ -143,15 +146,15 @@ fn family_table(comparison: &Comparison, family: Family) -> Table {
         };
         Column::new(name, kind, comparison.basis.unit(unit), doc)
     };
-    let presence = text("presence", "`both`, `new` or `vanished`.").detail();
+    let presence = Column::text("presence", "`both`, `new` or `vanished`.").detail();
     let count = |name: &str, side: &str| {
-        columns::count(name, counted, &format!("Number of {counted} {side}, in all runs.")).detail()
+        Column::count(name, counted, &format!("Number of {counted} {side}, in all runs.")).detail()
     };
-    let matched = text("matched", "How it was matched with a function of another name before, and which.");
+    let matched = Column::text("matched", "How it was matched with a function of another name before, and which.");
     let first = if of_functions {
         function_columns()
     } else {
-        let name = text(key, "Its name.").essential();
+        let name = Column::text(key, "Its name.").essential();
         Columns::new().with(name, |row: &Row| (&*row.identity().name).into())
     };
     let mut table = first
@@ -270,7 +273,7 @@ fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
         let subject = labels.join(", ");
         for table in tables {
             let known = stacked.iter().position(|known| known.name == table.name).unwrap_or_else(|| {
-                let lead = leading.iter().map(|(name, doc)| text(name, doc).essential().grouping());
+                let lead = leading.iter().map(|(name, doc)| Column::text(name, doc).essential().grouping());
                 let all = lead.chain(table.columns.iter().cloned()).collect();
                 // With several comparisons in it, the columns name them.
                 let general = table.title.split(": ").next().unwrap_or(&table.title);
@@ -323,9 +326,9 @@ pub(super) fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comp
         }
     }
     Columns::<Link<'_>>::new()
-        .with(text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
-        .with(text("unit", "Its unit.").detail(), |link| link.unit.into())
-        .with(text("variant", "The variant.").essential(), |link| link.variant.into())
+        .with(Column::text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
+        .with(Column::text("unit", "Its unit.").detail(), |link| link.unit.into())
+        .with(Column::text("variant", "The variant.").essential(), |link| link.variant.into())
         .with(Column::new("value", Kind::InRowUnit, "", "Mean of its runs.").essential(), |link| link.value.into())
         .with_all(link_columns("first", "the first variant", |link| link.to_first))
         .with_all(link_columns("previous", "the variant before it", |link| link.to_previous))
@@ -345,7 +348,7 @@ fn link_columns<'a>(
     assessment: impl for<'l> Fn(&'l Link<'a>) -> Option<&'l Assessment> + Copy + 'a,
 ) -> Columns<'a, Link<'a>> {
     let ratio = move |link: &Link<'a>| assessment(link).and_then(|assessment| assessment.adjusted.ratio);
-    let number = |end: &str, doc: &str| columns::number(&format!("ratio_to_{other}{end}"), "", doc);
+    let number = |end: &str, doc: &str| Column::number(&format!("ratio_to_{other}{end}"), "", doc);
     let verdict = format!("`changed`, `equivalent` or `inconclusive`, against {name}.");
     Columns::new()
         .with(number("", &format!("Divided by that of {name}.")).essential(), move |link| {
@@ -359,7 +362,7 @@ fn link_columns<'a>(
             number("_high", "Upper bound of its confidence interval, adjusted for the number of rows.").detail(),
             move |link| ratio(link).map(|ratio| ratio.high).into(),
         )
-        .with(text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
+        .with(Column::text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
             assessment(link).map(|assessment| assessment.verdict.name()).into()
         })
 }

@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stepscope_model::{Columns, Table};
+use stepscope_model::{Column, Columns, Table};
 
 use crate::analyses::rank::extent::{Extent, cost_column};
-use crate::columns;
 use crate::query::basis::Basis;
 use crate::query::functions::{Identity, NO_OWNER};
 use crate::query::select::Selection;
@@ -107,25 +106,20 @@ fn columns<'a>(scenarios: &'a [(&'a str, &'a Extent)], basis: Basis) -> Columns<
     let several = scenarios.len() > 1;
     let caller = "Owned function with the largest part of the library's cost, as the nearest owned caller.";
     let mut columns = Columns::<Row>::new()
-        .with(
-            columns::text("library", "File name of the module; `(unknown)` for code without one.").essential(),
-            |row| row.library.as_str().into(),
-        )
-        .with(columns::text("caller", caller).essential(), |row| {
+        .text("library", "File name of the module; `(unknown)` for code without one.", |row| {
+            row.library.as_str().into()
+        })
+        .text("caller", caller, |row| {
             let name =
                 |caller: &Option<Identity>| caller.as_ref().map_or(NO_OWNER.to_owned(), |one| one.name.to_string());
             row.caller.as_ref().map(|(caller, _)| name(caller)).into()
         })
-        .with(
-            columns::percentage(
-                "caller_share",
-                "Part of the library's cost under that caller; the mean over scenarios.",
-            ),
-            |row| row.caller.as_ref().map(|(_, share)| *share).into(),
-        )
-        .with(columns::count("callers", "", "Number of owned functions that call the library.").detail(), |row| {
-            row.callers.into()
-        });
+        .percentage("caller_share", "Part of the library's cost under that caller; the mean over scenarios.", |row| {
+            row.caller.as_ref().map(|(_, share)| *share)
+        })
+        .count("callers", "", "Number of owned functions that call the library.", |row| row.callers)
+        .essential(["library", "caller"])
+        .detail(["callers"]);
     for (index, (label, extent)) in scenarios.iter().enumerate() {
         let name = |what: &str| if several { format!("{what}.{label}") } else { what.to_owned() };
         let header = |what: &str| match what {
@@ -135,7 +129,7 @@ fn columns<'a>(scenarios: &'a [(&'a str, &'a Extent)], basis: Basis) -> Columns<
         };
         let about = |doc: &str| if several { format!("{doc}, in {label}.") } else { format!("{doc}.") };
         let cost = cost_column(&name("cost"), unit, basis, &about("Self cost of the library")).labelled(header("cost"));
-        let share = columns::percentage(&name("share"), &about("Self cost of the library, in percent of all cost"));
+        let share = Column::percentage(&name("share"), &about("Self cost of the library, in percent of all cost"));
         columns = columns
             .with_if(basis != Basis::Share, cost, move |row| extent.cost(row.costs[index], basis).into())
             .with(share.labelled(header("share")).essential(), move |row| {

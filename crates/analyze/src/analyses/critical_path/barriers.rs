@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait, WaitState, note};
 
 use super::TOGETHER_NS;
-use crate::columns::{count, duration, number, percentage, text};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::step_paths::Paths;
@@ -160,34 +159,26 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
     let behind =
         "Mean delay of the last thread after the one before it: the most that a faster last thread can gain here.";
     let mut table = Columns::<Row<'_>>::new()
-        .with(text("waits_at", waits_at).essential(), |row| row.waits_at.into())
-        .with(text("ended_by", "Nearest owned function of the thread that ended the waits.").essential(), |row| {
-            row.ended_by.into()
+        .text("waits_at", waits_at, |row| row.waits_at.into())
+        .text("ended_by", "Nearest owned function of the thread that ended the waits.", |row| row.ended_by.into())
+        .count("barriers", "", "How often two threads or more waited there for another.", |row| row.site.barriers)
+        .number("barriers_per_step", "", "Barriers per step.", |row| row.site.barriers as f64 / steps)
+        .percentage("on_path", "Share of these barriers on the critical path.", |row| {
+            percent(row.site.on_path.into(), row.site.barriers.into())
         })
-        .with(count("barriers", "", "How often two threads or more waited there for another.").essential(), |row| {
-            row.site.barriers.into()
+        .text("last_thread", "Thread that arrived last most often.", |row| row.last.name.as_str().into())
+        .number("last_tid", "", "Its thread id.", |row| row.last.tid)
+        .percentage("last_share", "Share of these barriers where it arrived last.", |row| {
+            percent(row.arrived_last.into(), row.site.barriers.into())
         })
-        .with(number("barriers_per_step", "", "Barriers per step.").detail(), |row| {
-            (row.site.barriers as f64 / steps).into()
+        .duration("behind", behind, |row| row.site.mean(row.site.behind_ns))
+        .number("waiters", "", "Mean number of waiting threads.", |row| row.site.mean(row.site.waiters))
+        .duration("waiting_time", "Time per step that all other threads waited.", |row| {
+            row.site.waiting_ns as f64 / steps
         })
-        .with(percentage("on_path", "Share of these barriers on the critical path."), |row| {
-            percent(row.site.on_path.into(), row.site.barriers.into()).into()
-        })
-        .with(text("last_thread", "Thread that arrived last most often.").essential(), |row| {
-            row.last.name.as_str().into()
-        })
-        .with(number("last_tid", "", "Its thread id.").detail(), |row| row.last.tid.into())
-        .with(percentage("last_share", "Share of these barriers where it arrived last.").essential(), |row| {
-            percent(row.arrived_last.into(), row.site.barriers.into()).into()
-        })
-        .with(duration("behind", behind).essential(), |row| row.site.mean(row.site.behind_ns).into())
-        .with(number("waiters", "", "Mean number of waiting threads.").detail(), |row| {
-            row.site.mean(row.site.waiters).into()
-        })
-        .with(duration("waiting_time", "Time per step that all other threads waited."), |row| {
-            (row.site.waiting_ns as f64 / steps).into()
-        })
-        .with(duration("longest", "Longest single wait.").detail(), |row| row.site.longest_ns.into())
+        .duration("longest", "Longest single wait.", |row| row.site.longest_ns)
+        .essential(["waits_at", "ended_by", "barriers", "last_thread", "last_share", "behind"])
+        .detail(["barriers_per_step", "last_tid", "waiters", "longest"])
         .table("barriers", "Barriers: last thread to arrive", rows);
     if barriers.is_empty() {
         table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));

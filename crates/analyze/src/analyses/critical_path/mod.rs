@@ -99,33 +99,23 @@ fn no_wake_ups(selection: &Selection<'_>) -> Note {
 }
 
 /// What steps wait for.
-pub struct CriticalPath;
-
-impl Analysis for CriticalPath {
-    fn title(&self) -> &'static str {
-        "Critical path"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "critical-path",
-            question: "Which work, on any thread, does each step wait for, and how much could be saved?",
-            tables: |selection, _| tables(selection),
-        }]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Steps, Dimension::Sched]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Critical path",
+    views: &[View {
+        name: "critical-path",
+        question: "Which work, on any thread, does each step wait for, and how much could be saved?",
+        tables: |selection, _| tables(selection),
+    }],
+    needs: &[Dimension::Steps, Dimension::Sched],
+    report: |selection| {
         let tables = tables(selection);
         if tables.iter().all(|table| table.rows.is_empty()) {
             return Vec::new();
         }
         ReportSection::of_tables("Critical path", tables).into_iter().collect()
-    }
-}
+    },
+    ..Analysis::NONE
+};
 
 #[cfg(test)]
 mod tests {

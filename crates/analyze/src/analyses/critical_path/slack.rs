@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Table, Thread, ThreadId, Value};
 
 use super::barriers::Barrier;
-use crate::columns::{count, duration, number, text};
 use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
 
@@ -52,29 +51,23 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
     });
     let mean = |sum: u64, of: u64| Value::from((of > 0).then(|| sum as f64 / of as f64));
     Columns::<Row<'_>>::new()
-        .with(
-            text("waits_at", "Nearest owned function of the waits, as in the table of barriers.").essential(),
-            |row| row.waits_at.into(),
-        )
-        .with(text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
-        .with(number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
-        .with(count("arrived_last", "", "How often it arrived last.").essential(), |row| row.arrivals.last.into())
-        .with(duration("behind", "Mean delay after the thread before it, when it arrived last."), move |row| {
+        .text("waits_at", "Nearest owned function of the waits, as in the table of barriers.", |row| {
+            row.waits_at.into()
+        })
+        .text("thread", "Last name of the thread.", |row| row.thread.name.as_str().into())
+        .number("tid", "", "Thread id.", |row| row.thread.tid)
+        .count("arrived_last", "", "How often it arrived last.", |row| row.arrivals.last)
+        .duration("behind", "Mean delay after the thread before it, when it arrived last.", move |row| {
             mean(row.arrivals.behind_ns, row.arrivals.last)
         })
-        .with(count("waits", "", "How often it waited for another thread.").essential(), |row| {
-            row.arrivals.waits.into()
-        })
-        .with(
-            duration(
-                "slack",
-                "Mean of its waits: how much longer its earlier work could take without delaying a step.",
-            )
-            .essential(),
+        .count("waits", "", "How often it waited for another thread.", |row| row.arrivals.waits)
+        .duration(
+            "slack",
+            "Mean of its waits: how much longer its earlier work could take without delaying a step.",
             move |row| mean(row.arrivals.slack_ns, row.arrivals.waits),
         )
-        .with(duration("slack_min", "Shortest of its waits: the slack in every step."), |row| {
-            row.arrivals.least_slack_ns.into()
-        })
+        .duration("slack_min", "Shortest of its waits: the slack in every step.", |row| row.arrivals.least_slack_ns)
+        .essential(["waits_at", "thread", "arrived_last", "waits", "slack"])
+        .detail(["tid"])
         .table("barrier_slack", "Slack: how much slower each thread could be without delaying a step", rows)
 }

@@ -9,7 +9,7 @@ use stepscope_stats::Distribution;
 use super::barriers::Barrier;
 use super::weights::{PathWeights, is_timed};
 use crate::analyses::step_times::StepParts;
-use crate::columns::{self, duration, number, of_function, percentage, text};
+use crate::columns::{self, of_function};
 use crate::notes;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::off_cpu::OffCpu;
@@ -79,19 +79,18 @@ pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off
     let parts = by_kind.into_iter().enumerate();
     let parts = parts.map(|(kind, ns)| PartTimes { kind, by_step: ns.into_iter().collect() });
     let mut table = Columns::<PartTimes>::new()
-        .with(text("part", "What the thread on the path does. The parts add up to the step.").essential(), |part| {
+        .text("part", "What the thread on the path does. The parts add up to the step.", |part| {
             part_name(part.kind).into()
         })
-        .with(duration("mean", "Mean per step, without the first.").essential(), |part| part.by_step.mean().into())
-        .with(percentage("share", "Share of the steps' time.").essential(), move |part| {
-            percent(part.by_step.sum(), time).into()
+        .duration("mean", "Mean per step, without the first.", |part| part.by_step.mean())
+        .percentage("share", "Share of the steps' time.", move |part| percent(part.by_step.sum(), time))
+        .duration("median", "Median of the steps.", |part| part.by_step.median())
+        .duration("p95", "95th percentile.", |part| part.by_step.percentile(95.0))
+        .duration("max", "Largest.", |part| part.by_step.max())
+        .percentage("in_steps", "Share of the steps that have any of it.", |part| {
+            percent(part.steps() as u128, part.by_step.len() as u128)
         })
-        .with(duration("median", "Median of the steps."), |part| part.by_step.median().into())
-        .with(duration("p95", "95th percentile."), |part| part.by_step.percentile(95.0).into())
-        .with(duration("max", "Largest."), |part| part.by_step.max().into())
-        .with(percentage("in_steps", "Share of the steps that have any of it."), |part| {
-            percent(part.steps() as u128, part.by_step.len() as u128).into()
-        })
+        .essential(["part", "mean", "share"])
         .table(
             "critical_path_parts",
             "Critical path of the steps, by part",
@@ -187,34 +186,25 @@ pub(super) fn threads(
     let count = kept.len().max(1) as f64;
     let process = |thread: &Thread| selection.process_label_of(thread);
     Columns::<ThreadTimes<'_>>::new()
-        .with(text("thread", "Last name of the thread.").essential(), |row| row.thread.name.as_str().into())
-        .with(number("tid", "", "Thread id.").detail(), |row| row.thread.tid.into())
+        .text("thread", "Last name of the thread.", |row| row.thread.name.as_str().into())
+        .number("tid", "", "Thread id.", |row| row.thread.tid)
         .with(columns::process(selection.capture()), |row| process(row.thread).into())
-        .with(duration("path", "Time per step on the critical path.").essential(), |row| {
-            (row.on_path() as f64 / count).into()
-        })
-        .with(percentage("share", "Share of the steps' time.").essential(), |row| {
-            percent(row.on_path().into(), time).into()
-        })
-        .with(duration("running", "Part of `path`: running."), |row| (row.running as f64 / count).into())
-        .with(duration("runnable", "Part of `path`: waiting for a CPU."), |row| (row.runnable as f64 / count).into())
-        .with(
-            duration(
-                "blocked",
-                "Part of `path`: blocked, with no thread to end the wait (timers, devices, wake-ups not recorded).",
-            ),
-            |row| (row.blocked as f64 / count).into(),
+        .duration("path", "Time per step on the critical path.", |row| row.on_path() as f64 / count)
+        .percentage("share", "Share of the steps' time.", |row| percent(row.on_path().into(), time))
+        .duration("running", "Part of `path`: running.", |row| row.running as f64 / count)
+        .duration("runnable", "Part of `path`: waiting for a CPU.", |row| row.runnable as f64 / count)
+        .duration(
+            "blocked",
+            "Part of `path`: blocked, with no thread to end the wait (timers, devices, wake-ups not recorded).",
+            |row| row.blocked as f64 / count,
         )
-        .with(
-            duration("held_up", "Time per step that this thread held a CPU that the path waited for elsewhere."),
-            |row| (row.held_up as f64 / count).into(),
-        )
-        .with(duration("cpu", "All CPU time per step, on the path or off it.").essential(), |row| {
-            (row.cpu as f64 / count).into()
+        .duration("held_up", "Time per step that this thread held a CPU that the path waited for elsewhere.", |row| {
+            row.held_up as f64 / count
         })
-        .with(columns::count("arrived_last", "barriers", "Barriers where it arrived last, in all steps."), |row| {
-            row.last.into()
-        })
+        .duration("cpu", "All CPU time per step, on the path or off it.", |row| row.cpu as f64 / count)
+        .count("arrived_last", "barriers", "Barriers where it arrived last, in all steps.", |row| row.last)
+        .essential(["thread", "path", "share", "cpu"])
+        .detail(["tid"])
         .table("critical_path_threads", "Critical path of the steps, by thread", found)
 }
 
@@ -246,58 +236,37 @@ fn function_columns<'a>(
     time: u128,
 ) -> Columns<'a, FunctionRow> {
     let per_step = move |weight: u128| Value::from(weight as f64 / steps.max(1) as f64);
+    let path = "Attributed time per step on the critical path: samples and waits there, for the nearest owned function \
+                (of the program, if nothing is owned).";
+    let gain_bound = "Upper bound on the time saved per step if this function and its callees were free: inclusive time \
+                      on the critical path, and CPU waits of the path while it held the CPU. Work off the critical path \
+                      saves nothing.";
+    let held_up = "Part of `gain_bound`: the path waited for a CPU on another thread while this function or a callee held \
+                   it.";
     of_function(functions)
         .on(|row: &FunctionRow| &row.function)
-        .with(
-            duration(
-                "path",
-                "Attributed time per step on the critical path: samples and waits there, for the nearest owned function (of \
-                 the program, if nothing is owned).",
-            )
-            .essential(),
-            move |row| per_step(sums.path(row.index)),
-        )
-        .with(percentage("share", "Share of the steps' time."), move |row| {
-            percent(sums.path(row.index), time).into()
+        .duration("path", path, move |row| per_step(sums.path(row.index)))
+        .percentage("share", "Share of the steps' time.", move |row| percent(sums.path(row.index), time))
+        .duration("gain_bound", gain_bound, move |row| per_step(sums.gain_bound(row.index)))
+        .duration("path_running", "Part of `path`: running.", move |row| per_step(sums.running[row.index]))
+        .duration("path_blocked", "Part of `path`: blocked, with no thread to end the wait.", move |row| {
+            per_step(sums.blocked[row.index])
         })
-        .with(
-            duration(
-                "gain_bound",
-                "Upper bound on the time saved per step if this function and its callees were free: inclusive time on the \
-                 critical path, and CPU waits of the path while it held the CPU. Work off the critical path saves nothing.",
-            )
-            .essential(),
-            move |row| per_step(sums.gain_bound(row.index)),
-        )
-        .with(duration("path_running", "Part of `path`: running.").detail(), move |row| {
-            per_step(sums.running[row.index])
+        .duration("held_up", held_up, move |row| per_step(sums.held_up_inclusive[row.index]))
+        .duration("path_self", "Time per step on the path of samples whose leaf it is.", move |row| {
+            per_step(sums.running_self[row.index])
         })
-        .with(
-            duration("path_blocked", "Part of `path`: blocked, with no thread to end the wait.").detail(),
-            move |row| per_step(sums.blocked[row.index]),
-        )
-        .with(
-            duration(
-                "held_up",
-                "Part of `gain_bound`: the path waited for a CPU on another thread while this function or a callee held it.",
-            )
-            .detail(),
-            move |row| per_step(sums.held_up_inclusive[row.index]),
-        )
-        .with(
-            duration("path_self", "Time per step on the path of samples whose leaf it is.").detail(),
-            move |row| per_step(sums.running_self[row.index]),
-        )
-        .with(
-            duration("cpu", "Attributed CPU time per step of all threads, on the path or off it.").essential(),
-            move |row| per_step(sums.cpu[row.index]),
-        )
-        .with(duration("cpu_inclusive", "Inclusive CPU time per step, on the path or off it."), move |row| {
+        .duration("cpu", "Attributed CPU time per step of all threads, on the path or off it.", move |row| {
+            per_step(sums.cpu[row.index])
+        })
+        .duration("cpu_inclusive", "Inclusive CPU time per step, on the path or off it.", move |row| {
             per_step(sums.cpu_inclusive[row.index])
         })
-        .with(percentage("on_path", "Share of the inclusive CPU time on the path.").essential(), move |row| {
-            percent(sums.running_inclusive[row.index], sums.cpu_inclusive[row.index]).into()
+        .percentage("on_path", "Share of the inclusive CPU time on the path.", move |row| {
+            percent(sums.running_inclusive[row.index], sums.cpu_inclusive[row.index])
         })
+        .essential(["path", "gain_bound", "cpu", "on_path"])
+        .detail(["path_running", "path_blocked", "held_up", "path_self"])
 }
 
 const FUNCTIONS: (&str, &str) = ("critical_path", "Critical path of the steps, by function");

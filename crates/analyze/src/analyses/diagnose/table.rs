@@ -1,12 +1,12 @@
 //! The table `findings`.
 
-use stepscope_model::{Columns, Note, NoteValue, Table, note};
+use stepscope_model::{Column, Columns, Note, NoteValue, Table, note};
 use stepscope_stats::Estimate;
 
 use super::finding::Evidence;
 use super::{Diagnosis, Finding, Total};
 use crate::analyses::summary;
-use crate::columns::{bounds, count, duration, number, percentage, prose, text};
+use crate::columns::bounds;
 use crate::notes::ownership_note;
 use crate::query::select::Selection;
 
@@ -79,71 +79,84 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         all.iter().position(same).map(|index| index + 1)
     };
     Columns::<Row<'a>>::new()
-        .with(count("number", "", "Place by gain.").labelled("#").essential(), |(index, _)| (index + 1).into())
-        .with(prose("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
+        .with(Column::count("number", "", "Place by gain.").labelled("#").essential(), |(index, _)| (index + 1).into())
+        .with(Column::prose("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
         .with(
-            duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
+            Column::duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
                 .essential(),
             |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)).into(),
         )
-        .with(duration("gain_low", "Lower bound of its 95 % confidence interval.").detail(), |(_, one)| {
+        .with(Column::duration("gain_low", "Lower bound of its 95 % confidence interval.").detail(), |(_, one)| {
             one.gain.and_then(|gain| Some(gain.known_time()?.low)).into()
         })
-        .with(duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
+        .with(Column::duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
             one.gain.and_then(|gain| Some(gain.known_time()?.high)).into()
         })
         .with(
-            percentage("gain_share", "The gain in percent of the step, or of the phase.").labelled("share").essential(),
+            Column::percentage("gain_share", "The gain in percent of the step, or of the phase.")
+                .labelled("share")
+                .essential(),
             |(_, one)| one.gain.map(|gain| gain.share().value).into(),
         )
         .with(
-            duration("gain_at_2x", "Predicted gain at twice the largest size of the sweep; missing without a law.")
-                .detail(),
+            Column::duration(
+                "gain_at_2x",
+                "Predicted gain at twice the largest size of the sweep; missing without a law.",
+            )
+            .detail(),
             |(_, one)| one.gain_at_twice().map(|gain| gain.value).into(),
         )
-        .with_all(bounds("gain_at_2x_", duration, |(_, one): &Row<'a>| one.gain_at_twice()))
+        .with_all(bounds("gain_at_2x_", Column::duration, |(_, one): &Row<'a>| one.gain_at_twice()))
         .with(
-            number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
+            Column::number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
             |(_, one)| one.real_time_factor_after().into(),
         )
         .with(
-            text(
+            Column::text(
                 "confidence",
                 "strong: the evidence shows it. fair: little else looks like it. weak: see what would confirm it.",
             ),
             |(_, one)| one.found.confidence.name().into(),
         )
-        .with(text("function", "The owned function that decides it.").detail(), |(_, one)| {
+        .with(Column::text("function", "The owned function that decides it.").detail(), |(_, one)| {
             one.function.as_ref().map(|function| function.name.to_string()).into()
         })
-        .with(text("module", "File name of its module.").detail(), |(_, one)| {
+        .with(Column::text("module", "File name of its module.").detail(), |(_, one)| {
             one.function.as_ref().map(|function| function.module.to_string()).into()
         })
         .with(
-            prose("place", "Source file and line of the function's heaviest place.").labelled("at").below(),
+            Column::prose("place", "Source file and line of the function's heaviest place.").labelled("at").below(),
             move |(_, one)| place(one).into(),
         )
-        .with(text("kind", "Kind of finding: see docs/analyses/diagnose.md.").detail(), |(_, one)| {
+        .with(Column::text("kind", "Kind of finding: see docs/analyses/diagnose.md.").detail(), |(_, one)| {
             one.kind.name().into()
         })
-        .with(text("scenario", "Scenario in which it gains most.").essential(), |(_, one)| one.scenario.as_str().into())
-        .with(text("phase", "Phase of the recording."), |(_, one)| one.phase.map(|phase| phase.to_string()).into())
-        .with(text("also_in", "Other scenarios that show it.").detail(), |(_, one)| one.also_in.join(", ").into())
+        .with(Column::text("scenario", "Scenario in which it gains most.").essential(), |(_, one)| {
+            one.scenario.as_str().into()
+        })
+        .with(Column::text("phase", "Phase of the recording."), |(_, one)| {
+            one.phase.map(|phase| phase.to_string()).into()
+        })
+        .with(Column::text("also_in", "Other scenarios that show it.").detail(), |(_, one)| {
+            one.also_in.join(", ").into()
+        })
         .with(
-            count("within", "", "Number of the finding that has most of this one's gain: do not add them.").detail(),
+            Column::count("within", "", "Number of the finding that has most of this one's gain: do not add them.")
+                .detail(),
             move |(_, one)| within(one).into(),
         )
-        .with(text("how", "How the gain was estimated.").detail(), |(_, one)| {
+        .with(Column::text("how", "How the gain was estimated.").detail(), |(_, one)| {
             one.gain.map(|gain| gain.basis.name()).into()
         })
-        .with(text("captures", "How many captures of the scenario show it.").detail(), |(_, one)| {
+        .with(Column::text("captures", "How many captures of the scenario show it.").detail(), |(_, one)| {
             format!("{} of {}", one.captures.0, one.captures.1).into()
         })
-        .with(prose("why", "The evidence: a sentence and the command that shows it a line.").below(), |(_, one)| {
-            evidence(&one.found.evidence).into()
-        })
-        .with(prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
-        .with(prose("confirm", "What would confirm it.").labelled("to confirm").below(), |(_, one)| {
+        .with(
+            Column::prose("why", "The evidence: a sentence and the command that shows it a line.").below(),
+            |(_, one)| evidence(&one.found.evidence).into(),
+        )
+        .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
+        .with(Column::prose("confirm", "What would confirm it.").labelled("to confirm").below(), |(_, one)| {
             one.kind.confirm().into()
         })
 }

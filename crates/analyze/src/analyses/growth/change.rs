@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Columns, NoteValue, Table, note};
+use stepscope_model::{Column, Columns, NoteValue, Table, note};
 use stepscope_stats::{Estimate, student};
 
 use super::law_name;
-use super::measure::{Series, series};
-use super::tables::{Grown, Options, of_series};
-use crate::columns::{bounds, number, text};
+use super::tables::{Fits, Grown, Options};
+use crate::columns::bounds;
 use crate::query::select::Selection;
 
 struct Changed {
@@ -20,9 +19,9 @@ struct Changed {
 
 /// One row per quantity that both sweeps have. Rows that changed come first.
 pub fn change(before: &[Selection<'_>], after: &[Selection<'_>], options: &Options) -> Table {
-    let mut earlier: BTreeMap<_, Grown> = rows(before, options).into_iter().map(|row| (key(&row), row)).collect();
+    let mut earlier: BTreeMap<_, Grown> = Fits::of(before, options).into_rows().map(|row| (key(&row), row)).collect();
     let pairs: Vec<(Grown, Grown)> =
-        rows(after, options).into_iter().filter_map(|row| Some((earlier.remove(&key(&row))?, row))).collect();
+        Fits::of(after, options).into_rows().filter_map(|row| Some((earlier.remove(&key(&row))?, row))).collect();
     let scale = adjustment(pairs.len());
     let mut changed: Vec<Changed> =
         pairs.into_iter().map(|(before, after)| Changed::of(before, after, scale)).collect();
@@ -41,11 +40,6 @@ pub fn change(before: &[Selection<'_>], after: &[Selection<'_>], options: &Optio
         ));
     }
     table
-}
-
-fn rows(selections: &[Selection<'_>], options: &Options) -> Vec<Grown> {
-    let all: Vec<Series<'_, '_>> = series(selections).into_iter().flat_map(Series::by_cores).collect();
-    all.iter().flat_map(|one| of_series(one, options)).collect()
 }
 
 fn key(row: &Grown) -> (String, String, &'static str, String) {
@@ -78,22 +72,15 @@ impl Changed {
 fn columns() -> Columns<'static, Changed> {
     let exponent = |row: &Changed| Some(row.difference);
     Columns::<Changed>::new()
-        .with(text("series", "Scenario, variant and number of CPUs."), |row| row.after.series.as_str().into())
-        .with(text("kind", "Metric, counter, function, inclusive or family.").essential(), |row| {
-            row.after.measure.kind.name().into()
-        })
-        .with(text("name", "Its name.").essential(), |row| row.after.measure.name.as_str().into())
-        .with(text("law_before", "The law in the first sweep."), |row| law_name(&row.before.growth).into())
-        .with(text("law_after", "The law in the second sweep."), |row| law_name(&row.after.growth).into())
-        .with(number("exponent_before", "", "The exponent in the first sweep."), |row| {
-            row.before.growth.exponent.value.into()
-        })
-        .with(number("exponent_after", "", "The exponent in the second sweep."), |row| {
-            row.after.growth.exponent.value.into()
-        })
-        .with(number("difference", "", "Second exponent less the first.").essential(), |row| {
-            row.difference.value.into()
-        })
-        .with_all(bounds("difference_", |name, doc| number(name, "", doc), exponent))
-        .with(text("verdict", "changed, same law, or inconclusive.").essential(), |row| row.verdict.into())
+        .text("series", "Scenario, variant and number of CPUs.", |row| row.after.series.as_str().into())
+        .text("kind", "Metric, counter, function, inclusive or family.", |row| row.after.measure.kind.name().into())
+        .text("name", "Its name.", |row| row.after.measure.name.as_str().into())
+        .text("law_before", "The law in the first sweep.", |row| law_name(&row.before.growth).into())
+        .text("law_after", "The law in the second sweep.", |row| law_name(&row.after.growth).into())
+        .number("exponent_before", "", "The exponent in the first sweep.", |row| row.before.growth.exponent.value)
+        .number("exponent_after", "", "The exponent in the second sweep.", |row| row.after.growth.exponent.value)
+        .number("difference", "", "Second exponent less the first.", |row| row.difference.value)
+        .with_all(bounds("difference_", |name, doc| Column::number(name, "", doc), exponent))
+        .text("verdict", "changed, same law, or inconclusive.", |row| row.verdict.into())
+        .essential(["kind", "name", "difference", "verdict"])
 }

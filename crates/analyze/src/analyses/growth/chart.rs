@@ -6,10 +6,8 @@ use stepscope_model::{Column, Kind, Mark, Table, Value};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::{Growth, Point};
 
-use super::measure::{Measured, Series, series};
-use super::tables::{Grown, Options, of_series};
-use crate::columns::number;
-use crate::query::select::Selection;
+use super::measure::Measured;
+use super::tables::{Fitted, Grown};
 
 /// Functions in a picture.
 const MOST_DRAWN: usize = 6;
@@ -17,14 +15,7 @@ const MOST_DRAWN: usize = 6;
 /// Sizes at which a law is drawn.
 const STEPS: u32 = 48;
 
-/// One table per picture: for each series with steps, its step time and the functions with the largest share. The columns
-/// are the size, and for each curve `measured.NAME`, `expected.NAME` and its band.
-pub fn chart(selections: &[Selection<'_>]) -> Vec<Table> {
-    let all = series(selections).into_iter().flat_map(Series::by_cores);
-    all.filter_map(|one| of(&one)).collect()
-}
-
-/// What is drawn of such a table.
+/// What is drawn of a picture's table.
 pub fn marks(table: &Table) -> Vec<Mark> {
     let named = |prefix: &str| -> Vec<String> {
         let names = table.columns.iter().filter_map(|column| column.name.strip_prefix(prefix));
@@ -38,6 +29,7 @@ pub fn marks(table: &Table) -> Vec<Mark> {
 }
 
 /// A curve of a picture: the law, and the means of the runs that it was fitted to.
+#[derive(Debug, Clone)]
 pub(crate) struct Curve {
     pub name: String,
     pub growth: Growth,
@@ -51,13 +43,16 @@ impl Curve {
     }
 }
 
-fn of(one: &Series<'_, '_>) -> Option<Table> {
-    let rows = of_series(one, &Options::default());
+/// The picture of a series with steps.
+pub(super) fn picture(Fitted { series: one, rows }: &Fitted<'_, '_>) -> Option<Table> {
     let step = rows.iter().filter(|row| row.measure.name == "step.mean" && row.measure.kind == Measured::Metric);
     let functions = rows.iter().filter(|row| row.measure.kind == Measured::Function && row.measure.unit == "ns/step");
-    let drawn = step.chain(functions.take(MOST_DRAWN));
-    let points = |row: &Grown| row.measure.points(one.runs.iter().map(|run| run.n));
-    let curves: Vec<Curve> = drawn.filter_map(|row| Curve::of(&row.measure.name, points(row))).collect();
+    let curve = |row: &Grown| Curve {
+        name: row.measure.name.clone(),
+        growth: row.growth.clone(),
+        points: row.measure.points(one.runs.iter().map(|run| run.n)),
+    };
+    let curves: Vec<Curve> = step.chain(functions.take(MOST_DRAWN)).map(curve).collect();
     let (low, high) = curves.first()?.growth.sizes;
     let title = format!("Cost per step by {}: {}", one.axis, one.label);
     Some(curves_table("growth_curves", title, &one.axis, &curves, low..2.0 * high))
@@ -65,7 +60,7 @@ fn of(one: &Series<'_, '_>) -> Option<Table> {
 
 /// The values of a picture of costs per step, for [`marks`]: curves over sizes on an axis.
 pub(crate) fn curves_table(name: &str, title: String, axis: &str, curves: &[Curve], over: Range<f64>) -> Table {
-    let mut columns = vec![number(axis, "", "The size.")];
+    let mut columns = vec![Column::number(axis, "", "The size.")];
     for curve in curves {
         for part in ["measured", "expected", "low", "high"] {
             let column = Column::new(&format!("{part}.{}", curve.name), Kind::Duration, "ns", "Cost per step.");

@@ -36,10 +36,10 @@ mod tables;
 use stepscope_stats::growth::Growth;
 
 pub use change::change;
+pub use chart::marks;
 pub(crate) use chart::{Curve, curves_table};
-pub use chart::{chart, marks};
 pub(crate) use measure::{FunctionCosts, LoopCosts, Measure, Measured, Series, series};
-pub use tables::{Options, table};
+pub use tables::{Fits, Options, table};
 
 /// Least share of the cost, in percent, from which a function or family has a row.
 pub const LEAST_SHARE: f64 = 1.0;

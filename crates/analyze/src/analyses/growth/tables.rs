@@ -4,9 +4,8 @@ use stepscope_model::{Column, Columns, Kind, NoteValue, Table, note};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::{Growth, NAMED_FROM};
 
-use super::law_name;
 use super::measure::{Measure, Measured, Series, series};
-use crate::columns::{count, number, percentage, text};
+use super::{chart, law_name};
 use crate::parallel;
 use crate::query::select::Selection;
 
@@ -29,35 +28,67 @@ pub(super) struct Grown {
     pub runs: usize,
 }
 
-/// The table `growth`: one row per quantity of each series. Metrics first, then by share at the largest size.
-pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
-    let all: Vec<Series<'_, '_>> = series(selections).into_iter().flat_map(Series::by_cores).collect();
-    let rows: Vec<Grown> = all.iter().flat_map(|one| of_series(one, options)).collect();
-    let inconclusive = rows.iter().filter(|row| row.growth.law().is_none()).count();
-    let of = rows.len();
-    let mut table = columns(&rows).table("growth", "Growth: by which law each cost grows", rows.iter());
-    if of == 0 {
-        table.note(note!(Limit, "No capture belongs to a sweep of two sizes; `stepscope sweep` records one."));
-    }
-    let few = all.iter().filter(|one| one.sizes().len() < stepscope_stats::growth::MIN_SIZES);
-    table.add_notes(few.filter(|one| !one.axis.is_empty()).map(|one| {
-        let sizes = NoteValue::plural(one.sizes().len(), "size");
-        note!(Limit, "Only {}: a law needs three.", sizes).about(&one.label)
-    }));
-    if inconclusive > 0 {
-        table.note(note!(
-            Fact,
-            "{} of {} laws are inconclusive: no law has a probability of {} or more. `stepscope sweep --next` proposes the \
-             size that tells most.",
-            NoteValue::number(inconclusive),
-            NoteValue::number(of),
-            NoteValue::percent(100.0 * NAMED_FROM)
-        ));
-    }
-    table
+/// The series of a sweep with their laws. Each law is fitted once: the table and the pictures show the same fits.
+pub struct Fits<'s, 'a>(Vec<Fitted<'s, 'a>>);
+
+/// A series and the laws of everything that was measured of it.
+pub(super) struct Fitted<'s, 'a> {
+    pub series: Series<'s, 'a>,
+    pub rows: Vec<Grown>,
 }
 
-pub(super) fn of_series(one: &Series<'_, '_>, options: &Options) -> Vec<Grown> {
+impl<'s, 'a> Fits<'s, 'a> {
+    /// Fits the laws of each series, by number of CPUs.
+    pub fn of(selections: &'s [Selection<'a>], options: &Options) -> Self {
+        let all = series(selections).into_iter().flat_map(Series::by_cores);
+        Self(all.map(|series| Fitted { rows: of_series(&series, options), series }).collect())
+    }
+
+    /// All rows, series by series.
+    pub(super) fn into_rows(self) -> impl Iterator<Item = Grown> {
+        self.0.into_iter().flat_map(|one| one.rows)
+    }
+
+    /// The table `growth`: one row per quantity of each series. Metrics first, then by share at the largest size.
+    pub fn table(&self) -> Table {
+        let rows: Vec<&Grown> = self.0.iter().flat_map(|one| &one.rows).collect();
+        let inconclusive = rows.iter().filter(|row| row.growth.law().is_none()).count();
+        let of = rows.len();
+        let mut table = columns(&rows).table("growth", "Growth: by which law each cost grows", rows);
+        if of == 0 {
+            table.note(note!(Limit, "No capture belongs to a sweep of two sizes; `stepscope sweep` records one."));
+        }
+        let few = self.0.iter().filter(|one| one.series.sizes().len() < stepscope_stats::growth::MIN_SIZES);
+        table.add_notes(few.map(|one| &one.series).filter(|one| !one.axis.is_empty()).map(|one| {
+            let sizes = NoteValue::plural(one.sizes().len(), "size");
+            note!(Limit, "Only {}: a law needs three.", sizes).about(&one.label)
+        }));
+        if inconclusive > 0 {
+            table.note(note!(
+                Fact,
+                "{} of {} laws are inconclusive: no law has a probability of {} or more. `stepscope sweep --next` \
+                 proposes the size that tells most.",
+                NoteValue::number(inconclusive),
+                NoteValue::number(of),
+                NoteValue::percent(100.0 * NAMED_FROM)
+            ));
+        }
+        table
+    }
+
+    /// One table per picture: for each series with steps, its step time and the functions with the largest share. The
+    /// columns are the size, and for each curve `measured.NAME`, `expected.NAME` and its band.
+    pub fn pictures(&self) -> Vec<Table> {
+        self.0.iter().filter_map(chart::picture).collect()
+    }
+}
+
+/// The table `growth` of these captures.
+pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
+    Fits::of(selections, options).table()
+}
+
+fn of_series(one: &Series<'_, '_>, options: &Options) -> Vec<Grown> {
     if one.sizes().len() < 2 {
         return Vec::new();
     }
@@ -87,43 +118,46 @@ pub(super) fn of_series(one: &Series<'_, '_>, options: &Options) -> Vec<Grown> {
     grown
 }
 
-fn columns(rows: &[Grown]) -> Columns<'static, Grown> {
-    let differ = |of: fn(&Grown) -> &str| rows.iter().any(|row| of(row) != of(&rows[0]));
-    let phase = text("phase", "The phase.");
+fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
+    let differ = |of: fn(&Grown) -> &str| rows.iter().any(|row| of(row) != of(rows[0]));
+    let phase = Column::text("phase", "The phase.");
     let phase = if differ(|row| &row.phase) { phase.essential().grouping() } else { phase };
     let value = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let at = |row: &Grown, factor: f64| row.growth.predict(factor * row.growth.sizes.1);
     let mut columns = Columns::<Grown>::new()
-        .with_if(differ(|row| &row.series), text("series", "Scenario, variant and number of CPUs.").grouping(), |row: &Grown| {
-            row.series.as_str().into()
-        })
+        .with_if(
+            differ(|row| &row.series),
+            Column::text("series", "Scenario, variant and number of CPUs.").grouping(),
+            |row: &Grown| row.series.as_str().into(),
+        )
         .with(phase, |row| row.phase.as_str().into())
-        .with(text("kind", "What it is: metric, counter, function (attributed cost), inclusive cost, or family.").essential(), |row| {
+        .text("kind", "What it is: metric, counter, function (attributed cost), inclusive cost, or family.", |row| {
             row.measure.kind.name().into()
         })
-        .with(text("name", "Name of the metric, counter, function or family.").essential(), |row| {
-            row.measure.name.as_str().into()
-        })
-        .with(text("unit", "Unit of the row's values.").detail(), |row| row.measure.unit.as_str().into())
-        .with(text("axis", "The axis of sizes.").detail(), |row| row.axis.as_str().into())
-        .with(text("law", "Its law over a fixed part: constant, log n, n^0.5, n, n log n, n^1.5, n^2, n^3, another power, or `inconclusive`.").essential(), |row| {
-            law_name(&row.growth).into()
-        })
-        .with(text("most_probable", "The most probable law, also where the data are inconclusive.").detail(), |row| {
+        .text("name", "Name of the metric, counter, function or family.", |row| row.measure.name.as_str().into())
+        .text("unit", "Unit of the row's values.", |row| row.measure.unit.as_str().into())
+        .text("axis", "The axis of sizes.", |row| row.axis.as_str().into())
+        .text(
+            "law",
+            "Its law over a fixed part: constant, log n, n^0.5, n, n log n, n^1.5, n^2, n^3, another \
+                power, or `inconclusive`.",
+            |row| law_name(&row.growth).into(),
+        )
+        .text("most_probable", "The most probable law, also where the data are inconclusive.", |row| {
             row.growth.most_probable().name().into()
         })
-        .with(percentage("probability", "Probability of that law.").detail(), |row| (100.0 * row.growth.laws[0].1).into())
-        .with(number("exponent", "", "Power of the size; for a law with a logarithm the nearest one.").essential(), |row| {
-            row.growth.exponent.value.into()
+        .percentage("probability", "Probability of that law.", |row| 100.0 * row.growth.laws[0].1)
+        .number("exponent", "", "Power of the size; for a law with a logarithm the nearest one.", |row| {
+            row.growth.exponent.value
         })
-        .with(number("exponent_low", "", "Lower bound of its 95 % confidence interval."), |row| row.growth.exponent.low.into())
-        .with(number("exponent_high", "", "Upper bound of its 95 % confidence interval."), |row| row.growth.exponent.high.into())
-        .with(percentage("share", "Share of all CPU cost at the largest size; missing for what is no cost.").essential(), |row| {
-            row.share.into()
-        })
-        .with(value("at_largest", "Expected value at the largest size.").essential(), |row| {
+        .number("exponent_low", "", "Lower bound of its 95 % confidence interval.", |row| row.growth.exponent.low)
+        .number("exponent_high", "", "Upper bound of its 95 % confidence interval.", |row| row.growth.exponent.high)
+        .percentage("share", "Share of all CPU cost at the largest size; missing for what is no cost.", |row| row.share)
+        .with(value("at_largest", "Expected value at the largest size."), |row| {
             row.growth.expect(row.growth.sizes.1).map(|estimate| estimate.value).into()
-        });
+        })
+        .essential(["kind", "name", "law", "exponent", "share", "at_largest"])
+        .detail(["unit", "axis", "most_probable", "probability"]);
     for (prefix, factor) in [("at_2x", 2.0), ("at_10x", 10.0)] {
         let estimate = move |row: &Grown| -> Option<Estimate> { at(row, factor) };
         let doc = format!("Predicted value at {factor} times the largest size.");
@@ -138,7 +172,8 @@ fn columns(rows: &[Grown]) -> Columns<'static, Grown> {
             });
     }
     columns
-        .with(number("largest", "", "The largest size.").detail(), |row| row.growth.sizes.1.into())
-        .with(count("sizes", "sizes", "Number of sizes that have the cost.").detail(), |row| row.growth.points.into())
-        .with(count("sweep_runs", "runs", "Number of runs, of all sizes.").detail(), |row| row.runs.into())
+        .number("largest", "", "The largest size.", |row| row.growth.sizes.1)
+        .count("sizes", "sizes", "Number of sizes that have the cost.", |row| row.growth.points)
+        .count("sweep_runs", "runs", "Number of runs, of all sizes.", |row| row.runs)
+        .detail(["largest", "sizes", "sweep_runs"])
 }

@@ -82,7 +82,8 @@ fn the_capacity_is_where_a_step_takes_as_long_as_it_simulates() {
 
 #[test]
 fn the_picture_of_capacity_has_the_step_the_limit_and_the_step_without_bottlenecks() {
-    let found = tables(&sizes(), |selections| capacity::chart(selections, &capacity::Options::default()));
+    let found =
+        tables(&sizes(), |selections| capacity::Capacities::of(selections, &capacity::Options::default()).pictures);
     let lines = found[0].columns.iter().filter_map(|column| column.name.strip_prefix("expected."));
     assert_eq!(lines.collect::<Vec<_>>(), ["step", "without sim::Pairs", "limit"]);
     let last = |column: &str| {

@@ -8,7 +8,6 @@ use super::recording::Kept;
 use super::series::{Change, Key, Point, Series};
 use super::{FEWEST, History, RunRow};
 use crate::analyses::metrics::Better;
-use crate::columns::{self, count, number};
 
 impl History {
     fn has_several(&self, of: impl Fn(&Key) -> &Option<String>) -> bool {
@@ -17,12 +16,10 @@ impl History {
 
     /// The columns of a series. Those of variant, machine and build are there if series differ in them.
     fn key_columns(&self) -> Columns<'static, Key> {
-        let text = columns::text;
+        let text = Column::text;
         Columns::new()
-            .with(text("scenario", "The scenario, or the recorded program.").essential(), |key: &Key| {
-                key.scenario.as_str().into()
-            })
-            .with(text("phase", "The phase."), |key| key.phase.map(|phase| phase.to_string()).into())
+            .text("scenario", "The scenario, or the recorded program.", |key: &Key| key.scenario.as_str().into())
+            .text("phase", "The phase.", |key| key.phase.map(|phase| phase.to_string()).into())
             .with_if(self.has_several(|key| &key.variant), text("variant", "The variant."), |key| {
                 key.variant.as_deref().into()
             })
@@ -32,8 +29,10 @@ impl History {
             .with_if(self.has_several(|key| &key.build), text("build", "The kind of build."), |key| {
                 key.build.as_deref().into()
             })
-            .with(text("metric", "The metric.").essential(), |key| key.metric().into())
-            .with(text("unit", "Unit of the row's values.").detail(), |key| key.unit.as_str().into())
+            .text("metric", "The metric.", |key| key.metric().into())
+            .text("unit", "Unit of the row's values.", |key| key.unit.as_str().into())
+            .essential(["scenario", "metric"])
+            .detail(["unit"])
     }
 
     fn with_notes(&self, mut table: Table) -> Table {
@@ -48,26 +47,24 @@ impl History {
         let table = self
             .key_columns()
             .on(|series: &Series| &series.key)
-            .with(count("runs", "runs", "Number of runs in the series.").essential(), |series| {
-                series.points.len().into()
-            })
-            .with(count("changes", "changes", "Number of lasting changes.").essential(), |series| {
-                series.changes.len().into()
-            })
-            .with(
-                number("ratio", "", "Current level divided by the first level; 1 without lasting changes."),
-                move |series| (now(series) / level(series, 0)).into(),
+            .count("runs", "runs", "Number of runs in the series.", |series| series.points.len())
+            .count("changes", "changes", "Number of lasting changes.", |series| series.changes.len())
+            .number(
+                "ratio",
+                "",
+                "Current level divided by the first level; 1 without lasting changes.",
+                move |series| now(series) / level(series, 0),
             )
             .with(in_row_unit("first", "Value in the first run."), |series| series.points[0].value.into())
             .with(in_row_unit("last", "Value in the last run.").essential(), |series| last(series).value.into())
             .with(in_row_unit("level", "Mean of the runs since the last change."), move |series| now(series).into())
-            .with(columns::text("last_change", "Start of the first run after the last change."), |series| {
+            .text("last_change", "Start of the first run after the last change.", |series| {
                 series.changes.last().map(|change| second(&series.points[change.position].at)).into()
             })
-            .with(columns::text("first_at", "Start of the first run.").detail(), |series| {
-                second(&series.points[0].at).into()
-            })
-            .with(columns::text("last_at", "Start of the last run."), |series| second(&last(series).at).into())
+            .text("first_at", "Start of the first run.", |series| second(&series.points[0].at).into())
+            .text("last_at", "Start of the last run.", |series| second(&last(series).at).into())
+            .essential(["runs", "changes"])
+            .detail(["first_at"])
             .table("history", "Metrics over time", &self.series);
         let mut table = self.with_notes(table);
         let short = self.series.iter().filter(|series| series.points.len() < FEWEST).count();
@@ -88,19 +85,19 @@ impl History {
         let rows = self.series.iter().flat_map(|series| series.changes.iter().map(changes(series)));
         let mut rows: Vec<PlacedChange> = rows.collect();
         rows.sort_by(|a, b| b.first().at.cmp(&a.first().at));
-        let text = columns::text;
+        let _text = Column::text;
         let table = self
             .key_columns()
             .on(|row: &PlacedChange| &row.series.key)
-            .with(text("direction", "`better` or `worse`.").essential(), |row| row.direction().into())
-            .with(number("ratio", "", "After divided by before: 0.5 is half.").essential(), |row| {
-                row.change.ratio.map(|ratio| ratio.value).into()
+            .text("direction", "`better` or `worse`.", |row| row.direction().into())
+            .number("ratio", "", "After divided by before: 0.5 is half.", |row| {
+                row.change.ratio.map(|ratio| ratio.value)
             })
-            .with(number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval.").detail(), |row| {
-                row.change.ratio.map(|ratio| ratio.low).into()
+            .number("ratio_low", "", "Lower bound of the ratio's 95 % confidence interval.", |row| {
+                row.change.ratio.map(|ratio| ratio.low)
             })
-            .with(number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval.").detail(), |row| {
-                row.change.ratio.map(|ratio| ratio.high).into()
+            .number("ratio_high", "", "Upper bound of the ratio's 95 % confidence interval.", |row| {
+                row.change.ratio.map(|ratio| ratio.high)
             })
             .with(in_row_unit("before", "Mean of the runs since the previous change, or since the first run."), |row| {
                 row.change.before.into()
@@ -108,22 +105,20 @@ impl History {
             .with(in_row_unit("after", "Mean of the runs up to the next change, or to the last run."), |row| {
                 row.change.after.into()
             })
-            .with(number("p", "", "Share of shuffled series with a change as clear as this."), |row| {
-                row.change.p.into()
-            })
-            .with(text("at", "Start of the first run after the change.").essential(), |row| {
-                second(&row.first().at).into()
-            })
-            .with(text("environment", "Other changes that came with that run, which may be the cause."), |row| {
+            .number("p", "", "Share of shuffled series with a change as clear as this.", |row| row.change.p)
+            .text("at", "Start of the first run after the change.", |row| second(&row.first().at).into())
+            .text("environment", "Other changes that came with that run, which may be the cause.", |row| {
                 row.first().environment.join("; ").into()
             })
-            .with(text("run", "That run."), |row| row.first().run.as_str().into())
-            .with(text("revision_before", "Revision of the last run before the change.").detail(), |row| {
+            .text("run", "That run.", |row| row.first().run.as_str().into())
+            .text("revision_before", "Revision of the last run before the change.", |row| {
                 row.series.points[row.change.position - 1].revision.as_deref().into()
             })
-            .with(text("revision", "Revision of the first run after the change."), |row| {
+            .text("revision", "Revision of the first run after the change.", |row| {
                 row.first().revision.as_deref().into()
             })
+            .essential(["direction", "ratio", "at"])
+            .detail(["ratio_low", "ratio_high", "revision_before"])
             .table("history_changes", "Lasting changes", rows);
         self.with_notes(table)
     }
@@ -146,12 +141,13 @@ impl History {
         }
         let rows = found.into_iter().rev().map(|((at, run, what), scenarios)| Row { at, run, what, scenarios });
         let table = Columns::<Row>::new()
-            .with(columns::text("at", "Start of the first run with it.").essential(), |row| second(row.at).into())
-            .with(columns::text("run", "That run."), |row| row.run.into())
-            .with(columns::text("what", "What changed, from what to what.").essential(), |row| row.what.into())
-            .with(columns::text("scenarios", "The scenarios with this change."), |row| {
+            .text("at", "Start of the first run with it.", |row| second(row.at).into())
+            .text("run", "That run.", |row| row.run.into())
+            .text("what", "What changed, from what to what.", |row| row.what.into())
+            .text("scenarios", "The scenarios with this change.", |row| {
                 row.scenarios.iter().copied().collect::<Vec<_>>().join(", ").into()
             })
+            .essential(["at", "what"])
             .table("history_environment", "Changes of the environment", rows);
         self.with_notes(table)
     }
@@ -159,18 +155,16 @@ impl History {
     /// One row per run, newest first.
     pub fn runs(&self) -> Table {
         let table = Columns::<RunRow>::new()
-            .with(columns::text("at", "Start of its first recording.").essential(), |run| second(&run.at).into())
-            .with(columns::text("run", "Its name.").essential(), |run| run.run.as_str().into())
-            .with(count("recordings", "recordings", "Recordings with metrics."), |run| run.recordings.into())
-            .with(count("gone", "recordings", "Recordings whose folder is gone; their metrics are kept."), |run| {
-                run.gone.into()
-            })
-            .with(columns::text("revision", REVISION), |run| run.revision.as_deref().into())
-            .with(columns::text("machine", "The machine."), |run| run.machine.as_deref().into())
-            .with(columns::text("build", "The kind of build."), |run| run.build.as_deref().into())
-            .with(columns::text("recorder", "Program and version of the recorder.").detail(), |run| {
-                run.tool.as_str().into()
-            })
+            .text("at", "Start of its first recording.", |run| second(&run.at).into())
+            .text("run", "Its name.", |run| run.run.as_str().into())
+            .count("recordings", "recordings", "Recordings with metrics.", |run| run.recordings)
+            .count("gone", "recordings", "Recordings whose folder is gone; their metrics are kept.", |run| run.gone)
+            .text("revision", REVISION, |run| run.revision.as_deref().into())
+            .text("machine", "The machine.", |run| run.machine.as_deref().into())
+            .text("build", "The kind of build.", |run| run.build.as_deref().into())
+            .text("recorder", "Program and version of the recorder.", |run| run.tool.as_str().into())
+            .essential(["at", "run"])
+            .detail(["recorder"])
             .table("history_runs", "Runs", &self.runs);
         self.with_notes(table)
     }
@@ -191,7 +185,7 @@ impl Series {
     /// The points alone, for a chart; the value has this kind.
     pub fn table(&self, kind: Kind) -> Table {
         Columns::<PlacedPoint>::new()
-            .with(count("number", "", "Number of the run, from 1."), |row| row.number.into())
+            .count("number", "", "Number of the run, from 1.", |row| row.number)
             .with_all(point_columns(|name, doc| Column::new(name, kind, self.key.unit.clone(), doc)))
             .table("history_series", self.key.metric(), placed_points(self))
     }
@@ -232,24 +226,26 @@ fn placed_points(series: &Series) -> impl Iterator<Item = PlacedPoint<'_>> {
 
 /// The columns of a point; `column` makes those of its value and its level.
 fn point_columns<'a>(column: impl Fn(&str, &str) -> Column) -> Columns<'static, PlacedPoint<'a>> {
-    let text = columns::text;
+    let _text = Column::text;
     Columns::new()
-        .with(text("at", "Start of the run.").essential(), |row: &PlacedPoint| second(&row.point.at).into())
-        .with(text("run", "The run."), |row| row.point.run.as_str().into())
+        .text("at", "Start of the run.", |row: &PlacedPoint| second(&row.point.at).into())
+        .text("run", "The run.", |row| row.point.run.as_str().into())
         .with(column("value", "Mean of the run's recordings.").essential(), |row| row.point.value.into())
         .with(column("level", "Mean of the runs between two changes."), |row| row.level.into())
-        .with(count("recordings", "recordings", "Recordings in the run.").detail(), |row| row.point.recordings.into())
-        .with(text("folder", "Whether all of its recordings still exist: `there` or `gone`."), |row| {
+        .count("recordings", "recordings", "Recordings in the run.", |row| row.point.recordings)
+        .text("folder", "Whether all of its recordings still exist: `there` or `gone`.", |row| {
             match row.point.kept {
                 Kept::There => "there",
                 Kept::Gone => "gone",
             }
             .into()
         })
-        .with(text("environment", "Differences from the run before, besides the code."), |row| {
+        .text("environment", "Differences from the run before, besides the code.", |row| {
             row.point.environment.join("; ").into()
         })
-        .with(text("revision", REVISION), |row| row.point.revision.as_deref().into())
+        .text("revision", REVISION, |row| row.point.revision.as_deref().into())
+        .essential(["at"])
+        .detail(["recordings"])
 }
 
 const REVISION: &str = "Revision of the source; `+3` for three changed files.";

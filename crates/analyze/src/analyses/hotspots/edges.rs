@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Note, Table, note};
 
-use crate::columns::{count, percentage, text, weight};
 use crate::notes::ownership_note;
 use crate::query::functions::{Function, FunctionId};
 use crate::query::select::Selection;
@@ -29,18 +28,17 @@ pub fn edges(selection: &Selection<'_>) -> Table {
     edges.sort_by_cached_key(|edge| (Reverse(edge.amount.weight), edge.caller.identity(), edge.leaf.identity()));
     let unit = selection.event().map_or("", |event| &event.unit);
     let mut table = Columns::<Edge<'_>>::new()
-        .with(text("caller", "The nearest owned function.").essential(), |edge| (&*edge.caller.name).into())
-        .with(text("caller_module", "Its module.").detail(), |edge| (&*edge.caller.module).into())
-        .with(text("leaf", "Leaf of the samples.").essential(), |edge| (&*edge.leaf.name).into())
-        .with(text("leaf_module", "Its module.").detail(), |edge| (&*edge.leaf.module).into())
-        .with(
-            count("count", "samples", "Number of samples; missing if only sums of weights were imported.").detail(),
-            |edge| weights.counts_known.then_some(edge.amount.count).into(),
-        )
-        .with(weight("weight", unit, "Weight of the samples.").essential(), |edge| edge.amount.weight.into())
-        .with(percentage("share", "Weight in percent of the selected total.").essential(), |edge| {
-            edge.amount.percent_of(total).into()
+        .text("caller", "The nearest owned function.", |edge| (&*edge.caller.name).into())
+        .text("caller_module", "Its module.", |edge| (&*edge.caller.module).into())
+        .text("leaf", "Leaf of the samples.", |edge| (&*edge.leaf.name).into())
+        .text("leaf_module", "Its module.", |edge| (&*edge.leaf.module).into())
+        .count("count", "samples", "Number of samples; missing if only sums of weights were imported.", |edge| {
+            weights.counts_known.then_some(edge.amount.count)
         })
+        .weight("weight", unit, "Weight of the samples.", |edge| edge.amount.weight)
+        .percentage("share", "Weight in percent of the selected total.", |edge| edge.amount.percent_of(total))
+        .essential(["caller", "leaf", "weight", "share"])
+        .detail(["caller_module", "leaf_module", "count"])
         .table("edges", "Attributed cost by owned function and leaf", edges);
     table.add_notes(note(selection));
     table

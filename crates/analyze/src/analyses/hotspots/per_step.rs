@@ -3,7 +3,6 @@
 use stepscope_model::{Column, Columns, Kind, Note, NoteValue, note};
 
 use super::Cost;
-use crate::columns;
 use crate::query::functions::FunctionId;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -48,7 +47,7 @@ impl PerStep {
     /// Costs per step of a function, or of samples without a stack.
     pub(super) fn columns<'t>(&'t self, selection: &'t Selection<'_>) -> Columns<'t, Cost> {
         let unit = selection.event().map_or("", |event| event.unit.as_str());
-        let kind = match columns::weight("", unit, "").kind {
+        let kind = match Column::weight("", unit, "").kind {
             Kind::Count => Kind::Number,
             kind => kind,
         };
@@ -62,7 +61,7 @@ impl PerStep {
                 weight("self_per_step", "Self weight per simulation step, of samples that belong to a step."),
                 move |cost| per_step(self.own[row(cost)]).into(),
             )
-            .with(weight("inclusive_per_step", "Inclusive weight per simulation step.").detail(), move |cost| {
+            .with(weight("inclusive_per_step", "Inclusive weight per simulation step."), move |cost| {
                 per_step(self.inclusive[row(cost)]).into()
             })
             .with(weight("attributed_per_step", "Attributed weight per simulation step."), move |cost| {
@@ -72,6 +71,7 @@ impl PerStep {
             .with(Column::new("blocked_per_step", Kind::Duration, "ns/step", blocked), move |cost| {
                 self.blocked.as_ref().map(|blocked| per_step(blocked[row(cost)])).into()
             })
+            .detail(["inclusive_per_step"])
     }
 
     pub(super) fn note(&self, selection: &Selection<'_>) -> Note {

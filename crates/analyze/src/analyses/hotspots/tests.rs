@@ -1,4 +1,4 @@
-use stepscope_model::{Capture, Event};
+use stepscope_model::{Capture, Event, Value};
 
 use super::*;
 use crate::columns::read::cells;
@@ -16,13 +16,23 @@ const MICRO: &str = "
     worker;_[i];malloc 45
     ";
 
-fn hotspots(capture: &Capture, order: Order) -> Table {
-    drawn::selected(capture, &["gz::"], |selection| table(selection, &Options { order, ..Options::default() }))
+fn hotspots(capture: &Capture) -> Table {
+    drawn::selected(capture, &["gz::"], table)
+}
+
+/// The table by another column than self weight.
+fn by(column: &str, mut table: Table) -> Table {
+    let place = table.column(column).unwrap();
+    table.rows.sort_by_key(|row| match (&row[place], &row[0]) {
+        (Value::Int(weight), Value::Text(name)) => (Reverse(Some(*weight)), name.clone()),
+        (_, name) => (Reverse(None), format!("{name:?}")),
+    });
+    table
 }
 
 #[test]
 fn self_inclusive_and_attributed_of_the_small_case() {
-    let table = hotspots(&drawn::folded(MICRO), Order::SelfWeight);
+    let table = hotspots(&drawn::folded(MICRO));
     assert_eq!(
         cells(&table, &["function", "self", "inclusive", "attributed", "count", "self_share"]),
         [
@@ -51,7 +61,7 @@ fn self_inclusive_and_attributed_of_the_small_case() {
 
 #[test]
 fn categories_and_ownership_are_shown_and_sorting_by_attributed_puts_owned_code_first() {
-    let table = hotspots(&drawn::folded(MICRO), Order::Attributed);
+    let table = by("attributed", hotspots(&drawn::folded(MICRO)));
     assert_eq!(
         cells(&table, &["function", "owned", "category"])[..4],
         [
@@ -71,7 +81,7 @@ fn patterns_without_a_match_and_missing_ownership_are_noted() {
     let nothing = "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`.";
     assert_eq!(notes(&["nope::*"]), [nothing]);
     assert!(notes(&[])[0].contains("--owned 'gz::*'"));
-    let table = drawn::selected(&capture, &["nope::*"], |selection| table(selection, &Options::default()));
+    let table = drawn::selected(&capture, &["nope::*"], table);
     assert!(table.notes.iter().any(|note| note == nothing), "{:?}", table.notes);
 }
 
@@ -79,7 +89,7 @@ fn patterns_without_a_match_and_missing_ownership_are_noted() {
 fn totals_have_readable_units() {
     let total = |event: Event, weight: u64| {
         let capture = Drawing::new().folded(event, &format!("main;a {weight}")).capture;
-        let table = hotspots(&capture, Order::SelfWeight);
+        let table = hotspots(&capture);
         (table.title.clone(), table.notes[0].to_string().split(',').next().unwrap().to_owned())
     };
     assert_eq!(
@@ -96,7 +106,7 @@ fn totals_have_readable_units() {
 #[test]
 fn sums_of_weights_have_no_count() {
     let capture = Drawing::new().folded(Event::weighed("cycles", "cycles"), "main;a 156578009190").capture;
-    let table = hotspots(&capture, Order::SelfWeight);
+    let table = hotspots(&capture);
     assert_eq!(cells(&table, &["function", "count", "self", "self_count"]), ["a | - | 156578009190 | -"]);
     assert_eq!(table.columns[table.column("self").unwrap()].unit, "cycles");
     assert!(table.notes[0].contains("the number of samples is not known"), "{}", table.notes[0]);
@@ -112,7 +122,7 @@ fn a_leaf_is_attributed_to_its_nearest_owned_caller_and_not_to_wrappers() {
         main;gz::Run;gz::Step 3
         ",
     );
-    let table = hotspots(&capture, Order::Attributed);
+    let table = by("attributed", hotspots(&capture));
     assert_eq!(
         cells(&table, &["function", "attributed", "inclusive"])[..4],
         ["gz::EntityMatches | 275 | 275", "gz::Step | 3 | 280", "gz::Write | 2 | 2", "_Hashtable::find | 0 | 277",]
@@ -128,21 +138,21 @@ fn a_leaf_is_attributed_to_its_nearest_owned_caller_and_not_to_wrappers() {
 #[test]
 fn names_with_spaces_are_whole() {
     let name = "void gz::Each<gz::A, std::pair<long, long> >::operator new [clone .cold]";
-    let table = hotspots(&drawn::folded(&format!("main;{name} 1")), Order::SelfWeight);
+    let table = hotspots(&drawn::folded(&format!("main;{name} 1")));
     assert_eq!(cells(&table, &["function"]), [name]);
 }
 
 /// Erratum 16.
 #[test]
 fn ties_are_in_the_order_of_names() {
-    let table = hotspots(&drawn::folded("main;b 1\nmain;c 1\nmain;a 1\nmain;d 2"), Order::SelfWeight);
+    let table = hotspots(&drawn::folded("main;b 1\nmain;c 1\nmain;a 1\nmain;d 2"));
     assert_eq!(cells(&table, &["function"]), ["d", "a", "b", "c"]);
 }
 
 #[test]
 fn without_ownership_its_columns_are_missing() {
     let capture = drawn::folded("main;gz::a 1");
-    let table = drawn::selected(&capture, &[], |selection| table(selection, &Options::default()));
+    let table = drawn::selected(&capture, &[], table);
     assert_eq!(cells(&table, &["owned", "attributed", "attributed_share"]), ["- | - | -"]);
 }
 
@@ -156,7 +166,7 @@ fn the_source_is_the_line_with_most_self_weight_whatever_its_address() {
         4                     3                     2                     9
         ",
     );
-    let table = hotspots(&capture, Order::Inclusive);
+    let table = by("inclusive", hotspots(&capture));
     assert_eq!(cells(&table, &["function", "source"])[0], "step | a.cc:20");
 }
 
@@ -172,7 +182,7 @@ fn where_steps_are_known_costs_are_per_step_too() {
         )
         .blocked("main", 420..620, "gz::Step;gz::Pause;nanosleep")
         .capture;
-    let table = hotspots(&capture, Order::SelfWeight);
+    let table = hotspots(&capture);
     assert_eq!(
         cells(
             &table,
@@ -181,16 +191,8 @@ fn where_steps_are_known_costs_are_per_step_too() {
         ["gz::Load | 900 | 0 | 0 | 0 | 0", "find | 40 | 10 | 10 | 0 | 0", "gz::Step | 20 | 5 | 15 | 15 | 0",]
     );
     assert_eq!(table.notes.last().unwrap(), "Per step: 15 ns (4 steps).");
-    let stepless = hotspots(&drawn::folded("main;a 1"), Order::SelfWeight);
+    let stepless = hotspots(&drawn::folded("main;a 1"));
     assert_eq!(stepless.column("self_per_step"), None);
-}
-
-#[test]
-fn only_owned_rows_can_be_kept() {
-    let capture = drawn::folded(MICRO);
-    let options = Options { order: Order::Attributed, rows: Rows::Owned };
-    let table = drawn::selected(&capture, &["gz::"], |selection| table(selection, &options));
-    assert_eq!(table.rows.len(), 2);
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn an_interpreter_that_does_not_name_its_functions_is_named() {
 
 #[test]
 fn a_capture_without_events_gives_an_empty_table_and_a_note() {
-    let table = hotspots(&Capture::default(), Order::SelfWeight);
+    let table = hotspots(&Capture::default());
     assert!(table.rows.is_empty());
     assert_eq!(table.notes, ["The capture has no samples of any event."]);
 }

@@ -4,7 +4,6 @@ use stepscope_model::{Column, Columns, NoteValue, Table, Value, note};
 
 use super::score::{Gain, Share, Silence, gains, place, shares, silences, slow_share, typical, worst_place};
 use super::{Build, Case, Counted, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
-use crate::columns::{self, count, duration, flag, percentage, text};
 
 /// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
 /// score.
@@ -20,23 +19,19 @@ pub fn tables(proof: &Proof) -> Vec<Table> {
     ]
 }
 
-fn points(name: &str, doc: &str) -> Column {
-    percentage(name, doc)
-}
-
 fn build_column() -> Column {
-    text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
+    Column::text("build", "The program's build: as built, renamed (functions have hashed names) or stripped.")
 }
 
 /// The columns that name a case: its switch, under this name, and its build.
 fn of_case<'a>(name: &str) -> Columns<'a, &'a Case> {
     Columns::<&Case>::new()
-        .with(text(name, "The switch of the pathology.").essential(), |case| case.known.name.as_str().into())
+        .with(Column::text(name, "The switch of the pathology.").essential(), |case| case.known.name.as_str().into())
         .with(build_column(), |case| case.build.name.as_str().into())
 }
 
 fn predicted_column() -> Column {
-    points("predicted", "Cost that profiles attribute to the seam: the functions of both ways.").essential()
+    Column::percentage("predicted", "Cost that profiles attribute to the seam: the functions of both ways.").essential()
 }
 
 fn switches(proof: &Proof) -> Table {
@@ -44,34 +39,51 @@ fn switches(proof: &Proof) -> Table {
         move |case: &&Case| Value::from(gains(case).iter().find(|gain| gain.setting == setting).map(value))
     };
     of_case("switch")
-        .with(text("phase", "Phase with the cost."), |case| case.known.phase.to_string().into())
-        .with(percentage("share", "Recorded share of CPU time under the slow way.").essential(), |case| {
-            slow_share(case).into()
-        })
-        .with(
-            count("place", "", "Rank of the first guilty function by cost, by the median share of all recordings. Missing if not ranked.")
-                .essential(),
-            |case| place(case).map(|place| place as u64).into(),
+        .text("phase", "Phase with the cost.", |case| case.known.phase.to_string().into())
+        .percentage("share", "Recorded share of CPU time under the slow way.", |case| slow_share(case))
+        .count(
+            "place",
+            "",
+            "Rank of the first guilty function by cost, by the median share of all recordings. \
+                Missing if not ranked.",
+            |case| place(case).map(|place| place as u64),
+        )
+        .count(
+            "worst_place",
+            "",
+            "Its worst rank in a single recording. Missing if one recording does not rank it.",
+            |case| worst_place(case).map(|place| place as u64),
         )
         .with(
-            count("worst_place", "", "Its worst rank in a single recording. Missing if one recording does not rank it."),
-            |case| worst_place(case).map(|place| place as u64).into(),
-        )
-        .with(
-            points("gain", "Saving of the fix in bare runs, in percent of CPU time; of wall time if it saves only that.").essential(),
+            Column::percentage(
+                "gain",
+                "Saving of the fix in bare runs, in percent of CPU time; of wall time if it saves only that.",
+            )
+            .essential(),
             gain("alone", |gain| gain.ablation),
         )
         .with(predicted_column(), gain("alone", |gain| gain.predicted))
-        .with(points("error", "Predicted minus true saving, in points.").essential(), gain("alone", Gain::error))
-        .with(points("gain_all", "Saving of the fix with all else slow.").essential(), gain("all", |gain| gain.ablation))
-        .with(points("predicted_all", "Cost that profiles attribute to the seam with all else slow."), gain("all", |gain| {
-            gain.predicted
-        }))
-        .with(points("error_all", "Predicted minus true saving, in points.").essential(), gain("all", Gain::error))
         .with(
-            text("downstream", "Known reason why the saving differs from the cost of the seam.").detail(),
-            |case| case.known.downstream.as_deref().into(),
+            Column::percentage("error", "Predicted minus true saving, in points.").essential(),
+            gain("alone", Gain::error),
         )
+        .with(
+            Column::percentage("gain_all", "Saving of the fix with all else slow.").essential(),
+            gain("all", |gain| gain.ablation),
+        )
+        .with(
+            Column::percentage("predicted_all", "Cost that profiles attribute to the seam with all else slow."),
+            gain("all", |gain| gain.predicted),
+        )
+        .with(
+            Column::percentage("error_all", "Predicted minus true saving, in points.").essential(),
+            gain("all", Gain::error),
+        )
+        .text("downstream", "Known reason why the saving differs from the cost of the seam.", |case| {
+            case.known.downstream.as_deref().into()
+        })
+        .essential(["share", "place"])
+        .detail(["downstream"])
         .table("prove_switches", "Each switch alone: what was found, and what the fix saves", proof.cases.iter())
 }
 
@@ -79,36 +91,33 @@ fn gains_table(proof: &Proof) -> Table {
     let rows = proof.cases.iter().flat_map(|case| gains(case).into_iter().map(move |gain| (case, gain)));
     of_case("switch")
         .on(|(case, _): &(&Case, Gain)| case)
-        .with(text("setting", "Switches that were slow before: this one alone, or all.").essential(), |(_, gain)| {
-            gain.setting.into()
-        })
-        .with(
-            points("gain", "Saving of the fix in bare runs (ablation), in percent of CPU time; of wall time if it saves only that.")
-                .essential(),
-            |(_, gain)| gain.ablation.into(),
+        .text("setting", "Switches that were slow before: this one alone, or all.", |(_, gain)| gain.setting.into())
+        .percentage(
+            "gain",
+            "Saving of the fix in bare runs (ablation), in percent of CPU time; of wall time if it saves only that.",
+            |(_, gain)| gain.ablation,
         )
-        .with(points("gain_se", "Its standard error."), |(_, gain)| gain.ablation_se.into())
+        .percentage("gain_se", "Its standard error.", |(_, gain)| gain.ablation_se)
         .with(predicted_column(), |(_, gain)| gain.predicted.into())
-        .with(points("error", "Predicted minus true saving, in points.").essential(), |(_, gain)| gain.error().into())
-        .with(
-            points("timed", "Cost of the seam by the program's clocks, in timed runs. Missing if they do not time all of it."),
-            |(_, gain)| gain.timed.into(),
+        .percentage("error", "Predicted minus true saving, in points.", |(_, gain)| gain.error())
+        .percentage(
+            "timed",
+            "Cost of the seam by the program's clocks, in timed runs. Missing if they do not time all of it.",
+            |(_, gain)| gain.timed,
         )
-        .with(points("timed_error", "Predicted minus timed, in points."), |(_, gain)| gain.timed_error().into())
-        .with(
-            points("compared", "Saving of a whole step by the profiles with and without the fix.").essential(),
-            |(_, gain)| gain.compared.saved.into(),
-        )
-        .with(points("compared_error", "Compared minus true saving, in points."), |(_, gain)| {
-            gain.compared_error().into()
+        .percentage("timed_error", "Predicted minus timed, in points.", |(_, gain)| gain.timed_error())
+        .percentage("compared", "Saving of a whole step by the profiles with and without the fix.", |(_, gain)| {
+            gain.compared.saved
         })
-        .with(
-            points("compared_tolerance", "The larger of 5 points and three standard errors of both.").detail(),
-            |(_, gain)| gain.compared.tolerance.into(),
-        )
-        .with(points("outside", "Compared minus predicted: the effect of the fix outside of the seam."), |(_, gain)| {
-            gain.outside().into()
+        .percentage("compared_error", "Compared minus true saving, in points.", |(_, gain)| gain.compared_error())
+        .percentage("compared_tolerance", "The larger of 5 points and three standard errors of both.", |(_, gain)| {
+            gain.compared.tolerance
         })
+        .percentage("outside", "Compared minus predicted: the effect of the fix outside of the seam.", |(_, gain)| {
+            gain.outside()
+        })
+        .essential(["setting", "gain", "error", "compared"])
+        .detail(["compared_tolerance"])
         .table("prove_gains", "Savings of fixes: by profiles, by the program's clocks, and in truth", rows)
 }
 
@@ -116,21 +125,18 @@ fn shares_table(proof: &Proof) -> Table {
     let rows = proof.cases.iter().flat_map(|case| shares(case).into_iter().map(move |share| (case, share)));
     of_case("case")
         .on(|(case, _): &(&Case, Share)| case)
-        .with(
-            text("setting", "Switches that were slow: that one alone, none, all, or all but that one.").essential(),
-            |(_, share)| share.setting.into(),
-        )
-        .with(text("function", "The function.").essential(), |(_, share)| share.function.as_str().into())
-        .with(points("truth", "By the threads' CPU clocks, in timed runs.").essential(), |(_, share)| {
-            share.truth.into()
+        .text("setting", "Switches that were slow: that one alone, none, all, or all but that one.", |(_, share)| {
+            share.setting.into()
         })
-        .with(points("recorded", "As recorded.").essential(), |(_, share)| share.recorded.into())
-        .with(points("error", "Recorded minus true share, in points.").essential(), |(_, share)| share.error().into())
-        .with(points("tolerance", "The larger of 1.5 points and three standard errors."), |(_, share)| {
-            share.tolerance.into()
-        })
-        .with(flag("holds", "Whether the error is within the tolerance."), |(_, share)| share.holds().into())
-        .with(duration("call", "Mean CPU time of a call.").detail(), |(_, share)| share.call_ns.into())
+        .text("function", "The function.", |(_, share)| share.function.as_str().into())
+        .percentage("truth", "By the threads' CPU clocks, in timed runs.", |(_, share)| share.truth)
+        .percentage("recorded", "As recorded.", |(_, share)| share.recorded)
+        .percentage("error", "Recorded minus true share, in points.", |(_, share)| share.error())
+        .percentage("tolerance", "The larger of 1.5 points and three standard errors.", |(_, share)| share.tolerance)
+        .flag("holds", "Whether the error is within the tolerance.", |(_, share)| share.holds())
+        .duration("call", "Mean CPU time of a call.", |(_, share)| share.call_ns)
+        .essential(["setting", "function", "truth", "recorded", "error"])
+        .detail(["call"])
         .table("prove_shares", "Inclusive shares of CPU time: recorded, and timed by the program", rows)
 }
 
@@ -139,16 +145,11 @@ fn silence_table(proof: &Proof) -> Table {
     let checked = silences.len();
     let costly = silences.into_iter().filter(|silence| silence.share > 0.0);
     let mut table = Columns::<Silence>::new()
-        .with(text("of", "The recording: a case with all switches fast, or a control.").essential(), |one| {
-            one.of.as_str().into()
-        })
-        .with(text("function", "A slow way, or a function that the control names.").essential(), |one| {
-            one.function.as_str().into()
-        })
-        .with(percentage("share", "Of CPU time, or of the critical path if that is more.").essential(), |one| {
-            one.share.into()
-        })
-        .with(flag("holds", "Whether it is silent."), |one| one.holds().into())
+        .text("of", "The recording: a case with all switches fast, or a control.", |one| one.of.as_str().into())
+        .text("function", "A slow way, or a function that the control names.", |one| one.function.as_str().into())
+        .percentage("share", "Of CPU time, or of the critical path if that is more.", |one| one.share)
+        .flag("holds", "Whether it is silent.", |one| one.holds())
+        .essential(["of", "function", "share"])
         .table("prove_silence", "Slow ways while all switches are fast", costly);
     let listed = NoteValue::plural(table.rows.len(), "pair");
     table.note(note!(Fact, "Listed: {} with any cost, of {} checked.", listed, NoteValue::of(checked as u64, "")));
@@ -157,15 +158,17 @@ fn silence_table(proof: &Proof) -> Table {
 
 fn counts_table(proof: &Proof) -> Table {
     Columns::<Counted>::new()
-        .with(text("of", "The run.").essential(), |one| one.of.as_str().into())
-        .with(text("what", "The counted thing.").essential(), |one| one.what.as_str().into())
-        .with(count("program", "", "By the program or the kernel.").essential(), |one| one.program.into())
-        .with(count("recorded", "", "As recorded; missing if not recorded.").essential(), |one| one.recorded.into())
-        .with(count("may_differ", "", "Largest allowed difference.").detail(), |one| one.may_differ.into())
-        .with(flag("holds", "Whether the difference is within that."), |one| {
-            one.recorded.map(|recorded| recorded.abs_diff(one.program) <= one.may_differ).into()
+        .text("of", "The run.", |one| one.of.as_str().into())
+        .text("what", "The counted thing.", |one| one.what.as_str().into())
+        .count("program", "", "By the program or the kernel.", |one| one.program)
+        .count("recorded", "", "As recorded; missing if not recorded.", |one| one.recorded)
+        .count("may_differ", "", "Largest allowed difference.", |one| one.may_differ)
+        .flag("holds", "Whether the difference is within that.", |one| {
+            one.recorded.map(|recorded| recorded.abs_diff(one.program) <= one.may_differ)
         })
-        .with(text("remark", "Why they may differ, or why there is no count."), |one| one.remark.as_str().into())
+        .text("remark", "Why they may differ, or why there is no count.", |one| one.remark.as_str().into())
+        .essential(["of", "what", "program", "recorded"])
+        .detail(["may_differ"])
         .table("prove_counts", "Counts", proof.counts.iter())
 }
 
@@ -188,15 +191,16 @@ fn overhead(runs: &super::Runs) -> Option<Overhead> {
 fn overhead_table(proof: &Proof) -> Table {
     let settings = proof.cases.iter().flat_map(|case| case.settings().into_iter().map(move |setting| (case, setting)));
     let rows = settings.filter_map(|(case, (setting, runs))| Some((case, (setting, overhead(runs)?))));
-    let ratio = |name: &str, doc: &str| columns::number(name, "", doc).essential();
+    let ratio = |name: &str, doc: &str| Column::number(name, "", doc).essential();
     of_case("case")
         .on(|(case, _): &(&Case, (&str, Overhead))| case)
-        .with(text("setting", "Switches that were slow.").essential(), |(_, (setting, _))| (*setting).into())
+        .text("setting", "Switches that were slow.", |(_, (setting, _))| (*setting).into())
         .with(
             ratio("cpu", "CPU time per step, or of loading: recorded over bare. Without the recorder's own thread."),
             |(_, (_, overhead))| overhead.cpu.into(),
         )
         .with(ratio("wall", "Wall time, likewise."), |(_, (_, overhead))| overhead.wall.into())
+        .essential(["setting"])
         .table("prove_overhead", "Overhead of recording for the program", rows)
 }
 
@@ -221,25 +225,23 @@ fn score_table(proof: &Proof) -> Table {
         .into_iter()
         .flat_map(|build| requirements(proof, build).into_iter().map(move |requirement| (build, requirement)));
     Columns::<(&Build, Requirement)>::new()
-        .with(text("what", "What must hold.").essential(), |(_, one)| one.what.as_str().into())
+        .text("what", "What must hold.", |(_, one)| one.what.as_str().into())
         .with(build_column().essential(), |(build, _)| build.name.as_str().into())
-        .with(count("held", "", "Cases in which it held.").essential(), |(_, one)| (one.held as u64).into())
-        .with(count("of", "", "All cases.").essential(), |(_, one)| (one.of as u64).into())
-        .with(percentage("percent", "Share of cases in which it held.").essential(), |(_, one)| one.percent().into())
-        .with(percentage("needed", "Required share.").essential(), |(_, one)| one.needed_percent.into())
-        .with(
-            flag("holds", "Whether the requirement holds. Builds without names are for comparison and have none."),
+        .count("held", "", "Cases in which it held.", |(_, one)| one.held as u64)
+        .count("of", "", "All cases.", |(_, one)| one.of as u64)
+        .percentage("percent", "Share of cases in which it held.", |(_, one)| one.percent())
+        .percentage("needed", "Required share.", |(_, one)| one.needed_percent)
+        .flag(
+            "holds",
+            "Whether the requirement holds. Builds without names are for comparison and have none.",
             |(build, one)| {
                 let judged = one.percent().filter(|_| build.shown.is_none());
-                judged.map(|percent| percent >= one.needed_percent).into()
+                judged.map(|percent| percent >= one.needed_percent)
             },
         )
-        .with(
-            columns::number("worst", "", "The largest error in points, the worst rank, or the largest share.")
-                .essential(),
-            |(_, one)| one.worst.into(),
-        )
-        .with(text("remark", "Cases in which it did not hold."), |(_, one)| one.remark.as_str().into())
+        .number("worst", "", "The largest error in points, the worst rank, or the largest share.", |(_, one)| one.worst)
+        .text("remark", "Cases in which it did not hold.", |(_, one)| one.remark.as_str().into())
+        .essential(["what", "held", "of", "percent", "needed", "worst"])
         .table("prove", "Accuracy of Stepscope", rows)
 }
 

@@ -2,7 +2,6 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::analyses::rank::Options;
 use crate::analyses::rank::extent::Extent;
 use crate::analyses::rank::pairing::Scenario;
 use crate::analyses::rank::score::{Evidence, Part};
@@ -31,7 +30,7 @@ pub(super) struct Blocked {
 }
 
 impl Costs {
-    pub(super) fn of(scenario: &Scenario<'_, '_>, options: &Options) -> Self {
+    pub(super) fn of(scenario: &Scenario<'_, '_>) -> Self {
         let mut costs = Self {
             label: scenario.label.clone(),
             extent: Extent::default(),
@@ -47,7 +46,7 @@ impl Costs {
         for selection in &scenario.captures {
             costs.add_misses(selection);
             costs.add_blocked(selection);
-            costs.add_delays(selection, &options.sched);
+            costs.add_delays(selection);
         }
         costs.place_blocked();
         costs
@@ -96,12 +95,12 @@ impl Costs {
     }
 
     /// Adds the functions that run on threads that recorded threads delay.
-    fn add_delays(&mut self, selection: &Selection<'_>, options: &sched::Options) {
+    fn add_delays(&mut self, selection: &Selection<'_>) {
         if !selection.has_switches() {
             return;
         }
         let delayed = self.delayed.get_or_insert_default();
-        for delays in sched::delays(selection).iter().filter(|delays| delays.is_flagged_without_others(options)) {
+        for delays in sched::delays(selection).iter().filter(|delays| delays.is_flagged_without_others()) {
             let weights = StackWeights::of_samples(&selection.of_thread(delays.thread));
             let attributed = weights.attributed_by_function(selection.functions());
             let running = selection.functions().all().filter(|(id, _)| !attributed[id.index()].is_zero());

@@ -129,9 +129,6 @@ pub fn trees(
     Ok((of(Side::Slow, "slow step"), of(Side::Typical, "typical step")))
 }
 
-/// What slow steps do that typical steps do not.
-pub struct SlowSteps;
-
 /// Which steps are slow.
 pub const SLOW_PERCENTILE: AnalysisOption = AnalysisOption {
     name: "slow-percentile",
@@ -148,40 +145,26 @@ impl Options {
     }
 }
 
-impl Analysis for SlowSteps {
-    fn title(&self) -> &'static str {
-        "Slow steps"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "slow-steps",
-            question: "What happens in the slowest steps that does not happen in typical steps?",
-            tables: |selection, values| tables(selection, &Options::of(values)),
-        }]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Steps]
-    }
-
-    fn options(&self) -> &'static [AnalysisOption] {
-        &[SLOW_PERCENTILE]
-    }
-
-    fn also_in(&self) -> &'static [&'static str] {
-        &["flamegraph --slow-steps"]
-    }
-
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+/// What slow steps do that typical steps do not.
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Slow steps",
+    views: &[View {
+        name: "slow-steps",
+        question: "What happens in the slowest steps that does not happen in typical steps?",
+        tables: |selection, values| tables(selection, &Options::of(values)),
+    }],
+    needs: &[Dimension::Steps],
+    options: &[SLOW_PERCENTILE],
+    also_in: &["flamegraph --slow-steps"],
+    report: |selection| {
         let options = Options::default();
         let trees = trees(selection, &options, &calltree::Options::default(), calltree::Evidence::OnCpu);
         let Ok(trees) = trees else { return Vec::new() };
         let tables = tables(selection, &options).into_iter().map(Part::Table);
         let parts = [Part::Difference(difference(&trees))].into_iter().chain(tables).collect();
         vec![ReportSection::new("Slow steps", parts)]
-    }
-}
+    },
+};
 
 /// The call trees of slow steps and of typical steps, compared.
 pub fn difference((slow, typical): &(CallTree, CallTree)) -> TreeDifference {

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
-use stepscope_model::{Columns, Note, NoteValue, Table, note};
+use stepscope_model::{Column, Columns, Note, NoteValue, Table, note};
 use stepscope_stats::bootstrap::BlockBootstrap;
 
 use super::comparison::{ByStep, Comparison, Costs, Means, Sums};
 use super::sets::{FEWEST_SLOW, Measure, Side, Split};
 use crate::analyses::step_times::StepPart;
-use crate::columns::{bounds, duration, of_function, percentage, text};
+use crate::columns::{bounds, of_function};
 use crate::notes;
 use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::weights::{Amount, percent};
@@ -34,11 +34,12 @@ pub(super) fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> 
     let rows = found.into_iter().map(|part| (part.name, part_means(comparison, bootstrap, &part.ns)));
     let doc = "Part of a step. Running, runnable, blocked and pacing of the loop's thread add up to the step.";
     let mut table = Columns::<(&str, Means)>::new()
-        .with(text("quantity", doc).essential(), |(name, _)| (*name).into())
-        .with(duration("slow", "Mean of the slow steps.").essential(), |(_, means)| means.slow.into())
-        .with(duration("typical", "Mean of the typical steps.").essential(), |(_, means)| means.typical.into())
-        .with(duration("difference", "Slow minus typical.").essential(), |(_, means)| means.difference().into())
-        .with_all(bounds("", duration, |(_, means): &(&str, Means)| means.interval))
+        .text("quantity", doc, |(name, _)| (*name).into())
+        .duration("slow", "Mean of the slow steps.", |(_, means)| means.slow)
+        .duration("typical", "Mean of the typical steps.", |(_, means)| means.typical)
+        .duration("difference", "Slow minus typical.", |(_, means)| means.difference())
+        .with_all(bounds("", Column::duration, |(_, means): &(&str, Means)| means.interval))
+        .essential(["quantity", "slow", "typical", "difference"])
         .table("slow_steps_parts", "Slow and typical steps, by part", rows);
     table.add_notes(set_notes(comparison));
     table
@@ -156,9 +157,11 @@ impl Row {
 
 /// The columns `difference, low, high`, after a prefix.
 fn differences<'a>(prefix: &str, doc: &str, of: fn(&Row) -> &Means) -> Columns<'a, Row> {
-    Columns::new()
-        .with(duration(&format!("{prefix}difference"), doc), move |row| of(row).difference().into())
-        .with_all(bounds(prefix, duration, move |row| of(row).interval))
+    Columns::new().duration(&format!("{prefix}difference"), doc, move |row| of(row).difference()).with_all(bounds(
+        prefix,
+        Column::duration,
+        move |row| of(row).interval,
+    ))
 }
 
 /// The table `slow_steps` of these rows.
@@ -173,25 +176,22 @@ fn table(functions: &Functions, rows: Vec<Row>) -> Table {
     let inclusive = "Inclusive CPU time per slow step minus that per typical step.";
     Columns::new()
         .with_all(of_function(functions).on(|row: &Row| &row.function))
-        .with(duration("difference", difference).essential(), |row| row.attributed.difference().into())
-        .with_all(bounds("", duration, |row: &Row| row.attributed.interval))
-        .with(duration("slow", "Attributed CPU time per slow step.").essential(), |row| row.attributed.slow.into())
-        .with(duration("typical", "Attributed CPU time per typical step.").essential(), |row| {
-            row.attributed.typical.into()
-        })
+        .duration("difference", difference, |row| row.attributed.difference())
+        .with_all(bounds("", Column::duration, |row: &Row| row.attributed.interval))
+        .duration("slow", "Attributed CPU time per slow step.", |row| row.attributed.slow)
+        .duration("typical", "Attributed CPU time per typical step.", |row| row.attributed.typical)
         .with_all(differences("blocked_", blocked, |row| &row.blocked))
-        .with(duration("blocked_slow", "That blocked time per slow step.").detail(), |row| row.blocked.slow.into())
-        .with(duration("blocked_typical", "That blocked time per typical step.").detail(), |row| {
-            row.blocked.typical.into()
-        })
+        .duration("blocked_slow", "That blocked time per slow step.", |row| row.blocked.slow)
+        .duration("blocked_typical", "That blocked time per typical step.", |row| row.blocked.typical)
         .with_all(differences("self_", "Self CPU time per slow step minus that per typical step.", |row| &row.own))
         .with_all(differences("inclusive_", inclusive, |row| &row.inclusive))
-        .with(
-            percentage("in_slow", "Share of slow steps with a sample of it, or a wait on the loop's thread."),
-            |row| row.in_slow.into(),
-        )
-        .with(percentage("in_typical", "The same share of typical steps.").detail(), |row| row.in_typical.into())
-        .with(text("verdict", verdict).essential(), |row| row.verdict().into())
+        .percentage("in_slow", "Share of slow steps with a sample of it, or a wait on the loop's thread.", |row| {
+            row.in_slow
+        })
+        .percentage("in_typical", "The same share of typical steps.", |row| row.in_typical)
+        .text("verdict", verdict, |row| row.verdict().into())
+        .essential(["difference", "slow", "typical", "verdict"])
+        .detail(["blocked_slow", "blocked_typical", "in_typical"])
         .table("slow_steps", "Slow steps against typical steps, per step", rows)
 }
 

@@ -6,7 +6,6 @@ use stepscope_model::{Columns, Table};
 use stepscope_stats::Distribution;
 
 use super::StepParts;
-use crate::columns::{self, duration, percentage, text};
 use crate::query::steps::Steps;
 use crate::query::weights::percent;
 
@@ -23,18 +22,17 @@ pub(super) fn table(steps: &Steps, parts: &StepParts) -> Table {
     let fullest = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
     let share = |count: usize| percent(count as u128, times.len() as u128);
     Columns::<Bin>::new()
-        .with(duration("from", "Shortest time of the bin.").essential(), |bin| bin.range.start.into())
-        .with(duration("to", "First time beyond the bin.").essential(), |bin| bin.range.end.into())
-        .with(columns::count("steps", "steps", "Number of steps, without the loop's first.").essential(), |bin| {
-            bin.count.into()
+        .duration("from", "Shortest time of the bin.", |bin| bin.range.start)
+        .duration("to", "First time beyond the bin.", |bin| bin.range.end)
+        .count("steps", "steps", "Number of steps, without the loop's first.", |bin| bin.count)
+        .percentage("share", "Share of the steps.", |bin| share(bin.count))
+        .percentage("cumulative", "Share of the steps in this bin and all bins of shorter times.", |bin| {
+            share(bin.up_to)
         })
-        .with(percentage("share", "Share of the steps."), |bin| share(bin.count).into())
-        .with(
-            percentage("cumulative", "Share of the steps in this bin and all bins of shorter times.").detail(),
-            |bin| share(bin.up_to).into(),
-        )
-        .with(percentage("time_share", "Share of all steps' time."), |bin| percent(bin.sum, times.sum()).into())
-        .with(text("bar", "The share as a bar; the fullest bin fills it."), |bin| bar(bin.count, fullest).into())
+        .percentage("time_share", "Share of all steps' time.", |bin| percent(bin.sum, times.sum()))
+        .text("bar", "The share as a bar; the fullest bin fills it.", |bin| bar(bin.count, fullest).into())
+        .essential(["from", "to", "steps"])
+        .detail(["cumulative"])
         .table("step_histogram", "Distribution of step times", &bins)
 }
 

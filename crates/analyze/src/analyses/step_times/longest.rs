@@ -6,7 +6,6 @@ use stepscope_model::{Columns, StackId, Step, Table, Value};
 
 use super::stalls::times_the_neighbours;
 use super::{Pacing, STALL, StepParts};
-use crate::columns::{duration, flag, number, text};
 use crate::query::functions::FunctionId;
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
@@ -63,39 +62,30 @@ pub(super) fn table(selection: &Selection<'_>, loops: &Loops, parts: &StepParts,
                     nothing is owned).";
     let waits_at = "Function with the most attributed blocked time of the loop's thread, without pacing.";
     Columns::<Row<'_>>::new()
-        .with(number("step", "", "Number of the step.").essential(), |row| row.step.index.into())
-        .with(duration("start", "Start of the step, since the start of the recording.").detail(), |row| {
-            row.step.start_ns.saturating_sub(start).into()
+        .number("step", "", "Number of the step.", |row| row.step.index)
+        .duration("start", "Start of the step, since the start of the recording.", |row| {
+            row.step.start_ns.saturating_sub(start)
         })
-        .with(duration("duration", "Duration of the step.").essential(), |row| row.duration.into())
-        .with(duration("pacing", "Part of `duration`: pacing of the loop's thread.").detail(), |row| {
-            row.spent.map(|_| row.pacing).into()
+        .duration("duration", "Duration of the step.", |row| row.duration)
+        .duration("pacing", "Part of `duration`: pacing of the loop's thread.", |row| row.spent.map(|_| row.pacing))
+        .number("times_neighbours", "", "Its time without pacing, divided by the median of its neighbours.", |row| {
+            row.times_neighbours
         })
-        .with(
-            number("times_neighbours", "", "Its time without pacing, divided by the median of its neighbours."),
-            |row| row.times_neighbours.into(),
-        )
-        .with(flag("stall", "Whether it is a stall.").detail(), |row| {
-            row.times_neighbours.map(|ratio| ratio > STALL).into()
+        .flag("stall", "Whether it is a stall.", |row| row.times_neighbours.map(|ratio| ratio > STALL))
+        .duration("running", "Time of the loop's thread on a CPU.", |row| row.spent.map(|spent| spent.running))
+        .duration("runnable", "Time of the loop's thread waiting for a CPU.", |row| {
+            row.spent.map(|spent| spent.runnable)
         })
-        .with(duration("running", "Time of the loop's thread on a CPU."), |row| {
-            row.spent.map(|spent| spent.running).into()
+        .duration("blocked", "Time of the loop's thread blocked, without pacing.", |row| {
+            row.spent.map(|spent| spent.blocked.saturating_sub(row.pacing))
         })
-        .with(duration("runnable", "Time of the loop's thread waiting for a CPU."), |row| {
-            row.spent.map(|spent| spent.runnable).into()
-        })
-        .with(duration("blocked", "Time of the loop's thread blocked, without pacing."), |row| {
-            row.spent.map(|spent| spent.blocked.saturating_sub(row.pacing)).into()
-        })
-        .with(duration("cpu", "CPU time of all threads."), |row| row.cpu.into())
-        .with(text("function", function).essential(), move |row| name(row.most_cpu))
-        .with(duration("function_cpu", "That function's time.").detail(), |row| {
-            row.most_cpu.map(|share| share.ns).into()
-        })
-        .with(text("waits_at", waits_at), move |row| name(row.most_blocked))
-        .with(duration("waits_at_blocked", "That function's time.").detail(), |row| {
-            row.most_blocked.map(|share| share.ns).into()
-        })
+        .duration("cpu", "CPU time of all threads.", |row| row.cpu)
+        .text("function", function, move |row| name(row.most_cpu))
+        .duration("function_cpu", "That function's time.", |row| row.most_cpu.map(|share| share.ns))
+        .text("waits_at", waits_at, move |row| name(row.most_blocked))
+        .duration("waits_at_blocked", "That function's time.", |row| row.most_blocked.map(|share| share.ns))
+        .essential(["step", "duration", "function"])
+        .detail(["start", "pacing", "stall", "function_cpu", "waits_at_blocked"])
         .table("longest_steps", "The longest steps", rows)
 }
 

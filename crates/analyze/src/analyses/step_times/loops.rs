@@ -7,7 +7,7 @@ use stepscope_stats::{Distribution, Estimate, Levels, trend, two_levels};
 
 use super::stalls::times_the_neighbours;
 use super::{STALL, StepPart, StepParts};
-use crate::columns::{count, duration, number, percentage, text, trend};
+use crate::columns::trend;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps, simulated};
@@ -121,46 +121,36 @@ pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &
     let change = "Change of the step time without pacing from the first to the last step, in percent of the median, or of the \
                   step's level if there are two; positive if steps become slower.";
     let mut table = Columns::<LoopRow<'_>>::new()
-        .with(text("loop", "Process that runs the loop; empty if unknown.").essential(), |row| {
+        .text("loop", "Process that runs the loop; empty if unknown.", |row| {
             selection.process_label_of(row.thread).into()
         })
-        .with(text("thread", "Last name of the thread that started most of its steps.").detail(), |row| {
+        .text("thread", "Last name of the thread that started most of its steps.", |row| {
             row.thread.name.as_str().into()
         })
-        .with(number("tid", "", "That thread's id.").detail(), |row| row.thread.tid.into())
-        .with(number("pid", "", "Id of the process.").detail(), |row| {
-            row.thread.process.map(|process| processes[process.index()].pid).into()
+        .number("tid", "", "That thread's id.", |row| row.thread.tid)
+        .number("pid", "", "Id of the process.", |row| row.thread.process.map(|process| processes[process.index()].pid))
+        .count("steps", "steps", "Number of whole steps within the selected time.", |row| row.steps.count())
+        .number("rate", "steps/s", "Steps per second, without the first.", |row| row.rate())
+        .number("rtf", "", "Real-time factor: simulated time divided by wall time.", |row| row.steps.real_time_factor)
+        .number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run.", |row| {
+            unpaced_factor(row.steps, &row.parts)
         })
-        .with(count("steps", "steps", "Number of whole steps within the selected time.").essential(), |row| {
-            row.steps.count().into()
+        .duration("first_step", "The loop's first step, if selected. It loads what the others use.", |row| {
+            row.steps.first().map(|step| step.end_ns - step.start_ns)
         })
-        .with(number("rate", "steps/s", "Steps per second, without the first."), |row| row.rate().into())
-        .with(number("rtf", "", "Real-time factor: simulated time divided by wall time.").essential(), |row| {
-            row.steps.real_time_factor.into()
+        .duration("median", "Median time of the other steps.", |row| row.others.median())
+        .duration("lower_level", "Lower of two levels of the step time without pacing, if there are two.", |row| {
+            row.levels.map(|levels| levels.levels.lower)
         })
-        .with(number("rtf_unpaced", "", "Real-time factor without pacing: how fast the loop could run."), |row| {
-            unpaced_factor(row.steps, &row.parts).into()
+        .duration("upper_level", "Upper of these levels.", |row| row.levels.map(|levels| levels.levels.upper))
+        .percentage("upper_share", "Share of the steps on the upper level.", |row| {
+            row.levels.map(|levels| levels.levels.upper_share * 100.0)
         })
-        .with(
-            duration("first_step", "The loop's first step, if selected. It loads what the others use.").detail(),
-            |row| row.steps.first().map(|step| step.end_ns - step.start_ns).into(),
-        )
-        .with(duration("median", "Median time of the other steps.").essential(), |row| row.others.median().into())
-        .with(
-            duration("lower_level", "Lower of two levels of the step time without pacing, if there are two.").detail(),
-            |row| row.levels.map(|levels| levels.levels.lower).into(),
-        )
-        .with(duration("upper_level", "Upper of these levels.").detail(), |row| {
-            row.levels.map(|levels| levels.levels.upper).into()
-        })
-        .with(percentage("upper_share", "Share of the steps on the upper level.").detail(), |row| {
-            row.levels.map(|levels| levels.levels.upper_share * 100.0).into()
-        })
-        .with(count("stalls", "steps", stalls), |row| row.stalls.number.into())
-        .with(duration("stall_time", "Total time of the stalls beyond that median.").detail(), |row| {
-            row.stalls.beyond_ns.into()
-        })
+        .count("stalls", "steps", stalls, |row| row.stalls.number)
+        .duration("stall_time", "Total time of the stalls beyond that median.", |row| row.stalls.beyond_ns)
         .with_all(trend(change, |row: &LoopRow<'_>| row.change))
+        .essential(["loop", "steps", "rtf", "median"])
+        .detail(["thread", "tid", "pid", "first_step", "lower_level", "upper_level", "upper_share", "stall_time"])
         .table("loops", "Simulation loops", &rows);
     table.add_notes(rows.first().into_iter().flat_map(loop_notes));
     if rows.len() > 1 {
@@ -286,17 +276,19 @@ pub(super) fn steps(selection: &Selection<'_>, loops: &Loops, parts: &StepParts)
     let change = "Change from the first to the last step in percent of the median, or of each value's level if there are two \
                   (Theil-Sen).";
     let mut table = Columns::<PartRow>::new()
-        .with(text("quantity", "Part of a step.").essential(), |row| row.name.into())
-        .with(duration("total", "Sum over all steps but the first.").detail(), |row| row.others.sum().into())
-        .with(percentage("share", share), move |row| percent(row.others.sum(), time.into()).into())
-        .with(duration("mean", "Mean of the steps.").essential(), |row| row.others.mean().into())
-        .with(duration("min", "Smallest.").detail(), |row| row.others.min().into())
-        .with(duration("median", "Median.").essential(), |row| row.others.median().into())
-        .with(duration("p95", "95th percentile: a value that occurred."), |row| row.others.percentile(95.0).into())
-        .with(duration("p99", "99th percentile.").essential(), |row| row.others.percentile(99.0).into())
-        .with(duration("max", "Largest."), |row| row.others.max().into())
-        .with(duration("first_step", first).detail(), |row| row.first.into())
+        .text("quantity", "Part of a step.", |row| row.name.into())
+        .duration("total", "Sum over all steps but the first.", |row| row.others.sum())
+        .percentage("share", share, move |row| percent(row.others.sum(), time.into()))
+        .duration("mean", "Mean of the steps.", |row| row.others.mean())
+        .duration("min", "Smallest.", |row| row.others.min())
+        .duration("median", "Median.", |row| row.others.median())
+        .duration("p95", "95th percentile: a value that occurred.", |row| row.others.percentile(95.0))
+        .duration("p99", "99th percentile.", |row| row.others.percentile(99.0))
+        .duration("max", "Largest.", |row| row.others.max())
+        .duration("first_step", first, |row| row.first)
         .with_all(trend(change, |row: &PartRow| row.change))
+        .essential(["quantity", "mean", "median", "p99"])
+        .detail(["total", "min", "first_step"])
         .table("steps", "Steps, by part", rows);
     if selection.filters_threads() {
         table.note(note!(Limit, "CPU time is that of the selected threads."));

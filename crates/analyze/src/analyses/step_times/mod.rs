@@ -83,27 +83,16 @@ pub fn no_steps(selection: &Selection<'_>) -> Note {
 }
 
 /// How long steps take.
-pub struct StepTimes;
-
-impl Analysis for StepTimes {
-    fn title(&self) -> &'static str {
-        "Steps"
-    }
-
-    fn views(&self) -> &'static [View] {
-        &[View {
-            name: "steps",
-            question: "How long do steps take, what are they parts of, do they grow, and which stall?",
-            tables: |selection, _| tables(selection),
-        }]
-    }
-
-    fn needs(&self) -> &'static [Dimension] {
-        &[Dimension::Steps]
-    }
-
-    /// The loops, a chart over time, the quantities, a histogram and the longest steps.
-    fn report(&self, selection: &Selection<'_>) -> Vec<ReportSection> {
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Steps",
+    views: &[View {
+        name: "steps",
+        question: "How long do steps take, what are they parts of, do they grow, and which stall?",
+        tables: |selection, _| tables(selection),
+    }],
+    needs: &[Dimension::Steps],
+    // The loops, a chart over time, the quantities, a histogram and the longest steps.
+    report: |selection| {
         let Some(over_time) = steps_over_time::table(selection) else { return Vec::new() };
         let over_time = Part::Chart {
             table: over_time,
@@ -127,5 +116,6 @@ impl Analysis for StepTimes {
         let mut parts: Vec<Part> = tables(selection).into_iter().map(part).collect();
         parts.insert(1, over_time);
         vec![ReportSection::new("Steps", parts)]
-    }
-}
+    },
+    ..Analysis::NONE
+};

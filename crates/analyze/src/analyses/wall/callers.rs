@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, note};
 
 use super::{Stacks, missing_stacks};
-use crate::columns::{self, count, duration, percentage};
+use crate::columns;
 use crate::query::functions::{Caller, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -97,22 +97,19 @@ fn table_columns<'t>(
         .with(module_column, move |row| module(functions, row.0).into())
         .with(owned, move |row| get(row.0).filter(|_| known).map(|function| function.owned).into())
         .with(category, move |row| get(row.0).map_or("unknown", |function| function.kind.name()).into())
-        .with(
-            duration("blocked", "Blocked time of waits whose nearest owned caller is the function.").essential(),
-            |row| row.1.blocked.into(),
-        )
-        .with(percentage("share", "In percent of all selected blocked time.").essential(), move |row| {
-            percent(row.1.blocked, total).into()
-        })
-        .with_if(is_estimated, duration("blocked_error", error), |row| row.1.error.into())
+        .duration("blocked", "Blocked time of waits whose nearest owned caller is the function.", |row| row.1.blocked)
+        .percentage("share", "In percent of all selected blocked time.", move |row| percent(row.1.blocked, total))
+        .with_if(is_estimated, Column::duration("blocked_error", error), |row| row.1.error.into())
         .with_if(per_step.is_some(), step, move |row| {
             per_step.and_then(|per_step| per_step.get(&row.0)).copied().unwrap_or(0.0).into()
         })
-        .with(count("waits", "", "Number of waits."), |row| row.1.waits.into())
-        .with(duration("longest", "The longest wait.").detail(), |row| row.1.longest.into())
-        .with(count("threads", "", "Number of threads that waited.").detail(), |row| row.1.threads.len().into());
+        .count("waits", "", "Number of waits.", |row| row.1.waits)
+        .duration("longest", "The longest wait.", |row| row.1.longest)
+        .count("threads", "", "Number of threads that waited.", |row| row.1.threads.len())
+        .essential(["blocked", "share"])
+        .detail(["longest", "threads"]);
     for class in WaitClass::ALL {
-        let column = duration(class.name(), "The part of it of this class.");
+        let column = Column::duration(class.name(), "The part of it of this class.");
         all = all.with(column, move |row| Value::from(row.1.classes[class.index()]));
     }
     all
