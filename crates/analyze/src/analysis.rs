@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{CallTree, Dimension, DimensionStatus, Mark, Note, NoteValue, Table, TreeDifference, note};
+use stepscope_model::{
+    CallTree, Dimension, DimensionStatus, MACHINE_SPEED, Mark, Note, NoteValue, Table, TreeDifference, note,
+};
 
 pub use crate::analyses::{ANALYSES, OF_SEVERAL};
 use crate::query::events::{self, Role};
@@ -205,7 +207,7 @@ pub fn not_recorded(selection: &Selection<'_>, dimension: Dimension) -> Option<N
         Dimension::Offcpu | Dimension::Sched => selection.has_switches(),
         Dimension::Faults => [Role::MinorFaults, Role::MajorFaults, Role::Faults].into_iter().any(has_samples),
         Dimension::Cache => has_samples(Role::CacheMisses),
-        Dimension::Resources => !capture.counters.is_empty(),
+        Dimension::Resources => capture.counters.iter().any(|one| !MACHINE_SPEED.contains(&&*one.name)),
         Dimension::Steps => !capture.steps.is_empty(),
         _ => false,
     };

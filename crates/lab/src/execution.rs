@@ -178,6 +178,7 @@ impl Execution<'_, '_> {
                 Some(StepSource::Scope(name)) => Some(name.clone()),
                 _ => None,
             },
+            speed_probe: scenario.record.speed_probe,
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));

@@ -25,6 +25,8 @@ pub struct Order {
     pub step_later: bool,
     /// The marked scope whose start begins a new step, if there is one.
     pub step_scope: Option<String>,
+    /// Whether the machine's speed is measured beside.
+    pub speed_probe: bool,
     /// Label of the first capture.
     pub label: Label,
 }
@@ -102,6 +104,7 @@ impl Recorder for PerfRecorder {
             step: order.step.clone(),
             step_later: order.step_later,
             step_scope: order.step_scope.clone(),
+            speed_probe: order.speed_probe,
             label: order.label.clone(),
             ..self.options.clone()
         };

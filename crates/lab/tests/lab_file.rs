@@ -21,6 +21,7 @@ owned = { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**", "/o
 [record]
 dimensions = ["cpu", "sched"]
 frequency_hz = 499
+speed_probe = false
 phases = ["steady", "loading"]
 loading = { timeout_s = 60 }
 steady = { warmup_s = 2.5, duration_s = 10 }
@@ -102,6 +103,7 @@ fn a_scenario_overrides_single_keys_of_the_general_settings() {
         warmup: Duration::from_millis(2500),
         duration: Duration::from_secs(20),
         steps: None,
+        speed_probe: false,
     };
     assert_eq!(lab.scenarios[0].record, expected);
     assert_eq!(lab.scenarios[1].record.duration, Duration::from_secs(10));

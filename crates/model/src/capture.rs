@@ -235,6 +235,9 @@ pub struct Scope {
     pub depth: u32,
 }
 
+/// Counters of the machine's speed beside a recording, by kind of work: fixed loops per second on the CPU of a thread.
+pub const MACHINE_SPEED: [&str; 3] = ["machine_speed.integer", "machine_speed.cache", "machine_speed.memory"];
+
 /// A reading of a quantity of a process or a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {

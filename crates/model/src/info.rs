@@ -477,6 +477,9 @@ impl Losses {
 pub struct RecordingCost {
     /// CPU time of the recorder itself, while recording.
     pub cpu_ns: u64,
+    /// The part of `cpu_ns` that measured the machine's speed.
+    #[serde(default)]
+    pub speed_probe_cpu_ns: u64,
     /// CPU time spent afterwards, naming addresses and writing tables.
     pub finish_cpu_ns: u64,
     /// Bytes of the raw log.

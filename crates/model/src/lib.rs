@@ -34,8 +34,8 @@ pub mod wait;
 pub mod waits;
 
 pub use capture::{
-    Capture, Counter, Frame, Language, Module, Process, Sample, Scope, StackNode, Step, SymbolSource, Thread,
-    ThreadName,
+    Capture, Counter, Frame, Language, MACHINE_SPEED, Module, Process, Sample, Scope, StackNode, Step, SymbolSource,
+    Thread, ThreadName,
 };
 pub use column::{Column, Importance, Kind};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};

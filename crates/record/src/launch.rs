@@ -42,6 +42,7 @@ mod stop;
 mod user;
 
 pub use affinity::allowed_cpus;
+pub(crate) use affinity::restrict as restrict_to_cpus;
 pub use keeper::{Exit, Usage};
 pub use output::{LastLines, LineWatcher};
 pub use refusal::Refusal;

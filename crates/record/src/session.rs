@@ -2,6 +2,7 @@
 
 mod feed;
 mod log;
+mod machine_speed;
 mod options;
 mod pace;
 mod plan;
@@ -9,6 +10,7 @@ mod privilege;
 mod recorder;
 mod resources;
 mod running;
+mod speed_probes;
 mod thinning;
 
 use std::io;

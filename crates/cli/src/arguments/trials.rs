@@ -19,12 +19,16 @@ pub struct TrialArguments {
     /// Variants to run, by name or glob; repeatable [default: all].
     #[arg(long = "variant", value_name = "VARIANT")]
     variants: Vec<String>,
+    /// Do not measure the machine's speed beside the recording.
+    #[arg(long)]
+    no_speed_probe: bool,
 }
 
 impl TrialArguments {
     /// Reads the lab file.
     pub fn lab(&self) -> Result<LabFile, Failure> {
-        LabFile::read(&self.lab).map_err(|error| Failure::Usage(error.to_string()))
+        let lab = LabFile::read(&self.lab).map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(if self.no_speed_probe { lab.without_speed_probe() } else { lab })
     }
 
     /// The scenarios and variants to run.

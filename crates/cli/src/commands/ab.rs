@@ -68,6 +68,9 @@ pub struct Ab {
     /// Keep rounds with a high background load instead of repeating some of them.
     #[arg(long)]
     keep_disturbed: bool,
+    /// Do not measure the machine's speed beside the recording. Comparisons correct for it otherwise.
+    #[arg(long)]
+    no_speed_probe: bool,
     /// Folder that receives a new folder per run, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
@@ -78,6 +81,7 @@ pub struct Ab {
 impl Ab {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let lab = LabFile::read(&self.lab).map_err(|error| Failure::Usage(error.to_string()))?;
+        let lab = if self.no_speed_probe { lab.without_speed_probe() } else { lab };
         let plan = self.plan(&lab)?;
         print_plan(&plan);
         let interrupted = interrupt::flag();

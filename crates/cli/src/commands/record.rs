@@ -85,6 +85,10 @@ pub struct Record {
     /// With --suggest-steps: table, tsv, csv, json, json-compact or markdown.
     #[arg(long, value_name = "FORMAT", requires = "suggest_steps", default_value = "table")]
     format: Format,
+    /// Measure the machine's speed beside the recording, so that comparisons can correct for it: short fixed loops on each
+    /// CPU in use, with less than 0.5 % of it.
+    #[arg(long)]
+    speed_probe: bool,
     /// Replace an existing capture.
     #[arg(long)]
     force: bool,
@@ -200,6 +204,7 @@ impl Record {
             stack_bytes: self.stack_bytes,
             max_switch_stacks_hz: self.switch_stacks_hz,
             step_scope: self.step_scope,
+            speed_probe: self.speed_probe,
             ..Options::default()
         };
         if !self.dimensions.is_empty() {

@@ -108,6 +108,14 @@ impl<'t> Field<'t> {
         }
     }
 
+    pub(super) fn boolean(&self, problems: &mut Problems) -> Option<bool> {
+        let value = self.value().as_bool();
+        if value.is_none() {
+            self.refuse(problems, "true or false");
+        }
+        value
+    }
+
     pub(super) fn integer(&self, problems: &mut Problems, range: RangeInclusive<u64>) -> Option<u64> {
         let expected = format!("an integer from {} to {}", range.start(), range.end());
         let Some(integer) = self.value().as_integer() else {

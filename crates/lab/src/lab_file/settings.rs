@@ -48,6 +48,14 @@ pub struct LabFile {
     pub limits: Limits,
 }
 
+impl LabFile {
+    /// Without measurements of the machine's speed.
+    pub fn without_speed_probe(mut self) -> Self {
+        self.scenarios.iter_mut().for_each(|scenario| scenario.record.speed_probe = false);
+        self
+    }
+}
+
 /// A workload.
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -149,6 +157,8 @@ pub struct RecordSettings {
     pub duration: Duration,
     /// The steady recording ends after this many steps, so that variants simulate the same interval.
     pub steps: Option<u64>,
+    /// Whether the machine's speed is measured beside, so that comparisons can correct for it.
+    pub speed_probe: bool,
 }
 
 impl RecordSettings {
@@ -174,6 +184,7 @@ impl Default for RecordSettings {
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(30),
             steps: None,
+            speed_probe: true,
         }
     }
 }

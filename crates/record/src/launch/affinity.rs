@@ -20,8 +20,8 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect())
 }
 
-/// Restricts a process that has not started its program to these CPUs.
-pub(super) fn restrict(pid: u32, cpus: &[usize]) -> io::Result<()> {
+/// Restricts a thread to these CPUs: this one (0), or a process that has not started its program.
+pub(crate) fn restrict(pid: u32, cpus: &[usize]) -> io::Result<()> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     // SAFETY: zeroed memory is an empty set, and the indices are below its size.
     let set = unsafe {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use stepscope_assemble::raw_log::Writer;
 use stepscope_assemble::{Entry, EventRef, MachineReading, Sink};
 
+use super::machine_speed::Seen;
+
 /// The destination of entries: a log, or nothing.
 pub(super) enum Output {
     Log { writer: Box<Writer<File>>, folder: PathBuf, cpu_before_ns: u64, start: Box<MachineReading> },
@@ -20,16 +22,18 @@ pub(super) struct Counted {
     pub cpu_samples: u64,
     pub waits: u64,
     pub steps: u64,
+    pub seen: Seen,
 }
 
 impl Counted {
     pub fn new(output: Output) -> Self {
-        Self { output, cpu_event: None, cpu_samples: 0, waits: 0, steps: 0 }
+        Self { output, cpu_event: None, cpu_samples: 0, waits: 0, steps: 0, seen: Seen::default() }
     }
 }
 
 impl Sink for Counted {
     fn take(&mut self, entry: Entry) {
+        self.seen.note(&entry);
         let is_cpu = |event| Some(event) == self.cpu_event;
         self.cpu_samples += u64::from(matches!(&entry, Entry::Sample(sample) if is_cpu(sample.event)));
         self.waits += u64::from(matches!(entry, Entry::Wait(_)));
@@ -37,5 +41,11 @@ impl Sink for Counted {
         if let Output::Log { writer, .. } = &mut self.output {
             writer.take(entry);
         }
+    }
+}
+
+impl AsRef<Seen> for Counted {
+    fn as_ref(&self) -> &Seen {
+        &self.seen
     }
 }

@@ -14,6 +14,7 @@ use stepscope_model::{Dimension, DimensionStatus, Machine};
 
 use super::feed::{AssemblerFeed, LossFeed};
 use super::log::{Counted, Output};
+use super::machine_speed::MachineSpeed;
 use super::pace::Pace;
 use super::plan::{Plan, open_side_band};
 use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
@@ -53,6 +54,7 @@ pub(super) struct Recorder {
     sink: Counted,
     marks: Marks,
     resources: Option<Resources>,
+    speed: MachineSpeed,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     machine: Machine,
     label: Label,
@@ -166,6 +168,7 @@ impl Recorder {
             sink: Counted::new(Output::Paused),
             marks,
             resources,
+            speed: MachineSpeed::new(options.speed_probe),
             dimensions,
             machine,
             label: options.label.clone(),
@@ -249,8 +252,12 @@ impl Recorder {
     fn round(&mut self) {
         let look_ns = clock::now_ns();
         self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
-        self.looked_ns = look_ns;
+        let known_ns = std::mem::replace(&mut self.looked_ns, look_ns);
         self.read_marks();
+        match self.sink.output {
+            Output::Log { .. } => self.speed.round(&mut self.sink, known_ns),
+            Output::Paused => self.speed.rest(),
+        }
         self.thin();
         self.learn_program();
     }

@@ -20,6 +20,7 @@ pub(super) struct PartialRecord {
     warmup: Option<Duration>,
     duration: Option<Duration>,
     pub(super) steps: Option<u64>,
+    speed_probe: Option<bool>,
 }
 
 impl PartialRecord {
@@ -41,6 +42,7 @@ impl PartialRecord {
             warmup: self.warmup.or(general.warmup),
             duration: self.duration.or(general.duration),
             steps: self.steps.or(general.steps),
+            speed_probe: self.speed_probe.or(general.speed_probe),
         }
     }
 
@@ -64,6 +66,7 @@ impl PartialRecord {
             warmup: self.warmup.unwrap_or(default.warmup),
             duration: self.duration.unwrap_or(default.duration),
             steps: self.steps,
+            speed_probe: self.speed_probe.unwrap_or(default.speed_probe),
         }
     }
 }
@@ -73,7 +76,8 @@ impl Reader {
         let dimensions = fields.take("dimensions").and_then(|field| self.dimensions(&field, problems));
         let frequency_hz = fields.take("frequency_hz").and_then(|field| field.integer(problems, 1..=MOST_HZ));
         let phases = fields.take("phases").and_then(|field| self.phases(&field, problems));
-        let mut partial = PartialRecord { dimensions, frequency_hz, phases, ..PartialRecord::default() };
+        let speed_probe = fields.take("speed_probe").and_then(|field| field.boolean(problems));
+        let mut partial = PartialRecord { dimensions, frequency_hz, phases, speed_probe, ..PartialRecord::default() };
         let loading = fields.take("loading");
         let expected = r#"a table, e.g. { timeout_s = 120 } (phases = ["steady"] leaves this phase out)"#;
         if let Some(mut loading) = loading.and_then(|field| field.table(problems, "`loading`".to_owned(), expected)) {

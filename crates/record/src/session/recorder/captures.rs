@@ -81,12 +81,13 @@ impl Recorder {
     pub(super) fn close(&mut self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
         let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
         let kept = self.assembler.target_mut().kept.copy_to(folder);
-        let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns);
+        let speed_probe_cpu_ns = self.speed.take_cpu_ns();
+        let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns) + speed_probe_cpu_ns;
         let log_bytes = writer.bytes();
         writer.take(Entry::MarksLost { count: self.marks.lost() });
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
-            cost: Some(RecordingCost { cpu_ns, finish_cpu_ns: 0, log_bytes }),
+            cost: Some(RecordingCost { cpu_ns, speed_probe_cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.notes().into_iter().chain(kept).collect(),
             dimensions: self.dimensions_at_end(),
             machine: Some(((**start).clone(), end)),
@@ -97,6 +98,7 @@ impl Recorder {
     /// The notes of the capture.
     fn notes(&self) -> Vec<String> {
         let mut notes = self.marks.notes();
+        notes.extend(self.speed.notes());
         if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {
             notes.push(
                 "The recorder had ordinary priority and waited for a CPU while records were lost. It may raise its \
