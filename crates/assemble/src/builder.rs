@@ -10,13 +10,12 @@ use std::sync::Arc;
 
 use stepscope_model::disk::DiskError;
 use stepscope_model::{
-    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Thread, ThreadId,
-    ThreadName,
+    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Thread, ThreadName,
 };
 use stepscope_symbolize::{Code, NamedBy, Place};
 
 use crate::entry::{self, Entry, EventRef, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
-use crate::kernel_account::ExitUsage;
+use crate::kernel_account::{ExitUsage, KernelAccount, Readings};
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
 use crate::raw_log::{self, Ending, Kind, ReadError};
@@ -28,6 +27,9 @@ use crate::symbols::Symbols;
 
 /// Further notes about modules are only counted.
 const MAX_PROBLEM_NOTES: usize = 12;
+
+/// The largest resident memory of a process, as the recorder names it.
+const PEAK_RSS: &str = "peak_rss_bytes";
 
 /// Reads a raw log and builds its capture, in memory.
 ///
@@ -44,7 +46,7 @@ pub fn finish(log: impl Read, symbols: &mut impl Symbols) -> Result<Capture, Rea
     Ok(capture)
 }
 
-/// Reads a raw log and builds its capture, whose samples, waits and steps are written to `folder` and not kept in memory.
+/// Reads a raw log and builds its capture, whose long tables are written to `folder` and not kept in memory.
 ///
 /// The log is read twice, because the names of functions decide about stacks, and samples and waits refer to these.
 /// [`disk::write`](stepscope_model::disk::write) to the same folder completes the capture.
@@ -76,9 +78,9 @@ pub struct Builder {
     /// Samples and waits as the log has them; their stacks become handles when stacks are built.
     samples: Vec<entry::Sample>,
     waits: Vec<entry::Wait>,
-    /// Starts of steps, which become steps when all threads are known.
-    step_starts: Vec<Entry>,
-    /// Whether samples, waits and steps are read again when all else is known, and need not be kept.
+    /// Starts of steps, scopes and readings, which are added when all threads are known.
+    others: Vec<Entry>,
+    /// Whether rows of the long tables are read again when all else is known, and need not be kept.
     rows_come_later: bool,
     sample_count: u64,
     marks: MarkTables,
@@ -87,6 +89,8 @@ pub struct Builder {
     /// The whole machine at the start and the end of the window.
     machine: Option<(MachineReading, MachineReading)>,
     exit_usage: Option<ExitUsage>,
+    peak_rss_bytes: Option<i64>,
+    readings: Readings,
     rooms: Rooms,
     has_lost_waits: bool,
     running: RunningTimes,
@@ -201,20 +205,23 @@ impl Builder {
             Entry::StepStart { time_ns, thread, .. } => {
                 ((thread.0 as usize) < capture.threads.len()).then_some(())?;
                 self.last_ns = self.last_ns.max(Some(time_ns));
-                self.keep_step_start(entry);
+                self.keep(entry);
             }
             Entry::StepMark { thread, time_ns, .. } => {
                 self.marks.has_thread(thread).then_some(())?;
                 self.last_ns = self.last_ns.max(Some(time_ns));
-                self.keep_step_start(entry);
+                self.keep(entry);
             }
-            Entry::Counter { time_ns, process, thread, name, value } => {
-                let process = ((process.0 as usize) < capture.processes.len()).then_some(ProcessId(process.0))?;
+            Entry::Counter { time_ns, process, thread, ref name, value } => {
                 let known = |thread: ThreadRef| (thread.0 as usize) < capture.threads.len();
-                thread.is_none_or(known).then_some(())?;
-                let (thread, name) = (thread.map(|thread| ThreadId(thread.0)), capture.intern_text(&name));
-                capture.counters.push(Counter { time_ns, process: Some(process), thread, name, value });
+                let fits = (process.0 as usize) < capture.processes.len() && thread.is_none_or(known);
+                fits.then_some(())?;
+                self.readings.add(time_ns, thread, name, value);
+                if name == PEAK_RSS {
+                    self.peak_rss_bytes = Some(value);
+                }
                 self.last_ns = self.last_ns.max(Some(time_ns));
+                self.keep(entry);
             }
             Entry::MarkName { .. }
             | Entry::MarkThread { .. }
@@ -222,8 +229,11 @@ impl Builder {
             | Entry::FrameMark { .. }
             | Entry::MarkedCounter { .. }
             | Entry::MarksLost { .. } => {
-                self.marks.accept(entry)?;
+                self.marks.accept(&entry)?;
                 self.last_ns = self.last_ns.max(self.marks.last_ns());
+                if matches!(entry, Entry::Scope { .. } | Entry::FrameMark { .. } | Entry::MarkedCounter { .. }) {
+                    self.keep(entry);
+                }
             }
             Entry::Losses(losses) => capture.info.losses = *losses,
             Entry::RecordingEnd(end) => {
@@ -248,10 +258,8 @@ impl Builder {
             return;
         };
         let Some(time_ns) = process.end_ns.or(self.last_ns) else { return };
-        let name = capture.intern_text("peak_rss_bytes");
-        let before = capture.counters.iter().rev().find(|counter| counter.name == name);
-        if before.is_none_or(|before| before.value < bytes) {
-            let process = Some(ProcessId(0));
+        if self.peak_rss_bytes.is_none_or(|before| before < bytes) {
+            let (process, name) = (Some(ProcessId(0)), capture.intern_text(PEAK_RSS));
             capture.counters.push(Counter { time_ns, process, thread: None, name, value: bytes });
         }
     }
@@ -260,9 +268,9 @@ impl Builder {
         self.first_ns = self.first_ns.into_iter().chain(time_ns).min();
     }
 
-    fn keep_step_start(&mut self, entry: Entry) {
+    fn keep(&mut self, entry: Entry) {
         if !self.rows_come_later {
-            self.step_starts.push(entry);
+            self.others.push(entry);
         }
     }
 
@@ -289,23 +297,23 @@ impl Builder {
     /// Names the code, and builds the capture.
     pub fn build(mut self, symbols: &mut impl Symbols) -> Capture {
         let (samples, waits) = (std::mem::take(&mut self.samples), std::mem::take(&mut self.waits));
-        let step_starts = std::mem::take(&mut self.step_starts);
+        let others = std::mem::take(&mut self.others);
         let mut named = self.with_names(symbols);
         samples.iter().for_each(|sample| named.rows.add_sample(sample));
         drop(samples);
         waits.iter().for_each(|wait| named.rows.add_wait(wait));
         drop(waits);
-        step_starts.into_iter().for_each(|entry| named.rows.take(entry));
+        others.into_iter().for_each(|entry| named.rows.take(entry));
         named.build().expect("rows in memory are not written")
     }
 
-    /// Completes all tables but samples, waits and steps.
+    /// Completes all tables but the long ones.
     fn with_names(mut self, symbols: &mut impl Symbols) -> Named {
         self.end_early();
         let named = self.name_frames(symbols);
         let nodes = self.build_stacks(&named);
         let mut capture = self.capture;
-        let mark_threads = self.marks.fill(&mut capture);
+        let marks = self.marks.resolve(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
         let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
@@ -314,8 +322,10 @@ impl Builder {
         // Without some waits, running time is not exact.
         let running = if self.has_lost_waits { RunningTimes::default() } else { self.running };
         let weights = SampleWeights::of(&capture, running, switch_cost_ns);
+        let account = KernelAccount::of(&capture, &self.readings);
+        let rows = RowSink::new(capture, nodes, account, weights);
         Named {
-            rows: RowSink::new(capture, nodes, switch_cost_ns, weights).with_mark_threads(mark_threads),
+            rows: rows.with_marks(marks).with_switch_cost(switch_cost_ns),
             machine: self.machine,
             exit_usage: self.exit_usage,
             has_lost_waits: self.has_lost_waits,
@@ -437,7 +447,7 @@ impl Builder {
     }
 }
 
-/// A capture without samples, waits and steps, and what is needed once they are added.
+/// A capture without its long tables, and what is needed once their rows are added.
 struct Named {
     rows: RowSink,
     machine: Option<(MachineReading, MachineReading)>,

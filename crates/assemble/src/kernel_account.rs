@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Capture, Counter, Thread, Wait};
+use stepscope_model::{Capture, Thread, Wait};
+
+use crate::entry::ThreadRef;
 
 /// The quantity of a thread's CPU time, as the recorder names it.
 const THREAD_CPU: &str = "thread_cpu_ns";
@@ -31,10 +33,9 @@ pub(crate) struct KernelAccount {
 }
 
 impl KernelAccount {
-    /// `capture` has readings and threads. Its waits are [added](Self::add) one by one.
-    pub fn of(capture: &Capture) -> Self {
-        let readings = readings(capture);
-        let compared = |index| Compared::of(capture, index, readings.get(&index)?);
+    /// `capture` has threads. Its waits are [added](Self::add) one by one.
+    pub fn of(capture: &Capture, readings: &Readings) -> Self {
+        let compared = |index| Compared::of(capture, index, readings.0.get(&index)?);
         let threads = capture.threads.len();
         Self { compared: (0..threads).map(compared).collect(), off_ns: vec![0; threads] }
     }
@@ -103,12 +104,12 @@ struct Compared {
 
 impl Compared {
     /// From the thread's start, if that is recorded, or else the first reading, to the last reading.
-    fn of(capture: &Capture, thread: usize, readings: &[(u64, u64)]) -> Option<Self> {
+    fn of(capture: &Capture, thread: usize, readings: &FirstAndLast) -> Option<Self> {
         let thread_row = &capture.threads[thread];
         let recording_ns = capture.info.start_ns.unwrap_or(0);
         let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns);
-        let (start_ns, before_ns) = started_ns.map(|start_ns| (start_ns, 0)).or(readings.first().copied())?;
-        let &(last_ns, after_ns) = readings.last()?;
+        let (start_ns, before_ns) = started_ns.map_or(readings.first, |start_ns| (start_ns, 0));
+        let (last_ns, after_ns) = readings.last;
         let end_ns = last_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
         let by_kernel_ns = after_ns.saturating_sub(before_ns);
         (end_ns > start_ns).then_some(Self { start_ns, end_ns, off_ns: 0, by_kernel_ns })
@@ -123,16 +124,25 @@ impl Compared {
     }
 }
 
-/// Times and values of each thread's readings.
-fn readings(capture: &Capture) -> BTreeMap<usize, Vec<(u64, u64)>> {
-    let mut readings: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
-    for Counter { time_ns, thread, name, value, .. } in &capture.counters {
-        if let Some(thread) = thread.filter(|_| **name == *THREAD_CPU) {
-            readings.entry(thread.index()).or_default().push((*time_ns, u64::try_from(*value).unwrap_or(0)));
-        }
+/// The kernel's first and last reading of each thread's CPU time.
+#[derive(Debug, Default)]
+pub(crate) struct Readings(BTreeMap<usize, FirstAndLast>);
+
+/// Two readings, each with its time.
+#[derive(Debug, Clone, Copy)]
+struct FirstAndLast {
+    first: (u64, u64),
+    last: (u64, u64),
+}
+
+impl Readings {
+    /// Adds a reading of a quantity of a thread, if it is its CPU time.
+    pub fn add(&mut self, time_ns: u64, thread: Option<ThreadRef>, name: &str, value: i64) {
+        let Some(thread) = thread.filter(|_| name == THREAD_CPU) else { return };
+        let reading = (time_ns, u64::try_from(value).unwrap_or(0));
+        let known = self.0.entry(thread.0 as usize).or_insert(FirstAndLast { first: reading, last: reading });
+        (known.first, known.last) = (known.first.min(reading), known.last.max(reading));
     }
-    readings.values_mut().for_each(|readings| readings.sort_unstable());
-    readings
 }
 
 #[cfg(test)]
@@ -144,7 +154,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A thread from 0 to 1,000 ms that is off the CPU in `off`, and the kernel's readings at these times, all in ms.
-    fn drawn(off: &[(u64, u64)], readings: &[(u64, i64)]) -> Capture {
+    fn drawn(off: &[(u64, u64)], readings: &[(u64, i64)]) -> (Capture, Readings) {
         let mut capture = Capture::default();
         capture.info.start_ns = Some(0);
         capture.add_process(Process { pid: 40, ..Process::default() });
@@ -168,19 +178,18 @@ mod tests {
             waker: None,
             waker_stack: None,
         }));
-        let name = capture.intern_text(THREAD_CPU);
-        capture.counters.extend(readings.iter().map(|&(time, cpu_ms)| Counter {
-            time_ns: time * MS,
-            process: Some(ProcessId(0)),
-            thread: Some(thread),
-            name: name.clone(),
-            value: cpu_ms * MS as i64,
-        }));
-        capture
+        let mut read = Readings::default();
+        for (time, cpu_ms) in readings {
+            read.add(time * MS, Some(ThreadRef(0)), THREAD_CPU, cpu_ms * MS as i64);
+        }
+        (capture, read)
     }
 
-    fn after(mut capture: Capture, exit: Option<ExitUsage>) -> (Option<u64>, Option<u64>, Option<u64>) {
-        let mut account = KernelAccount::of(&capture);
+    fn after(
+        (mut capture, readings): (Capture, Readings),
+        exit: Option<ExitUsage>,
+    ) -> (Option<u64>, Option<u64>, Option<u64>) {
+        let mut account = KernelAccount::of(&capture, &readings);
         capture.waits.iter().for_each(|wait| account.add(&wait));
         account.reconcile(&mut capture, exit, 0);
         let losses = &capture.info.losses;
@@ -215,12 +224,12 @@ mod tests {
     #[test]
     fn an_account_that_misses_many_short_threads_is_not_that_of_all() {
         let with_short_threads = |count: u32| {
-            let mut capture = drawn(&[(100, 900)], &[(0, 5_000), (990, 5_190)]);
+            let (mut capture, readings) = drawn(&[(100, 900)], &[(0, 5_000), (990, 5_190)]);
             for tid in 1..=count {
                 let (start_ns, end_ns) = (Some(10 * MS), Some(15 * MS));
                 capture.add_thread(Thread { tid, start_ns, end_ns, cpu_ns: Some(5 * MS), ..Thread::default() });
             }
-            after(capture, None).2
+            after((capture, readings), None).2
         };
         assert_eq!(with_short_threads(2), Some(210));
         assert_eq!(with_short_threads(200), None);

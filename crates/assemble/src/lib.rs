@@ -34,7 +34,7 @@
 //! - `step_time`: the simulated time of a step
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
-//! - `builder`, `rows`, `steps`, `marks`, `machine_reading`, `symbols`: entries to a capture
+//! - `builder`, `rows`, `steps`, `marks`, `nesting`, `machine_reading`, `symbols`: entries to a capture
 //! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
@@ -52,6 +52,7 @@ mod kernel_record;
 mod machine_reading;
 mod marks;
 mod naming;
+mod nesting;
 pub mod raw_log;
 mod registers;
 mod rows;

@@ -1,26 +1,27 @@
 //! From the marks of a log to the tables of a capture: scopes and counters of threads.
+//!
+//! The log is read twice. The first time, threads and names become known, and which scopes enclose many others. The second
+//! time, each scope and each reading goes to its table.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use stepscope_model::{Capture, Counter, ProcessId, Scope, Thread, ThreadId};
 
 use crate::entry::{Entry, MarkNameRef, MarkThreadRef};
+use crate::nesting::{EarlyScopes, Interval, Nesting};
 
 /// A thread's first mark may seem to come before its start by this much: their clocks differ a little.
 const SLACK_NS: u64 = 1_000_000;
-/// The largest depth that is counted. Only scopes that never nest have more open at a time.
-const MAX_DEPTH: usize = 256;
 
-/// The marks of a log.
+/// What the first reading of a log finds out about its marks.
 #[derive(Default)]
 pub(crate) struct MarkTables {
     names: Vec<Arc<str>>,
     threads: Vec<MarkThread>,
-    scopes: Vec<Interval>,
-    frames: Vec<FrameMark>,
-    counters: Vec<MarkedCounter>,
+    intervals: Intervals,
+    /// By thread id. Marks of one thread can come from several libraries.
+    early: BTreeMap<u32, EarlyScopes<MarkThreadRef>>,
     last_ns: u64,
     lost: u64,
 }
@@ -32,49 +33,31 @@ struct MarkThread {
     time_ns: u64,
 }
 
-struct FrameMark {
-    thread: MarkThreadRef,
-    name: MarkNameRef,
-    time_ns: u64,
-}
-
-struct MarkedCounter {
-    thread: MarkThreadRef,
-    name: MarkNameRef,
-    time_ns: u64,
-    value: i64,
-}
-
-struct Interval {
-    thread: MarkThreadRef,
-    name: MarkNameRef,
-    start_ns: u64,
-    end_ns: u64,
-}
-
 impl MarkTables {
     /// Adds an entry about marks. `None` if it refers to a missing entry, or is about something else.
-    pub fn accept(&mut self, entry: Entry) -> Option<()> {
+    pub fn accept(&mut self, entry: &Entry) -> Option<()> {
         match entry {
-            Entry::MarkName { name } => self.names.push(name.into()),
-            Entry::MarkThread { pid, tid, time_ns } => self.threads.push(MarkThread { pid, tid, time_ns }),
-            Entry::Scope { thread, name, start_ns, end_ns } => {
+            Entry::MarkName { name } => self.names.push(name.as_str().into()),
+            &Entry::MarkThread { pid, tid, time_ns } => self.threads.push(MarkThread { pid, tid, time_ns }),
+            &Entry::Scope { thread, name, .. }
+            | &Entry::FrameMark { thread, name, .. }
+            | &Entry::MarkedCounter { thread, name, .. } => {
                 self.refers(thread, Some(name))?;
-                self.scopes.push(Interval { thread, name, start_ns, end_ns });
-                self.last_ns = self.last_ns.max(end_ns);
+                self.add_interval(entry);
             }
-            Entry::FrameMark { thread, name, time_ns } => {
-                self.refers(thread, Some(name))?;
-                self.frames.push(FrameMark { thread, name, time_ns });
-            }
-            Entry::MarkedCounter { thread, name, time_ns, value } => {
-                self.refers(thread, Some(name))?;
-                self.counters.push(MarkedCounter { thread, name, time_ns, value });
-            }
-            Entry::MarksLost { count } => self.lost = count,
+            &Entry::MarksLost { count } => self.lost = count,
             _ => return None,
         }
         Some(())
+    }
+
+    fn add_interval(&mut self, entry: &Entry) {
+        let Some(interval) = self.intervals.ended_by(entry) else { return };
+        if matches!(entry, Entry::Scope { .. }) {
+            self.last_ns = self.last_ns.max(interval.end_ns);
+        }
+        let tid = self.threads[interval.thread.0 as usize].tid;
+        self.early.entry(tid).or_default().add(interval);
     }
 
     fn refers(&self, thread: MarkThreadRef, name: Option<MarkNameRef>) -> Option<()> {
@@ -93,10 +76,8 @@ impl MarkTables {
         Some(self.last_ns).filter(|&ns| ns > 0)
     }
 
-    /// Fills the capture's tables. Scopes that started before the capture's window are incomplete, and left out.
-    ///
-    /// Gives the capture's thread for each thread that marked something.
-    pub fn fill(self, capture: &mut Capture) -> Vec<ThreadId> {
+    /// Notes losses, and adds threads that are known by their marks alone. Gives what the second reading needs.
+    pub fn resolve(self, capture: &mut Capture) -> Marks {
         capture.info.losses.lost_marks = self.lost;
         if self.lost > 0 {
             capture.info.notes.push(format!(
@@ -105,34 +86,91 @@ impl MarkTables {
                 self.lost
             ));
         }
-        if self.threads.is_empty() {
-            return Vec::new();
-        }
         let threads = resolve(&self.threads, capture);
-        let of = |thread: MarkThreadRef| threads[thread.0 as usize];
         let window_ns = capture.info.start_ns.unwrap_or(0);
-        let names: Vec<Arc<str>> = self.names.iter().map(|name| capture.intern_text(name)).collect();
-        let name_of = |name: MarkNameRef| names[name.0 as usize].clone();
-
-        let scope = |&Interval { thread, name, start_ns, end_ns }: &Interval| Scope {
-            thread: of(thread),
-            name: name_of(name),
-            start_ns,
-            end_ns,
-            depth: 0,
-        };
-        let mut scopes: Vec<Scope> = self.scopes.iter().map(scope).collect();
-        scopes.extend(frames(self.frames.iter().map(|mark| (of(mark.thread), name_of(mark.name), mark.time_ns))));
-        scopes.retain(|scope| scope.start_ns >= window_ns && scope.end_ns >= scope.start_ns);
-        count_depths(&mut scopes);
-        capture.scopes.extend(scopes);
-
-        for &MarkedCounter { thread, name, time_ns, value } in &self.counters {
-            let thread = of(thread);
-            let process = capture.threads[thread.index()].process;
-            capture.counters.push(Counter { time_ns, process, thread: Some(thread), name: name_of(name), value });
+        let nestings = self.early.into_iter().map(|(tid, early)| {
+            let resolved = |interval: Interval<MarkThreadRef>| interval.on(threads[interval.thread.0 as usize]);
+            (tid, Nesting::new(early.into_intervals().into_iter().map(resolved), window_ns))
+        });
+        Marks {
+            nestings: nestings.collect(),
+            names: self.names.iter().map(|name| capture.intern_text(name)).collect(),
+            tids: self.threads.iter().map(|thread| thread.tid).collect(),
+            threads,
+            intervals: Intervals::default(),
         }
-        threads
+    }
+}
+
+/// Makes scopes and readings of marks, once all threads and names are known.
+#[derive(Default)]
+pub(crate) struct Marks {
+    names: Vec<Arc<str>>,
+    /// The capture's thread, and the thread id, for each thread that marked something.
+    threads: Vec<ThreadId>,
+    tids: Vec<u32>,
+    intervals: Intervals,
+    nestings: BTreeMap<u32, Nesting>,
+}
+
+impl Marks {
+    /// The capture's thread.
+    pub fn thread(&self, thread: MarkThreadRef) -> Option<ThreadId> {
+        self.threads.get(thread.0 as usize).copied()
+    }
+
+    /// Adds a scope or a mark of a frame, and gives the scopes whose depth is known now. Scopes that started before the
+    /// capture's window are incomplete, and left out.
+    pub fn add_scope(&mut self, entry: &Entry, mut take: impl FnMut(Scope)) {
+        let Some(interval) = self.intervals.ended_by(entry) else { return };
+        let Some((thread, tid)) = self.thread(interval.thread).zip(self.tids.get(interval.thread.0 as usize)) else {
+            return;
+        };
+        let (names, nesting) = (&self.names, self.nestings.get_mut(tid));
+        let Some(nesting) = nesting.filter(|_| (interval.name.0 as usize) < names.len()) else { return };
+        nesting.add(interval.on(thread), |interval, depth| take(scope(names, &interval, depth)));
+    }
+
+    /// Gives the last scopes.
+    pub fn finish(self, mut take: impl FnMut(Scope)) {
+        let names = self.names;
+        for nesting in self.nestings.into_values() {
+            nesting.finish(|interval, depth| take(scope(&names, &interval, depth)));
+        }
+    }
+
+    /// A reading that a program marked.
+    pub fn counter(&self, capture: &Capture, entry: &Entry) -> Option<Counter> {
+        let &Entry::MarkedCounter { thread, name, time_ns, value } = entry else { return None };
+        let (thread, name) = (self.thread(thread)?, self.names.get(name.0 as usize)?.clone());
+        let process = capture.threads.get(thread.index())?.process;
+        Some(Counter { time_ns, process, thread: Some(thread), name, value })
+    }
+}
+
+fn scope(names: &[Arc<str>], interval: &Interval<ThreadId>, depth: u32) -> Scope {
+    let &Interval { thread, name, start_ns, end_ns } = interval;
+    Scope { thread, name: names[name.0 as usize].clone(), start_ns, end_ns, depth }
+}
+
+/// Makes intervals of scopes and of marks of frames. A frame lasts from one mark of its name to the next on the same thread.
+#[derive(Default)]
+struct Intervals {
+    last_marks: HashMap<(MarkThreadRef, MarkNameRef), u64>,
+}
+
+impl Intervals {
+    /// The interval that ends with this entry.
+    fn ended_by(&mut self, entry: &Entry) -> Option<Interval<MarkThreadRef>> {
+        let interval = match *entry {
+            Entry::Scope { thread, name, start_ns, end_ns } => Interval { thread, name, start_ns, end_ns },
+            Entry::FrameMark { thread, name, time_ns } => {
+                let start_ns = self.last_marks.insert((thread, name), time_ns)?;
+                Interval { thread, name, start_ns, end_ns: time_ns }
+            }
+            _ => return None,
+        };
+        (interval.start_ns <= interval.end_ns).then_some(interval)
     }
 }
 
@@ -162,44 +200,11 @@ fn resolve(marked: &[MarkThread], capture: &mut Capture) -> Vec<ThreadId> {
     resolved
 }
 
-/// A frame lasts from one mark of its name to the next on the same thread.
-fn frames(marks: impl Iterator<Item = (ThreadId, Arc<str>, u64)>) -> Vec<Scope> {
-    let mut by_loop: BTreeMap<(ThreadId, Arc<str>), Vec<u64>> = BTreeMap::new();
-    for (thread, name, time_ns) in marks {
-        by_loop.entry((thread, name)).or_default().push(time_ns);
-    }
-    let of_loop = |((thread, name), mut times): ((ThreadId, Arc<str>), Vec<u64>)| -> Vec<Scope> {
-        times.sort_unstable();
-        let frame = |pair: &[u64]| Scope { thread, name: name.clone(), start_ns: pair[0], end_ns: pair[1], depth: 0 };
-        times.windows(2).map(frame).collect()
-    };
-    by_loop.into_iter().flat_map(of_loop).collect()
-}
-
-/// Sorts scopes by thread and start, an enclosing one first, and counts for each how many enclose it.
-///
-/// A scope is written when it ends. Of two with the same interval, the one written later encloses the other.
-fn count_depths(scopes: &mut Vec<Scope>) {
-    scopes.reverse();
-    scopes.sort_by_key(|scope| (scope.thread, scope.start_ns, Reverse(scope.end_ns)));
-    let (mut thread, mut open) = (None, Vec::<u64>::new());
-    for scope in scopes {
-        if thread.replace(scope.thread) != Some(scope.thread) {
-            open.clear();
-        }
-        // A scope that ended when this one starts does not enclose it, unless both are a single moment.
-        open.retain(|&end_ns| end_ns > scope.start_ns || end_ns == scope.end_ns);
-        scope.depth = open.iter().filter(|&&end_ns| end_ns >= scope.end_ns).count() as u32;
-        if open.len() < MAX_DEPTH {
-            open.push(scope.end_ns);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::entry::Sink;
+    use crate::kernel_account::{KernelAccount, Readings};
     use crate::rows::RowSink;
     use crate::sample_weights::SampleWeights;
     use stepscope_model::{CaptureInfo, Process};
@@ -216,12 +221,12 @@ mod tests {
 
     fn filled(mut capture: Capture, entries: Vec<Entry>) -> Capture {
         let mut tables = MarkTables::default();
-        let (step_marks, others): (Vec<_>, Vec<_>) =
-            entries.into_iter().partition(|entry| matches!(entry, Entry::StepMark { .. }));
-        others.into_iter().for_each(|entry| tables.accept(entry).unwrap());
-        let threads = tables.fill(&mut capture);
-        let mut rows = RowSink::new(capture, Vec::new(), 0, SampleWeights::default()).with_mark_threads(threads);
-        step_marks.into_iter().for_each(|entry| rows.take(entry));
+        let others = entries.iter().filter(|entry| !matches!(entry, Entry::StepMark { .. }));
+        others.for_each(|entry| tables.accept(entry).unwrap());
+        let marks = tables.resolve(&mut capture);
+        let account = KernelAccount::of(&capture, &Readings::default());
+        let mut rows = RowSink::new(capture, Vec::new(), account, SampleWeights::default()).with_marks(marks);
+        entries.into_iter().for_each(|entry| rows.take(entry));
         let (capture, ..) = rows.finish().unwrap();
         capture.check().unwrap();
         capture
@@ -369,10 +374,10 @@ mod tests {
     #[test]
     fn marks_of_unknown_threads_and_other_entries_are_refused() {
         let mut tables = MarkTables::default();
-        assert_eq!(tables.accept(scope(0, 0, 1, 2)), None);
-        tables.accept(thread(41, 100)).unwrap();
-        assert_eq!(tables.accept(scope(0, 0, 1, 2)), None);
-        assert_eq!(tables.accept(Entry::WindowStart { time_ns: 1 }), None);
+        assert_eq!(tables.accept(&scope(0, 0, 1, 2)), None);
+        tables.accept(&thread(41, 100)).unwrap();
+        assert_eq!(tables.accept(&scope(0, 0, 1, 2)), None);
+        assert_eq!(tables.accept(&Entry::WindowStart { time_ns: 1 }), None);
     }
 
     proptest::proptest! {

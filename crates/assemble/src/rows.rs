@@ -1,4 +1,4 @@
-//! Samples, waits and steps, once all other tables of a capture are known.
+//! Samples, waits, steps, scopes and counters, once all other tables of a capture are known.
 //!
 //! A day of recording has hundreds of millions of them, so none is kept here: each goes to its table, which may be on disk,
 //! and is added to the sums that are made of all.
@@ -6,21 +6,26 @@
 use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
-use stepscope_model::{Capture, Dimension, DimensionStatus, EventId, Frame, Sample, StackId, Step, ThreadId, Wait};
+use stepscope_model::{
+    Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope, StackId, Step, ThreadId,
+    Wait,
+};
 
 use crate::entry::{self, Entry, Sink, StackRef};
 use crate::kernel_account::KernelAccount;
+use crate::marks::Marks;
 use crate::sample_weights::{NOT_SAMPLED, SampleWeights};
 use crate::steps::{StepMaker, StepStart};
 use crate::switch_cost;
 
-/// Adds samples, waits and steps to a capture whose other tables are complete.
+/// Adds rows of the long tables to a capture whose other tables are complete.
 pub(crate) struct RowSink {
     capture: Capture,
     /// The capture's stack node for each node of the log.
     nodes: Vec<Option<StackId>>,
-    /// The capture's thread for each thread that marked something.
-    mark_threads: Vec<ThreadId>,
+    marks: Marks,
+    /// Readings that are not in the log, and come last.
+    last_counters: Vec<Counter>,
     steps: StepMaker,
     has_marked_steps: bool,
     /// Where rows go that do not stay in memory.
@@ -37,21 +42,27 @@ pub(crate) struct RowSink {
 
 impl RowSink {
     /// Rows stay in memory unless [`write_to`](Self::write_to) is called.
-    pub fn new(mut capture: Capture, nodes: Vec<Option<StackId>>, switch_cost_ns: u64, weights: SampleWeights) -> Self {
-        let (account, coverage) = (KernelAccount::of(&capture), Coverage::of(&capture, weights.per_thread));
+    pub fn new(
+        mut capture: Capture,
+        nodes: Vec<Option<StackId>>,
+        account: KernelAccount,
+        weights: SampleWeights,
+    ) -> Self {
+        let coverage = Coverage::of(&capture, weights.per_thread);
         let not_sampled = weights.has_not_sampled().then(|| {
             let frame = capture.intern_frame(Frame::named(NOT_SAMPLED));
             capture.intern_stack_node(None, frame)
         });
         Self {
+            last_counters: std::mem::take(&mut capture.counters).to_vec(),
             capture,
             nodes,
-            mark_threads: Vec::new(),
+            marks: Marks::default(),
             steps: StepMaker::default(),
             has_marked_steps: false,
             tables: None,
             error: None,
-            switch_cost_ns,
+            switch_cost_ns: 0,
             account,
             coverage,
             weights,
@@ -59,9 +70,15 @@ impl RowSink {
         }
     }
 
-    /// Knows the capture's thread for each thread that marked something.
-    pub fn with_mark_threads(mut self, mark_threads: Vec<ThreadId>) -> Self {
-        self.mark_threads = mark_threads;
+    /// Knows the threads and names of marks.
+    pub fn with_marks(mut self, marks: Marks) -> Self {
+        self.marks = marks;
+        self
+    }
+
+    /// Knows what the kernel charges for a switch before its record.
+    pub fn with_switch_cost(mut self, switch_cost_ns: u64) -> Self {
+        self.switch_cost_ns = switch_cost_ns;
         self
     }
 
@@ -153,10 +170,47 @@ impl RowSink {
         }
     }
 
+    fn add_scope(&mut self, entry: &Entry) {
+        let mut marks = std::mem::take(&mut self.marks);
+        marks.add_scope(entry, |scope| self.push_scope(scope));
+        self.marks = marks;
+    }
+
+    fn push_scope(&mut self, scope: Scope) {
+        match &mut self.tables {
+            None => self.capture.scopes.push(scope),
+            Some(tables) if self.error.is_none() => self.error = tables.add_scope(&self.capture, scope).err(),
+            Some(_) => {}
+        }
+    }
+
+    fn push_counter(&mut self, counter: Counter) {
+        match &mut self.tables {
+            None => self.capture.counters.push(counter),
+            Some(tables) if self.error.is_none() => self.error = tables.add_counter(&self.capture, counter).err(),
+            Some(_) => {}
+        }
+    }
+
+    /// A reading of a process or a thread that is known.
+    fn counter(&mut self, entry: Entry) -> Option<Counter> {
+        let Entry::Counter { time_ns, process, thread, name, value } = entry else {
+            return self.marks.counter(&self.capture, &entry);
+        };
+        let is_known = (process.0 as usize) < self.capture.processes.len()
+            && thread.is_none_or(|thread| (thread.0 as usize) < self.capture.threads.len());
+        is_known.then(|| {
+            let (process, thread) = (Some(ProcessId(process.0)), thread.map(|thread| ThreadId(thread.0)));
+            Counter { time_ns, process, thread, name: self.capture.intern_text(&name), value }
+        })
+    }
+
     /// Completes the tables. Gives the capture, and the sums of its rows.
     pub fn finish(mut self) -> Result<(Capture, KernelAccount, Coverage), DiskError> {
         self.add_not_sampled(u64::MAX);
         std::mem::take(&mut self.steps).finish(|step| self.add_step(step));
+        std::mem::take(&mut self.marks).finish(|scope| self.push_scope(scope));
+        std::mem::take(&mut self.last_counters).into_iter().for_each(|counter| self.push_counter(counter));
         match (self.tables, self.error) {
             (_, Some(error)) => return Err(error),
             (Some(tables), None) => tables.finish(&mut self.capture)?,
@@ -164,6 +218,7 @@ impl RowSink {
                 self.capture.samples.sort_by_key(|sample| sample.time_ns);
                 self.capture.waits.sort();
                 self.capture.steps.sort_by_key(|step| step.start_ns);
+                self.capture.scopes.sort_by_key(|scope| scope.thread);
             }
         }
         if self.has_marked_steps && !self.capture.steps.is_empty() {
@@ -182,7 +237,7 @@ impl RowSink {
     }
 }
 
-/// Entries that are neither samples nor waits nor starts of steps were read before.
+/// Entries of all other tables were read before.
 impl Sink for RowSink {
     fn take(&mut self, entry: Entry) {
         match entry {
@@ -192,9 +247,14 @@ impl Sink for RowSink {
                 self.add_step_start(StepStart::called(&self.capture, ThreadId(thread.0), time_ns, sim_time_ns));
             }
             Entry::StepMark { thread, time_ns, sim_time_ns } => {
-                let Some(&thread) = self.mark_threads.get(thread.0 as usize) else { return };
+                let Some(thread) = self.marks.thread(thread) else { return };
                 self.has_marked_steps = true;
                 self.add_step_start(StepStart::marked(&self.capture, thread, time_ns, sim_time_ns));
+            }
+            Entry::Scope { .. } | Entry::FrameMark { .. } => self.add_scope(&entry),
+            Entry::Counter { .. } | Entry::MarkedCounter { .. } => {
+                let counter = self.counter(entry);
+                counter.into_iter().for_each(|counter| self.push_counter(counter));
             }
             _ => {}
         }

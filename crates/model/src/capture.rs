@@ -39,9 +39,9 @@ pub struct Capture {
     /// Simulation steps, by index.
     pub steps: Stored<Step>,
     /// Scopes, by start within each thread.
-    pub scopes: Vec<Scope>,
+    pub scopes: Stored<Scope>,
     /// Readings over time.
-    pub counters: Vec<Counter>,
+    pub counters: Stored<Counter>,
     interner: Interner,
 }
 
@@ -418,42 +418,43 @@ impl Capture {
         handles.check_samples(self.samples.in_memory())?;
         handles.check_waits(self.waits.0.in_memory())?;
         handles.check_steps(self.steps.in_memory())?;
-        let threads = self.threads.len();
-        for (row, scope) in self.scopes.iter().enumerate() {
-            refers("scopes", row, "thread", Some(scope.thread.index()), threads)?;
-            interval("scopes", row, scope.start_ns, scope.end_ns)?;
-        }
-        for (row, counter) in self.counters.iter().enumerate() {
-            refers("counters", row, "process", counter.process.map(ProcessId::index), self.processes.len())?;
-            refers("counters", row, "thread", counter.thread.map(ThreadId::index), threads)?;
-        }
-        Ok(())
+        handles.check_scopes(self.scopes.in_memory())?;
+        handles.check_counters(self.counters.in_memory())
     }
 
-    /// Reads samples, waits and steps, if they are still on disk.
+    /// Reads the long tables (samples, waits, steps, scopes and counters), if they are still on disk.
     ///
     /// # Errors
     /// What is wrong with their files.
     pub fn load(&self) -> Result<(), LoadError> {
         self.samples.load()?;
         self.waits.0.load()?;
-        self.steps.load()
+        self.steps.load()?;
+        self.scopes.load()?;
+        self.counters.load()
     }
 
-    /// Why samples, waits or steps could not be read, where they were needed. They counted as none.
+    /// Why a long table could not be read, where it was needed. It counted as empty.
     pub fn load_error(&self) -> Option<LoadError> {
-        self.samples.error().or_else(|| self.waits.0.error()).or_else(|| self.steps.error())
+        let of_marks = || self.scopes.error().or_else(|| self.counters.error());
+        self.samples.error().or_else(|| self.waits.0.error()).or_else(|| self.steps.error()).or_else(of_marks)
     }
 
-    /// How many rows the tables have that samples, waits and steps refer to.
+    /// How many rows the tables have that long tables refer to.
     pub(crate) fn handles(&self) -> Handles {
-        Handles { threads: self.threads.len(), stacks: self.stacks.len(), events: self.info.events.len() }
+        Handles {
+            processes: self.processes.len(),
+            threads: self.threads.len(),
+            stacks: self.stacks.len(),
+            events: self.info.events.len(),
+        }
     }
 }
 
-/// How many rows the tables have that samples and waits refer to.
+/// How many rows the tables have that long tables refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handles {
+    processes: usize,
     pub threads: usize,
     stacks: usize,
     events: usize,
@@ -485,6 +486,22 @@ impl Handles {
         for (row, step) in steps.iter().enumerate() {
             refers("steps", row, "thread", Some(step.thread.index()), self.threads)?;
             interval("steps", row, step.start_ns, step.end_ns)?;
+        }
+        Ok(())
+    }
+
+    pub fn check_scopes(self, scopes: &[Scope]) -> Result<(), String> {
+        for (row, scope) in scopes.iter().enumerate() {
+            refers("scopes", row, "thread", Some(scope.thread.index()), self.threads)?;
+            interval("scopes", row, scope.start_ns, scope.end_ns)?;
+        }
+        Ok(())
+    }
+
+    pub fn check_counters(self, counters: &[Counter]) -> Result<(), String> {
+        for (row, counter) in counters.iter().enumerate() {
+            refers("counters", row, "process", counter.process.map(ProcessId::index), self.processes)?;
+            refers("counters", row, "thread", counter.thread.map(ThreadId::index), self.threads)?;
         }
         Ok(())
     }

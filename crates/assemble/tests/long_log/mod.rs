@@ -3,8 +3,8 @@
 use std::io;
 
 use stepscope_assemble::{
-    Entry, EventRef, FrameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink,
-    StackRef, ThreadRef, Wait, raw_log,
+    Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd,
+    Sample, Sink, StackRef, ThreadRef, Wait, raw_log,
 };
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Origin, WaitState};
 
@@ -22,7 +22,7 @@ pub struct Recording {
     pub seconds: u64,
     /// Context switches per second, of all threads together.
     pub switches_hz: u64,
-    /// Marked steps per second.
+    /// Marked steps per second, each with a scope around it and four in it, and a marked reading.
     pub steps_hz: u64,
 }
 
@@ -47,10 +47,12 @@ impl Recording {
             while next_step < now_ns {
                 let sim_time_ns = Some(next_step as i64);
                 log.take(Entry::StepMark { thread: MarkThreadRef(0), time_ns: next_step, sim_time_ns });
+                step(&mut log, next_step, SECOND_NS / self.steps_hz);
                 next_step += SECOND_NS / self.steps_hz;
             }
             wait(&mut log, number, now_ns, period_ns);
         }
+        scope(&mut log, 0, 0, end_ns);
         for thread in 0..THREADS {
             let time_ns = Some(end_ns);
             let cpu_ns = Some(end_ns / u64::from(THREADS));
@@ -80,6 +82,9 @@ fn start(log: &mut impl Sink) {
         log.take(Entry::Thread { tid: PID + thread, process: ProcessRef(0), start_ns: Some(0), name });
     }
     log.take(Entry::MarkThread { pid: PID, tid: PID, time_ns: 0 });
+    for name in ["run", "step", "physics", "contacts"] {
+        log.take(Entry::MarkName { name: name.to_owned() });
+    }
     log.take(Entry::Module(Module { kind: ModuleKind::File, path: "/bin/ping-pong".into(), build_id: None }));
     for stack in 0..STACKS {
         log.take(Entry::Frame { module: Some(ModuleRef(0)), offset: 0x1000 + 16 * u64::from(stack) });
@@ -97,6 +102,19 @@ fn sample(log: &mut impl Sink, time_ns: u64) {
     let weight = SECOND_NS / SAMPLES_HZ;
     let (stack, event) = (stack(time_ns), EventRef(0));
     log.take(Entry::Sample(Sample { time_ns: Some(time_ns), thread, cpu: Some(0), stack, event, weight }));
+}
+
+fn scope(log: &mut impl Sink, name: u32, start_ns: u64, end_ns: u64) {
+    log.take(Entry::Scope { thread: MarkThreadRef(0), name: MarkNameRef(name), start_ns, end_ns });
+}
+
+/// The scopes and the reading of a step.
+fn step(log: &mut impl Sink, start_ns: u64, length_ns: u64) {
+    for (name, from, to) in [(3, 10, 20), (3, 30, 40), (2, 10, 50), (2, 50, 90), (1, 0, 95)] {
+        scope(log, name, start_ns + length_ns * from / 100, start_ns + length_ns * to / 100);
+    }
+    let (thread, name) = (MarkThreadRef(0), MarkNameRef(3));
+    log.take(Entry::MarkedCounter { thread, name, time_ns: start_ns + length_ns, value: (start_ns % 1_000) as i64 });
 }
 
 fn reading(log: &mut impl Sink, thread: u32, time_ns: u64) {

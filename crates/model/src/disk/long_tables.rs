@@ -1,6 +1,8 @@
-//! Samples, waits and steps: tables that may be longer than memory allows.
+//! Samples, waits, steps, scopes and counters: tables that may be longer than memory allows.
 //!
 //! They are written in groups of rows while the rows are made ([`LongTables`]), and stay on disk until they are needed.
+
+mod marks;
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
 use super::tables::{state_name, state_of, text, thread_columns};
 use super::{DiskError, TableFile};
-use crate::capture::{Capture, Handles, Sample, Step};
+use crate::capture::{Capture, Counter, Handles, Sample, Scope, Step};
 use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
 use crate::wait::Wait;
@@ -22,7 +24,7 @@ use crate::waits::{PackedWait, Waits};
 pub(super) const GROUP_ROWS: usize = 1 << 17;
 
 /// A row of a long table.
-pub(super) trait LongRow: Copy + Send + Sync + 'static {
+pub(super) trait LongRow: Clone + Send + Sync + 'static {
     /// Name of the table.
     const TABLE: &'static str;
 
@@ -38,7 +40,7 @@ pub(super) trait LongRow: Copy + Send + Sync + 'static {
     fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String>;
 }
 
-/// The samples, waits and steps of a capture that is being written, for captures that are larger than memory.
+/// The long tables of a capture that is being written, for captures that are larger than memory.
 ///
 /// All other tables must be complete first, because the rows refer to them. The capture is complete once
 /// [`write`](super::write) has written it to the same folder.
@@ -46,6 +48,8 @@ pub struct LongTables {
     samples: LongTable<Sample>,
     waits: LongTable<PackedWait>,
     steps: LongTable<Step>,
+    scopes: LongTable<Scope>,
+    counters: LongTable<Counter>,
 }
 
 impl LongTables {
@@ -58,6 +62,8 @@ impl LongTables {
             samples: LongTable::create(folder, capture)?,
             waits: LongTable::create(folder, capture)?,
             steps: LongTable::create(folder, capture)?,
+            scopes: LongTable::create(folder, capture)?,
+            counters: LongTable::create(folder, capture)?,
         })
     }
 
@@ -85,6 +91,22 @@ impl LongTables {
         self.steps.push(capture, step)
     }
 
+    /// Adds a scope. The scopes of a thread come in order of their starts, an enclosing one first.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_scope(&mut self, capture: &Capture, scope: Scope) -> Result<(), DiskError> {
+        self.scopes.push(capture, scope)
+    }
+
+    /// Adds a reading.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_counter(&mut self, capture: &Capture, counter: Counter) -> Result<(), DiskError> {
+        self.counters.push(capture, counter)
+    }
+
     /// Completes the tables, and gives them to the capture.
     ///
     /// # Errors
@@ -93,6 +115,8 @@ impl LongTables {
         capture.samples = self.samples.finish(capture)?;
         capture.waits = Waits(self.waits.finish(capture)?);
         capture.steps = self.steps.finish(capture)?;
+        capture.scopes = self.scopes.finish(capture)?;
+        capture.counters = self.counters.finish(capture)?;
         Ok(())
     }
 }
@@ -393,26 +417,8 @@ impl LongRow for PackedWait {
         })
     }
 
-    /// The groups of a file follow each other in time. So each thread's rows go behind each other, into a place of the
-    /// right size.
     fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
-        let mut next = places(table)?;
-        let mut waits = vec![Self::EMPTY; table.rows()];
-        let mut is_whole = true;
-        Self::stream(table, &mut |rows| {
-            for wait in rows {
-                let place = &mut next[wait.thread().index()];
-                match waits.get_mut(*place) {
-                    Some(free) => *free = *wait,
-                    None => is_whole = false,
-                }
-                *place += 1;
-            }
-        })?;
-        match is_whole {
-            true => Ok(waits),
-            false => Err("it changed while it was read".to_owned()),
-        }
+        read_by_thread(table, Self::EMPTY, |wait| wait.thread())
     }
 }
 
@@ -476,14 +482,40 @@ impl LongRow for Step {
     }
 }
 
-/// Where the waits of each thread begin.
-fn places(table: &TableOnDisk<PackedWait>) -> Result<Vec<usize>, String> {
+/// The rows of each thread behind each other. The groups of a file follow each other in time, so each row goes to a place
+/// that is known before it is read.
+fn read_by_thread<R: LongRow>(
+    table: &TableOnDisk<R>,
+    empty: R,
+    thread_of: impl Fn(&R) -> ThreadId,
+) -> Result<Vec<R>, String> {
+    let mut next = places(table)?;
+    let mut all = vec![empty; table.rows()];
+    let mut is_whole = true;
+    R::stream(table, &mut |rows| {
+        for row in rows {
+            let place = &mut next[thread_of(row).index()];
+            match all.get_mut(*place) {
+                Some(free) => free.clone_from(row),
+                None => is_whole = false,
+            }
+            *place += 1;
+        }
+    })?;
+    match is_whole {
+        true => Ok(all),
+        false => Err("it changed while it was read".to_owned()),
+    }
+}
+
+/// Where the rows of each thread begin.
+fn places<R: LongRow>(table: &TableOnDisk<R>) -> Result<Vec<usize>, String> {
     let mut counts = vec![0_usize; table.handles.threads];
     let mut rows_read = 0;
     read_file(&table.file.path, Some(&["thread"]), |rows| {
         for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
             let count = counts.get_mut(thread as usize);
-            *count.ok_or_else(|| format!("waits row {} refers to thread {thread}", rows_read + row))? += 1;
+            *count.ok_or_else(|| format!("{} row {} refers to thread {thread}", R::TABLE, rows_read + row))? += 1;
         }
         rows_read += rows.len();
         Ok(())

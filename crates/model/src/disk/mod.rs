@@ -26,7 +26,7 @@ pub use long_tables::LongTables;
 use long_tables::{GROUP_ROWS, LongRow};
 use tables::TableForm;
 
-use crate::capture::{Capture, Sample, Step};
+use crate::capture::{Capture, Counter, Sample, Scope, Step};
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
 use crate::stored::{LoadError, StoredFile};
@@ -150,6 +150,8 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     listed.insert(Sample::TABLE.to_owned(), long_tables::write(capture, &capture.samples, folder)?);
     listed.insert(PackedWait::TABLE.to_owned(), long_tables::write(capture, &capture.waits.0, folder)?);
     listed.insert(Step::TABLE.to_owned(), long_tables::write(capture, &capture.steps, folder)?);
+    listed.insert(Scope::TABLE.to_owned(), long_tables::write(capture, &capture.scopes, folder)?);
+    listed.insert(Counter::TABLE.to_owned(), long_tables::write(capture, &capture.counters, folder)?);
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
@@ -199,7 +201,7 @@ pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
 
 /// Names of the files of all tables.
 fn table_files() -> impl Iterator<Item = String> {
-    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE];
+    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE, Scope::TABLE, Counter::TABLE];
     tables::TABLES.iter().map(|table| table.name).chain(long).map(|table| format!("{table}.parquet"))
 }
 
@@ -221,11 +223,11 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
     Ok(capture)
 }
 
-/// Opens the capture in `folder`. Samples, waits and steps are read when they are first used, and where they are damaged there are
-/// none: ask [`Capture::load_error`] before you show a result.
+/// Opens the capture in `folder`. Long tables (samples, waits, steps, scopes and counters) are read when they are first used.
+/// A damaged one counts as empty: ask [`Capture::load_error`] before you show a result.
 ///
 /// # Errors
-/// As for [`read`], without the content of samples, waits and steps.
+/// As for [`read`], without the content of long tables.
 pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     let manifest = read_manifest(folder)?;
     let mut capture = Capture::of(manifest.info);
@@ -238,6 +240,8 @@ pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     capture.samples = long_tables::open(folder, manifest.tables.get(Sample::TABLE), &capture)?;
     capture.waits = Waits(long_tables::open(folder, manifest.tables.get(PackedWait::TABLE), &capture)?);
     capture.steps = long_tables::open(folder, manifest.tables.get(Step::TABLE), &capture)?;
+    capture.scopes = long_tables::open(folder, manifest.tables.get(Scope::TABLE), &capture)?;
+    capture.counters = long_tables::open(folder, manifest.tables.get(Counter::TABLE), &capture)?;
     Ok(capture)
 }
 

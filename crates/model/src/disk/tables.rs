@@ -7,9 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{Column, Rows};
-use crate::capture::{
-    Capture, Counter, Frame, Language, Module, Process, Scope, StackNode, SymbolSource, Thread, ThreadName,
-};
+use crate::capture::{Capture, Frame, Language, Module, Process, StackNode, SymbolSource, Thread, ThreadName};
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::wait::WaitState;
 
@@ -36,8 +34,6 @@ pub(super) const TABLES: &[TableForm] = &[
     TableForm { name: "modules", len: |capture| capture.modules.len(), columns: modules, read: read_modules },
     TableForm { name: "frames", len: |capture| capture.frames.len(), columns: frames, read: read_frames },
     TableForm { name: "stacks", len: |capture| capture.stacks.len(), columns: stacks, read: read_stacks },
-    TableForm { name: "scopes", len: |capture| capture.scopes.len(), columns: scopes, read: read_scopes },
-    TableForm { name: "counters", len: |capture| capture.counters.len(), columns: counters, read: read_counters },
 ];
 
 /// The numbers of rows: handles of 32 bits.
@@ -246,66 +242,4 @@ pub(super) fn thread_columns(capture: &Capture, threads: impl Iterator<Item = Th
         Column::u32s("tid", threads.clone().map(|thread| capture.threads[thread.index()].tid)),
         Column::u32s("thread", threads.map(|thread| thread.0)),
     ]
-}
-
-fn scopes(capture: &Capture, range: Range<usize>) -> Vec<Column> {
-    let rows = capture.scopes[range].iter();
-    let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
-    vec![
-        tid,
-        thread,
-        Column::texts("name", rows.clone().map(|row| row.name.clone())),
-        Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
-        Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
-        Column::u32s("depth", rows.map(|row| row.depth)),
-    ]
-}
-
-fn read_scopes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
-    let names = rows.texts("name")?;
-    let starts = rows.u64s("start_ns")?;
-    let ends = rows.u64s("end_ns")?;
-    let depths = rows.u32s("depth")?;
-    for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
-        capture.scopes.push(Scope {
-            thread: ThreadId(thread),
-            name: names[row].clone(),
-            start_ns: starts[row],
-            end_ns: ends[row],
-            depth: depths[row],
-        });
-    }
-    Ok(())
-}
-
-fn counters(capture: &Capture, range: Range<usize>) -> Vec<Column> {
-    let rows = || capture.counters[range.clone()].iter();
-    let pid = |row: &Counter| row.process.map(|process| capture.processes[process.index()].pid);
-    let tid = |row: &Counter| row.thread.map(|thread| capture.threads[thread.index()].tid);
-    vec![
-        Column::u64s("time_ns", rows().map(|row| row.time_ns)),
-        Column::maybe_u32s("pid", rows().map(pid)),
-        Column::maybe_u32s("process", rows().map(|row| row.process.map(|process| process.0))),
-        Column::maybe_u32s("tid", rows().map(tid)),
-        Column::maybe_u32s("thread", rows().map(|row| row.thread.map(|thread| thread.0))),
-        Column::texts("name", rows().map(|row| row.name.clone())),
-        Column::i64s("value", rows().map(|row| row.value)),
-    ]
-}
-
-fn read_counters(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
-    let processes = rows.maybe_u32s("process")?;
-    let threads = rows.maybe_u32s("thread")?;
-    let names = rows.texts("name")?;
-    let values = rows.i64s("value")?;
-    for (row, time_ns) in rows.u64s("time_ns")?.into_iter().enumerate() {
-        capture.counters.push(Counter {
-            time_ns,
-            process: processes[row].map(ProcessId),
-            thread: threads[row].map(ThreadId),
-            name: names[row].clone(),
-            value: values[row],
-        });
-    }
-    Ok(())
 }

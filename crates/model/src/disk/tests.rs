@@ -212,7 +212,8 @@ fn long_tables_that_are_written_row_by_row_are_read_in_order() {
     let mut capture = full();
     capture.samples = Vec::new().into();
     capture.waits = Waits::default();
-    let (mut samples, mut waits) = (Vec::new(), Vec::new());
+    (capture.scopes, capture.counters) = Default::default();
+    let (mut samples, mut waits, mut scopes, mut counters) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (first_sample, first_wait) = (full().samples[0], full().waits.at(0));
     let mut tables = LongTables::create(folder.path(), &capture).unwrap();
     for number in 0..GROUP_ROWS as u64 * 5 / 4 {
@@ -223,14 +224,23 @@ fn long_tables_that_are_written_row_by_row_are_read_in_order() {
         let wait = Wait { start_ns: number, end_ns: number + 1, thread, ..first_wait };
         tables.add_sample(&capture, sample).unwrap();
         tables.add_wait(&capture, wait).unwrap();
+        let scope = Scope { start_ns: number, end_ns: number + 1, thread, ..full().scopes[0].clone() };
+        let counter = Counter { time_ns: number, thread: Some(thread), ..full().counters[0].clone() };
+        tables.add_scope(&capture, scope.clone()).unwrap();
+        tables.add_counter(&capture, counter.clone()).unwrap();
         samples.push(sample);
         waits.push(wait);
+        scopes.push(scope);
+        counters.push(counter);
     }
     tables.finish(&mut capture).unwrap();
     write(&capture, folder.path()).unwrap();
     samples.sort_by_key(|sample| sample.time_ns);
     waits.sort_by_key(|wait| (wait.thread, wait.start_ns));
+    scopes.sort_by_key(|scope| (scope.thread, scope.start_ns));
     let read = read(folder.path()).unwrap();
     assert!(*read.samples == samples);
     assert!(read.waits == waits.into());
+    assert!(*read.scopes == scopes);
+    assert!(*read.counters == counters);
 }

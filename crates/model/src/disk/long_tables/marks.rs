@@ -1,0 +1,129 @@
+//! The form on disk of scopes and counters.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::{LongRow, TableOnDisk, read_by_thread, read_file};
+use crate::capture::{Capture, Counter, Scope};
+use crate::disk::columns::Column;
+use crate::disk::tables::thread_columns;
+use crate::ids::{ProcessId, ThreadId};
+
+/// One copy of each name.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    /// Of names that are equal, the first.
+    fn shared(&mut self, name: &Arc<str>) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return known.clone();
+        }
+        self.0.insert(name.clone());
+        name.clone()
+    }
+}
+
+impl LongRow for Scope {
+    const TABLE: &'static str = "scopes";
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+        let rows = rows.iter();
+        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        vec![
+            tid,
+            thread,
+            Column::texts("name", rows.clone().map(|row| row.name.clone())),
+            Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
+            Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
+            Column::u32s("depth", rows.map(|row| row.depth)),
+        ]
+    }
+
+    /// The scopes of each thread are in order already.
+    fn sort(rows: &mut [Self]) -> usize {
+        rows.sort_by_key(|scope| scope.thread);
+        rows.len()
+    }
+
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
+        let (mut scopes, mut shared) = (Vec::new(), Names::default());
+        read_file(&table.file.path, None, |rows| {
+            scopes.clear();
+            let names = rows.texts("name")?;
+            let starts = rows.u64s("start_ns")?;
+            let ends = rows.u64s("end_ns")?;
+            let depths = rows.u32s("depth")?;
+            for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
+                scopes.push(Self {
+                    thread: ThreadId(thread),
+                    name: shared.shared(&names[row]),
+                    start_ns: starts[row],
+                    end_ns: ends[row],
+                    depth: depths[row],
+                });
+            }
+            table.handles.check_scopes(&scopes)?;
+            take(&scopes);
+            Ok(())
+        })
+    }
+
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let empty = Self { thread: ThreadId(0), name: "".into(), start_ns: 0, end_ns: 0, depth: 0 };
+        read_by_thread(table, empty, |scope| scope.thread)
+    }
+}
+
+impl LongRow for Counter {
+    const TABLE: &'static str = "counters";
+
+    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+        let rows = rows.iter();
+        let pid = |row: &Self| row.process.map(|process| capture.processes[process.index()].pid);
+        let tid = |row: &Self| row.thread.map(|thread| capture.threads[thread.index()].tid);
+        vec![
+            Column::u64s("time_ns", rows.clone().map(|row| row.time_ns)),
+            Column::maybe_u32s("pid", rows.clone().map(pid)),
+            Column::maybe_u32s("process", rows.clone().map(|row| row.process.map(|process| process.0))),
+            Column::maybe_u32s("tid", rows.clone().map(tid)),
+            Column::maybe_u32s("thread", rows.clone().map(|row| row.thread.map(|thread| thread.0))),
+            Column::texts("name", rows.clone().map(|row| row.name.clone())),
+            Column::i64s("value", rows.map(|row| row.value)),
+        ]
+    }
+
+    /// Readings stay in the order in which they were made.
+    fn sort(rows: &mut [Self]) -> usize {
+        rows.len()
+    }
+
+    fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
+        let (mut counters, mut shared) = (Vec::new(), Names::default());
+        read_file(&table.file.path, None, |rows| {
+            counters.clear();
+            let processes = rows.maybe_u32s("process")?;
+            let threads = rows.maybe_u32s("thread")?;
+            let names = rows.texts("name")?;
+            let values = rows.i64s("value")?;
+            for (row, time_ns) in rows.u64s("time_ns")?.into_iter().enumerate() {
+                counters.push(Self {
+                    time_ns,
+                    process: processes[row].map(ProcessId),
+                    thread: threads[row].map(ThreadId),
+                    name: shared.shared(&names[row]),
+                    value: values[row],
+                });
+            }
+            table.handles.check_counters(&counters)?;
+            take(&counters);
+            Ok(())
+        })
+    }
+
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let mut counters = Vec::new();
+        Self::stream(table, &mut |rows| counters.extend_from_slice(rows))?;
+        Ok(counters)
+    }
+}
