@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use stepscope_model::{Capture, Event, Machine};
+use stepscope_model::{Capture, Event, Machine, Step};
 
 use super::*;
 use crate::columns::read::cells;
@@ -118,7 +118,7 @@ fn work_of_a_few_long_steps_is_found_at_its_deepest_function() {
             let _ = writeln!(text, "@{} main;{stack} {}", time + tenth * length / 10, length / 10);
         }
         let (start_ns, end_ns, sim_time_ns) = (time, time + length, None);
-        drawing.capture.steps.push(stepscope_model::Step { index, start_ns, end_ns, sim_time_ns, thread: main });
+        drawing.capture.steps.push(Step { index, start_ns, end_ns, sim_time_ns, thread: main });
         time += length;
     }
     let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), &text).capture;
@@ -126,6 +126,40 @@ fn work_of_a_few_long_steps_is_found_at_its_deepest_function() {
     let rows = found(&capture);
     assert!(rows[0].starts_with("rare-long-steps | sim::Parse | "), "{rows:?}");
     assert_eq!(rows.len(), 1, "its callers are not found again: {rows:?}");
+}
+
+#[test]
+fn a_long_first_step_is_found_unless_others_are_as_long_or_loading_had_one() {
+    // The first step takes 50 ms; others 1 ms, but each tenth as long as `burst`.
+    let stepping = |phase: Option<Phase>, burst: u64| {
+        let mut drawing = Drawing::new().window(0..1_000_000_000).lived("main", 0..1_000_000_000, 1_000_000_000);
+        let (mut text, mut time) = (String::new(), 0_u64);
+        let main = drawing.thread("main");
+        for index in 0..80 {
+            let stack = if index == 0 { "sim::Step;sim::Build" } else { "sim::Step;sim::Move" };
+            let length = if index == 0 { 50_000_000 } else { 1_000_000 };
+            let length = if index % 10 == 5 { burst } else { length };
+            let _ = writeln!(text, "@{time} main;{stack} {length}");
+            drawing.capture.steps.push(Step {
+                index,
+                start_ns: time,
+                end_ns: time + length,
+                sim_time_ns: None,
+                thread: main,
+            });
+            time += length;
+        }
+        let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), &text).capture;
+        capture.info.phase = phase;
+        capture
+    };
+    let kinds = |capture: &Capture| {
+        found(capture).into_iter().filter(|row| row.starts_with("long-first-step")).collect::<Vec<_>>()
+    };
+    let of = |phase, burst| kinds(&stepping(phase, burst)).len();
+    assert_eq!(of(None, 1_000_000), 1);
+    assert_eq!(of(None, 40_000_000), 0, "bursts are as long");
+    assert_eq!(of(Some(Phase::Steady), 1_000_000), 0, "it is the first step of the recording");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The first step does work that later ones do not.
 //!
-//! Evidence: the first step is at least 20 times the median step and 20 ms. The deepest owned function with most of its
-//! time is named. Look-alikes: a just-in-time compiler that warms up.
+//! Evidence: the program's first step is at least 20 times the median step, 20 ms, and twice as long as 95 % of the steps.
+//! The first step of a steady phase is the program's first only if loading had none. The deepest owned function with most
+//! of its time is named. Look-alikes: a just-in-time compiler that warms up.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns};
@@ -9,9 +10,13 @@ use crate::analyses::diagnose::gain::{Gain, GainBasis};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::steps::Steps;
 use crate::query::weights::StackWeights;
+use stepscope_model::Phase;
 use stepscope_stats::Estimate;
 
 const LIFT: u64 = 20;
+
+/// Steps that are as long now and then make a long first one nothing special.
+const LIFT_OF_LONG: u64 = 2;
 
 const LEAST_NS: u64 = 20_000_000;
 
@@ -31,13 +36,17 @@ impl Kind for FirstStep {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let is_steady = seen.capture().info.phase == Some(Phase::Steady);
+        if is_steady && other.is_none_or(|loading| Steps::of(loading.selection).is_some()) {
+            return Vec::new();
+        }
         // Steps within loading are no basis of its costs, but its first step is the program's first.
         let Some(steps) = Steps::of(seen.selection) else { return Vec::new() };
         let Some(first) = steps.first().filter(|first| first.index == 0) else { return Vec::new() };
-        let later = other.and_then(|other| other.loops.as_ref()).map(|loops| loops.main().times.median());
-        let Some(median) = later.unwrap_or_else(|| steps.times.median()) else { return Vec::new() };
+        let later = other.and_then(|other| other.loops.as_ref()).map_or(&steps.times, |loops| &loops.main().times);
+        let (Some(median), Some(long)) = (later.median(), later.percentile(95.0)) else { return Vec::new() };
         let length = first.end_ns - first.start_ns;
-        if length < LEAST_NS || length / LIFT < median {
+        if length < LEAST_NS || length / LIFT < median || length / LIFT_OF_LONG < long {
             return Vec::new();
         }
         let within = seen.selection.within(first.start_ns..first.end_ns);
