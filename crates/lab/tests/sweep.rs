@@ -22,7 +22,7 @@ phases = ["steady"]
 steady = { warmup_s = 0, duration_s = 0.02 }
 
 [sweep]
-n = [10, 20, 40]
+n = [10, 20, 110]
 
 [scenario.crowd]
 command = ["sh", "-c", "echo {n} >> log; echo up; exec sleep 60"]
@@ -59,9 +59,14 @@ fn each_round_runs_each_size_once_and_captures_name_their_size() {
     for round in ran.chunks(3) {
         let mut round = round.to_vec();
         round.sort_unstable();
-        assert_eq!(round, [10, 20, 40]);
+        assert_eq!(round, [10, 20, 110]);
     }
-    assert_eq!((ran.len(), run.captures().len()), (6, 6));
+    let sizes: Vec<f64> = run.captures().iter().map(|capture| disk::read(capture).unwrap().info.sweep["n"]).collect();
+    assert_eq!(
+        (ran.len(), sizes),
+        (6, vec![10.0, 10.0, 20.0, 20.0, 110.0, 110.0]),
+        "captures are in the order of sizes"
+    );
     let capture = disk::read(&run.folder().join("crowd/n=20/02/steady")).unwrap();
     assert_eq!(capture.info.sweep["n"], 20.0);
     assert_eq!(capture.info.variant.as_deref(), Some("n=20"));

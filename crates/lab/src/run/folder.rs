@@ -156,15 +156,18 @@ impl Run {
     }
 
     fn in_order_of_trials(&self, mut folders: Vec<PathBuf>) -> Vec<PathBuf> {
-        let trials = self.trials();
-        // The order of interleaved runs is random; here the baseline comes first.
+        // The order of interleaved runs is random; here small sizes and the baseline come first.
+        let mut trials: Vec<&TrialInfo> = self.trials().iter().collect();
+        let scenario_of = |trial: &TrialInfo| self.trials().iter().position(|one| one.scenario == trial.scenario);
+        let sizes = |trial: &TrialInfo| trial.sweep.values().map(|size| size.to_bits()).collect::<Vec<u64>>();
+        trials.sort_by_cached_key(|trial| (scenario_of(trial), sizes(trial)));
         let candidate = self.info.as_ref().and_then(|info| info.ab.as_ref()).map(|ab| ab.candidate.as_str());
         let place_of = |folder: &PathBuf| {
             let inside = folder.strip_prefix(&self.folder).unwrap_or(folder);
             let parts: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
             let is_scenario = |trial: &TrialInfo| parts.first() == Some(&trial.scenario.as_str());
             let is_trial = |trial: &TrialInfo| is_scenario(trial) && parts.get(1) == Some(&trial.variant_name());
-            let place = |is: &dyn Fn(&TrialInfo) -> bool| trials.iter().position(is).unwrap_or(usize::MAX);
+            let place = |is: &dyn Fn(&TrialInfo) -> bool| trials.iter().position(|one| is(one)).unwrap_or(usize::MAX);
             match candidate {
                 Some(candidate) => (place(&is_scenario), usize::from(parts.get(1) == Some(&candidate))),
                 None => (place(&is_trial), 0),
