@@ -153,6 +153,11 @@ fn of_kernel_function(name: &str) -> Option<WaitClass> {
 }
 
 fn of_user_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
+    // The lock of a barrier, condition variable or channel is part of it: who was woken waits until the waker releases it.
+    let mut library = frames.iter().take_while(|(_, kind)| !matches!(kind, FrameKind::Native | FrameKind::Python));
+    if library.any(|(name, _)| is_condition_of_rust(&own_name(name))) {
+        return Some(WaitClass::Condition);
+    }
     for (name, kind) in frames {
         let own = own_name(name);
         // Its locks and condition variables park in the same functions, so their callers decide.
@@ -167,6 +172,12 @@ fn of_user_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
         }
     }
     None
+}
+
+/// Whether it is a condition variable, a barrier or a channel of Rust's standard library.
+fn is_condition_of_rust(own: &str) -> bool {
+    let starts = ["std::sync::barrier::", "std::sync::mpmc::", "std::sync::mpsc::"];
+    starts.iter().any(|start| own.starts_with(start)) || (own.starts_with("std::s") && own.ends_with("Condvar::wait"))
 }
 
 fn of_user_function(own: &str) -> Option<WaitClass> {
@@ -278,6 +289,13 @@ mod tests {
         assert_eq!(class(&format!("main;std::sys::sync::mutex::futex::Mutex::lock_contended;syscall;{FUTEX}")), "lock");
         assert_eq!(class(&format!("main;parking_lot::raw_mutex::RawMutex::lock_slow;syscall;{FUTEX}")), "lock");
         assert_eq!(class(&format!("main;std::thread::park;syscall;{FUTEX}")), "condition");
+        let of_barrier = "std::sync::barrier::Barrier::wait;std::sys::sync::mutex::futex::Mutex::lock_contended";
+        assert_eq!(class(&format!("main;sim::Run;{of_barrier};syscall;{FUTEX}")), "condition");
+        let of_channel = "std::sync::mpmc::list::Channel<T>::recv;std::sys::sync::mutex::futex::Mutex::lock_contended";
+        assert_eq!(class(&format!("main;sim::Run;{of_channel};syscall;{FUTEX}")), "condition");
+        let after_wake_up =
+            "std::sys::sync::condvar::futex::Condvar::wait;std::sys::sync::mutex::futex::Mutex::lock_contended";
+        assert_eq!(class(&format!("main;sim::Run;{after_wake_up};syscall;{FUTEX}")), "condition");
         assert_eq!(class(&format!("main;my::wait;{FUTEX}")), "other");
     }
 

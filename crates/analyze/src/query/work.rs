@@ -20,8 +20,16 @@ pub enum Work {
     Allocation,
     /// A container that grows or is built.
     ContainerGrowth,
-    /// Any other work of a standard container: look-ups, iteration.
+    /// Memory of a container that grows.
+    GrowthMemory,
+    /// A look-up in a map or a set, with its hashes and comparisons.
+    LookUp,
+    /// A search in a list from its start, with its comparisons: `std::find`, `Iterator::any`.
+    Search,
+    /// Any other work of a standard container: iteration, access.
     Container,
+    /// Comparison of texts, or of memory byte by byte, outside of maps and searches.
+    Comparison,
     /// Strings: creation, comparison.
     Text,
     /// Conversion of values to text and from it: streams, `printf`, parsers of numbers.
@@ -124,7 +132,13 @@ impl Frame {
             Family::TextFormatting => Work::Formatting,
             Family::Strings => Work::Text,
             Family::Containers if grows(&own) => Work::ContainerGrowth,
+            Family::Containers if searches(&own) => Work::Search,
+            Family::Containers if looks_up(&own) => Work::LookUp,
             Family::Containers => Work::Container,
+        };
+        let work = match work {
+            Work::Copy | Work::Text | Work::Container if compares(&own) => Work::Comparison,
+            _ => work,
         };
         Self::Library { work, keeps: family.keeps_callees() }
     }
@@ -157,11 +171,11 @@ impl Below {
             Frame::Library { .. } if matches!(self.library, Some((_, true))) => self,
             Frame::Library { work, keeps } => {
                 // A container that grows allocates: both are the growth.
-                let grows = matches!(self.library, Some((Work::ContainerGrowth, _)));
-                let work = if grows && matches!(work, Work::Allocation | Work::Copy | Work::Container) {
-                    Work::ContainerGrowth
-                } else {
-                    work
+                let work = match self.library.map(|(work, _)| work) {
+                    Some(Work::ContainerGrowth | Work::GrowthMemory) if work == Work::Allocation => Work::GrowthMemory,
+                    Some(outer @ (Work::ContainerGrowth | Work::GrowthMemory)) if is_part_of_growth(work) => outer,
+                    Some(outer @ (Work::LookUp | Work::Search)) if is_part_of_search(work) => outer,
+                    _ => work,
                 };
                 Self { library: Some((work, keeps)), ..self }
             }
@@ -172,7 +186,14 @@ impl Below {
         match (self.library, self.kernel, self.in_kernel) {
             // The kernel's part of an allocation is allocation, that of the linker is linking.
             (
-                Some((work @ (Work::Allocation | Work::ContainerGrowth | Work::Linking | Work::Decoding), _)),
+                Some((
+                    work @ (Work::Allocation
+                    | Work::ContainerGrowth
+                    | Work::GrowthMemory
+                    | Work::Linking
+                    | Work::Decoding),
+                    _,
+                )),
                 _,
                 true,
             ) => work,
@@ -210,6 +231,87 @@ fn grows(own: &str) -> bool {
         "_M_default_append",
     ];
     PARTS.iter().any(|part| own.contains(part))
+}
+
+/// The last part of a name, without leading underscores.
+fn last_part(own: &str) -> &str {
+    own.rsplit("::").next().unwrap_or(own).trim_start_matches('_')
+}
+
+/// Whether a function of the standard library searches a sequence from its start.
+fn searches(own: &str) -> bool {
+    const OF_CPP: [&str; 8] =
+        ["find", "find_if", "find_if_not", "find_first_of", "any_of", "none_of", "adjacent_find", "search"];
+    const OF_RUST: [&str; 6] = ["any", "position", "rposition", "find", "find_map", "contains"];
+    const SEQUENCES: [&str; 4] =
+        ["core::slice::", "core::iter::", "alloc::collections::vec_deque", "alloc::collections::linked_list"];
+    let last = last_part(own);
+    let is_algorithm = own.starts_with("std::") && own.matches("::").count() == 1;
+    (is_algorithm && OF_CPP.contains(&last)) || (begins(own, &SEQUENCES) && OF_RUST.contains(&last))
+}
+
+/// Whether a function of a map or a set looks for a key, or makes a hash of one.
+fn looks_up(own: &str) -> bool {
+    const MAPS: [&str; 12] = [
+        "map::",
+        "set::",
+        "Map::",
+        "Set::",
+        "_map",
+        "_set",
+        "hash",
+        "Hash",
+        "_Rb_tree",
+        "btree::",
+        "robin_hood::",
+        "RawTable",
+    ];
+    const VERBS: [&str; 22] = [
+        "get",
+        "get_mut",
+        "get_inner",
+        "get_key_value",
+        "entry",
+        "find",
+        "find_inner",
+        "contains",
+        "contains_key",
+        "count",
+        "at",
+        "operator[]",
+        "lower_bound",
+        "M_lower_bound",
+        "upper_bound",
+        "M_upper_bound",
+        "equal_range",
+        "M_find_node",
+        "M_find_before_node",
+        "M_get_insert_unique_pos",
+        "search_tree",
+        "search_node",
+    ];
+    const HASHES: [&str; 5] = ["core::hash", "std::hash::", "std::hash", "std::_Hash_bytes", "std::_Hash_impl"];
+    begins(own, &HASHES) || (MAPS.iter().any(|map| own.contains(map)) && VERBS.contains(&last_part(own)))
+}
+
+/// Whether a library's function compares texts, or memory.
+fn compares(own: &str) -> bool {
+    const OF_C: [&str; 7] = ["memcmp", "bcmp", "wmemcmp", "strcmp", "strncmp", "strcasecmp", "strncasecmp"];
+    const METHODS: [&str; 8] = ["eq", "ne", "cmp", "partial_cmp", "equal", "compare", "operator==", "operator<"];
+    if own.contains("::") {
+        return METHODS.contains(&last_part(own));
+    }
+    begins(crate::query::category::undecorated(own), &OF_C)
+}
+
+/// What a container that grows does, too.
+fn is_part_of_growth(work: Work) -> bool {
+    matches!(work, Work::Copy | Work::Container | Work::ContainerGrowth | Work::LookUp | Work::Comparison)
+}
+
+/// What a search and a look-up do for each element they meet.
+fn is_part_of_search(work: Work) -> bool {
+    matches!(work, Work::Copy | Work::Container | Work::LookUp | Work::Search | Work::Comparison | Work::Text)
 }
 
 fn begins(name: &str, starts: &[&str]) -> bool {
@@ -304,10 +406,28 @@ mod tests {
 
     #[test]
     fn a_container_that_grows_includes_its_allocations_and_an_owned_callee_starts_anew() {
-        assert_eq!(work("sim::Build;std::map<int, int>::insert;operator new;malloc"), Work::ContainerGrowth);
-        assert_eq!(work("sim::Find;std::map<int, int>::find"), Work::Container);
+        assert_eq!(work("sim::Build;std::map<int, int>::insert"), Work::ContainerGrowth);
+        assert_eq!(work("sim::Build;std::map<int, int>::insert;operator new;malloc"), Work::GrowthMemory);
+        assert_eq!(work("sim::Find;std::map<int, int>::find"), Work::LookUp);
         assert_eq!(work("sim::Find;malloc"), Work::Allocation);
         assert_eq!(work("sim::Build;std::map<int, int>::insert;sim::Less"), Work::Own);
         assert_eq!(work("sim::Load;inflate_fast;malloc"), Work::Decoding);
+    }
+
+    #[test]
+    fn a_comparison_belongs_to_the_search_or_look_up_around_it() {
+        let find = "sim::Find;std::find<int*, int>";
+        assert_eq!(work(find), Work::Search);
+        assert_eq!(work(&format!("{find};memcmp")), Work::Search);
+        assert_eq!(work("sim::Find;core::slice::contains"), Work::Search);
+        assert_eq!(work("sim::Find;<core::slice::iter::Iter<T> as core::iter::Iterator>::any"), Work::Search);
+        assert_eq!(work("sim::Find;std::map<std::string, int>::find;memcmp"), Work::LookUp);
+        assert_eq!(
+            work("sim::Find;std::collections::hash::map::HashMap<K, V>::get;core::hash::Hash::hash"),
+            Work::LookUp
+        );
+        assert_eq!(work("sim::Find;__memcmp_avx2_movbe"), Work::Comparison);
+        assert_eq!(work("sim::Find;std::vector<int>::operator[]"), Work::Container, "access is no look-up");
+        assert_eq!(work("sim::Draw;<core::slice::iter::Iter<T> as core::iter::Iterator>::next"), Work::Container);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct PathWeights {
     pub(super) cpu: StackWeights,
     /// Exact running time on the path.
     pub(super) running_ns: u128,
+    /// Waits of the path for CPUs that no recorded thread held: background load.
+    pub(crate) background_ns: u128,
     /// Number of steps.
     pub(crate) steps: u64,
 }
@@ -45,6 +47,7 @@ impl PathWeights {
             holding: none(),
             cpu: none(),
             running_ns: 0,
+            background_ns: 0,
             steps: kept.len() as u64,
         };
         let mut running_on_path: Vec<Interval> = Vec::new();
@@ -58,9 +61,12 @@ impl PathWeights {
                 State::Blocked(stack) if selection.has_stack(stack) && selection.has_thread(part.thread) => {
                     *weights.blocked.at(stack) += Amount { weight: length, count: 1 };
                 }
-                State::Blocked(_) | State::Runnable => {}
+                State::Runnable => weights.background_ns += length,
+                State::Blocked(_) => {}
             }
         }
+        let held = paths.holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
+        weights.background_ns = weights.background_ns.saturating_sub(held);
         running_on_path.sort_unstable_by_key(|one| (one.thread, one.range.start));
         let timed = is_timed(selection);
         for sample in selection.samples().filter(|_| timed) {

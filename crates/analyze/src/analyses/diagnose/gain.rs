@@ -29,6 +29,9 @@ impl GainBasis {
     }
 }
 
+/// Gains of loading below this are left out, in ns.
+const SHORT_NS: f64 = 10_000_000.0;
+
 /// What a change would gain at most.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gain {
@@ -56,6 +59,11 @@ impl Gain {
     /// The time, if it is one.
     pub fn known_time(&self) -> Option<Estimate> {
         (self.basis != GainBasis::Share).then_some(self.time)
+    }
+
+    /// Whether it is less time than anybody waits for.
+    pub fn is_short(&self) -> bool {
+        self.known_time().is_some_and(|time| time.value < SHORT_NS)
     }
 
     /// In percent of the step or the phase.

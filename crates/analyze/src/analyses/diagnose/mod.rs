@@ -57,6 +57,11 @@ trait Kind: Sync {
     /// What would confirm it.
     fn confirm(&self) -> &'static str;
 
+    /// Kinds of findings that are an effect of this one if they name the same function.
+    fn effects(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What a capture shows. `other` is the capture of the same execution's other phase.
     fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found>;
 }
@@ -190,7 +195,7 @@ impl Diagnosis {
                 let found = kind.find(own, other).into_iter();
                 found.map(|found| (kind, with_calls(own, found))).collect::<Vec<_>>()
             };
-            Some(Shown { seen: own, found: KINDS.iter().flat_map(of_kind).collect() })
+            Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })
         });
         let mut diagnosis = Self::default();
         if indices.iter().any(|&index| is_smaller(index)) {
@@ -216,6 +221,16 @@ impl Diagnosis {
         }
         diagnosis
     }
+}
+
+/// Findings without those that are an effect of another one.
+fn without_effects(found: Vec<(&'static dyn Kind, Found)>) -> Vec<(&'static dyn Kind, Found)> {
+    let causes: Vec<_> = found.iter().map(|(kind, found)| (kind.effects(), found.function)).collect();
+    let is_effect = |(kind, found): &(&'static dyn Kind, Found)| {
+        found.function.is_some()
+            && causes.iter().any(|(effects, of)| *of == found.function && effects.contains(&kind.name()))
+    };
+    found.into_iter().filter(|one| !is_effect(one)).collect()
 }
 
 /// A finding with the calls of its function as evidence.
@@ -290,7 +305,8 @@ fn of_scenario(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Vec<Find
         }
         let gains: Vec<Gain> = shown.iter().filter_map(|(.., found)| found.gain).collect();
         let gain = mean_gain(&gains);
-        if gain.is_some_and(|gain| gain.share().value < LEAST_GAIN) {
+        let is_loading = scenario.phase == Some(Phase::Loading);
+        if gain.is_some_and(|gain| gain.share().value < LEAST_GAIN || (is_loading && gain.is_short())) {
             continue;
         }
         let share = |found: &Found| found.gain.map_or(0.0, |gain| gain.share().value);
@@ -360,6 +376,8 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     kept
 }
 
+#[cfg(test)]
+mod kind_tests;
 #[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]

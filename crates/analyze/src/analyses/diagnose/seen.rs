@@ -199,6 +199,27 @@ impl<'s, 'a> Seen<'s, 'a> {
         Some((steps.count(), steps.times.mean()?))
     }
 
+    /// What gains are a share of, in ns: the mean step, or the phase where there are no steps. Waits for CPUs that other
+    /// programs have do not count: who needs less CPU time waits less, too.
+    pub fn whole_ns(&self) -> f64 {
+        let whole = match (&self.path, self.steps()) {
+            (Some(path), Some((_, mean))) => mean - path.background_ns as f64 / path.steps as f64,
+            (None, Some((_, mean))) => mean,
+            (_, None) => self.selection.wall_ns().map_or(self.total as f64, |wall| (wall - self.delay_ns()) as f64),
+        };
+        whole.max(1.0)
+    }
+
+    /// How long the busiest thread waited for a CPU.
+    fn delay_ns(&self) -> u64 {
+        let cpu = self.selection.cpu_times();
+        let busiest = (0..cpu.len()).filter(|&index| cpu[index].is_some()).max_by_key(|&index| cpu[index]);
+        let window = self.selection.window().unwrap_or(0..0);
+        busiest
+            .and_then(|index| self.off_cpu.spent(ThreadId::from_index(index), window))
+            .map_or(0, |spent| spent.runnable)
+    }
+
     /// The threads that run the main loop.
     pub fn loop_threads(&self) -> Vec<ThreadId> {
         let rows = self.loops.iter().flat_map(|loops| loops.main().rows());
@@ -221,20 +242,19 @@ impl<'s, 'a> Seen<'s, 'a> {
                 let (weight, samples) = removed(&self.cpu);
                 (weight, samples, self.total as f64, GainBasis::Share)
             }
-            (Some(path), Some((_, mean))) => {
+            (Some(path), Some(_)) => {
                 let parts = path.gain_bounds().map(removed);
                 let ns: f64 = parts.iter().map(|(ns, _)| ns).sum();
                 let samples = parts.iter().map(|(_, samples)| samples).sum();
-                (ns / path.steps as f64, samples, mean, GainBasis::CriticalPath)
+                (ns / path.steps as f64, samples, self.whole_ns(), GainBasis::CriticalPath)
             }
-            (None, Some((steps, mean))) => {
+            (None, Some((steps, _))) => {
                 let (ns, samples) = removed(&self.cpu);
-                (ns / steps as f64, samples, mean, GainBasis::StepCpu)
+                (ns / steps as f64, samples, self.whole_ns(), GainBasis::StepCpu)
             }
             (_, None) => {
                 let (ns, samples) = removed(&self.cpu);
-                let wall = self.selection.wall_ns().map_or(self.total as f64, |wall| wall as f64);
-                (ns, samples, wall.max(1.0), GainBasis::PhaseCpu)
+                (ns, samples, self.whole_ns(), GainBasis::PhaseCpu)
             }
         };
         let time = sampled(ns.min(whole_ns), samples);

@@ -93,9 +93,12 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
             one.gain.and_then(|gain| Some(gain.known_time()?.high)).into()
         })
         .with(
-            Column::percentage("gain_share", "The gain in percent of the step, or of the phase.")
-                .labelled("share")
-                .essential(),
+            Column::percentage(
+                "gain_share",
+                "The gain in percent of the step or phase, without waits for CPUs that other programs had.",
+            )
+            .labelled("share")
+            .essential(),
             |(_, one)| one.gain.map(|gain| gain.share().value).into(),
         )
         .with(

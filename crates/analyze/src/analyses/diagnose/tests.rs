@@ -10,7 +10,7 @@ use crate::drawn::{self, Drawing};
 const STEPS: u64 = 100;
 
 /// A loop of 100 steps of 1 ms, each sampled ten times: `of_step` gives the stack of each tenth of a step.
-fn looping(of_step: impl Fn(u64, u64) -> String) -> Capture {
+pub(super) fn looping(of_step: impl Fn(u64, u64) -> String) -> Capture {
     let mut text = String::new();
     for step in 0..STEPS {
         for tenth in 0..10 {
@@ -29,7 +29,7 @@ fn looping(of_step: impl Fn(u64, u64) -> String) -> Capture {
 }
 
 /// Loading of 100 ms: the stack of each ms.
-fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
+pub(super) fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
     let lines: Vec<String> = (0..100).map(|ms| format!("@{} main;{} 1000000", ms * 1_000_000, of_ms(ms))).collect();
     let mut capture = Drawing::new()
         .window(0..100_000_000)
@@ -41,13 +41,13 @@ fn loading(of_ms: impl Fn(u64) -> String) -> Capture {
 }
 
 /// Kind, function and gain of each finding.
-fn found(capture: &Capture) -> Vec<String> {
+pub(super) fn found(capture: &Capture) -> Vec<String> {
     drawn::selected(capture, &["sim::"], |selection| {
         cells(&table(std::slice::from_ref(selection), &Calls::default()), &["kind", "function", "gain_share"])
     })
 }
 
-fn work(tenth: u64, of: &[(u64, &str)], otherwise: &str) -> String {
+pub(super) fn work(tenth: u64, of: &[(u64, &str)], otherwise: &str) -> String {
     of.iter().find(|(until, _)| tenth < *until).map_or(otherwise, |(_, stack)| stack).to_owned()
 }
 

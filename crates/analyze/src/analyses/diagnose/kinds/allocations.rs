@@ -1,19 +1,33 @@
 //! Memory is allocated and released in every step.
 //!
 //! Evidence: below one owned function, allocation and the growth of containers cost in all parts of the steady phase. With
-//! look-ups beside them and no growth, the allocations are temporaries, such as the string that a key is made of.
+//! far more look-ups beside them, the allocations are temporaries, such as the string that a key is made of.
 //! Look-alikes: two buffers that are swapped; allocations that live on. A heap recording shows lifetimes.
+
+use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::FunctionId;
+use crate::query::weights::Amount;
 use crate::query::work::Work;
+use stepscope_model::StackId;
 
 /// Least share of CPU time.
 const LEAST: f64 = 3.0;
 
 /// The same of temporaries for look-ups.
 const LEAST_FOR_LOOK_UPS: f64 = 1.5;
+
+/// Least part of a function's cost with all it calls that allocations are, if they are what the function is for.
+const MOSTLY: f64 = 0.8;
+
+/// Least part of it that taking and releasing memory is: elements that are put into a container with room for them need none.
+const MEMORY: f64 = 0.1;
+
+/// Share from which the rest counts without: a container that is built anew at its full size needs little.
+const MUCH: f64 = 10.0;
 
 pub(super) struct Allocations;
 
@@ -34,33 +48,85 @@ impl Kind for Allocations {
         if seen.is_loading() || seen.loops.is_none() {
             return Vec::new();
         }
-        let allocates = |work: Work| matches!(work, Work::Allocation | Work::ContainerGrowth);
         let mut found = Vec::new();
-        for (owner, amount) in seen.by_owner(allocates) {
-            let growth = seen.at_owner(owner, |work| work == Work::ContainerGrowth);
-            let looks_up = seen.at_owner(owner, |work| matches!(work, Work::Container | Work::Copy));
-            // A key that is made for each look-up costs little beside it, and is for nothing.
-            let for_look_ups = growth.weight * 4 < amount.weight && looks_up.weight > 2 * amount.weight;
-            let least = if for_look_ups { LEAST_FOR_LOOK_UPS } else { LEAST };
-            let at = seen.is_at(owner, allocates);
-            if seen.share(amount) < least || !seen.is_steady(at) {
+        let mut covered = vec![false; seen.capture().stacks.len()];
+        for (function, under) in builders(seen) {
+            let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];
+            let amount = seen.sum(|stack| is_new(stack) && allocates(seen.work[stack.index()]));
+            let at = |stack: StackId| is_new(stack) && allocates(seen.work[stack.index()]);
+            if seen.share(amount) < LEAST || !seen.is_steady(at) || !is_built_anew(seen, amount, &at) {
                 continue;
             }
-            let name = seen.name(owner);
-            let title = match () {
-                () if for_look_ups => format!("`{name}` makes a temporary for each look-up"),
-                () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container in every step"),
-                () => format!("`{name}` allocates and releases memory in every step"),
-            };
-            let confidence = if seen.share(amount) >= 10.0 { Confidence::Strong } else { Confidence::Fair };
-            found.push(Found::of(seen, owner, title, seen.without(owner, allocates)).sure(confidence).because(
-                format!(
-                    "Allocation and growing containers take {} of the CPU time, all the time.",
-                    percent(seen.share(amount))
-                ),
-                explain(seen, owner),
-            ));
+            found.push(of_function(seen, function, amount, &at));
+            covered.iter_mut().zip(&under).for_each(|(covered, under)| *covered |= under);
+        }
+        for (owner, _) in seen.by_owner(allocates) {
+            let of_owner = seen.is_at(owner, allocates);
+            let at = |stack: StackId| of_owner(stack) && !covered[stack.index()];
+            let amount = seen.sum(&at);
+            let least = if is_for_look_ups(seen, owner, amount) { LEAST_FOR_LOOK_UPS } else { LEAST };
+            if seen.share(amount) >= least && seen.is_steady(&at) && is_built_anew(seen, amount, &at) {
+                found.push(of_function(seen, owner, amount, &at));
+            }
         }
         found
     }
+}
+
+fn allocates(work: Work) -> bool {
+    matches!(work, Work::Allocation | Work::ContainerGrowth | Work::GrowthMemory)
+}
+
+/// Owned functions that do little else with all they call than allocate, where several allocate: callers first. One cause is
+/// one finding, at the deepest function that all of it is for.
+fn builders(seen: &Seen<'_, '_>) -> Vec<(FunctionId, Vec<bool>)> {
+    let mut found: Vec<(FunctionId, Vec<bool>, u128)> = Vec::new();
+    for (function, all) in seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST) {
+        let under = seen.under(function);
+        let mut by_owner: BTreeMap<FunctionId, u128> = BTreeMap::new();
+        for (stack, amount) in seen.cpu.occupied().filter(|(stack, _)| under[stack.index()]) {
+            let owner = seen.functions().attributed(stack).filter(|_| allocates(seen.work[stack.index()]));
+            *by_owner.entry(owner.unwrap_or(function)).or_default() += if owner.is_some() { amount.weight } else { 0 };
+        }
+        let (of_it, most) = (by_owner.values().sum::<u128>(), by_owner.values().max().copied().unwrap_or(0));
+        if (of_it as f64) < MOSTLY * all.weight as f64 || most * 10 >= of_it * 9 {
+            continue;
+        }
+        found.retain(|(_, outer, of_outer)| {
+            let is_inside = outer.iter().zip(&under).all(|(outer, inner)| *outer || !*inner);
+            !is_inside || of_it * 10 < of_outer * 9
+        });
+        found.push((function, under, of_it));
+    }
+    found.into_iter().map(|(function, under, _)| (function, under)).collect()
+}
+
+/// Whether the allocations of a function are made for look-ups: a key that costs little beside them, and is for nothing.
+fn is_for_look_ups(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bool {
+    seen.at_owner(owner, |work| work == Work::LookUp).weight > 2 * amount.weight
+}
+
+/// Whether it is more than elements that are put into a container that stays.
+fn is_built_anew(seen: &Seen<'_, '_>, amount: Amount, at: &dyn Fn(StackId) -> bool) -> bool {
+    let memory = |stack: StackId| matches!(seen.work[stack.index()], Work::Allocation | Work::GrowthMemory);
+    let memory = seen.sum(|stack| at(stack) && memory(stack));
+    seen.share(amount) >= MUCH || memory.weight as f64 >= MEMORY * amount.weight as f64
+}
+
+/// The finding about a function that allocates at these stacks.
+fn of_function(seen: &Seen<'_, '_>, function: FunctionId, amount: Amount, at: &dyn Fn(StackId) -> bool) -> Found {
+    let growth = seen.sum(|stack| at(stack) && seen.work[stack.index()] != Work::Allocation);
+    let name = seen.name(function);
+    let title = match () {
+        () if is_for_look_ups(seen, function, amount) => format!("`{name}` makes a temporary for each look-up"),
+        () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container in every step"),
+        () => format!("`{name}` allocates and releases memory in every step"),
+    };
+    let share = seen.share(amount);
+    let confidence = if share >= MUCH { Confidence::Strong } else { Confidence::Fair };
+    let without = parts((0..seen.capture().stacks.len()).map(|index| at(StackId::from_index(index))));
+    Found::of(seen, function, title, without).sure(confidence).because(
+        format!("Allocation and growing containers take {} of the CPU time, all the time.", percent(share)),
+        explain(seen, function),
+    )
 }

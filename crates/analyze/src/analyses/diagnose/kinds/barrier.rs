@@ -9,7 +9,9 @@ use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
-use crate::query::weights::StackWeights;
+use crate::query::weights::{Amount, StackWeights};
+use crate::query::work::Work;
+use stepscope_model::StackId;
 
 /// Least gain in percent of the step.
 const LEAST: f64 = 5.0;
@@ -34,9 +36,8 @@ impl Kind for Barrier {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         // Without wake-ups there is no path, and who ended a wait is unknown.
-        let (Some(loops), Some((_, mean)), Some(_)) = (&seen.loops, seen.steps(), &seen.path) else {
-            return Vec::new();
-        };
+        let (Some(loops), Some(_)) = (&seen.loops, &seen.path) else { return Vec::new() };
+        let mean = seen.whole_ns();
         let uneven = imbalances(seen.selection, loops.main()).into_iter().filter(|one| one.last_share >= USUALLY);
         let worth =
             uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
@@ -44,6 +45,12 @@ impl Kind for Barrier {
         let thread = &seen.capture().threads[worst.last.index()].name;
         // What the last thread mostly does.
         let own = StackWeights::of_samples(&seen.selection.of_thread(worst.last));
+        let waits = |stack: StackId| matches!(seen.work[stack.index()], Work::Lock | Work::Switch | Work::Poll);
+        let waiting: Amount = own.occupied().filter(|(stack, _)| waits(*stack)).map(|(_, amount)| amount).sum();
+        // A worker that hardly does more than wait and wake others is late because the machine is.
+        if waiting.weight * 2 > own.total().weight {
+            return Vec::new();
+        }
         let attributed = own.attributed_by_function(seen.functions());
         let ids = seen.functions().all().map(|(id, _)| id);
         let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);

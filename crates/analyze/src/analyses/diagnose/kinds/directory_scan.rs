@@ -1,14 +1,18 @@
 //! A directory is listed, and each entry looked at, to find a few.
 //!
-//! Evidence: one owned function spends its time listing directories, and opening files or asking for their state. Look-alikes:
+//! Evidence: an owned function lists directories, and it or what it calls opens files or asks for their state. Look-alikes:
 //! a backup, an index that is built once.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Found, explain, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::work::Work;
 
+/// Least share of CPU time of all its work with files.
 const LEAST: f64 = 2.0;
+
+/// Least part of it that listing takes: a call returns the names of many files.
+const LISTING: f64 = 0.04;
 
 pub(super) struct DirectoryScan;
 
@@ -26,28 +30,41 @@ impl Kind for DirectoryScan {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let lists = |work: Work| matches!(work, Work::ListFiles | Work::FileState);
-        let all_files = |work: Work| {
-            lists(work)
-                || matches!(work, Work::OpenFile | Work::ReadFile | Work::Text | Work::Formatting | Work::Allocation)
-        };
-        let owners = seen.by_owner(lists).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        owners
-            .filter(|(owner, amount)| {
-                // Opening a file asks for its state, too; only a scan lists.
-                let listing = seen.at_owner(*owner, |work| work == Work::ListFiles);
-                listing.weight * 5 >= amount.weight
-            })
-            .map(|(owner, amount)| {
+        let lists = seen.by_owner(|work| work == Work::ListFiles);
+        lists
+            .into_iter()
+            .filter_map(|(owner, listing)| {
+                let under = seen.under(owner);
+                let files = seen.sum(|stack| under[stack.index()] && is_of_files(seen.work[stack.index()]));
+                let state = seen.sum(|stack| under[stack.index()] && looks_at(seen.work[stack.index()]));
+                if seen.share(files) < LEAST || (listing.weight as f64) < LISTING * files.weight as f64 {
+                    return None;
+                }
+                let goes = |index: usize| under[index] && (is_of_files(seen.work[index]) || prepares(seen.work[index]));
                 let title = format!("`{}` lists a directory and looks at each file", seen.name(owner));
-                Found::of(seen, owner, title, seen.without(owner, all_files)).because(
+                let without = parts((0..under.len()).map(goes));
+                Some(Found::of(seen, owner, title, without).because(
                     format!(
-                        "Listing and asking for the state of files take {} of the CPU time.",
-                        percent(seen.share(amount))
+                        "Listing takes {} of the CPU time, opening files and asking for their state {}.",
+                        percent(seen.share(listing)),
+                        percent(seen.share(state))
                     ),
                     explain(seen, owner),
-                )
+                ))
             })
             .collect()
     }
+}
+
+fn looks_at(work: Work) -> bool {
+    matches!(work, Work::FileState | Work::OpenFile | Work::ReadFile)
+}
+
+fn is_of_files(work: Work) -> bool {
+    work == Work::ListFiles || looks_at(work)
+}
+
+/// What is done to ask for a file: its path is put together.
+fn prepares(work: Work) -> bool {
+    matches!(work, Work::Text | Work::Formatting | Work::Allocation)
 }

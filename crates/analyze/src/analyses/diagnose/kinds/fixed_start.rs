@@ -19,6 +19,9 @@ const LEAST_NS: u128 = 20_000_000;
 /// Least share of loading's CPU time.
 const LEAST: f64 = 2.0;
 
+/// The same without a recording of the steady phase, which may use the library.
+const LEAST_ALONE: f64 = 15.0;
+
 pub(super) struct FixedStart;
 
 impl Kind for FixedStart {
@@ -35,8 +38,11 @@ impl Kind for FixedStart {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some(steady) = other.filter(|_| seen.is_loading() && seen.is_timed()) else { return Vec::new() };
-        let used: Vec<&str> = modules_used(steady);
+        if !seen.is_loading() || !seen.is_timed() {
+            return Vec::new();
+        }
+        let used: Vec<&str> = other.map(modules_used).unwrap_or_default();
+        let least = if other.is_some() { LEAST } else { LEAST_ALONE };
         let capture = seen.capture();
         // The first module outside of the program that each owned function calls into.
         let mut entered: Vec<Option<(FunctionId, ModuleId)>> = Vec::with_capacity(capture.stacks.len());
@@ -65,20 +71,25 @@ impl Kind for FixedStart {
             .filter_map(|((owner, module), time)| {
                 let at = |index: usize| entered[index] == Some((owner, module));
                 let share = 100.0 * time as f64 / seen.total as f64;
-                if share < LEAST || !in_one_piece(seen, &at) {
+                if share < least || !in_one_piece(seen, &at) {
                     return None;
                 }
                 let library = capture.modules[module.index()].name();
-                let title = format!("`{}` initialises {library}, which the simulation does not use", seen.name(owner));
-                let without = parts((0..capture.stacks.len()).map(&at));
-                Some(Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
-                    format!(
-                        "It takes {} ({}) of loading; no sample of the steady phase is in {library}.",
-                        ns(time as f64),
-                        percent(share)
-                    ),
-                    explain(seen, owner),
-                ))
+                let (name, time) = (seen.name(owner), ns(time as f64));
+                let takes = format!("It takes {time} ({}) of loading", percent(share));
+                Some(if other.is_some() {
+                    let title = format!("`{name}` initialises {library}, which the simulation does not use");
+                    let without = parts((0..capture.stacks.len()).map(&at));
+                    let text = format!("{takes}; no sample of the steady phase is in {library}.");
+                    Found::of(seen, owner, title, without).sure(Confidence::Fair).because(text, explain(seen, owner))
+                } else {
+                    // A parser has work in loading, too: no gain is claimed.
+                    let title = format!("`{name}` runs {library} for {time} of loading");
+                    let text =
+                        format!("{takes}; `stepscope run` records the steady phase, too, which shows if it is used.");
+                    let found = Found::of_program(title, None).about(Some(owner)).sure(Confidence::Weak);
+                    found.because(text, explain(seen, owner))
+                })
             })
             .collect()
     }

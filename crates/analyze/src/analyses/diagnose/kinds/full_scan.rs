@@ -63,7 +63,8 @@ impl Kind for FullScan {
             let stacks = stacks_of(seen, function, of_it.of_callees);
             let amount = seen.sum(|stack| stacks[stack.index()]);
             let builds = seen.sum(|stack| {
-                stacks[stack.index()] && matches!(seen.work[stack.index()], Work::Allocation | Work::ContainerGrowth)
+                stacks[stack.index()]
+                    && matches!(seen.work[stack.index()], Work::Allocation | Work::ContainerGrowth | Work::GrowthMemory)
             });
             let per_element = laws.per_unit(scan).filter(|ns| *ns > 0.0 && *ns <= MOST_PER_ELEMENT);
             let Some(per_element) = per_element.filter(|_| SHARES.contains(&seen.share(amount))) else { continue };

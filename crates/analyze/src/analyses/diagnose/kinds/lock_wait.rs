@@ -32,7 +32,8 @@ impl Kind for LockWait {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let (Some(loops), Some((count, mean))) = (&seen.loops, seen.steps()) else { return Vec::new() };
+        let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
+        let mean = seen.whole_ns();
         let steps = loops.main();
         let mut classes = Classes::new(seen.capture(), seen.functions());
         let mut waits: FxHashMap<FunctionId, (u64, FxHashMap<FunctionId, u64>)> = FxHashMap::default();

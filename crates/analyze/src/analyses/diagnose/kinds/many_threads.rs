@@ -38,6 +38,10 @@ impl Kind for ManyThreads {
         "Double the clients: threads and switches double."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["cpu-held-by-others"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading() && seen.selection.has_switches())
         else {
@@ -47,9 +51,8 @@ impl Kind for ManyThreads {
         let cpu = seen.selection.cpu_times();
         let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads() {
-            let waits = seen.off_cpu.waits(thread);
-            let switches = waits.len();
-            let outermost = waits.filter_map(|wait| outermost_owned(seen, wait.stack?)).next();
+            let switches = seen.off_cpu.waits(thread).len();
+            let outermost = common_function(seen, thread);
             let little = cpu[thread.index()].is_some_and(|cpu| cpu as f64 <= LITTLE * wall as f64);
             if let Some(function) = outermost.filter(|_| little) {
                 groups.entry(function).or_default().push((thread, switches));
@@ -97,8 +100,24 @@ impl Kind for ManyThreads {
     }
 }
 
-/// The owned function nearest to a stack's root.
-fn outermost_owned(seen: &Seen<'_, '_>, stack: StackId) -> Option<FunctionId> {
-    let ids = seen.capture().nodes_of(Some(stack)).map(|node| seen.functions().of_node(seen.capture(), node));
-    ids.filter(|id| seen.functions().is_owner(*id)).last()
+/// The deepest owned function that is on the stacks of all waits of a thread.
+fn common_function(seen: &Seen<'_, '_>, thread: ThreadId) -> Option<FunctionId> {
+    let mut common: Option<Vec<FunctionId>> = None;
+    let mut stacks: Vec<StackId> = seen.off_cpu.waits(thread).filter_map(|wait| wait.stack).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    for stack in stacks {
+        let ids = seen.capture().nodes_of(Some(stack)).map(|node| seen.functions().of_node(seen.capture(), node));
+        // From the root to the leaf.
+        let mut owned: Vec<FunctionId> = ids.filter(|id| seen.functions().is_owner(*id)).collect();
+        owned.reverse();
+        if owned.is_empty() {
+            continue;
+        }
+        common = Some(match common {
+            None => owned,
+            Some(common) => common.into_iter().zip(owned).take_while(|(a, b)| a == b).map(|(id, _)| id).collect(),
+        });
+    }
+    common?.pop()
 }

@@ -12,17 +12,21 @@ mod fixed_start;
 mod full_scan;
 mod kernel_files;
 mod linking;
+mod list_search;
 mod lock_wait;
 mod many_threads;
 mod memory;
 mod one_thread;
 mod page_faults;
 mod polling;
+mod query_per_item;
 mod recursion;
 mod run_queue;
+mod small_messages;
 mod stalls;
 mod superlinear;
 mod text_conversion;
+mod text_look_up;
 mod unoptimised;
 
 use super::Kind;
@@ -35,6 +39,10 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &allocations::Allocations,
     &decoding::Decoding,
     &text_conversion::TextConversion,
+    &list_search::ListSearch,
+    &text_look_up::TextLookUp,
+    &query_per_item::QueryPerItem,
+    &small_messages::SmallMessages,
     &stalls::Stalls,
     &first_step::FirstStep,
     &recursion::Recursion,

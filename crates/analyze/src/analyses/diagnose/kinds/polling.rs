@@ -35,6 +35,10 @@ impl Kind for Polling {
         "Count the waits that end by time-out: `strace -f -e poll,select,epoll_wait,futex,clock_nanosleep`."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["cpu-held-by-others"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
         let (seconds, mut classes) = (wall as f64 / 1e9, Classes::new(seen.capture(), seen.functions()));

@@ -8,6 +8,7 @@ use crate::analyses::diagnose::finding::{Confidence, Found, ns};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
+use stepscope_model::{ThreadId, Wait};
 
 /// Least share of the step.
 const LEAST: f64 = 5.0;
@@ -28,10 +29,13 @@ impl Kind for RunQueue {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let (Some((_, mean)), Some(path)) = (seen.steps(), &seen.path) else { return Vec::new() };
+        let (Some(_), Some(path)) = (&seen.loops, &seen.path) else { return Vec::new() };
+        let mean = seen.whole_ns();
         let [running, _, held] = path.gain_bounds().map(|weights| weights.attributed_by_function(seen.functions()));
         // Work that steps wait for anyway has to run; it may as well have the CPU.
-        let background = |id: &FunctionId| running[id.index()].weight * 5 < held[id.index()].weight;
+        let awaited = run_by_awaited_threads(seen);
+        let background =
+            |id: &FunctionId| running[id.index()].weight * 5 < held[id.index()].weight && !awaited[id.index()];
         let ids = seen.functions().all().map(|(id, _)| id).filter(background);
         let mut held: Vec<_> = ids.map(|id| (id, held[id.index()].weight)).collect();
         held.sort_by_key(|(id, weight)| (std::cmp::Reverse(*weight), id.index()));
@@ -45,4 +49,33 @@ impl Kind for RunQueue {
         let found = Found::of_program(title, Some(Gain::of_waiting(all, mean))).about(Some(most));
         vec![found.sure(Confidence::Strong).because(text, "show --view sched")]
     }
+}
+
+/// Least part of the steps in which a thread takes part, if steps wait for it.
+const AWAITED: f64 = 0.1;
+
+/// For each function, whether most of its cost is on threads that steps wait for. They end waits of the loop's thread, or are
+/// woken by it or its like in many steps and end some: of the workers at a barrier, only the last one ends that wait.
+fn run_by_awaited_threads(seen: &Seen<'_, '_>) -> Vec<bool> {
+    let least = AWAITED * seen.steps().map_or(1, |(count, _)| count) as f64;
+    let own = seen.loop_threads();
+    let threads: Vec<ThreadId> = (0..seen.capture().threads.len()).map(ThreadId::from_index).collect();
+    let mut ended = vec![0_u32; threads.len()];
+    for waker in own.iter().flat_map(|thread| seen.off_cpu.waits(*thread)).filter_map(|wait| wait.waker) {
+        ended[waker.index()] += 1;
+    }
+    let is_woken = |wait: &Wait| wait.waker.is_some_and(|waker| ended[waker.index()] > 0 || own.contains(&waker));
+    let is_awaited = |thread: &ThreadId| {
+        let number = ended[thread.index()];
+        let takes_part = || seen.off_cpu.waits(*thread).filter(is_woken).count() as f64 >= least;
+        own.contains(thread) || f64::from(number) >= least || (number > 0 && takes_part())
+    };
+    let awaited: Vec<bool> = threads.iter().map(is_awaited).collect();
+    let mut cost = vec![[0_u128; 2]; seen.functions().len()];
+    for sample in seen.selection.samples() {
+        if let Some(owner) = sample.stack.and_then(|stack| seen.functions().attributed(stack)) {
+            cost[owner.index()][usize::from(awaited[sample.thread.index()])] += u128::from(sample.weight);
+        }
+    }
+    cost.into_iter().map(|[other, awaited]| awaited > other).collect()
 }

@@ -1,0 +1,101 @@
+//! Kinds with what looks like them.
+
+use super::*;
+use crate::analyses::diagnose::tests::{found, loading, looping, work};
+use crate::columns::read::cells;
+use crate::drawn;
+
+const FIND: &str = "sim::Find;std::find<int*, int>";
+
+#[test]
+fn a_search_of_a_list_is_found_if_it_costs_much() {
+    let capture = looping(|_, tenth| work(tenth, &[(4, FIND)], "sim::Move"));
+    assert_eq!(found(&capture), ["list-search | sim::Find | 40"]);
+    assert_eq!(found(&loading(|ms| work(ms % 10, &[(5, FIND)], "sim::Read"))), ["list-search | sim::Find | 50"]);
+    let short = looping(|_, tenth| work(tenth, &[(1, FIND)], "sim::Move"));
+    assert!(found(&short).is_empty(), "short lists are searched, too: {:?}", found(&short));
+    let map = looping(|_, tenth| work(tenth, &[(4, "sim::Find;std::map<int, int>::find")], "sim::Move"));
+    assert!(found(&map).is_empty(), "a map is no list: {:?}", found(&map));
+}
+
+#[test]
+fn texts_that_are_compared_one_by_one_are_found_but_not_those_of_a_map() {
+    let one_by_one =
+        looping(|_, tenth| work(tenth, &[(2, "sim::Get;__memcmp_avx2_movbe"), (3, "sim::Get")], "sim::Move"));
+    assert_eq!(found(&one_by_one), ["text-compared-each-step | sim::Get | 30"]);
+    let in_map = "sim::Get;std::map<std::string, int>::find;__memcmp_avx2_movbe";
+    assert!(found(&looping(|_, tenth| work(tenth, &[(4, in_map)], "sim::Move"))).is_empty());
+}
+
+#[test]
+fn a_statement_per_item_is_told_from_one_for_all() {
+    let step = "sim::Items;sqlite3_step;sqlite3VdbeExec";
+    let locks = format!("{step};sqlite3BtreeBeginTrans");
+    let each =
+        loading(|ms| work(ms % 10, &[(3, "sim::Items;sqlite3_prepare_v2"), (5, &locks), (7, step)], "sim::Read"));
+    assert_eq!(found(&each), ["query-per-item | sim::Items | 50"]);
+    let once = loading(|ms| work(ms, &[(3, "sim::Items;sqlite3_prepare_v2"), (70, step)], "sim::Read"));
+    assert!(found(&once).is_empty(), "{:?}", found(&once));
+}
+
+#[test]
+fn many_messages_have_no_gain_without_their_receivers() {
+    let send = "sim::Tell;sendto;__x64_sys_sendto [kernel]";
+    assert_eq!(
+        found(&looping(|_, tenth| work(tenth, &[(4, send)], "sim::Move"))),
+        ["many-messages-each-step | sim::Tell | -"]
+    );
+    assert!(found(&looping(|_, tenth| work(tenth, &[(1, send)], "sim::Move"))).is_empty());
+}
+
+#[test]
+fn allocations_of_several_callees_are_one_finding_at_their_caller() {
+    let rows = "sim::Frames;sim::Row;malloc";
+    let images = "sim::Frames;sim::Image;malloc";
+    let capture = looping(|_, tenth| work(tenth, &[(3, rows), (6, images)], "sim::Move"));
+    assert_eq!(found(&capture), ["allocations-each-step | sim::Frames | 60"]);
+    let busy = looping(|_, tenth| work(tenth, &[(2, rows), (5, "sim::Frames")], "sim::Move"));
+    assert_eq!(found(&busy), ["allocations-each-step | sim::Row | 20"], "a caller with work of its own is not named");
+}
+
+#[test]
+fn elements_that_a_container_has_room_for_are_no_container_built_anew() {
+    let push = "sim::Send;std::vector<int>::push_back";
+    let every_fifth = |step: u64, stack: &'static str| if step % 2 == 0 { stack } else { "sim::Move" };
+    let stays = looping(|step, tenth| work(tenth, &[(1, every_fifth(step, push))], "sim::Move"));
+    assert!(found(&stays).is_empty(), "{:?}", found(&stays));
+    let memory = "sim::Send;std::vector<int>::push_back;operator new;malloc";
+    let built = looping(|step, tenth| work(tenth, &[(1, every_fifth(step, memory))], "sim::Move"));
+    assert_eq!(found(&built), ["allocations-each-step | sim::Send | 5"]);
+}
+
+#[test]
+fn a_file_per_item_is_found_in_loading_and_files_of_the_kernel_are_not_reopened() {
+    let open = "sim::Compile;open64;__x64_sys_openat [kernel]";
+    let each = loading(|ms| work(ms % 10, &[(3, open)], "sim::Read"));
+    assert_eq!(found(&each), ["file-opened-each-time | sim::Compile | 30"]);
+    let few = loading(|ms| work(ms, &[(5, open)], "sim::Read"));
+    assert!(found(&few).is_empty(), "{:?}", found(&few));
+    let table = "sim::Watch;read;__x64_sys_read [kernel];seq_read_iter [kernel]";
+    let watch =
+        looping(|_, tenth| work(tenth, &[(1, "sim::Watch;open64;__x64_sys_openat [kernel]"), (4, table)], "sim::Move"));
+    assert_eq!(found(&watch), ["kernel-files-read-again | sim::Watch | -"]);
+}
+
+#[test]
+fn a_directory_scan_includes_what_its_callees_open() {
+    let list = "sim::Clean;readdir64;__x64_sys_getdents64 [kernel]";
+    let open = "sim::Clean;sim::IsOld;open64;__x64_sys_openat [kernel]";
+    let capture = loading(|ms| work(ms % 10, &[(1, list), (6, open)], "sim::Read"));
+    let rows = drawn::selected(&capture, &["sim::"], |selection| {
+        cells(&table(std::slice::from_ref(selection), &Calls::default()), &["kind", "function", "within"])
+    });
+    assert_eq!(rows, ["directory-scan | sim::Clean | -", "file-opened-each-time | sim::IsOld | 1"]);
+}
+
+#[test]
+fn a_library_that_loading_runs_is_weak_without_the_steady_phase() {
+    let start = "sim::Start;Py_Initialize [lib:/usr/lib/libpython3.11.so]";
+    let capture = loading(|ms| work(ms, &[(40, start)], "sim::Read"));
+    assert_eq!(found(&capture), ["unused-initialisation | sim::Start | -"]);
+}
