@@ -26,7 +26,7 @@ const MOSTLY: f64 = 0.8;
 /// Least part of it that taking and releasing memory is: elements that are put into a container with room for them need none.
 const MEMORY: f64 = 0.1;
 
-/// Share from which the rest counts without: a container that is built anew at its full size needs little.
+/// Share from which little memory is enough: a container that is built at its full size takes memory once.
 const MUCH: f64 = 10.0;
 
 pub(super) struct Allocations;
@@ -54,7 +54,7 @@ impl Kind for Allocations {
             let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];
             let amount = seen.sum(|stack| is_new(stack) && allocates(seen.work[stack.index()]));
             let at = |stack: StackId| is_new(stack) && allocates(seen.work[stack.index()]);
-            if seen.share(amount) < LEAST || !seen.is_steady(at) || !is_built_anew(seen, amount, &at) {
+            if seen.share(amount) < LEAST || !seen.is_steady(at) || !is_rebuilt(seen, amount, &at) {
                 continue;
             }
             found.push(of_function(seen, function, amount, &at));
@@ -65,7 +65,7 @@ impl Kind for Allocations {
             let at = |stack: StackId| of_owner(stack) && !covered[stack.index()];
             let amount = seen.sum(&at);
             let least = if is_for_look_ups(seen, owner, amount) { LEAST_FOR_LOOK_UPS } else { LEAST };
-            if seen.share(amount) >= least && seen.is_steady(&at) && is_built_anew(seen, amount, &at) {
+            if seen.share(amount) >= least && seen.is_steady(&at) && is_rebuilt(seen, amount, &at) {
                 found.push(of_function(seen, owner, amount, &at));
             }
         }
@@ -107,7 +107,7 @@ fn is_for_look_ups(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bo
 }
 
 /// Whether it is more than elements that are put into a container that stays.
-fn is_built_anew(seen: &Seen<'_, '_>, amount: Amount, at: &dyn Fn(StackId) -> bool) -> bool {
+fn is_rebuilt(seen: &Seen<'_, '_>, amount: Amount, at: &dyn Fn(StackId) -> bool) -> bool {
     let memory = |stack: StackId| matches!(seen.work[stack.index()], Work::Allocation | Work::GrowthMemory);
     let memory = seen.sum(|stack| at(stack) && memory(stack));
     seen.share(amount) >= MUCH || memory.weight as f64 >= MEMORY * amount.weight as f64
