@@ -69,6 +69,22 @@ fn a_search_that_grows_faster_than_all_other_work_is_found_at_the_largest_size()
 }
 
 #[test]
+fn searches_below_one_caller_are_one_finding() {
+    let table = findings(|n| {
+        vec![
+            ("sim::Send;sim::Delay", 0.4 * n * n),
+            ("sim::Send;sim::Loss", 0.6 * n * n),
+            ("sim::Send", 10.0 * n),
+            ("sim::Move", 500.0 * n),
+        ]
+    });
+    assert_eq!(cells(&table, &["kind", "function"]), ["superlinear-lookup | sim::Send"]);
+    let apart =
+        findings(|n| vec![("sim::Send;sim::Delay", n * n), ("sim::Sense;sim::Rays", n * n), ("sim::Move", 900.0 * n)]);
+    assert_eq!(apart.rows.len(), 2, "{:?}", cells(&apart, &["kind", "function"]));
+}
+
+#[test]
 fn work_that_grows_as_all_other_work_does_is_no_search() {
     let table = findings(|n| vec![("sim::Meet", n * n), ("sim::Touch", 0.7 * n * n)]);
     assert!(cells(&table, &["kind"]).is_empty(), "{:?}", cells(&table, &["kind", "finding"]));
