@@ -11,6 +11,7 @@ use std::process::Command;
 
 use ground::catalogue;
 use ground::catalogue::pathology::{Pathology, Phase};
+use ground::switches::name_of;
 use serde_json::Value;
 
 const GROUND: &str = env!("CARGO_BIN_EXE_ground");
@@ -83,7 +84,7 @@ fn steps(pathology: &Pathology, size: u32, slow: &str) -> u64 {
 fn cpu_ms(pathology: &Pathology, size: u32, slow: &str, steps: u64) -> f64 {
     let account = account(pathology, size, slow, steps);
     let count = if pathology.phase == Phase::Loading { 1.0 } else { steps as f64 };
-    1e3 * account[pathology.phase.name()]["cpu_s"].as_f64().expect("a number") / count
+    1e3 * account[name_of(&pathology.phase)]["cpu_s"].as_f64().expect("a number") / count
 }
 
 fn account(pathology: &Pathology, size: u32, slow: &str, steps: u64) -> Value {

@@ -13,10 +13,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::switches::name_of;
+
 /// A counted event. Its name in JSON is the variant in snake case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Counter {
     /// Steps simulated.
     Steps,
@@ -52,28 +56,9 @@ pub enum Counter {
     WaitSetsBuilt,
 }
 
-impl Counter {
-    const ALL: [(Counter, &'static str); 16] = [
-        (Counter::Steps, "steps"),
-        (Counter::Decodes, "decodes"),
-        (Counter::Queries, "queries"),
-        (Counter::Compilations, "compilations"),
-        (Counter::DatagramsSent, "datagrams_sent"),
-        (Counter::DatagramsReceived, "datagrams_received"),
-        (Counter::FileOpens, "file_opens"),
-        (Counter::FileWrites, "file_writes"),
-        (Counter::FileReads, "file_reads"),
-        (Counter::TablesReadAgain, "tables_read_again"),
-        (Counter::DirectoryEntries, "directory_entries"),
-        (Counter::LookUps, "look_ups"),
-        (Counter::MessagesPublished, "messages_published"),
-        (Counter::MessagesTaken, "messages_taken"),
-        (Counter::Wakes, "wakes"),
-        (Counter::WaitSetsBuilt, "wait_sets_built"),
-    ];
-}
+const COUNTERS: usize = Counter::WaitSetsBuilt as usize + 1;
 
-static COUNTS: [AtomicU64; Counter::ALL.len()] = [const { AtomicU64::new(0) }; Counter::ALL.len()];
+static COUNTS: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 
 /// Adds one.
 pub fn count(counter: Counter) {
@@ -192,7 +177,7 @@ pub struct Moment {
     at: Instant,
     cpu: Duration,
     switches: ContextSwitches,
-    counts: BTreeMap<&'static str, u64>,
+    counts: BTreeMap<String, u64>,
     scopes: BTreeMap<&'static str, Timed>,
 }
 
@@ -214,7 +199,7 @@ pub struct Account {
     /// Involuntary context switches of all threads: they were preempted.
     pub involuntary_switches: u64,
     /// Counts by name, without zeros.
-    pub counts: BTreeMap<&'static str, u64>,
+    pub counts: BTreeMap<String, u64>,
     /// Timed functions by their full name. Empty if nothing was timed.
     pub scopes: BTreeMap<&'static str, Timed>,
 }
@@ -222,12 +207,12 @@ pub struct Account {
 impl Moment {
     /// Now.
     pub fn now() -> Self {
-        let mut counts: BTreeMap<_, _> = Counter::ALL
+        let mut counts: BTreeMap<_, _> = Counter::value_variants()
             .iter()
-            .map(|(counter, name)| (*name, COUNTS[*counter as usize].load(Ordering::Relaxed)))
+            .map(|counter| (name_of(counter), COUNTS[*counter as usize].load(Ordering::Relaxed)))
             .collect();
-        counts.insert("allocations", ALLOCATIONS.load(Ordering::Relaxed));
-        counts.insert("allocated_bytes", ALLOCATED_BYTES.load(Ordering::Relaxed));
+        counts.insert("allocations".to_owned(), ALLOCATIONS.load(Ordering::Relaxed));
+        counts.insert("allocated_bytes".to_owned(), ALLOCATED_BYTES.load(Ordering::Relaxed));
         let scopes = SCOPES.lock().expect("nothing panics while it is held").clone();
         let cpu = cpu_time(libc::CLOCK_PROCESS_CPUTIME_ID);
         Self { at: Instant::now(), cpu, switches: context_switches(), counts, scopes }
@@ -236,7 +221,7 @@ impl Moment {
     /// The account since an earlier moment.
     pub fn since(&self, earlier: &Moment) -> Account {
         let before = |name: &str| earlier.counts.get(name).copied().unwrap_or(0);
-        let counts = self.counts.iter().map(|(name, count)| (*name, count - before(name)));
+        let counts = self.counts.iter().map(|(name, count)| (name.clone(), count - before(name)));
         let scopes = self.scopes.iter().map(|(name, timed)| {
             let before = earlier.scopes.get(name).copied().unwrap_or_default();
             (*name, Timed { calls: timed.calls - before.calls, cpu_ns: timed.cpu_ns - before.cpu_ns })
@@ -282,7 +267,8 @@ mod tests {
 
     #[test]
     fn every_counter_has_its_own_place_and_name() {
-        for (index, (counter, _)) in Counter::ALL.iter().enumerate() {
+        assert_eq!(Counter::value_variants().len(), COUNTERS);
+        for (index, counter) in Counter::value_variants().iter().enumerate() {
             assert_eq!(*counter as usize, index);
         }
     }

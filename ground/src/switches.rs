@@ -74,8 +74,13 @@ impl Switch {
 
     /// The name on the command line.
     pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+        name_of(&self)
     }
+}
+
+/// The name of a choice on the command line.
+pub fn name_of(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The switches that are set to slow.

@@ -4,6 +4,8 @@ use std::fmt::{self, Write};
 
 use clap::ValueEnum;
 
+use crate::switches::name_of;
+
 /// A world with a variable size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WorldKind {
@@ -42,11 +44,7 @@ pub struct WorldSpec {
 impl WorldSpec {
     /// The name of the world.
     pub fn name(&self) -> String {
-        let kind = match self.kind {
-            WorldKind::Shapes => "shapes",
-            WorldKind::Sensors => "sensors",
-            WorldKind::Marina => "marina",
-        };
+        let kind = name_of(&self.kind);
         let mobility = match self.mobility {
             Mobility::Static => "static",
             Mobility::Dynamic => "dynamic",

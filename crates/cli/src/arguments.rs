@@ -8,7 +8,8 @@ pub mod trials;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
 use stepscope_analyze::process_label::ProcessNameRule;
@@ -17,6 +18,7 @@ use stepscope_analyze::slow_steps;
 use stepscope_convert::ImportOptions;
 use stepscope_convert::import::folded::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
 use stepscope_convert::import::{self, FORMATS};
+use stepscope_model::Phase;
 
 use crate::failure::Failure;
 
@@ -178,22 +180,38 @@ pub struct ReadingArguments {
     #[arg(id = "from", long, value_name = "FORMAT")]
     format: Option<String>,
     /// Unit of the counts in folded stacks; with `samples`, differences can be tested.
-    #[arg(long, value_enum, default_value_t)]
-    unit: Unit,
+    #[arg(long, value_parser = choice(UNITS), default_value = "unknown")]
+    unit: FoldedUnit,
     /// Folded stacks start with a function instead of a thread name.
     #[arg(long)]
     no_thread_names: bool,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Unit {
-    #[default]
-    Unknown,
-    Samples,
-    Ns,
-    Cycles,
-    Misses,
-    Bytes,
+const UNITS: &[Choice<FoldedUnit>] = &[
+    ("unknown", "", FoldedUnit::Unknown),
+    ("samples", "", FoldedUnit::Samples),
+    ("ns", "", FoldedUnit::Nanoseconds),
+    ("cycles", "", FoldedUnit::Cycles),
+    ("misses", "", FoldedUnit::Misses),
+    ("bytes", "", FoldedUnit::Bytes),
+];
+
+/// The phases of a run.
+pub const PHASES: &[Choice<Phase>] = &[("loading", "", Phase::Loading), ("steady", "", Phase::Steady)];
+
+/// The name of a value, its help (or nothing), and the value.
+pub type Choice<T> = (&'static str, &'static str, T);
+
+/// Reads one of these values by its name.
+pub fn choice<T: Clone + Send + Sync + 'static>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
+    let shown = choices.iter().map(|(name, help, _)| match *help {
+        "" => PossibleValue::new(*name),
+        help => PossibleValue::new(*name).help(help),
+    });
+    PossibleValuesParser::new(shown).map(|name| {
+        let chosen = choices.iter().find(|(known, ..)| *known == name);
+        chosen.expect("the parser accepts these names only").2.clone()
+    })
 }
 
 impl ReadingArguments {
@@ -207,15 +225,7 @@ impl ReadingArguments {
             None => None,
         };
         let first_frame = if self.no_thread_names { FirstFrame::Function } else { FirstFrame::Thread };
-        let unit = match self.unit {
-            Unit::Unknown => FoldedUnit::Unknown,
-            Unit::Samples => FoldedUnit::Samples,
-            Unit::Ns => FoldedUnit::Nanoseconds,
-            Unit::Cycles => FoldedUnit::Cycles,
-            Unit::Misses => FoldedUnit::Misses,
-            Unit::Bytes => FoldedUnit::Bytes,
-        };
-        let folded = FoldedOptions { first_frame, unit, thread_ids: ThreadIds::Detect };
+        let folded = FoldedOptions { first_frame, unit: self.unit.clone(), thread_ids: ThreadIds::Detect };
         Ok(ImportOptions { format, folded, symbols: symbols.options()? })
     }
 }

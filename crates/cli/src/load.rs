@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::process_label::ProcessNameRule;
-use stepscope_analyze::{Filter, Functions, Ownership, Selection};
+use stepscope_analyze::{Ownership, Selection};
 use stepscope_convert::ImportOptions;
 pub use stepscope_lab::source::Loaded;
 use stepscope_lab::source::{self, SourceError};
 use stepscope_model::Capture;
 
-use crate::arguments::OwnedArguments;
+use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -70,16 +70,15 @@ pub fn all(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, Fai
     Ok(loaded)
 }
 
-/// The functions of each capture; owned by the command line's patterns, else by the run's lab file.
-pub fn functions(loaded: &Loaded, owned: &OwnedArguments) -> Result<Vec<Functions>, Failure> {
-    Ok(loaded.functions(&owned.owned(loaded.ownership.as_ref())?))
-}
-
-/// What `filter` selects of each capture.
-pub fn selections<'a>(
-    captures: &'a [Capture],
-    functions: &'a [Functions],
-    filter: &Filter,
-) -> Result<Vec<Selection<'a>>, Failure> {
-    Ok(source::selections(captures, functions, filter)?)
+/// Analyses what these arguments select of the captures. Owned are functions of the command line's patterns, else of those of
+/// the run's lab file.
+pub fn analyse<T>(
+    loaded: &Loaded,
+    select: &SelectArguments,
+    owned: &OwnedArguments,
+    analysis: impl FnOnce(&[Selection<'_>]) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let functions = loaded.functions(&owned.owned(loaded.ownership.as_ref())?);
+    let filter = select.filter(&loaded.process_names);
+    analysis(&source::selections(&loaded.captures, &functions, &filter)?)
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use stepscope_lab::event::{Event, Listener};
+use stepscope_lab::execution::Context;
 use stepscope_lab::outcome::Outcome;
+use stepscope_lab::recorder::PerfRecorder;
 use stepscope_model::quantity::{grouped, plural};
 
 use crate::progress;
@@ -39,6 +42,11 @@ impl RunProgress {
         let mut progress = Self::new();
         progress.estimate = Some(estimate);
         progress
+    }
+
+    /// Shows the progress of work with the recorder, which ends early if interrupted.
+    pub fn of<T>(mut self, interrupt: &AtomicBool, work: impl FnOnce(&mut Context<'_>) -> T) -> T {
+        work(&mut Context { recorder: &PerfRecorder::default(), interrupt, listener: &mut self })
     }
 
     fn say(&self, text: &str) {

@@ -252,12 +252,7 @@ fn prepare(
         for trial in [&mut pair.baseline, &mut pair.candidate] {
             let Err(error) = checkouts.prepare(trial, &logs, context) else { continue };
             ready = false;
-            for index in 0..run.trials().len() {
-                let info = run.trial_mut(index);
-                if info.scenario == trial.scenario.name && info.variant_name() == trial.variant_name() {
-                    info.result = error.outcome();
-                }
-            }
+            run.cannot_run(trial, &error.outcome());
             context.listener.notify(&Event::TrialEnded { trial, outcome: &error.outcome(), notes: &[] });
         }
     }
@@ -337,11 +332,7 @@ impl Turns<'_> {
                 break;
             }
             let trial = numbered(side.of(self.pair), number);
-            let limit = self.options.patience;
-            let (listener, interrupt) = (&mut context.listener, context.interrupt);
-            let before = self.calm.before(interrupt, |others_percent, waited| {
-                listener.notify(&Event::Waiting { others_percent, waited, limit });
-            });
+            let before = self.calm.before(context.interrupt, context.listener);
             if self.is_interrupted(context) {
                 break;
             }

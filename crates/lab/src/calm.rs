@@ -9,6 +9,7 @@ use stepscope_record::conditions::read_machine;
 use stepscope_record::machine;
 
 use crate::conditions::{Before, CALM_PERCENT, During};
+use crate::event::{Event, Listener};
 
 /// Length of a measurement.
 const LOOK: Duration = Duration::from_millis(200);
@@ -28,7 +29,7 @@ impl Calm {
 
     /// Waits while the background load is high. If it stays high, it is accepted for later trials, because more waiting
     /// would not help.
-    pub fn before(&mut self, interrupt: &AtomicBool, mut waiting: impl FnMut(f64, Duration)) -> Before {
+    pub fn before(&mut self, interrupt: &AtomicBool, listener: &mut dyn Listener) -> Before {
         let start = Instant::now();
         let mut waited = Duration::ZERO;
         let mut least = f64::INFINITY;
@@ -46,7 +47,8 @@ impl Calm {
                 }
                 break (reading, others);
             }
-            waiting(others.unwrap_or(0.0), waited);
+            let others_percent = others.unwrap_or(0.0);
+            listener.notify(&Event::Waiting { others_percent, waited, limit: self.patience });
         };
         let Machine { load_milli, .. } = machine::describe();
         Before {
@@ -127,7 +129,8 @@ mod tests {
 
     #[test]
     fn without_patience_the_machine_is_looked_at_once() {
-        let before = Calm::new(Duration::ZERO).before(&AtomicBool::new(false), |_, _| panic!("it does not wait"));
+        let mut never = |_: &Event<'_>| panic!("it does not wait");
+        let before = Calm::new(Duration::ZERO).before(&AtomicBool::new(false), &mut never);
         assert!(before.others_percent.is_some_and(|percent| (0.0..=150.0).contains(&percent)), "{before:?}");
     }
 

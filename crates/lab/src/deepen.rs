@@ -9,8 +9,8 @@ use std::fs;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -18,16 +18,14 @@ use stepscope_analyze::diagnose::{Calls, FunctionCalls};
 use stepscope_analyze::steps::{Loops, Steps};
 use stepscope_analyze::{Functions, Owned, Selection, step_stacks};
 use stepscope_model::output_file::write_durably;
-use stepscope_model::{Capture, Phase, disk};
+use stepscope_model::{Phase, disk};
 use stepscope_record::calls::{CallCounts, CallSite, SiteCalls, count_calls};
-use stepscope_record::launch::{Exit, Launch, Launched};
 use stepscope_record::proc::{self, ProcessTree};
-use stepscope_record::{Label, LogError, Progress, RecordError, StepPoint};
 
+use crate::event::{Event, Listener};
 use crate::execution::{Context, execute};
 use crate::lab_file::{Trial, TrialFilter};
-use crate::outcome::Outcome;
-use crate::recorder::{Order, Recorder, Recording};
+use crate::outcome::{Outcome, Stage};
 use crate::run::Run;
 use crate::source::{CALLS_FILE, SourceError};
 use crate::step::suggestion::entries;
@@ -92,7 +90,6 @@ pub fn deepen(run: &Run, selections: &[Selection<'_>], context: &mut Context<'_>
 }
 
 /// A function to count, and the names of the threads that run it.
-#[derive(Clone)]
 struct Counted {
     function: String,
     site: CallSite,
@@ -109,17 +106,20 @@ fn of_trial(
     if functions.is_empty() {
         return Err("no owned function has code of its own in a file".to_owned());
     }
-    let recorder = CountingRecorder { inner: context.recorder, functions: &functions, result: Arc::default() };
-    let executed = {
-        let mut context =
-            Context { recorder: &recorder, interrupt: context.interrupt, listener: &mut *context.listener };
-        execute(trial, folder, &mut context)
+    let mut counting = Counting {
+        listener: &mut *context.listener,
+        functions: &functions,
+        pid: 0,
+        worker: None,
+        stop: Arc::default(),
+        counts: None,
     };
+    let mut context = Context { listener: &mut counting, ..*context };
+    let executed = execute(trial, folder, &mut context);
     if let Outcome::Failed(failure) = &executed.outcome {
         return Err(failure.reason.clone());
     }
-    let counts = recorder.result.lock().expect("nobody panics with the lock").take();
-    let counts = counts.ok_or("the steady phase ended before")?.map_err(|error| error.to_string())?;
+    let counts = counting.counts.ok_or("the steady phase ended before")?.map_err(|error| error.to_string())?;
     let capture = disk::read(&folder.join(Phase::Steady.to_string())).map_err(|error| error.to_string())?;
     let loops = Loops::of(&Selection::all(&capture, &Functions::of(&capture, &Owned::nothing())));
     let loops = loops.ok_or("the recording has no steps")?;
@@ -168,112 +168,42 @@ fn calls_per_step(calls: &SiteCalls, steps: &Steps) -> Option<f64> {
     (steps > 0.0).then(|| calls / steps)
 }
 
-type CountResult = Arc<Mutex<Option<io::Result<CallCounts>>>>;
-
-/// Records as another recorder does, and counts calls in the steady phase.
-struct CountingRecorder<'a> {
-    inner: &'a dyn Recorder,
+/// Passes events on, and counts calls in the steady phase.
+struct Counting<'a> {
+    listener: &'a mut dyn Listener,
     functions: &'a [Counted],
-    result: CountResult,
-}
-
-impl Recorder for CountingRecorder<'_> {
-    fn launch(
-        &self,
-        launch: Launch,
-        order: &Order,
-        folder: &Path,
-    ) -> Result<(Launched, Box<dyn Recording>), RecordError> {
-        let (launched, inner) = self.inner.launch(launch, order, folder)?;
-        let counter = Counter {
-            pid: launched.pid(),
-            functions: self.functions.to_vec(),
-            result: self.result.clone(),
-            stop: Arc::default(),
-            worker: Mutex::default(),
-        };
-        if order.label.phase == Some(Phase::Steady) {
-            counter.start();
-        }
-        Ok((launched, Box::new(CountingRecording { inner, counter })))
-    }
-
-    fn finish(&self, folder: &Path) -> Result<Capture, LogError> {
-        self.inner.finish(folder)
-    }
-}
-
-struct CountingRecording {
-    inner: Box<dyn Recording>,
-    counter: Counter,
-}
-
-/// Counts calls beside a recording; ends when dropped.
-struct Counter {
     pid: u32,
-    functions: Vec<Counted>,
-    result: CountResult,
+    worker: Option<JoinHandle<io::Result<CallCounts>>>,
     stop: Arc<AtomicBool>,
-    worker: Mutex<Option<JoinHandle<()>>>,
+    counts: Option<io::Result<CallCounts>>,
 }
 
-impl Counter {
-    fn start(&self) {
+impl Listener for Counting<'_> {
+    fn notify(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Launched { pid } => self.pid = *pid,
+            Event::Progress { stage: Stage::Steady, .. } if self.worker.is_none() => self.start(),
+            // The probes are closed before the program is stopped.
+            Event::Stopping => {
+                self.stop.store(true, Ordering::Relaxed);
+                self.counts = self.worker.take().and_then(|worker| worker.join().ok());
+            }
+            _ => {}
+        }
+        self.listener.notify(event);
+    }
+}
+
+impl Counting<'_> {
+    fn start(&mut self) {
         let threads = threads_below(self.pid);
         let site = |one: &Counted| {
             let runs_it = threads.iter().filter(|(_, name)| one.threads.contains(name)).map(|(tid, _)| *tid);
             CallSite { threads: runs_it.take(MOST_THREADS).collect(), ..one.site.clone() }
         };
         let sites: Vec<CallSite> = self.functions.iter().map(site).collect();
-        let (stop, result) = (self.stop.clone(), self.result.clone());
-        let worker = thread::spawn(move || {
-            let counts = count_calls(&sites, LENGTH, |_| true, &stop);
-            *result.lock().expect("nobody panics with the lock") = Some(counts);
-        });
-        *self.worker.lock().expect("nobody panics with the lock") = Some(worker);
-    }
-}
-
-impl Drop for Counter {
-    /// Closes the probes before the program is stopped.
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(worker) = self.worker.lock().expect("nobody panics with the lock").take() {
-            let _ = worker.join();
-        }
-    }
-}
-
-impl Recording for CountingRecording {
-    fn progress(&self) -> Progress {
-        self.inner.progress()
-    }
-
-    fn pause(&self) -> Result<(), RecordError> {
-        self.inner.pause()
-    }
-
-    fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError> {
-        let is_steady = label.phase == Some(Phase::Steady);
-        self.inner.begin_next(folder, label)?;
-        if is_steady {
-            self.counter.start();
-        }
-        Ok(())
-    }
-
-    fn observe_steps(&self, step: StepPoint) -> Result<(), RecordError> {
-        self.inner.observe_steps(step)
-    }
-
-    fn note_exit(&self, pid: u32, exit: &Exit) {
-        self.inner.note_exit(pid, exit);
-    }
-
-    fn stop(self: Box<Self>) -> Result<Progress, RecordError> {
-        let Self { inner, counter } = *self;
-        drop(counter);
-        inner.stop()
+        let stop = self.stop.clone();
+        self.worker = Some(thread::spawn(move || count_calls(&sites, LENGTH, |_| true, &stop)));
     }
 }
 
@@ -292,7 +222,7 @@ fn threads_below(pid: u32) -> Vec<(u32, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stepscope_model::{Step, Thread};
+    use stepscope_model::{Capture, Step, Thread};
     use stepscope_record::calls::CountedCall;
 
     /// Ten steps of 100 ns from 1,000 on.

@@ -12,25 +12,11 @@ pub(crate) fn how_it_ended(exit: &Exit) -> String {
 }
 
 fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL (by someone, or for lack of memory)",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGSYS => "SIGSYS",
-        _ => return format!("signal {signal}"),
-    };
-    name.to_owned()
+    match signal_hook::low_level::signal_name(signal) {
+        Some("SIGKILL") => "SIGKILL (by someone, or for lack of memory)".to_owned(),
+        Some(name) => name.to_owned(),
+        None => format!("signal {signal}"),
+    }
 }
 
 #[cfg(test)]

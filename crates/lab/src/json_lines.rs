@@ -68,7 +68,7 @@ impl JsonLines {
             }
             let is_whole = line.last() == Some(&b'\n');
             if !is_whole && line.len() as u64 == LONGEST_LINE {
-                skip_line(&mut reader)?;
+                reader.skip_until(b'\n')?;
                 damaged.push(Damage { line: number, reason: "it is too long to be an entry".to_owned() });
                 continue;
             }
@@ -102,20 +102,6 @@ impl JsonLines {
         self.file.seek(SeekFrom::End(-1))?;
         self.file.read_exact(&mut last)?;
         Ok(last == *b"\n")
-    }
-}
-
-fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffer = reader.fill_buf()?;
-        let (used, ended) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (end + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        reader.consume(used);
-        if ended {
-            return Ok(());
-        }
     }
 }
 

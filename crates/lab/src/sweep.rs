@@ -28,7 +28,6 @@ pub use headline::{Proposal, next};
 
 use crate::calm::Calm;
 use crate::checkout::Checkouts;
-use crate::event::Event;
 use crate::execution::Context;
 use crate::lab_file::{LabFile, Trial, TrialFilter, TrialFilterError};
 use crate::outcome::Outcome;
@@ -244,12 +243,8 @@ impl Sweep {
         let mut checkouts = Checkouts::default();
         let logs = self.run.folder().to_owned();
         for trial in self.plan.scenarios.iter_mut().flat_map(|scenario| &mut scenario.points) {
-            let Err(error) = checkouts.prepare(trial, &logs, context) else { continue };
-            for index in 0..self.run.trials().len() {
-                let info = self.run.trial_mut(index);
-                if info.scenario == trial.scenario.name && info.variant == trial.variant {
-                    info.result = error.outcome();
-                }
+            if let Err(error) = checkouts.prepare(trial, &logs, context) {
+                self.run.cannot_run(trial, &error.outcome());
             }
         }
     }
@@ -285,11 +280,7 @@ impl Sweep {
 
     fn trial(&mut self, index: usize, trial: &Trial, context: &mut Context<'_>) -> Result<(), RunError> {
         let began = Instant::now();
-        let limit = self.plan.options.patience;
-        let (listener, interrupt) = (&mut context.listener, context.interrupt);
-        let before = self.calm.before(interrupt, |others_percent, waited| {
-            listener.notify(&Event::Waiting { others_percent, waited, limit });
-        });
+        let before = self.calm.before(context.interrupt, context.listener);
         // What an interrupted trial left.
         let _ = fs::remove_dir_all(self.run.folder().join(trial.folder()));
         self.run.record_trial(index, trial, Some(before), context)?;

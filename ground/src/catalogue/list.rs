@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::pathology::{Control, Pathology, Saves, World};
 use super::{controls, pathologies};
+use crate::switches::name_of;
 
 /// Prints the catalogue as text.
 ///
@@ -34,7 +35,7 @@ fn write_pathology(pathology: &Pathology, out: &mut impl Write) -> io::Result<()
          {function}\n  run   ground {command} --slow {name}\n  gain  the fix saves {gain} % of the {phase} {saves}\n  \
          cost  grows with the {count} ({option}) by a power of {steep} slow, {flat} fast\n",
         name = pathology.name(),
-        phase = pathology.phase.name(),
+        phase = name_of(&pathology.phase),
         study = pathology.study,
         slow = pathology.slow,
         fast = pathology.fast,

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::switches::Switch;
+use crate::switches::{Switch, name_of};
 
 /// A world that can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
@@ -25,31 +25,14 @@ pub enum World {
     Topology,
 }
 
-impl World {
-    /// The name on the command line.
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}
-
 /// The part of a run in which a pathology costs time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// From the start to the end of the first step.
     Loading,
     /// All later steps.
     Steady,
-}
-
-impl Phase {
-    /// The name in messages and accounts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Loading => "loading",
-            Phase::Steady => "steady",
-        }
-    }
 }
 
 /// The size that a scenario varies.
@@ -162,6 +145,6 @@ impl Control {
 }
 
 fn run(world: World, options: &[&str]) -> Vec<String> {
-    let fixed = ["run", "--world"].map(str::to_owned).into_iter().chain([world.name()]);
+    let fixed = ["run", "--world"].map(str::to_owned).into_iter().chain([name_of(&world)]);
     fixed.chain(options.iter().map(|option| (*option).to_owned())).collect()
 }

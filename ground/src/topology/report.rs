@@ -9,10 +9,12 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::executor::kind::ExecutorKind;
 use super::latency::Latencies;
 use super::resources::Resources;
-use super::system::Outcome;
+use super::system::{Ipc, Middleware, Outcome};
 use super::tracker::Tracker;
+use crate::switches::name_of;
 
 /// What was run and how.
 #[derive(Debug, Clone, Serialize)]
@@ -24,18 +26,20 @@ pub struct Conditions {
     /// Number of executors; each has a thread.
     pub executors: usize,
     /// The executor.
-    pub executor: &'static str,
+    pub executor: ExecutorKind,
     /// Whether messages are passed by pointer within the process.
-    pub ipc: &'static str,
+    pub ipc: Ipc,
     /// The middleware.
-    pub middleware: &'static str,
+    pub middleware: Middleware,
     /// Switches that are slow.
     pub slow: String,
 }
 
 /// The report as text.
 pub fn text(conditions: &Conditions, outcome: &Outcome) -> String {
-    let Conditions { topology, nodes, executors, executor, ipc, middleware, slow } = conditions;
+    let Conditions { topology, nodes, executors, slow, .. } = conditions;
+    let (executor, ipc) = (name_of(&conditions.executor), name_of(&conditions.ipc));
+    let middleware = name_of(&conditions.middleware);
     let mut text = format!(
         "{topology}: {nodes} nodes on {executors} executors; executor {executor}, ipc {ipc}, middleware {middleware}, slow \
          {slow}\n\n"
@@ -152,9 +156,9 @@ mod tests {
             topology: "x.json".to_owned(),
             nodes: 2,
             executors: 1,
-            executor: "events",
-            ipc: "on",
-            middleware: "ground",
+            executor: ExecutorKind::Events,
+            ipc: Ipc::On,
+            middleware: Middleware::Ground,
             slow: "none".to_owned(),
         };
         let json = json(&conditions, &example::outcome());

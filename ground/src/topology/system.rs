@@ -38,16 +38,6 @@ pub enum Ipc {
     Off,
 }
 
-impl Ipc {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Ipc::On => "on",
-            Ipc::Off => "off",
-        }
-    }
-}
-
 /// The middleware that transports messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -56,16 +46,6 @@ pub enum Middleware {
     Ground,
     /// Eclipse Cyclone DDS, if the program was built with it
     Cyclonedds,
-}
-
-impl Middleware {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Middleware::Ground => "ground",
-            Middleware::Cyclonedds => "cyclonedds",
-        }
-    }
 }
 
 /// How a topology is run.
@@ -528,6 +508,7 @@ mod tests {
 
     use super::super::schema;
     use super::*;
+    use crate::topology::cyclonedds;
 
     fn outcome(topology: &Topology, executor: ExecutorKind, middleware: Middleware, ipc: Ipc) -> Outcome {
         let duration = Duration::from_millis(300);
@@ -538,7 +519,7 @@ mod tests {
     /// All transports of this build.
     fn ways() -> Vec<(Middleware, Ipc)> {
         let mut ways = vec![(Middleware::Ground, Ipc::On), (Middleware::Ground, Ipc::Off)];
-        match cfg!(cyclonedds) {
+        match cyclonedds::IS_BUILT {
             true => ways.push((Middleware::Cyclonedds, Ipc::Off)),
             false => println!(
                 "skipped: subscriptions_and_clients_receive_in_every_way_to_run_a_topology: cyclonedds: not installed"

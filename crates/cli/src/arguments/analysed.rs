@@ -7,7 +7,7 @@ use stepscope_analyze::Selection;
 
 use super::{LookArguments, ReadingArguments};
 use crate::failure::Failure;
-use crate::load::{self, Loaded, selections};
+use crate::load::{self, Loaded};
 
 /// Captures, and which part of them to use.
 #[derive(Debug, Args)]
@@ -33,8 +33,6 @@ impl AnalysedArguments {
         loaded: &Loaded,
         analysis: impl FnOnce(&[Selection<'_>]) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let functions = load::functions(loaded, &self.look.owned)?;
-        let filter = self.look.select.filter(&loaded.process_names);
-        analysis(&selections(&loaded.captures, &functions, &filter)?)
+        load::analyse(loaded, &self.look.select, &self.look.owned, analysis)
     }
 }

@@ -8,9 +8,9 @@ use stepscope_analyze::comparable::Difference;
 use stepscope_analyze::compare::Options;
 use stepscope_analyze::compare::renames::Rename;
 use stepscope_lab::comparison::Request;
+use stepscope_model::Phase;
 
-use super::{LookArguments, ReadingArguments, duration};
-use crate::commands::rank::PhaseArgument;
+use super::{LookArguments, PHASES, ReadingArguments, choice, duration};
 use crate::failure::Failure;
 
 /// How captures are compared.
@@ -18,8 +18,8 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Comparison")]
 pub struct CompareArguments {
     /// Only this phase [default: steady if there is any].
-    #[arg(long, value_enum)]
-    phase: Option<PhaseArgument>,
+    #[arg(long, value_parser = choice(PHASES))]
+    phase: Option<Phase>,
     /// Only captures of this variant.
     #[arg(long, value_name = "VARIANT")]
     variant: Option<String>,
@@ -70,7 +70,7 @@ impl CompareArguments {
             (self.across_scenarios, Difference::Scenario),
         ];
         Ok(Request {
-            phase: self.phase.map(Into::into),
+            phase: self.phase,
             variant: self.variant.clone(),
             importing: self.reading.options(&look.symbols)?,
             assumed_duration: self.assume_duration,

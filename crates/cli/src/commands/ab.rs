@@ -8,16 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use stepscope_lab::ab::{self, Disturbed, Options, Plan};
 use stepscope_lab::comparison::{self, PAGE_FILE, Request};
-use stepscope_lab::execution::Context;
 use stepscope_lab::history::Store;
 use stepscope_lab::lab_file::{FILE_NAME, LabFile};
 use stepscope_lab::outcome;
-use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{RUNS_FOLDER, Run, RunInfo};
 use stepscope_model::Phase;
 use stepscope_model::quantity::plural;
 
-use super::rank::PhaseArgument;
+use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::run_progress::{RunProgress, rough};
@@ -60,8 +58,8 @@ pub struct Ab {
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
     /// Record and compare only this phase [default: record the lab file's phases; compare steady if there is any].
-    #[arg(long, value_enum)]
-    phase: Option<PhaseArgument>,
+    #[arg(long, value_parser = choice(PHASES))]
+    phase: Option<Phase>,
     /// Start each run at once, without waiting for a low background load.
     #[arg(long)]
     no_wait: bool,
@@ -85,11 +83,8 @@ impl Ab {
         let plan = self.plan(&lab)?;
         print_plan(&plan);
         let interrupted = interrupt::flag();
-        let mut progress = RunProgress::with_estimate(plan.trials());
-        let recorder = PerfRecorder::default();
-        let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
-        let run = ab::record(&self.output, &lab, plan, &mut context)?;
-        drop(progress);
+        let progress = RunProgress::with_estimate(plan.trials());
+        let run = progress.of(&interrupted, |context| ab::record(&self.output, &lab, plan, context))?;
         super::run::print_added(Store::beside(lab.folder()).add_run(&run));
         let folder = run.folder().display();
         if run.sides().iter().all(|sides| sides.baseline.is_empty() || sides.candidate.is_empty()) {
@@ -98,7 +93,7 @@ impl Ab {
         }
         let notes = run.info().map(RunInfo::remarks).unwrap_or_default();
         notes.iter().for_each(|note| eprintln!("note: {note}"));
-        let request = Request { phase: self.phase.map(Phase::from), ..Request::default() };
+        let request = Request { phase: self.phase, ..Request::default() };
         let tables = progress::of_step("comparing", || comparison::compare_run(run.folder(), &request))?;
         self.table.print_at_most(super::compare::ROWS_FOR_PEOPLE, tables)?;
         eprintln!("\nnext: open {folder}/{PAGE_FILE} in a browser");
@@ -120,7 +115,7 @@ impl Ab {
         };
         let plan = Plan::new(pairs, options);
         Ok(match self.phase {
-            Some(phase) => plan.only(Phase::from(phase)),
+            Some(phase) => plan.only(phase),
             None => plan,
         })
     }
@@ -135,7 +130,7 @@ fn exit_code(run: &Run, interrupted: bool) -> ExitCode {
 }
 
 /// A random seed, short enough to be typed.
-fn drawn_seed() -> u64 {
+pub fn drawn_seed() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_nanos() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
 }

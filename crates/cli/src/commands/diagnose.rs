@@ -45,17 +45,13 @@ fn deepened(
     loaded: &crate::load::Loaded,
     selections: &[stepscope_analyze::Selection<'_>],
 ) -> Result<diagnose::Calls, Failure> {
-    use stepscope_lab::execution::Context;
-    use stepscope_lab::recorder::PerfRecorder;
-
     let Some(run) = &loaded.run else {
         return Err(Failure::Usage("--deepen takes a run: the folder that `stepscope run` named".to_owned()));
     };
     let interrupted = crate::interrupt::flag();
-    let mut progress = crate::run_progress::RunProgress::new();
-    let recorder = PerfRecorder::default();
-    let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
-    let deepened = stepscope_lab::deepen::deepen(run, selections, &mut context)?;
+    let progress = crate::run_progress::RunProgress::new();
+    let deepen = stepscope_lab::deepen::deepen;
+    let deepened = progress.of(&interrupted, |context| deepen(run, selections, context))?;
     deepened.notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(deepened.calls)
 }

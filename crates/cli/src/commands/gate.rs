@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use stepscope_lab::comparison::{CaptureSets, Extent};
 use stepscope_lab::gate::{self, GateResult, Verdict};
 use stepscope_lab::lab_file::{FILE_NAME, Inconclusive, LabFile};
 use stepscope_lab::run::Run;
 use stepscope_view::{Format, Style, junit, render};
 
-use crate::arguments::LookArguments;
 use crate::arguments::comparison::CompareArguments;
+use crate::arguments::{Choice, LookArguments, choice};
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;
@@ -44,8 +44,8 @@ pub struct Gate {
     #[arg(long, value_name = "FILE")]
     lab: Option<PathBuf>,
     /// What an inconclusive limit counts as [default: the lab file's `inconclusive`, else report].
-    #[arg(long, alias = "cannot-tell", value_enum, value_name = "AS")]
-    inconclusive: Option<InconclusiveArgument>,
+    #[arg(long, alias = "cannot-tell", value_parser = choice(INCONCLUSIVE), value_name = "AS")]
+    inconclusive: Option<Inconclusive>,
     /// Write a summary for a pull request; `-` replaces the table on standard output.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -61,25 +61,11 @@ pub struct Gate {
 }
 
 /// What an inconclusive limit counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum InconclusiveArgument {
-    /// A pass.
-    Pass,
-    /// A regression.
-    Fail,
-    /// Neither: exit code 2.
-    Report,
-}
-
-impl From<InconclusiveArgument> for Inconclusive {
-    fn from(argument: InconclusiveArgument) -> Self {
-        match argument {
-            InconclusiveArgument::Pass => Inconclusive::Pass,
-            InconclusiveArgument::Fail => Inconclusive::Fail,
-            InconclusiveArgument::Report => Inconclusive::Report,
-        }
-    }
-}
+const INCONCLUSIVE: &[Choice<Inconclusive>] = &[
+    ("pass", "A pass", Inconclusive::Pass),
+    ("fail", "A regression", Inconclusive::Fail),
+    ("report", "Neither: exit code 2", Inconclusive::Report),
+];
 
 /// What to judge.
 struct Sources {
@@ -106,7 +92,7 @@ impl Gate {
         let options = self.compare.options(Some(lab.compare.tolerance_percent / 100.0))?;
         let extent = Extent { tables: true, trees: None };
         let compared = progress::of_step("comparing", || sets.compare(&request, &options, extent))?;
-        let verdict = gate::judge(&compared, &lab, self.inconclusive.map(Into::into))?;
+        let verdict = gate::judge(&compared, &lab, self.inconclusive)?;
         let code = match verdict.result() {
             GateResult::Pass => 0,
             GateResult::Regression => 1,

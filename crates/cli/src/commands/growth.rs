@@ -10,7 +10,7 @@ use stepscope_model::Table;
 
 use crate::arguments::{OwnedArguments, SelectArguments};
 use crate::failure::Failure;
-use crate::load::{self, selections};
+use crate::load;
 use crate::output::TableArguments;
 use crate::progress;
 
@@ -31,10 +31,8 @@ struct Sweep {
 impl Sweep {
     fn print(&self, tables: impl FnOnce(&[Selection<'_>]) -> Vec<Table>) -> Result<ExitCode, Failure> {
         let loaded = progress::of_step("reading captures", || load::all(&self.sources, &ImportOptions::default()))?;
-        let functions = load::functions(&loaded, &self.owned)?;
-        let selections = selections(&loaded.captures, &functions, &self.select.filter(&loaded.process_names))?;
-        let tables = progress::of_step("fitting laws", || tables(&selections));
-        self.output.print(tables)?;
+        let fitted = |selections: &[Selection<'_>]| Ok(progress::of_step("fitting laws", || tables(selections)));
+        self.output.print(load::analyse(&loaded, &self.select, &self.owned, fitted)?)?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -43,10 +41,9 @@ impl Sweep {
 #[cfg(feature = "record")]
 pub fn of_runs(runs: &[PathBuf]) -> Result<Table, Failure> {
     let loaded = load::all(runs, &ImportOptions::default())?;
-    let functions = load::functions(&loaded, &OwnedArguments::default())?;
-    let filter = stepscope_analyze::Filter { process_names: loaded.process_names.clone(), ..Default::default() };
-    let selections = selections(&loaded.captures, &functions, &filter)?;
-    Ok(growth::table(&selections, &growth::Options::default()))
+    load::analyse(&loaded, &SelectArguments::default(), &OwnedArguments::default(), |selections| {
+        Ok(growth::table(selections, &growth::Options::default()))
+    })
 }
 
 /// The arguments of `growth`.
@@ -71,9 +68,9 @@ impl Growth {
         let before = progress::of_step("reading captures", || {
             load::all(std::slice::from_ref(since), &ImportOptions::default())
         })?;
-        let functions = load::functions(&before, &self.sweep.owned)?;
-        let earlier = selections(&before.captures, &functions, &self.sweep.select.filter(&before.process_names))?;
-        self.sweep.print(|later| vec![growth::change(&earlier, later, &options)])
+        load::analyse(&before, &self.sweep.select, &self.sweep.owned, |earlier| {
+            self.sweep.print(|later| vec![growth::change(earlier, later, &options)])
+        })
     }
 }
 

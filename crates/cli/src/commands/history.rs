@@ -8,11 +8,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use stepscope_analyze::Pattern;
 use stepscope_analyze::history::{ChangeSearch, History as Series, Joined, Options, Recording};
 use stepscope_lab::history::{Store, report};
-use stepscope_model::Table;
 use stepscope_model::quantity::plural;
+use stepscope_model::{Phase, Table};
 use stepscope_view::report::write_html;
 
-use super::rank::PhaseArgument;
+use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
 use crate::output::{TableArguments, Target};
 use crate::progress;
@@ -37,8 +37,8 @@ pub struct History {
     #[arg(long, value_name = "NAME")]
     variant: Option<Pattern>,
     /// Only this phase.
-    #[arg(long, value_enum)]
-    phase: Option<PhaseArgument>,
+    #[arg(long, value_parser = choice(PHASES))]
+    phase: Option<Phase>,
     /// Join runs of different machines.
     #[arg(long)]
     across_machines: bool,
@@ -153,7 +153,7 @@ impl History {
             scenario: self.scenario.clone(),
             variant: self.variant.clone(),
             metric: self.metric.clone(),
-            phase: self.phase.map(Into::into),
+            phase: self.phase,
             machines: joined(self.across_machines),
             builds: joined(self.across_builds),
             search: ChangeSearch { alpha: self.alpha, seed: self.seed, ..ChangeSearch::default() },

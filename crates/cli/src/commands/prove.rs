@@ -1,22 +1,21 @@
 //! `stepscope prove`: how right this program is, on a simulator whose costs are known.
 
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use stepscope_analyze::proof;
 use stepscope_lab::calm::Calm;
 use stepscope_lab::conditions::{CALM_PERCENT, busy_percent};
-use stepscope_lab::execution::Context;
+use stepscope_lab::event::Event;
 use stepscope_lab::proving::{self, BuildKind, Entry, Options, ProofRun, Scores};
-use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::RUNS_FOLDER;
 use stepscope_model::{Table, Value};
 use stepscope_view::{Format, Style, render_all};
 
+use crate::arguments::{Choice, choice};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{TableArguments, Target};
@@ -43,8 +42,8 @@ pub struct Prove {
     #[arg(long, default_value = "1.5", value_name = "S", value_parser = parse_seconds)]
     seconds: Duration,
     /// Builds of the program: they show how far results depend on names.
-    #[arg(long = "build", value_enum, value_name = "BUILD", default_values = ["plain"], value_delimiter = ',')]
-    builds: Vec<BuildArgument>,
+    #[arg(long = "build", value_parser = choice(BUILDS), value_name = "BUILD", default_values = ["plain"], value_delimiter = ',')]
+    builds: Vec<BuildKind>,
     /// Seed of the order of runs.
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
@@ -61,25 +60,11 @@ pub struct Prove {
     table: TableArguments,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BuildArgument {
-    /// Unchanged
-    Plain,
-    /// Names replaced by hashes, no debug information
-    Renamed,
-    /// Without names
-    Stripped,
-}
-
-impl From<BuildArgument> for BuildKind {
-    fn from(build: BuildArgument) -> Self {
-        match build {
-            BuildArgument::Plain => BuildKind::Plain,
-            BuildArgument::Renamed => BuildKind::Renamed,
-            BuildArgument::Stripped => BuildKind::Stripped,
-        }
-    }
-}
+const BUILDS: &[Choice<BuildKind>] = &[
+    ("plain", "Unchanged", BuildKind::Plain),
+    ("renamed", "Names replaced by hashes, no debug information", BuildKind::Renamed),
+    ("stripped", "Without names", BuildKind::Stripped),
+];
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
@@ -129,12 +114,11 @@ impl Prove {
     }
 
     fn conduct(&self, program: &Path) -> Result<ProofRun, Failure> {
-        let builds: BTreeSet<BuildKind> = self.builds.iter().copied().map(BuildKind::from).collect();
         let options = Options {
             runs: self.runs,
             duration: self.seconds,
             switches: self.switches.clone(),
-            builds,
+            builds: self.builds.iter().copied().collect(),
             seed: self.seed,
         };
         if std::io::stderr().is_terminal() {
@@ -143,14 +127,11 @@ impl Prove {
             eprintln!("each switch takes {least:.1} to {most:.1} minutes a build, as steadily as this machine works");
         }
         let interrupted = interrupt::flag();
-        let now = Calm::new(Duration::ZERO).before(&interrupted, |_, _| {}).others_percent;
+        let now = Calm::new(Duration::ZERO).before(&interrupted, &mut |_: &Event<'_>| {}).others_percent;
         if let Some(share) = now.filter(|share| *share > CALM_PERCENT) {
             eprintln!("note: other processes use {share:.0} % of the CPU now; the measurements will be less accurate");
         }
-        let mut progress = RunProgress::new();
-        let recorder = PerfRecorder::default();
-        let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
-        Ok(proving::prove(program, &self.output, &options, &mut context)?)
+        Ok(RunProgress::new().of(&interrupted, |context| proving::prove(program, &self.output, &options, context))?)
     }
 }
 

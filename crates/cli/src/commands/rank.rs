@@ -7,6 +7,7 @@ use stepscope_analyze::{Selection, cost_tree, rank};
 use stepscope_model::{Phase, Table};
 
 use crate::arguments::analysed::AnalysedArguments;
+use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
 use crate::output::TableArguments;
 
@@ -19,8 +20,8 @@ pub struct Rank {
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Only this phase [default: steady if there is any].
-    #[arg(long, value_enum)]
-    phase: Option<PhaseArgument>,
+    #[arg(long, value_parser = choice(PHASES))]
+    phase: Option<Phase>,
     #[command(flatten)]
     analysed: AnalysedArguments,
     #[command(flatten)]
@@ -35,21 +36,6 @@ enum By {
     Score,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PhaseArgument {
-    Loading,
-    Steady,
-}
-
-impl From<PhaseArgument> for Phase {
-    fn from(phase: PhaseArgument) -> Self {
-        match phase {
-            PhaseArgument::Loading => Phase::Loading,
-            PhaseArgument::Steady => Phase::Steady,
-        }
-    }
-}
-
 impl Rank {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
@@ -58,7 +44,7 @@ impl Rank {
     }
 
     fn tables(&self, selections: &[Selection<'_>]) -> Vec<Table> {
-        let phase = self.phase.map(Phase::from);
+        let phase = self.phase;
         let trees = || cost_tree::tables(selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
         let by = |by| rank::tables(selections, &rank::Options { by, phase, ..rank::Options::default() });
         match self.by {

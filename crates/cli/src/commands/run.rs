@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_lab::execution::Context;
 use stepscope_lab::lab_file::{LabFile, Trial};
 use stepscope_lab::outcome;
-use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{self, RUNS_FOLDER, RunResults};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, Table, note};
@@ -42,11 +40,7 @@ impl Run {
 
 /// Records and reports trials, with progress.
 pub fn record(lab: &LabFile, trials: &[Trial], runs: &std::path::Path) -> Result<RunResults, Failure> {
-    let interrupted = interrupt::flag();
-    let mut progress = RunProgress::new();
-    let recorder = PerfRecorder::default();
-    let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
-    Ok(run::record_and_report(lab, trials, runs, &mut context)?)
+    Ok(RunProgress::new().of(&interrupt::flag(), |context| run::record_and_report(lab, trials, runs, context))?)
 }
 
 /// Prints what the history did not take. The run is complete without it.

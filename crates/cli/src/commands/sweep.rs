@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
-use stepscope_lab::execution::Context;
 use stepscope_lab::lab_file::LabFile;
 use stepscope_lab::outcome;
-use stepscope_lab::recorder::PerfRecorder;
 use stepscope_lab::run::{self, RUNS_FOLDER, Run, RunResults};
 use stepscope_lab::sweep::{self, Options, Plan};
 use stepscope_model::quantity::plural;
@@ -82,24 +80,20 @@ impl Sweep {
         let plan = plan.map_err(|error| usage(&error))?;
         print_plan(&plan);
         let interrupted = interrupt::flag();
-        let mut progress = RunProgress::new();
-        let recorder = PerfRecorder::default();
-        let mut context = Context { recorder: &recorder, interrupt: &interrupted, listener: &mut progress };
-        let run = match resumed {
-            Some(run) => sweep::resume(run, plan, &mut context),
-            None => sweep::record(&self.output, &lab, plan, &mut context),
-        }?;
-        let results = run::analyse(run, &mut context)?;
-        drop(progress);
+        let results = RunProgress::new().of(&interrupted, |context| {
+            let run = match resumed {
+                Some(run) => sweep::resume(run, plan, context),
+                None => sweep::record(&self.output, &lab, plan, context),
+            }?;
+            run::analyse(run, context)
+        })?;
         self.finish(&results, interrupted.load(Ordering::Relaxed))
     }
 
     fn options(&self, lab: &LabFile) -> Options {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let drawn = (since.as_nanos() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         Options {
             runs: self.runs.unwrap_or(lab.sweep.runs),
-            seed: self.seed.unwrap_or(drawn),
+            seed: self.seed.unwrap_or_else(super::ab::drawn_seed),
             budget: self.budget.map(Duration::from_secs).or(lab.sweep.budget),
             precision_percent: (!self.all_rounds).then_some(lab.sweep.precision_percent),
             patience: if self.no_wait { Duration::ZERO } else { PATIENCE },

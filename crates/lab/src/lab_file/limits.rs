@@ -128,19 +128,11 @@ impl Limit {
         match self.allowed {
             Allowed::Percent(percent) => format!("{sign}{percent}%"),
             Allowed::Amount { value, unit: Unit::Plain } => format!("{sign}{value}"),
-            Allowed::Amount { value, unit: Unit::Nanoseconds } => {
-                let (shown, unit) = [(1e9, "s"), (1e6, "ms"), (1e3, "us")]
-                    .into_iter()
-                    .find(|(scale, _)| value >= *scale)
-                    .map_or((value, "ns"), |(scale, unit)| (value / scale, unit));
-                format!("{sign}{shown}{unit}")
-            }
-            Allowed::Amount { value, unit: Unit::Bytes } => {
-                let (shown, unit) = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")]
-                    .into_iter()
-                    .find(|(scale, _)| value >= *scale)
-                    .map_or((value, "B"), |(scale, unit)| (value / scale, unit));
-                format!("{sign}{shown}{unit}")
+            Allowed::Amount { value, unit } => {
+                let units = if unit == Unit::Bytes { ["GB", "MB", "kB", "B"] } else { ["s", "ms", "us", "ns"] };
+                let scaled = [1e9, 1e6, 1e3].into_iter().zip(units).find(|(scale, _)| value >= *scale);
+                let (scale, unit) = scaled.unwrap_or((1.0, units[3]));
+                format!("{sign}{}{unit}", value / scale)
             }
         }
     }

@@ -157,6 +157,13 @@ impl Run {
         &mut self.info.as_mut().expect("a run that is made has a description").trials[index]
     }
 
+    /// Notes why no run of a scenario's variant can start.
+    pub(crate) fn cannot_run(&mut self, trial: &Trial, outcome: &Outcome) {
+        let planned = self.info.iter_mut().flat_map(|info| &mut info.trials);
+        let of_it = planned.filter(|info| info.scenario == trial.scenario.name && info.variant == trial.variant);
+        of_it.for_each(|info| info.result = outcome.clone());
+    }
+
     /// Plans another trial and returns its index.
     pub(crate) fn plan(&mut self, trial: &Trial) -> usize {
         let trials = &mut self.info.as_mut().expect("a run that is made has a description").trials;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum as _};
 use ground::catalogue::pathology::World;
+use ground::switches::name_of;
 use ground::worlds::{Mobility, WorldKind, WorldSpec};
 
 /// Which world, and how large.
@@ -32,12 +33,7 @@ pub(crate) struct WorldArgs {
 impl WorldArgs {
     /// The description of a world that SDF can describe; `None` for the others.
     pub(crate) fn spec(&self) -> Option<WorldSpec> {
-        let kind = match self.world {
-            World::Shapes => WorldKind::Shapes,
-            World::Sensors => WorldKind::Sensors,
-            World::Marina => WorldKind::Marina,
-            World::Region | World::Stats | World::Monitor | World::Topology => return None,
-        };
+        let kind = WorldKind::from_str(&name_of(&self.world), false).ok()?;
         let mobility = if self.dynamic { Mobility::Dynamic } else { Mobility::Static };
         Some(WorldSpec { kind, shapes: self.n, robots: self.robots, mobility, cameras: self.cameras })
     }

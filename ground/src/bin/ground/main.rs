@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use ground::account::CountingAllocator;
 use ground::catalogue;
+use ground::switches::name_of;
 use ground::transport;
 use ground::worlds::write_world;
 
@@ -83,7 +84,7 @@ fn main() -> ExitCode {
 }
 
 fn print_world(args: &WorldArgs) -> Result<(), Failure> {
-    let spec = args.spec().ok_or_else(|| Failure::NoSdf(args.world.name()))?;
+    let spec = args.spec().ok_or_else(|| Failure::NoSdf(name_of(&args.world)))?;
     let mut text = String::new();
     write_world(&spec, &mut text).expect("a String takes all that is written");
     io::stdout().write_all(text.as_bytes()).map_err(Failure::Write)

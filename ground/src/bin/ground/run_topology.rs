@@ -79,9 +79,9 @@ impl TopologyArgs {
             topology: self.file.display().to_string(),
             nodes,
             executors,
-            executor: run.executor.name(),
-            ipc: run.ipc.name(),
-            middleware: run.middleware.name(),
+            executor: run.executor,
+            ipc: run.ipc,
+            middleware: run.middleware,
             slow: self.slow.to_string(),
         }
     }

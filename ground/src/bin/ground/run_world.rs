@@ -10,7 +10,7 @@ use ground::catalogue::pathology::World;
 use ground::sdf::Source;
 use ground::server::{Server, ServerOptions};
 use ground::simulation::{Simulation, Stepper};
-use ground::switches::Switches;
+use ground::switches::{Switches, name_of};
 use ground::systems::state_log::LogThread;
 use ground::{monitor, region, stats, topology};
 use serde::Serialize;
@@ -83,14 +83,14 @@ impl RunArgs {
             World::Monitor => monitor::load(size, slow),
             World::Topology => topology::load(size, &self.topology, slow),
         };
-        loaded.map_err(|source| Failure::World { world: self.world.world.name(), source })
+        loaded.map_err(|source| Failure::World { world: name_of(&self.world.world), source })
     }
 
     fn load_entities(&self) -> Result<Box<dyn Simulation>, Failure> {
         let source = match (&self.sdf, self.world.spec()) {
             (Some(path), _) => Source::File(path.clone()),
             (None, Some(spec)) => spec.into(),
-            (None, None) => return Err(Failure::NoSdf(self.world.world.name())),
+            (None, None) => return Err(Failure::NoSdf(name_of(&self.world.world))),
         };
         let log_thread = if self.log_in_background { LogThread::Background } else { LogThread::System };
         let options = ServerOptions { switches: self.slow.clone(), port: self.port, log: self.log.clone(), log_thread };

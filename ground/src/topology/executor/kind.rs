@@ -36,13 +36,4 @@ impl ExecutorKind {
             ExecutorKind::Events => Box::new(EventsExecutor::new()),
         }
     }
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            ExecutorKind::Waitset => "waitset",
-            ExecutorKind::Static => "static",
-            ExecutorKind::Events => "events",
-        }
-    }
 }

@@ -116,31 +116,22 @@ fn latency_all(outcome: &Outcome) -> String {
 }
 
 fn tracker_row(tracker: &Tracker, elapsed_s: f64) -> Vec<String> {
-    let counts = [tracker.received(), tracker.late, tracker.too_late, tracker.lost()];
-    let names = [tracker.node.clone(), tracker.entity.clone(), tracker.size_bytes.to_string()];
+    let counts = [tracker.size_bytes as u64, tracker.received(), tracker.late, tracker.too_late, tracker.lost()];
     let frequency = tracker.frequency_hz().unwrap_or(0.0);
-    names
-        .into_iter()
-        .chain(counts.map(|count| count.to_string()))
-        .chain(duration_cells(&tracker.latencies, frequency, tracker.size_bytes, elapsed_s))
-        .collect()
+    row([&tracker.node, &tracker.entity], counts, frequency, &tracker.latencies, elapsed_s)
 }
 
 /// The row of a publisher. Its latency is the duration of its calls of publish.
 fn published_row(published: &Published, elapsed_s: f64) -> Vec<String> {
-    let names = [published.node.clone(), published.topic.clone(), published.size_bytes.to_string()];
-    let counts = [published.durations.count(), 0, 0, 0];
+    let counts = [published.size_bytes as u64, published.durations.count(), 0, 0, 0];
     let frequency = 1.0 / published.period.as_secs_f64();
-    names
-        .into_iter()
-        .chain(counts.map(|count| count.to_string()))
-        .chain(duration_cells(&published.durations, frequency, published.size_bytes, elapsed_s))
-        .collect()
+    row([&published.node, &published.topic], counts, frequency, &published.durations, elapsed_s)
 }
 
-fn duration_cells(durations: &Latencies, frequency: f64, size_bytes: usize, elapsed_s: f64) -> [String; 8] {
-    let bytes = size_bytes as f64 * durations.count() as f64;
-    [
+/// A row of [`LATENCY_ALL`]; the first of its counts are the bytes of a message.
+fn row(names: [&str; 2], counts: [u64; 5], frequency: f64, durations: &Latencies, elapsed_s: f64) -> Vec<String> {
+    let bytes = counts[0] as f64 * durations.count() as f64;
+    let measured = [
         rounded(durations.mean_us()),
         rounded(durations.sd_us()),
         rounded(durations.min_us()),
@@ -149,7 +140,9 @@ fn duration_cells(durations: &Latencies, frequency: f64, size_bytes: usize, elap
         format!("{:.3}", bytes / elapsed_s.max(1e-9) / 1024.0),
         rounded(durations.percentile_us(0.5)),
         rounded(durations.percentile_us(0.99)),
-    ]
+    ];
+    let counts = counts.map(|count| count.to_string());
+    names.map(str::to_owned).into_iter().chain(counts).chain(measured).collect()
 }
 
 fn latency_total(outcome: &Outcome) -> String {

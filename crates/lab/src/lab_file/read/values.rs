@@ -13,6 +13,18 @@ use super::super::problem::did_you_mean;
 pub(super) const COMMAND: &str =
     r#"an array of program and arguments, e.g. ["gz", "sim", "-s"], or ["sh", "-c", "..."] for a shell command"#;
 
+/// A list of patterns of an [`Ownership`].
+type Patterns = fn(&mut Ownership) -> &mut Vec<String>;
+
+/// The lists of patterns of `owned`, by key.
+const OWNERSHIP: [(&str, Patterns); 5] = [
+    ("namespaces", |owned| &mut owned.namespaces),
+    ("modules", |owned| &mut owned.modules),
+    ("sources", |owned| &mut owned.sources),
+    ("not_owned", |owned| &mut owned.not_owned),
+    ("groups", |owned| &mut owned.groups),
+];
+
 /// Reads tables of a lab file. An invalid value becomes a problem and is replaced by its default.
 pub(super) struct Reader {
     pub(super) folder: PathBuf,
@@ -87,39 +99,21 @@ impl Reader {
         let field = field?;
         let expected = r#"a table, e.g. { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**"] }"#;
         let mut fields = field.table(problems, "`owned`".to_owned(), expected)?;
-        let namespaces = self.patterns(fields.take("namespaces"), problems, |namespaces| Ownership {
-            namespaces,
-            ..Ownership::default()
-        });
-        let modules =
-            self.patterns(fields.take("modules"), problems, |modules| Ownership { modules, ..Ownership::default() });
-        let sources =
-            self.patterns(fields.take("sources"), problems, |sources| Ownership { sources, ..Ownership::default() });
-        let not_owned = self
-            .patterns(fields.take("not_owned"), problems, |not_owned| Ownership { not_owned, ..Ownership::default() });
-        let groups =
-            self.patterns(fields.take("groups"), problems, |groups| Ownership { groups, ..Ownership::default() });
-        fields.finish(problems);
-        Some(Ownership { namespaces, modules, sources, not_owned, groups }.relative_to(&self.folder))
-    }
-
-    /// Patterns, checked by `ownership`.
-    fn patterns(
-        &self,
-        field: Option<Field>,
-        problems: &mut Problems,
-        ownership: impl Fn(Vec<String>) -> Ownership,
-    ) -> Vec<String> {
-        let items = field.and_then(|field| field.items(problems, "an array of patterns")).unwrap_or_default();
-        let mut patterns = Vec::new();
-        for item in items {
-            let Some(pattern) = item.string(problems, "a pattern") else { continue };
-            match ownership(vec![pattern.clone()]).compile() {
-                Ok(_) => patterns.push(pattern),
-                Err(error) => problems.add(item.span(), error.to_string()),
+        let mut owned = Ownership::default();
+        for (name, list) in OWNERSHIP {
+            let items = fields.take(name).and_then(|field| field.items(problems, "an array of patterns"));
+            for item in items.unwrap_or_default() {
+                let Some(pattern) = item.string(problems, "a pattern") else { continue };
+                let mut alone = Ownership::default();
+                list(&mut alone).push(pattern.clone());
+                match alone.compile() {
+                    Ok(_) => list(&mut owned).push(pattern),
+                    Err(error) => problems.add(item.span(), error.to_string()),
+                }
             }
         }
-        patterns
+        fields.finish(problems);
+        Some(owned.relative_to(&self.folder))
     }
 
     /// An array of names from `known`: at least one, each once.
