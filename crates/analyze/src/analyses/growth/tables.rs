@@ -156,7 +156,7 @@ fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
         .with(value("at_largest", "Expected value at the largest size."), |row| {
             row.growth.expect(row.growth.sizes.1).map(|estimate| estimate.value).into()
         })
-        .essential(["kind", "name", "law", "exponent", "share", "at_largest"])
+        .essential(["kind", "name", "law", "exponent", "exponent_low", "exponent_high", "share", "at_largest"])
         .detail(["unit", "axis", "most_probable", "probability"]);
     for (prefix, factor) in [("at_2x", 2.0), ("at_10x", 10.0)] {
         let estimate = move |row: &Grown| -> Option<Estimate> { at(row, factor) };
