@@ -46,17 +46,22 @@ fn write_rows(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::
 }
 
 /// Each row as an item of a list: its first prose in bold, its other fields without details, then the texts below it.
+///
+/// Markdown counts the items of a numbered list itself. So a list of other numbers is not a numbered one.
 fn write_list(table: &Table, reading: &Reading<'_>, out: &mut dyn Write) -> io::Result<()> {
     let heading = reading.heading();
-    for (index, row) in table.rows.iter().enumerate() {
+    let is_counted = reading.numbers().eq(1..=table.rows.len() as i128);
+    for (row, number) in table.rows.iter().zip(reading.numbers()) {
         let title = heading.map_or(String::new(), |field| cell(table, reading, row, field));
         let fact =
             |field: Field| format!("{} {}", header(&table.columns[field.column]), cell(table, reading, row, field));
         let facts: Vec<String> = reading.card_fields(row).map(fact).collect();
-        writeln!(out, "{}. **{title}**<br>{}", index + 1, facts.join(" · "))?;
+        let (lead, indent) =
+            if is_counted { (format!("{number}. **"), "   ") } else { (format!("- **{number}. "), "  ") };
+        writeln!(out, "{lead}{title}**<br>{}", facts.join(" · "))?;
         for (name, lines) in reading.below(row) {
             let lines: Vec<String> = lines.map(prose).collect();
-            writeln!(out, "   - {}: {}", prose(name), lines.join("<br>"))?;
+            writeln!(out, "{indent}- {}: {}", prose(name), lines.join("<br>"))?;
         }
     }
     Ok(())
@@ -168,6 +173,17 @@ mod tests {
         render(&table, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "**Findings**\n\n1. **`f` scans**<br>gain 2.00 ms\n   - evidence: 40 %.<br>See `x`.\n");
+    }
+
+    #[test]
+    fn a_list_in_another_order_keeps_its_numbers() {
+        let mut out = Vec::new();
+        render(&crate::reading::tests::findings(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(
+            text.contains("\n- **2. `g` waits**<br>gain 1.00 ms\n  - evidence: 20 %.\n- **1. `f` scans**"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) struct Reading<'t> {
     pub fields: Vec<Field>,
     /// The columns whose texts stand below their rows.
     below: Vec<usize>,
+    /// The column `number`, if it numbers the rows.
+    number: Option<usize>,
     /// The column that names each row's unit, if there are numbers in it.
     unit: Option<usize>,
 }
@@ -65,12 +67,20 @@ impl<'t> Reading<'t> {
         let is_below = |column: &usize| table.columns[*column].below;
         let below = (0..table.columns.len()).filter(is_below).collect();
         fields.retain(|field| !is_below(&field.column));
-        Self { table, fields, below, unit: unit_column(table) }
+        let number = table.column("number").filter(|&number| table.columns[number].kind == Kind::Count);
+        Self { table, fields, below, number, unit: unit_column(table) }
     }
 
     /// Whether texts stand below the rows.
     pub fn has_below(&self) -> bool {
         !self.below.is_empty()
+    }
+
+    /// The number of each card: the row's own, which it keeps when rows are sorted or left out, else its place.
+    pub fn numbers(&self) -> impl Iterator<Item = i128> {
+        let number =
+            |row: &Row| self.number.and_then(|number| if let Value::Int(own) = row[number] { Some(own) } else { None });
+        self.table.rows.iter().zip(1..).map(move |(row, place)| number(row).unwrap_or(place))
     }
 
     /// The field that is the heading of each card: the first prose.
@@ -88,9 +98,10 @@ impl<'t> Reading<'t> {
         };
         let is_shown = move |field: &Field| {
             let importance = self.table.columns[field.column].importance;
-            importance > Importance::Detail && Some(*field) != heading && is_known(*field)
+            let is_apart = Some(*field) == heading || Some(field.column) == self.number;
+            importance > Importance::Detail && !is_apart && is_known(*field)
         };
-        self.fields.iter().skip(1).copied().filter(is_shown)
+        self.fields.iter().copied().filter(is_shown)
     }
 
     /// What stands below a row: the header and the lines of each text.
@@ -200,7 +211,7 @@ fn is_verdict(column: &Column) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn column(name: &str, kind: Kind, unit: &str) -> Column {
@@ -283,6 +294,35 @@ mod tests {
         assert_eq!(row([2.0.into(), Value::Missing, Value::Missing]), "2.00");
         assert_eq!(row([2.0.into(), 1.5.into(), Value::Missing]), "2.00 [1.50, –]");
         assert_eq!(row([Value::Missing, Value::Missing, Value::Missing]), "–");
+    }
+
+    /// Findings 2 and 1, as sorted by the user.
+    pub(crate) fn findings() -> Table {
+        let columns = vec![
+            column("number", Kind::Count, "").labelled("#"),
+            column("finding", Kind::Prose, ""),
+            column("gain", Kind::Duration, "ns"),
+            column("evidence", Kind::Text, "").below(),
+        ];
+        let mut table = Table::new("findings", "Findings", columns);
+        table.push(vec![2.into(), "`g` waits".into(), 1e6.into(), "20 %.".into()]);
+        table.push(vec![1.into(), "`f` scans".into(), 2e6.into(), "40 %.".into()]);
+        table
+    }
+
+    #[test]
+    fn cards_keep_their_numbers_and_any_column_may_be_the_first() {
+        let facts = |table: &Table| {
+            let reading = Reading::of(table);
+            let names = reading.card_fields(&table.rows[0]).map(|field| table.columns[field.column].name.clone());
+            (reading.numbers().collect::<Vec<_>>(), names.collect::<Vec<_>>().join(" "))
+        };
+        let mut table = findings();
+        assert_eq!(facts(&table), (vec![2, 1], "gain".to_owned()));
+        table.drop_columns(&["number"]);
+        table.columns.swap(0, 1);
+        table.rows.iter_mut().for_each(|row| row.swap(0, 1));
+        assert_eq!(facts(&table), (vec![1, 2], "gain".to_owned()));
     }
 
     #[test]

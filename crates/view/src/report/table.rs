@@ -60,8 +60,11 @@ pub(super) fn push_table(table: &Table, heading: Option<&str>, shown: &mut Shown
 fn push_cards(table: &Table, reading: &Reading<'_>, html: &mut String) {
     let heading = reading.heading();
     html.push_str("<ol class=\"cards\">\n");
-    for row in &table.rows {
-        html.push_str("<li>");
+    for ((row, number), place) in table.rows.iter().zip(reading.numbers()).zip(1..) {
+        match number == place {
+            true => html.push_str("<li>"),
+            false => append!(*html, "<li value=\"{number}\">"),
+        }
         if let Some(heading) = heading {
             append!(*html, "<h5>{}</h5>", with_code(&reading.cell(row, heading).quantity.number));
         }
@@ -546,6 +549,14 @@ mod tests {
         let html = html_of(&hotspots(&rows));
         assert_eq!(html.matches("<tr").count(), ROWS_SHOWN + 1);
         assert_eq!(data_of(&html)["values"][0].as_array().unwrap().len(), ROWS_SHOWN + 1000);
+    }
+
+    #[test]
+    fn cards_in_another_order_keep_their_numbers() {
+        let mut html = String::new();
+        let table = crate::reading::tests::findings();
+        push_cards(&table, &Reading::of(&table), &mut html);
+        assert!(html.contains("<li value=\"2\"><h5><code>g</code> waits</h5>"), "{html}");
     }
 
     #[test]

@@ -105,14 +105,14 @@ fn write_rows(table: &Table, columns: &[TextColumn], style: &Style, out: &mut dy
 /// Each row as a card: its first prose, its other fields without details, then the texts below it.
 fn write_cards(table: &Table, reading: &Reading<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let heading = reading.heading();
-    let numbered = table.rows.len().to_string().len();
+    let numbered = reading.numbers().max().unwrap_or(0).to_string().len();
     let indent = " ".repeat(numbered + 2);
-    for (index, row) in table.rows.iter().enumerate() {
+    for (index, (row, number)) in table.rows.iter().zip(reading.numbers()).enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
         let title = heading.map_or_else(String::new, |field| reading.cell(row, field).quantity.number);
-        let lead = format!("{:>numbered$}. ", index + 1);
+        let lead = format!("{number:>numbered$}. ");
         for line in wrapped(&lead, &visible(&title), style.width.unwrap_or(usize::MAX)) {
             writeln!(out, "{}", Role::Header.paint(&line, style.colour))?;
         }
@@ -297,6 +297,14 @@ mod tests {
              2. `g` waits\n\
              \x20  gain 1.00 ms\n"
         );
+    }
+
+    #[test]
+    fn cards_in_another_order_keep_their_numbers() {
+        let mut out = Vec::new();
+        render(&crate::reading::tests::findings(), &Style::PLAIN, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\n2. `g` waits\n   gain 1.00 ms\n") && text.contains("\n1. `f` scans\n"), "{text}");
     }
 
     #[test]
