@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
@@ -115,8 +116,9 @@ impl Module {
 }
 
 /// Source of a module's function names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum SymbolSource {
     /// DWARF: functions, inlined functions, lines.
     DebugInfo,
@@ -132,8 +134,9 @@ pub enum SymbolSource {
 }
 
 /// The language of a frame, as far as tables show it differently.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Language {
     /// Machine code.
     #[default]

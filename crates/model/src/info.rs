@@ -1,9 +1,9 @@
 //! `capture.json`: what was recorded, where, of what, at what cost and with which losses.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
 /// Version of the capture's form on disk. Raised when a reader of the old form would misread the new.
 pub const SCHEMA: u32 = 1;
@@ -100,8 +100,9 @@ pub struct OwnMetric {
 }
 
 /// Which way a metric should go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Better {
     /// Less is better, as for costs.
     #[default]
@@ -113,10 +114,7 @@ pub enum Better {
 impl Better {
     /// The word used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Better::Higher => "higher",
-            Better::Lower => "lower",
-        }
+        self.into()
     }
 }
 
@@ -184,8 +182,9 @@ pub enum Origin {
 }
 
 /// A part of a scenario's life that is recorded and analysed by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// From launch until the scenario is ready.
     Loading,
@@ -193,18 +192,25 @@ pub enum Phase {
     Steady,
 }
 
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Loading => "loading",
-            Phase::Steady => "steady",
-        })
-    }
-}
-
 /// One kind of evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumCount,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Dimension {
     /// On-CPU samples.
@@ -233,41 +239,11 @@ pub enum Dimension {
 
 impl Dimension {
     /// Every dimension, in the order tables show them.
-    pub const ALL: [Dimension; 11] = [
-        Dimension::Cpu,
-        Dimension::Offcpu,
-        Dimension::Sched,
-        Dimension::Faults,
-        Dimension::Cache,
-        Dimension::Sharing,
-        Dimension::Heap,
-        Dimension::Syscalls,
-        Dimension::Resources,
-        Dimension::Steps,
-        Dimension::Memcheck,
-    ];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name used in lab files, `capture.json` and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Dimension::Cpu => "cpu",
-            Dimension::Offcpu => "offcpu",
-            Dimension::Sched => "sched",
-            Dimension::Faults => "faults",
-            Dimension::Cache => "cache",
-            Dimension::Sharing => "sharing",
-            Dimension::Heap => "heap",
-            Dimension::Syscalls => "syscalls",
-            Dimension::Resources => "resources",
-            Dimension::Steps => "steps",
-            Dimension::Memcheck => "memcheck",
-        }
-    }
-}
-
-impl fmt::Display for Dimension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        self.into()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use strum::IntoStaticStr;
+
 /// A weighted call tree, made by an analysis and drawn by a view.
 ///
 /// Node 0 is the root; parents come before their children. Children are in drawing order (by name, so that equal trees
@@ -45,7 +47,8 @@ pub struct CallNode {
 }
 
 /// Kind of code of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FrameKind {
     /// Not a function: the root, a thread, a process.
     Group,
@@ -66,15 +69,7 @@ pub enum FrameKind {
 impl FrameKind {
     /// The name used in tables (`category`) and legends.
     pub fn name(self) -> &'static str {
-        match self {
-            FrameKind::Group => "group",
-            FrameKind::Native => "native",
-            FrameKind::Runtime => "runtime",
-            FrameKind::Allocator => "allocator",
-            FrameKind::Kernel => "kernel",
-            FrameKind::Python => "python",
-            FrameKind::Unknown => "unknown",
-        }
+        self.into()
     }
 }
 
@@ -94,7 +89,8 @@ pub struct TreeDifference {
 }
 
 /// What a comparison says about a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verdict {
     /// The difference is statistically significant.
     Changed,
@@ -107,11 +103,7 @@ pub enum Verdict {
 impl Verdict {
     /// The words used in tables and legends.
     pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Changed => "changed",
-            Verdict::Equivalent => "equivalent",
-            Verdict::Inconclusive => "inconclusive",
-        }
+        self.into()
     }
 }
 

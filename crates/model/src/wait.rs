@@ -1,6 +1,7 @@
 //! [`Wait`]: an interval in which a thread was off the CPU.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::ids::{StackId, ThreadId};
 
@@ -29,8 +30,9 @@ pub struct Wait {
 }
 
 /// Why a thread was off-CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum WaitState {
     /// Preempted: runnable, but the scheduler chose another thread.
     Preempted,

@@ -33,12 +33,12 @@ pub(crate) fn find_image(
         Some(name) => (Path::new(OsStr::from_bytes(name)), true),
         None => (path, false),
     };
-    let mut problem = Problem::Missing { path: path.to_owned() };
+    let mut problem = Problem::Missing(path.to_owned());
     let roots = if deleted && build_id.is_none() { &[] } else { &options.roots[..] };
     for root in options.copies.iter().chain(roots) {
         match Image::open(&below(root, path)).and_then(|image| of_build(image, build_id)) {
             Ok(image) => return Ok(image),
-            Err(Problem::Missing { .. }) => {}
+            Err(Problem::Missing(_)) => {}
             Err(found) => problem = found,
         }
     }
@@ -57,7 +57,7 @@ fn fetch(kind: &str, build_id: &[u8], options: &Options, problems: &mut Vec<Prob
     let found = match Command::new(DEBUGINFOD_CLIENT).args([kind, &hexadecimal(build_id)]).output() {
         Ok(found) => found,
         Err(error) => {
-            problems.push(Problem::NoDebuginfodClient { reason: error.to_string() });
+            problems.push(Problem::NoDebuginfodClient(error.to_string()));
             return None;
         }
     };
@@ -65,7 +65,7 @@ fn fetch(kind: &str, build_id: &[u8], options: &Options, problems: &mut Vec<Prob
         let message = String::from_utf8_lossy(&found.stderr);
         // A server that answers and lacks the file is no problem.
         if !message.contains("No such file or directory") {
-            problems.push(Problem::NoDebuginfodServer { reason: message.trim().to_owned() });
+            problems.push(Problem::NoDebuginfodServer(message.trim().to_owned()));
         }
         return None;
     }
@@ -193,11 +193,11 @@ pub(crate) fn find_supplement(debug: &Image, options: &Options) -> Option<Result
     let beside = debug.path().parent().map(|directory| directory.join(name));
     let file = name.file_name().unwrap_or_default();
     let shared = options.debug_directories.iter().map(|directory| directory.join(".dwz").join(file));
-    let mut problem = Problem::Missing { path: name.to_owned() };
+    let mut problem = Problem::Missing(name.to_owned());
     for candidate in beside.into_iter().chain(shared) {
         match Image::open(&candidate).and_then(|image| of_build(image, Some(build_id))) {
             Ok(image) => return Some(Ok(image)),
-            Err(Problem::Missing { .. }) => {}
+            Err(Problem::Missing(_)) => {}
             Err(found) => problem = found,
         }
     }

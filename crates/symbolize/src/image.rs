@@ -30,7 +30,7 @@ impl Image {
     /// Maps a file and checks that it is ELF.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         let unreadable = |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Problem::Missing { path: path.to_owned() },
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Problem::Missing(path.to_owned()),
             _ => Problem::Unreadable { path: path.to_owned(), reason: error.to_string() },
         };
         // The recorded path may be a device or a pipe. Opening those can block or have effects.

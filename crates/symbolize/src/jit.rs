@@ -150,7 +150,7 @@ impl JitCode {
         ModuleNames {
             symbols: if self.functions.is_empty() { SymbolSource::None } else { SymbolSource::JitMap },
             places: addresses.iter().map(|&address| self.place(address, texts)).collect(),
-            problems: if self.found { Vec::new() } else { vec![Problem::NoJitMap { pid: self.pid }] },
+            problems: if self.found { Vec::new() } else { vec![Problem::NoJitMap(self.pid)] },
             ..ModuleNames::default()
         }
     }
@@ -209,7 +209,7 @@ mod tests {
         let options = Options { roots: Vec::new(), ..Options::default() };
         // No process has pid 0.
         let named = load(0, &[], &options).name(&[0x1000], &mut Texts::default());
-        assert_eq!(named.problems, [Problem::NoJitMap { pid: 0 }]);
+        assert_eq!(named.problems, [Problem::NoJitMap(0)]);
         assert_eq!(named.symbols, SymbolSource::None);
         assert_eq!(&*named.places[0].frames[0].function, "[jit]");
     }

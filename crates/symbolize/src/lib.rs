@@ -193,11 +193,8 @@ impl NamedFrame {
 #[non_exhaustive]
 pub enum Problem {
     /// The file does not exist.
-    #[error("{path}: not found, so its functions have no names; restore it, or name a directory that has it")]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{0}: not found, so its functions have no names; restore it, or name a directory that has it")]
+    Missing(PathBuf),
     /// The file cannot be read.
     #[error("{path}: cannot be read ({reason}), so its functions have no names; check its permissions")]
     Unreadable {
@@ -229,13 +226,10 @@ pub enum Problem {
     },
     /// It is unknown which build was recorded.
     #[error(
-        "{path}: the capture has no build-id of it, so a file that has one may be of another build, and its names are not \
+        "{0}: the capture has no build-id of it, so a file that has one may be of another build, and its names are not \
          used; record again"
     )]
-    UnknownBuild {
-        /// The file.
-        path: PathBuf,
-    },
+    UnknownBuild(PathBuf),
     /// Part of the debug information is damaged or missing; the rest was used.
     #[error("{path}: debug information is incomplete ({reason}); functions may lack inlined frames and lines")]
     IncompleteDebugInfo {
@@ -258,26 +252,17 @@ pub enum Problem {
     OtherKernel,
     /// The program that asks debuginfod servers does not run.
     #[error(
-        "DEBUGINFOD_URLS is set, but `debuginfod-find` cannot be run ({reason}), so no server was asked; install it \
+        "DEBUGINFOD_URLS is set, but `debuginfod-find` cannot be run ({0}), so no server was asked; install it \
          (Debian package: debuginfod; Fedora: elfutils-debuginfod-client)"
     )]
-    NoDebuginfodClient {
-        /// The system's error message.
-        reason: String,
-    },
+    NoDebuginfodClient(String),
     /// A debuginfod server did not answer.
-    #[error("no debuginfod server answered ({reason}), so no further files were asked for; check DEBUGINFOD_URLS")]
-    NoDebuginfodServer {
-        /// What the client says.
-        reason: String,
-    },
+    #[error("no debuginfod server answered ({0}), so no further files were asked for; check DEBUGINFOD_URLS")]
+    NoDebuginfodServer(String),
     /// Generated code without a map or jitdump.
     #[error(
-        "process {pid} ran generated code without /tmp/perf-{pid}.map or a jitdump, so it has no names; start it with \
+        "process {0} ran generated code without /tmp/perf-{0}.map or a jitdump, so it has no names; start it with \
          its option for perf (java: -XX:+DumpPerfMapAtExit, node: --perf-basic-prof, python: -X perf)"
     )]
-    NoJitMap {
-        /// The process.
-        pid: u32,
-    },
+    NoJitMap(u32),
 }

@@ -74,16 +74,15 @@ impl Symbolizer {
         if recorded.is_some() || names.build_id.is_none() {
             return names;
         }
-        let problem = Problem::UnknownBuild { path: path.to_owned() };
+        let problem = Problem::UnknownBuild(path.to_owned());
         module::nameless(module.name(), positions, problem, &mut self.texts)
     }
 
     /// Names positions of a file. If only the debug file of this build is left, it names addresses.
     fn name_file(&mut self, path: &Path, build_id: Option<&[u8]>, positions: &[Position]) -> ModuleNames {
         let names = module::name_file(path, build_id, positions, &self.options, &mut self.texts);
-        let unasked = |problem: &Problem| {
-            matches!(problem, Problem::NoDebuginfodClient { .. } | Problem::NoDebuginfodServer { .. })
-        };
+        let unasked =
+            |problem: &Problem| matches!(problem, Problem::NoDebuginfodClient(_) | Problem::NoDebuginfodServer(_));
         // Each further file would wait as long for the same failure.
         self.options.debuginfod &= !names.problems.iter().any(unasked);
         names

@@ -1,17 +1,18 @@
 //! [`render`]: any table in any text format.
 
-use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
 use stepscope_model::{Table, table};
+use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
 use crate::delimited::{self, Delimiter};
 use crate::style::Style;
 use crate::{json, markdown, sarif, terminal};
 
 /// A form of text that a table can take.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// Aligned columns for people: [`terminal`].
     #[default]
@@ -32,26 +33,11 @@ pub enum Format {
 
 impl Format {
     /// Every format, in the order in which help lists them.
-    pub const ALL: [Format; 7] =
-        [Format::Table, Format::Tsv, Format::Csv, Format::Json, Format::JsonCompact, Format::Markdown, Format::Sarif];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name used with `--format`.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Table => "table",
-            Format::Tsv => "tsv",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::JsonCompact => "json-compact",
-            Format::Markdown => "markdown",
-            Format::Sarif => "sarif",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        self.into()
     }
 }
 

@@ -43,6 +43,8 @@ pub mod sentence;
 pub mod shorten;
 pub mod style;
 pub mod terminal;
+#[cfg(test)]
+mod tests;
 pub mod visible;
 
 pub use format::{Format, render, render_all, text};

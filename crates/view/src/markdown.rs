@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_list_in_another_order_keeps_its_numbers() {
         let mut out = Vec::new();
-        render(&crate::reading::tests::findings(), &mut out).unwrap();
+        render(&crate::tests::findings(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(
             text.contains("\n- **2. `g` waits**<br>gain 1.00 ms\n  - evidence: 20 %.\n- **1. `f` scans**"),

@@ -158,7 +158,8 @@ fn is_estimate(columns: &[Column]) -> bool {
 }
 
 /// How strongly a verdict is marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Tone {
     /// A change.
     Strong,
@@ -188,12 +189,7 @@ impl Tone {
 
     /// Its class in a page.
     pub fn class(self) -> &'static str {
-        match self {
-            Tone::Strong => "strong",
-            Tone::Alarm => "alarm",
-            Tone::Calm => "calm",
-            Tone::Faint => "faint",
-        }
+        self.into()
     }
 }
 
@@ -211,8 +207,9 @@ fn is_verdict(column: &Column) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    use crate::tests::findings;
 
     fn column(name: &str, kind: Kind, unit: &str) -> Column {
         Column::new(name, kind, unit, "")
@@ -294,20 +291,6 @@ pub(crate) mod tests {
         assert_eq!(row([2.0.into(), Value::Missing, Value::Missing]), "2.00");
         assert_eq!(row([2.0.into(), 1.5.into(), Value::Missing]), "2.00 [1.50, –]");
         assert_eq!(row([Value::Missing, Value::Missing, Value::Missing]), "–");
-    }
-
-    /// Findings 2 and 1, as sorted by the user.
-    pub(crate) fn findings() -> Table {
-        let columns = vec![
-            column("number", Kind::Count, "").labelled("#"),
-            column("finding", Kind::Prose, ""),
-            column("gain", Kind::Duration, "ns"),
-            column("evidence", Kind::Text, "").below(),
-        ];
-        let mut table = Table::new("findings", "Findings", columns);
-        table.push(vec![2.into(), "`g` waits".into(), 1e6.into(), "20 %.".into()]);
-        table.push(vec![1.into(), "`f` scans".into(), 2e6.into(), "40 %.".into()]);
-        table
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What the reader's terminal can show.
 
-use std::fmt;
 use std::io::{IsTerminal, Stdout};
 use std::str::FromStr;
+
+use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
 use crate::reading::Tone;
 
@@ -25,7 +26,8 @@ pub enum Colour {
 }
 
 /// When to colour, as `--color` says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum ColourChoice {
     /// On a terminal, unless the environment refuses.
     #[default]
@@ -38,21 +40,11 @@ pub enum ColourChoice {
 
 impl ColourChoice {
     /// Every choice, in the order in which help lists them.
-    pub const ALL: [ColourChoice; 3] = [ColourChoice::Auto, ColourChoice::Always, ColourChoice::Never];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name used with `--color`.
     pub fn name(self) -> &'static str {
-        match self {
-            ColourChoice::Auto => "auto",
-            ColourChoice::Always => "always",
-            ColourChoice::Never => "never",
-        }
-    }
-}
-
-impl fmt::Display for ColourChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        self.into()
     }
 }
 

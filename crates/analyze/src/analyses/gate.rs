@@ -60,7 +60,8 @@ pub enum Allowed {
 }
 
 /// What came of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Outcome {
     /// It was kept.
     Pass,
@@ -73,11 +74,7 @@ pub enum Outcome {
 impl Outcome {
     /// The words used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Pass => "pass",
-            Outcome::Inconclusive => "inconclusive",
-            Outcome::Regression => "regression",
-        }
+        self.into()
     }
 }
 

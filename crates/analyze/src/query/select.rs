@@ -315,14 +315,14 @@ impl<'a> Selection<'a> {
 /// From the start of the first of these steps to the end of the last, of the main loop in the selection so far.
 fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u64>, SelectError> {
     let loops = Loops::find(selection.capture, selection.window().as_ref(), selection.thread_flags())
-        .ok_or(SelectError::NoSuchSteps { known: None })?;
+        .ok_or(SelectError::NoSuchSteps(None))?;
     let rows = loops.main().rows();
     let wanted = |step: &&Step| step.index >= range.from && range.to.is_none_or(|to| step.index < to);
     let start = rows.iter().filter(wanted).map(|step| step.start_ns).min();
     let end = rows.iter().filter(wanted).map(|step| step.end_ns).max();
     start.zip(end).map(|(start, end)| start..end).ok_or_else(|| {
         let numbers = || rows.iter().map(|step| step.index);
-        SelectError::NoSuchSteps { known: numbers().min().zip(numbers().max()) }
+        SelectError::NoSuchSteps(numbers().min().zip(numbers().max()))
     })
 }
 
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!([of(0, Some(1)), of(1, Some(3)), of(3, None)], [vec![1], vec![2, 4], vec![8]]);
         let none = Filter { steps: Some(StepRange { from: 5, to: Some(9) }), ..Filter::default() };
         assert_eq!(refused(&capture, &none).to_string(), "no step has such a number: there are steps 0 to 4");
-        assert_eq!(refused(&drawn::folded("main;a 1"), &none), SelectError::NoSuchSteps { known: None });
+        assert_eq!(refused(&drawn::folded("main;a 1"), &none), SelectError::NoSuchSteps(None));
     }
 
     #[test]

@@ -31,12 +31,9 @@ pub enum SelectError {
         /// Length of the recording.
         length_ns: u64,
     },
-    /// Steps were asked for, and there are none, or none of these.
-    #[error("{}", no_such_steps(.known.as_ref()))]
-    NoSuchSteps {
-        /// Numbers of the first and the last step there are.
-        known: Option<(u64, u64)>,
-    },
+    /// Steps were asked for, and there are none, or none of these: the numbers of the first and the last step there are.
+    #[error("{}", no_such_steps(.0.as_ref()))]
+    NoSuchSteps(Option<(u64, u64)>),
     /// Owned code was requested, but ownership is not configured.
     #[error(
         "no code is marked as owned; name it with `--owned 'gz::*'`, `--owned-module` or `--owned-source`, or `owned` in the lab file"

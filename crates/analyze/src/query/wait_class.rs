@@ -19,13 +19,15 @@
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameKind, StackId};
+use strum::{EnumCount, IntoStaticStr, VariantArray};
 
 use crate::query::category::undecorated;
 use crate::query::functions::Functions;
 use crate::query::qualified_name::own_name;
 
 /// What a blocked thread waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumCount, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum WaitClass {
     /// A lock.
     Lock,
@@ -45,27 +47,11 @@ pub enum WaitClass {
 
 impl WaitClass {
     /// Every class, in the order of tables.
-    pub const ALL: [WaitClass; 7] = [
-        WaitClass::Lock,
-        WaitClass::Condition,
-        WaitClass::Sleep,
-        WaitClass::File,
-        WaitClass::Network,
-        WaitClass::PageFault,
-        WaitClass::Other,
-    ];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// The name used in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            WaitClass::Lock => "lock",
-            WaitClass::Condition => "condition",
-            WaitClass::Sleep => "sleep",
-            WaitClass::File => "file",
-            WaitClass::Network => "network",
-            WaitClass::PageFault => "page_fault",
-            WaitClass::Other => "other",
-        }
+        self.into()
     }
 
     /// Its place in [`ALL`](Self::ALL).

@@ -3,11 +3,12 @@
 use std::ops::{Index, IndexMut};
 
 use stepscope_model::quantity::plural;
+use strum::{EnumCount, VariantArray};
 
 use crate::entry::Entry;
 
 /// What an entry adds to a recording. Entries of the first kinds are numbered, and later ones refer to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumCount, VariantArray)]
 pub enum Kind {
     /// [`Entry::Process`]
     Process,
@@ -43,23 +44,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds; those that are numbered come first, and none refers to a later one.
-    pub const ALL: [Self; 15] = [
-        Self::Process,
-        Self::Thread,
-        Self::Module,
-        Self::Frame,
-        Self::Stack,
-        Self::Event,
-        Self::MarkThread,
-        Self::MarkName,
-        Self::Sample,
-        Self::Wait,
-        Self::Step,
-        Self::Scope,
-        Self::Counter,
-        Self::Sum,
-        Self::Other,
-    ];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// How many kinds are numbered.
     pub(super) const NUMBERED: usize = Self::Sample as usize;

@@ -42,7 +42,7 @@ pub struct Export {
 }
 
 fn format(name: &str) -> Result<Format, String> {
-    Format::named(name).ok_or_else(|| {
+    name.parse().map_err(|_| {
         let known: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
         format!("use one of {}", known.join(", "))
     })

@@ -14,13 +14,14 @@ mod selection;
 mod speedscope;
 mod timeline;
 
-use std::fmt;
 use std::io::{self, Write};
 
 use stepscope_model::{Capture, EventId};
+use strum::{Display, EnumCount, EnumString, IntoStaticStr, VariantArray};
 
 /// An export format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumCount, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Format {
     /// Folded stacks.
     Folded,
@@ -36,22 +37,11 @@ pub enum Format {
 
 impl Format {
     /// All export formats.
-    pub const ALL: [Format; 5] = [Self::Folded, Self::Pprof, Self::Firefox, Self::Speedscope, Self::Chrome];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Folded => "folded",
-            Self::Pprof => "pprof",
-            Self::Firefox => "firefox",
-            Self::Speedscope => "speedscope",
-            Self::Chrome => "chrome",
-        }
-    }
-
-    /// The format with this [name](Self::name).
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
+        self.into()
     }
 
     /// A line of description: what it is and which tools read it.
@@ -78,12 +68,6 @@ impl Format {
             Self::Speedscope => "speedscope.json",
             Self::Chrome => "trace.json",
         }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

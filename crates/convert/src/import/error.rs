@@ -15,11 +15,8 @@ pub enum ImportError {
         source: io::Error,
     },
     /// A folder was given.
-    #[error("{file}: is a folder; captures need no import, open them with `stepscope show`")]
-    Folder {
-        /// The folder.
-        file: String,
-    },
+    #[error("{0}: is a folder; captures need no import, open them with `stepscope show`")]
+    Folder(String),
     /// Reading or unpacking failed.
     #[error("{file}: cannot be read after byte {offset}: {source}; nothing was imported, try a new copy")]
     Read {
@@ -31,11 +28,8 @@ pub enum ImportError {
         source: io::Error,
     },
     /// The file is empty.
-    #[error("{file}: is empty; check the command that wrote it, and that it had finished")]
-    Empty {
-        /// The file.
-        file: String,
-    },
+    #[error("{0}: is empty; check the command that wrote it, and that it had finished")]
+    Empty(String),
     /// The format is unknown.
     #[error("{file}: unknown format ({looks}); import one of {known}, or name the format")]
     Unrecognised {

@@ -85,7 +85,7 @@ pub fn import(source: Source<'_>, options: &ImportOptions) -> Result<Capture, Im
     let input = source.into_input()?;
     let file = input.name().to_owned();
     if input.head().bytes.is_empty() {
-        return Err(ImportError::Empty { file });
+        return Err(ImportError::Empty(file));
     }
     let format = match options.format {
         Some(format) => format,

@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| ImportError::Open { file: name.clone(), source })?;
         if path.is_dir() {
-            return Err(ImportError::Folder { file: name });
+            return Err(ImportError::Folder(name));
         }
         Ok(Self { name, bytes: Bytes::File(file), watch: None })
     }

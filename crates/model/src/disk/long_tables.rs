@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
-use super::tables::{state_name, state_of, text, thread_columns};
+use super::tables::{named, text, thread_columns};
 use super::{DiskError, TableFile};
 use crate::capture::{Capture, Counter, Handles, Sample, Scope, Step};
 use crate::ids::{EventId, StackId, ThreadId};
@@ -369,7 +369,7 @@ impl LongRow for PackedWait {
             tid,
             thread,
             Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
-            Column::texts("state", rows.clone().map(|row| state_name(row.state))),
+            Column::texts("state", rows.clone().map(|row| text(row.state.into()))),
             Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
             Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
             Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
@@ -404,7 +404,7 @@ impl LongRow for PackedWait {
                     end_ns: ends[row],
                     thread: ThreadId(thread),
                     stack: stacks[row].map(StackId),
-                    state: state_of(&states[row])?,
+                    state: named(&states[row], "WaitState")?,
                     runnable_ns: runnable[row],
                     cpu: cpus[row],
                     waker: wakers[row].map(ThreadId),

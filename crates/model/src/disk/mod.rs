@@ -56,11 +56,8 @@ pub enum DiskError {
         source: io::Error,
     },
     /// The folder does not exist.
-    #[error("{}: no such capture; record one with `stepscope record -o {}`", path.display(), path.display())]
-    Absent {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{}: no such capture; record one with `stepscope record -o {}`", .0.display(), .0.display())]
+    Absent(PathBuf),
     /// The path exists but is not a capture.
     #[error("{}: not a capture: {reason}", path.display())]
     NotACapture {
@@ -70,17 +67,11 @@ pub enum DiskError {
         reason: String,
     },
     /// The recorder did not finish.
-    #[error("{}: the recording did not finish; recover it with `stepscope recover {}`", path.display(), path.display())]
-    Unfinished {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{}: the recording did not finish; recover it with `stepscope recover {}`", .0.display(), .0.display())]
+    Unfinished(PathBuf),
     /// Another process writes the raw log, or makes a capture of it.
-    #[error("{}: a recorder or `stepscope recover` is still at work here; try again when it has ended", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{}: a recorder or `stepscope recover` is still at work here; try again when it has ended", .0.display())]
+    Busy(PathBuf),
     /// Written by a newer program.
     #[error("{}: schema {found} is newer than this program reads ({SCHEMA}); use a newer stepscope", path.display())]
     TooNew {
@@ -291,7 +282,7 @@ fn read_manifest(folder: &Path) -> Result<Manifest, DiskError> {
 fn why_not_a_capture(folder: &Path, info: &Path, error: io::Error) -> DiskError {
     let path = folder.to_owned();
     if !folder.exists() {
-        return DiskError::Absent { path };
+        return DiskError::Absent(path);
     }
     if folder.is_file() {
         let reason = format!("it is a file; `stepscope import {}` reads those of other tools", path.display());
@@ -302,8 +293,8 @@ fn why_not_a_capture(folder: &Path, info: &Path, error: io::Error) -> DiskError 
     }
     if folder.join(RAW_LOG_FILE).exists() {
         return match hold_log(folder) {
-            Err(busy @ DiskError::Busy { .. }) => busy,
-            _ => DiskError::Unfinished { path },
+            Err(busy @ DiskError::Busy(_)) => busy,
+            _ => DiskError::Unfinished(path),
         };
     }
     DiskError::NotACapture { path, reason: "the folder holds no capture.json".to_owned() }

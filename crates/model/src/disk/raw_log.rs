@@ -43,7 +43,7 @@ pub fn hold_log(folder: &Path) -> Result<Option<File>, DiskError> {
 
 fn lock(folder: &Path, log: File) -> Result<File, DiskError> {
     match log.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(DiskError::Busy { path: folder.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(DiskError::Busy(folder.to_owned())),
         // Without locks, recording still works.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(log),
     }
@@ -61,14 +61,14 @@ mod tests {
         assert!(hold_log(folder.path()).unwrap().is_none(), "there is no log");
         let mut log = create_log(folder.path()).unwrap();
         log.write_all(b"recorded").unwrap();
-        assert!(matches!(hold_log(folder.path()), Err(DiskError::Busy { .. })));
-        assert!(matches!(create_log(folder.path()), Err(DiskError::Busy { .. })), "another recorder");
-        assert!(matches!(super::super::remove(folder.path()), Err(DiskError::Busy { .. })), "record --force");
-        assert!(matches!(super::super::open(folder.path()), Err(DiskError::Busy { .. })), "a view");
+        assert!(matches!(hold_log(folder.path()), Err(DiskError::Busy(_))));
+        assert!(matches!(create_log(folder.path()), Err(DiskError::Busy(_))), "another recorder");
+        assert!(matches!(super::super::remove(folder.path()), Err(DiskError::Busy(_))), "record --force");
+        assert!(matches!(super::super::open(folder.path()), Err(DiskError::Busy(_))), "a view");
         drop(log);
-        assert!(matches!(super::super::open(folder.path()), Err(DiskError::Unfinished { .. })));
+        assert!(matches!(super::super::open(folder.path()), Err(DiskError::Unfinished(_))));
         let mut held = hold_log(folder.path()).unwrap().unwrap();
-        assert!(matches!(hold_log(folder.path()), Err(DiskError::Busy { .. })), "a second recover");
+        assert!(matches!(hold_log(folder.path()), Err(DiskError::Busy(_))), "a second recover");
         let mut content = String::new();
         held.read_to_string(&mut content).unwrap();
         assert_eq!(content, "recorded", "nothing was removed");

@@ -4,12 +4,12 @@
 //! (`thread`, `process`), which stays unique if the kernel reuses a tid within a capture.
 
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use super::columns::{Column, Rows};
-use crate::capture::{Capture, Frame, Language, Module, Process, StackNode, SymbolSource, Thread, ThreadName};
+use crate::capture::{Capture, Frame, Module, Process, StackNode, Thread, ThreadName};
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
-use crate::wait::WaitState;
 
 /// A table of the format on disk.
 pub(super) struct TableForm {
@@ -129,33 +129,10 @@ fn read_threads(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     Ok(())
 }
 
-/// Names of the values of an enumeration, as written in tables.
-macro_rules! named_values {
-    ($name_of:ident, $of_name:ident, $type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
-        pub(super) fn $name_of(value: $type) -> Arc<str> {
-            text(match value { $($type::$variant => $name,)* })
-        }
-
-        pub(super) fn $of_name(name: &str) -> Result<$type, String> {
-            match name {
-                $($name => Ok($type::$variant),)*
-                _ => Err(format!("`{name}` is not a {}", stringify!($type))),
-            }
-        }
-    };
+/// The value of this name in a table.
+pub(super) fn named<T: FromStr>(name: &str, what: &str) -> Result<T, String> {
+    name.parse().map_err(|_| format!("`{name}` is not a {what}"))
 }
-
-named_values!(symbols_name, symbols_of, SymbolSource {
-    DebugInfo = "debug_info",
-    SymbolTable = "symbol_table",
-    DynamicSymbols = "dynamic_symbols",
-    JitMap = "jit_map",
-    None = "none",
-});
-
-named_values!(language_name, language_of, Language { Native = "native", Kernel = "kernel", Python = "python" });
-
-named_values!(state_name, state_of, WaitState { Preempted = "preempted", Blocked = "blocked" });
 
 fn modules(capture: &Capture, range: Range<usize>) -> Vec<Column> {
     let rows = || capture.modules[range.clone()].iter();
@@ -163,7 +140,7 @@ fn modules(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::u32s("id", numbers(&range)),
         Column::texts("path", rows().map(|row| text(&row.path))),
         Column::maybe_texts("build_id", rows().map(|row| row.build_id.as_deref().map(text))),
-        Column::texts("symbols", rows().map(|row| symbols_name(row.symbols))),
+        Column::texts("symbols", rows().map(|row| text(row.symbols.into()))),
         Column::maybe_texts("package", rows().map(|row| row.package.as_deref().map(text))),
     ]
 }
@@ -177,7 +154,7 @@ fn read_modules(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
         capture.modules.push(Module {
             path: path.to_string(),
             build_id: owned(&build_ids[row]),
-            symbols: symbols_of(&symbols[row])?,
+            symbols: named(&symbols[row], "SymbolSource")?,
             package: owned(&packages[row]),
         });
     }
@@ -194,7 +171,7 @@ fn frames(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::maybe_u32s("line", rows().map(|row| row.line)),
         Column::bools("inlined", rows().map(|row| row.inlined)),
         Column::maybe_u64s("address", rows().map(|row| row.address)),
-        Column::texts("language", rows().map(|row| language_name(row.language))),
+        Column::texts("language", rows().map(|row| text(row.language.into()))),
     ]
 }
 
@@ -213,7 +190,7 @@ fn read_frames(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
             line: lines[row],
             inlined: inlined[row],
             address: addresses[row],
-            language: language_of(&languages[row])?,
+            language: named(&languages[row], "Language")?,
         });
     }
     Ok(())

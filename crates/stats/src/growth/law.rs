@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use strum::{EnumCount, VariantArray};
+
 /// How a cost depends on the size n, beside a fixed part that does not grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumCount, VariantArray)]
 pub enum Law {
     /// The same at each size.
     Constant,
@@ -27,17 +29,7 @@ pub enum Law {
 
 impl Law {
     /// All laws, the slowest growth first.
-    pub const ALL: [Self; 9] = [
-        Self::Constant,
-        Self::Log,
-        Self::Root,
-        Self::Linear,
-        Self::LinearLog,
-        Self::ThreeHalves,
-        Self::Quadratic,
-        Self::Cubic,
-        Self::Free,
-    ];
+    pub const ALL: [Self; Self::COUNT] = *Self::VARIANTS.first_chunk().unwrap();
 
     /// Its stable name, e.g. `n log n`. That of a free exponent is `n^k`.
     pub fn name(self) -> &'static str {

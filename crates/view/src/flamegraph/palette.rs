@@ -10,7 +10,8 @@ use super::Subject;
 use crate::embed::append;
 
 /// The meaning of a frame's colour.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Colours {
     /// The kind of code; owned code in its own colour.
     #[default]
@@ -28,11 +29,7 @@ impl Colours {
     }
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Colours::Kind => "kind",
-            Colours::Module => "module",
-            Colours::Difference => "difference",
-        }
+        self.into()
     }
 }
 

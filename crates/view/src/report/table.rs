@@ -554,7 +554,7 @@ mod tests {
     #[test]
     fn cards_in_another_order_keep_their_numbers() {
         let mut html = String::new();
-        let table = crate::reading::tests::findings();
+        let table = crate::tests::findings();
         push_cards(&table, &Reading::of(&table), &mut html);
         assert!(html.contains("<li value=\"2\"><h5><code>g</code> waits</h5>"), "{html}");
     }

@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn cards_in_another_order_keep_their_numbers() {
         let mut out = Vec::new();
-        render(&crate::reading::tests::findings(), &Style::PLAIN, &mut out).unwrap();
+        render(&crate::tests::findings(), &Style::PLAIN, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("\n2. `g` waits\n   gain 1.00 ms\n") && text.contains("\n1. `f` scans\n"), "{text}");
     }

@@ -46,7 +46,8 @@ pub(crate) struct Run<'s, 'a> {
 }
 
 /// What a value is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Measured {
     Metric,
     Counter,
@@ -57,13 +58,7 @@ pub(crate) enum Measured {
 
 impl Measured {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Metric => "metric",
-            Self::Counter => "counter",
-            Self::Function => "function",
-            Self::Inclusive => "inclusive",
-            Self::Family => "family",
-        }
+        self.into()
     }
 }
 
