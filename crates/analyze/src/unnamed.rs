@@ -127,8 +127,8 @@ pub fn table(before: &Capture, after: &Capture) -> Table {
         .text("build_id", "Its GNU build-id; a file of another build is not used.", |row| {
             row.module.build_id.as_deref().into()
         })
-        .essential(["module", "unnamed_share"])
-        .detail(["build_id"])
+        .essential("module unnamed_share")
+        .detail("build_id")
         .table("naming", "Code that had no names", rows);
     table.note(note!(
         Fact,

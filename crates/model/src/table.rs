@@ -94,7 +94,7 @@ impl Table {
 /// let table = Columns::<Thread>::new()
 ///     .text("thread", "Name of the thread.", |thread| thread.name.into())
 ///     .duration("running", "On a CPU.", |thread| thread.running_ns)
-///     .essential(["thread"])
+///     .essential("thread")
 ///     .table("wall", "Wall time by thread", [Thread { name: "main", running_ns: 42 }]);
 /// assert_eq!(table.get(0, "running"), Some(&Value::from(42)));
 /// ```
@@ -174,18 +174,18 @@ impl<'a, R> Columns<'a, R> {
         self.with(Column::weight(name, unit, doc), move |row| fill(row).into())
     }
 
-    /// Makes the columns of these names [`Importance::Essential`]. Panics if there is none of a name.
-    pub fn essential(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+    /// Makes the columns of these names, with spaces between, [`Importance::Essential`]. Panics if there is none of a name.
+    pub fn essential(self, names: &str) -> Self {
         self.at(Importance::Essential, names)
     }
 
-    /// Makes the columns of these names [`Importance::Detail`]. Panics if there is none of a name.
-    pub fn detail(self, names: impl IntoIterator<Item = &'static str>) -> Self {
+    /// Makes the columns of these names, with spaces between, [`Importance::Detail`]. Panics if there is none of a name.
+    pub fn detail(self, names: &str) -> Self {
         self.at(Importance::Detail, names)
     }
 
-    fn at(mut self, importance: Importance, names: impl IntoIterator<Item = &'static str>) -> Self {
-        for name in names {
+    fn at(mut self, importance: Importance, names: &str) -> Self {
+        for name in names.split_whitespace() {
             let column = self.filled.iter_mut().map(|(column, _)| column).find(|column| column.name == name);
             column.unwrap_or_else(|| panic!("there is no column `{name}`")).importance = importance;
         }

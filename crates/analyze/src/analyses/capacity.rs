@@ -312,7 +312,7 @@ fn capacity_columns() -> Columns<'static, Capacity> {
         .with_all(size("without", "The capacity if that function were free: an upper bound.", |row: &Capacity| {
             row.without
         }))
-        .essential(["series", "limit"])
+        .essential("series limit")
 }
 
 fn bottleneck_columns() -> Columns<'static, Bottleneck> {
@@ -329,7 +329,7 @@ fn bottleneck_columns() -> Columns<'static, Bottleneck> {
             "The capacity if it, and those before it, were free: an upper bound.",
             |row: &Bottleneck| Some(row.without),
         ))
-        .detail(["limit"])
+        .detail("limit")
 }
 
 fn leader_columns() -> Columns<'static, Leader> {

@@ -145,8 +145,8 @@ fn scaled_columns() -> Columns<'static, Scaled> {
         .number("speedup_at_2x", "", "Speed on twice the most CPUs over that on one, by the law.", move |row| {
             row.scaling.speedup(2.0 * most(row))
         })
-        .essential(["series", "size", "serial"])
-        .detail(["figure", "coherency"])
+        .essential("series size serial")
+        .detail("figure coherency")
 }
 
 fn serial_columns() -> Columns<'static, SerialFunction> {
@@ -157,5 +157,5 @@ fn serial_columns() -> Columns<'static, SerialFunction> {
         .duration("fewest_cost", "Its cost per step on that thread with the fewest CPUs.", |row| row.fewest_ns)
         .duration("most_cost", "The same with the most CPUs.", |row| row.most_ns)
         .percentage("step_share", "That cost in percent of the step.", |row| row.share)
-        .essential(["most_cost", "step_share"])
+        .essential("most_cost step_share")
 }

@@ -156,7 +156,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
                `[family]` code of a family that the function above called. Names are without template arguments and \
                parameters. `(N more)` is what was added up.";
     let indented = |row: &Row| format!("{}{}", "  ".repeat(row.indent), row.text);
-    let mut columns = Columns::<Row>::new().text("tree", doc, move |row| indented(row).into()).essential(["tree"]);
+    let mut columns = Columns::<Row>::new().text("tree", doc, move |row| indented(row).into()).essential("tree");
     let several = scenarios.len() > 1;
     for (index, scenario) in scenarios.iter().enumerate() {
         let name = |what: &str| if several { format!("{what}.{}", scenario.label) } else { what.to_owned() };
@@ -220,7 +220,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
             function(row).map(|identity| identity.module.to_string()).into()
         })
         .count("depth", "", "Number of rows above it that contain it.", |row| row.indent)
-        .detail(["kind", "function", "module", "depth"])
+        .detail("kind function module depth")
 }
 
 /// Rows with less than this percent of the cost are added up.

@@ -52,60 +52,7 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         .filter(|calls| !calls.functions.is_empty())
         .collect();
     let ranks = in_rank(selections, &wanted, options);
-    let lists = [
-        listed(
-            &calls,
-            ListTable {
-                name: "explain_paths",
-                title: "Paths of owned functions",
-                column: "call_path",
-                doc: "Owned functions from the root down to it, as own qualified names.",
-            },
-            Calls::paths,
-        ),
-        listed(
-            &calls,
-            ListTable {
-                name: "explain_callers",
-                title: "Callers",
-                column: "caller",
-                doc: "The function directly above its outermost call.",
-            },
-            Calls::callers,
-        ),
-        listed(
-            &calls,
-            ListTable {
-                name: "explain_callees",
-                title: "Callees",
-                column: "callee",
-                doc: "The function directly below its innermost call; `(self)` for itself.",
-            },
-            Calls::callees,
-        ),
-        listed(
-            &calls,
-            ListTable {
-                name: "explain_leaves",
-                title: "Leaves of the cost attributed to it",
-                column: "leaf",
-                doc: "Leaf of the samples.",
-            },
-            Calls::leaves,
-        ),
-        listed(
-            &calls,
-            ListTable {
-                name: "explain_threads",
-                title: "Threads that run it",
-                column: "thread",
-                doc: "Name and id of the thread.",
-            },
-            Calls::threads,
-        ),
-        lines(&calls),
-        blocked(&calls),
-    ];
+    let lists = LISTS.iter().map(|about| listed(&calls, about)).chain([lines(&calls), blocked(&calls)]);
     let all = [costs(&calls, asked)].into_iter().chain(ranks).chain(lists);
     Ok(all.filter(|table| !table.rows.is_empty()).collect())
 }
@@ -184,8 +131,8 @@ fn costs(calls: &[Calls<'_, '_>], asked: &str) -> Table {
         .percentage("attributed_share", "Attributed in percent of all weight.", |row| {
             row.attributed.and_then(|amount| amount.percent_of(row.total))
         })
-        .essential(["self_share", "inclusive_share", "attributed_share"])
-        .detail(["module", "owned", "count"])
+        .essential("self_share inclusive_share attributed_share")
+        .detail("module owned count")
         .table("explain_costs", format!("Cost of {asked}"), rows)
 }
 
@@ -200,20 +147,55 @@ fn in_rank(selections: &[Selection<'_>], wanted: &BTreeSet<String>, options: &ra
     tables
 }
 
-/// What a list table is about.
+/// A table of a list: its name, title, first column with doc, and what makes the list.
 struct ListTable {
     name: &'static str,
     title: &'static str,
     column: &'static str,
     doc: &'static str,
+    list: fn(&Calls<'_, '_>) -> Vec<(String, Amount)>,
 }
 
+const LISTS: [ListTable; 5] = [
+    ListTable {
+        name: "explain_paths",
+        title: "Paths of owned functions",
+        column: "call_path",
+        doc: "Owned functions from the root down to it, as own qualified names.",
+        list: |calls| calls.paths(),
+    },
+    ListTable {
+        name: "explain_callers",
+        title: "Callers",
+        column: "caller",
+        doc: "The function directly above its outermost call.",
+        list: |calls| calls.callers(),
+    },
+    ListTable {
+        name: "explain_callees",
+        title: "Callees",
+        column: "callee",
+        doc: "The function directly below its innermost call; `(self)` for itself.",
+        list: |calls| calls.callees(),
+    },
+    ListTable {
+        name: "explain_leaves",
+        title: "Leaves of the cost attributed to it",
+        column: "leaf",
+        doc: "Leaf of the samples.",
+        list: |calls| calls.leaves(),
+    },
+    ListTable {
+        name: "explain_threads",
+        title: "Threads that run it",
+        column: "thread",
+        doc: "Name and id of the thread.",
+        list: |calls| calls.threads(),
+    },
+];
+
 /// A table of one list a capture, heaviest first, cut at [`LONGEST_LIST`] with the rest added up.
-fn listed<'s, 'a>(
-    calls: &[Calls<'s, 'a>],
-    about: ListTable,
-    list: fn(&Calls<'s, 'a>) -> Vec<(String, Amount)>,
-) -> Table {
+fn listed(calls: &[Calls<'_, '_>], about: &ListTable) -> Table {
     struct Row {
         label: String,
         text: String,
@@ -222,8 +204,8 @@ fn listed<'s, 'a>(
         whole: Amount,
         total: Amount,
     }
-    let of_capture = |one: &Calls<'s, 'a>| {
-        let mut rows = merged(list(one));
+    let of_capture = |one: &Calls<'_, '_>| {
+        let mut rows = merged((about.list)(one));
         let whole: Amount = rows.iter().map(|(_, amount)| *amount).sum();
         if rows.len() > LONGEST_LIST {
             let rest = rows.split_off(LONGEST_LIST - 1);
@@ -248,8 +230,8 @@ fn listed<'s, 'a>(
         .percentage("total_share", "Weight in percent of all weight of the capture.", |row| {
             row.amount.percent_of(row.total)
         })
-        .essential(["weight", "share"])
-        .detail(["count", "total_share"])
+        .essential("weight share")
+        .detail("count total_share")
         .table(about.name, about.title, calls.iter().flat_map(of_capture))
 }
 
@@ -293,7 +275,7 @@ fn lines(calls: &[Calls<'_, '_>]) -> Table {
             row.cost.inclusive
         })
         .percentage("share", "Inclusive in percent of the function's.", |row| percent(row.cost.inclusive, row.whole))
-        .essential(["source", "inclusive"])
+        .essential("source inclusive")
         .table("explain_lines", "Lines of its source", calls.iter().flat_map(of_capture))
 }
 

@@ -31,50 +31,25 @@ struct Faults {
 impl Faults {
     /// The selected faults of these roles; `None` if the capture has no such event.
     fn of(selection: &Selection<'_>, roles: &[Role]) -> Option<Self> {
-        let (capture, functions) = (selection.capture(), selection.functions());
-        let found = roles.iter().flat_map(|role| events::of_role(capture, *role));
-        let sorts = found.map(|event| {
-            let weights = StackWeights::of_samples(&selection.of_event(event));
-            Self {
-                own: weights.self_by_function(capture, functions),
-                attributed: weights.nearest_owned_by_function(functions),
-                inclusive: weights.inclusive_by_function(capture, functions),
-                no_stack: weights.no_stack,
-                total: weights.total(),
-            }
-        });
-        sorts.reduce(Self::plus)
+        let found = roles.iter().flat_map(|role| events::of_role(selection.capture(), *role));
+        let weights = found.map(|event| StackWeights::of_samples(&selection.of_event(event)));
+        Some(Self::of_weights(selection, &weights.reduce(StackWeights::and)?))
     }
 
-    fn none(functions: &Functions) -> Self {
-        let none = vec![Amount::default(); functions.len()];
+    fn of_weights(selection: &Selection<'_>, weights: &StackWeights) -> Self {
+        let (capture, functions) = (selection.capture(), selection.functions());
         Self {
-            own: none.clone(),
-            attributed: none.clone(),
-            inclusive: none,
-            no_stack: Amount::default(),
-            total: Amount::default(),
+            own: weights.self_by_function(capture, functions),
+            attributed: weights.nearest_owned_by_function(functions),
+            inclusive: weights.inclusive_by_function(capture, functions),
+            no_stack: weights.no_stack,
+            total: weights.total(),
         }
     }
 
     /// Faults whose leaf is a function, or that have no stack.
     fn own(&self, id: &Option<FunctionId>) -> Amount {
         id.map_or(self.no_stack, |id| self.own[id.index()])
-    }
-
-    fn plus(mut self, other: Self) -> Self {
-        for (sums, parts) in [
-            (&mut self.own, other.own),
-            (&mut self.attributed, other.attributed),
-            (&mut self.inclusive, other.inclusive),
-        ] {
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum += part;
-            }
-        }
-        self.no_stack += other.no_stack;
-        self.total += other.total;
-        self
     }
 }
 
@@ -84,7 +59,9 @@ pub fn table(selection: &Selection<'_>) -> Table {
     let major = Faults::of(selection, &[Role::MajorFaults]);
     let by_sort = Faults::of(selection, &[Role::MinorFaults, Role::MajorFaults]);
     let functions = selection.functions();
-    let all = by_sort.or_else(|| Faults::of(selection, &[Role::Faults])).unwrap_or_else(|| Faults::none(functions));
+    let all = by_sort
+        .or_else(|| Faults::of(selection, &[Role::Faults]))
+        .unwrap_or_else(|| Faults::of_weights(selection, &StackWeights::none(selection.capture())));
     let mut ids: Vec<FunctionId> =
         functions.all().map(|(id, _)| id).filter(|id| !all.inclusive[id.index()].is_zero()).collect();
     ids.sort_by_key(|id| {
@@ -155,7 +132,7 @@ fn table_columns<'t>(
         .with(faults("major_attributed", "Major faults attributed to it.").detail(), move |id| {
             weight(major.and_then(|major| attributed(major, id)))
         })
-        .essential(["self_share"])
+        .essential("self_share")
 }
 
 /// Page faults.

@@ -313,8 +313,8 @@ pub fn table(scenarios: &[(String, Vec<Judgement>)]) -> Table {
         .count("more_runs", "runs", "Further runs per side that would decide in four of five cases.", |(_, one)| {
             one.more_runs
         })
-        .essential(["metric", "allowed", "result"])
-        .detail(["unit"])
+        .essential("metric allowed result")
+        .detail("unit")
         .table("gate", "Gate", rows)
 }
 

@@ -236,8 +236,8 @@ fn table_columns<'t>(
                 line.map_or(String::new(), |frame| source_of(selection.capture(), frame)).into()
             },
         )
-        .essential(["self_share", "inclusive_share", "attributed_share"])
-        .detail(["count", "self_count", "source"])
+        .essential("self_share inclusive_share attributed_share")
+        .detail("count self_count source")
 }
 
 /// A source file and line.

@@ -209,17 +209,13 @@ impl Found {
     }
 
     fn of_totals(&mut self, inside: &Selection<'_>) {
-        let totals: [(&str, &str, &[&str]); 4] = [
-            ("faults.minor", "faults", &["minor_faults"]),
-            ("faults.major", "faults", &["major_faults"]),
-            ("io.read", "bytes", &["io_read_bytes"]),
-            ("io.written", "bytes", &["io_write_bytes"]),
-        ];
-        for (name, unit, quantities) in totals {
-            let changes = quantities.iter().filter_map(|quantity| resources::change_together(inside, quantity));
-            let sum = changes.reduce(i64::saturating_add);
-            let name = NAMES.iter().find(|known| **known == name).expect("every total is a metric");
-            self.add_cost(name, unit, sum.map(|sum| sum as f64));
+        for (name, unit, quantity) in [
+            ("faults.minor", "faults", "minor_faults"),
+            ("faults.major", "faults", "major_faults"),
+            ("io.read", "bytes", "io_read_bytes"),
+            ("io.written", "bytes", "io_write_bytes"),
+        ] {
+            self.add_cost(name, unit, resources::change_together(inside, quantity).map(|change| change as f64));
         }
     }
 }

@@ -276,19 +276,8 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
         .flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.", |(_, one)| {
             one.scored_in.evidence(&one.function).delayed
         })
-        .essential(["function", "share"])
-        .detail([
-            "module",
-            "inclusive_share",
-            "scenarios",
-            "score_max",
-            "score_scenario",
-            "evidence",
-            "cache_ratio",
-            "offcpu_place",
-            "blocked",
-            "delayed",
-        ]);
+        .essential("function share")
+        .detail("module inclusive_share scenarios score_max score_scenario evidence cache_ratio offcpu_place blocked delayed");
     if costs.len() > 1 {
         for one in costs.iter().copied() {
             let place = |part: &str| format!("{part}.{}", one.label);

@@ -324,8 +324,8 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
         })
         .with(fds("fds_last", "Open file descriptors at the last reading.").detail(), |row| row.levels[2].last.into())
         .with(fds("fds_max", "Most open file descriptors at a reading."), |row| row.levels[2].max.into())
-        .essential(["cpu", "cores", "rss_peak"])
-        .detail(["rss_first", "rss_last"]);
+        .essential("cpu cores rss_peak")
+        .detail("rss_first rss_last");
     for (index, (quantity, name, doc)) in CHANGES.into_iter().enumerate() {
         let column = match unit_of(quantity) {
             "bytes" => Column::bytes(name, doc),
@@ -400,7 +400,7 @@ pub fn counters(selection: &Selection<'_>) -> Table {
             |row| row.course.change,
         )
         .number("rate", "1/s", "The change per second of observed time.", |row| row.course.change as f64 / row.seconds)
-        .essential(["quantity", "change"])
+        .essential("quantity change")
         .table("counters", "Readings by process and quantity", rows)
 }
 

@@ -238,8 +238,8 @@ fn table_columns<'a>(selection: &Selection<'a>) -> Columns<'a, Delays> {
             one.involuntary
         })
         .flag("flagged", "Whether its mean delay is above the threshold and it does real work.", |one| one.is_flagged())
-        .essential(["delay", "delay_mean", "flagged"])
-        .detail(["delay_share", "voluntary", "involuntary"])
+        .essential("delay delay_mean flagged")
+        .detail("delay_share voluntary involuntary")
 }
 
 fn notes(selection: &Selection<'_>, delays: &[Delays]) -> Vec<Note> {

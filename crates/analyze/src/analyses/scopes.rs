@@ -209,8 +209,8 @@ pub fn table(selection: &Selection<'_>) -> Table {
             "Change from the first to the last call, in percent of the median (Theil-Sen).",
             |row: &Row<'_>| row.change,
         ))
-        .essential(["scope", "thread", "calls", "total", "self", "per_step", "blocked_share"])
-        .detail(["threads", "calls_per_step", "p95", "p99", "running", "runnable", "blocked", "self_running"])
+        .essential("scope thread calls total self per_step blocked_share")
+        .detail("threads calls_per_step p95 p99 running runnable blocked self_running")
         .table("scopes", "Scopes", rows);
     table.add_notes(notes(selection, loops.as_deref()));
     table

@@ -48,7 +48,7 @@ pub fn table(selection: &Selection<'_>) -> Option<Table> {
         .duration("longest", "Longest step of the stretch.", |stretch| stretch.times.max())
         .duration("stall", stall, |stretch| stretch.stall.map(|(ns, _)| ns))
         .count("stalled_step", "", "Number of that step.", |stretch| stretch.stall.map(|(_, step)| step.index))
-        .essential(["at", "median"]);
+        .essential("at median");
     Some(columns.table("steps_over_time", "Step time over the recording", stretches))
 }
 

@@ -131,8 +131,8 @@ where
             let cost = row.capture().info.recording_cost.zip(row.cpu_ns);
             cost.and_then(|(cost, cpu_ns)| percent(cost.cpu_ns.into(), cpu_ns.into()))
         })
-        .essential(["rtf", "step_median", "coverage"])
-        .detail(["step_p95", "step_max", "processes", "unknown_share", "truncated_share", "lost_records", "overhead"])
+        .essential("rtf step_median coverage")
+        .detail("step_p95 step_max processes unknown_share truncated_share lost_records overhead")
 }
 
 fn unknown_share(selection: &Selection<'_>, hotspots: &Hotspots) -> Option<f64> {
@@ -270,7 +270,7 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
             DimensionStatus::Missing { remedy: Some(remedy), .. } => remedy.as_str().into(),
             _ => "".into(),
         })
-        .essential(["dimension", "status"])
+        .essential("dimension status")
         .table("dimensions", "What was recorded", rows)
 }
 

@@ -60,10 +60,9 @@ fn usages(selection: &Selection<'_>) -> Vec<Usage> {
     let (capture, functions) = (selection.capture(), selection.functions());
     for sample in selection.samples() {
         let usage = &mut usages[sample.thread.index()];
-        let weight = u128::from(sample.weight);
-        usage.sampled += Amount { weight, count: event.count_of(sample.weight).unwrap_or(0) };
+        usage.sampled += Amount::of(event, sample.weight);
         let leaf = sample.stack.map(|stack| functions.of_node(capture, stack));
-        *usage.by_leaf.entry(leaf).or_default() += weight;
+        *usage.by_leaf.entry(leaf).or_default() += u128::from(sample.weight);
     }
     usages
 }
@@ -105,8 +104,8 @@ fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, U
         .percentage("top_share", "Its part of the self weight of the row, in percent.", |usage| {
             usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight))
         })
-        .essential(["share", "top_function"])
-        .detail(["count", "coverage"])
+        .essential("share top_function")
+        .detail("count coverage")
 }
 
 /// The table `threads`: one row per thread, by weight, then CPU time, then name and id.
@@ -141,8 +140,8 @@ pub fn table(selection: &Selection<'_>) -> Table {
         .flag("sampled", "Whether it has any sample. A thread shorter than the sampling period may have none.", |row| {
             !row.usage.by_leaf.is_empty()
         })
-        .essential(["busy"])
-        .detail(["pid", "lifetime", "sampled"])
+        .essential("busy")
+        .detail("pid lifetime sampled")
         .table("threads", "Threads", rows);
     table.add_notes(notes(selection, &usages));
     table

@@ -22,9 +22,7 @@ mod callers;
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{
-    Capture, Column, Columns, Dimension, Note, NoteValue, StackId, Table, ThreadId, Value, Wait, WaitState, note,
-};
+use stepscope_model::{Column, Columns, Dimension, Note, NoteValue, Table, ThreadId, Value, Wait, WaitState, note};
 
 pub use self::callers::callers;
 use crate::analyses::calltree;
@@ -32,7 +30,7 @@ use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
-use crate::query::wait_class::{self, WaitClass};
+use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::wake_ups::WakeUps;
 use crate::query::weights::percent;
@@ -89,32 +87,13 @@ impl Life {
     }
 }
 
-/// Class and attributed caller of stacks, each found once.
-struct Stacks<'a> {
-    capture: &'a Capture,
-    functions: &'a Functions,
-    known: FxHashMap<StackId, (WaitClass, Option<FunctionId>)>,
-}
-
-impl<'a> Stacks<'a> {
-    fn of(selection: &Selection<'a>) -> Self {
-        Self { capture: selection.capture(), functions: selection.functions(), known: FxHashMap::default() }
-    }
-
-    fn get(&mut self, stack: StackId) -> (WaitClass, Option<FunctionId>) {
-        *self.known.entry(stack).or_insert_with(|| {
-            (wait_class::of_stack(self.capture, self.functions, stack), self.functions.attributed(stack))
-        })
-    }
-}
-
 fn lives(selection: &Selection<'_>) -> FxHashMap<ThreadId, Life> {
     let mut lives: FxHashMap<ThreadId, Life> = FxHashMap::default();
     let mut off_cpu: FxHashMap<ThreadId, u128> = FxHashMap::default();
-    let mut stacks = Stacks::of(selection);
+    let mut classes = Classes::new(selection.capture(), selection.functions());
     for wait in selection.thread_waits() {
         *off_cpu.entry(wait.thread).or_default() += u128::from(wait.end_ns - wait.start_ns);
-        add_wait(lives.entry(wait.thread).or_default(), &wait, &mut stacks);
+        add_wait(lives.entry(wait.thread).or_default(), &wait, selection.functions(), &mut classes);
     }
     let cpu_times = selection.cpu_times();
     for (id, _) in selection.threads() {
@@ -129,7 +108,7 @@ fn lives(selection: &Selection<'_>) -> FxHashMap<ThreadId, Life> {
     lives
 }
 
-fn add_wait(life: &mut Life, wait: &Wait, stacks: &mut Stacks<'_>) {
+fn add_wait(life: &mut Life, wait: &Wait, functions: &Functions, classes: &mut Classes<'_>) {
     life.runnable += u128::from(runnable_ns(wait));
     if wait.state == WaitState::Preempted {
         return;
@@ -139,9 +118,8 @@ fn add_wait(life: &mut Life, wait: &Wait, stacks: &mut Stacks<'_>) {
         life.blocked_without_stack += blocked;
         return;
     };
-    let (class, caller) = stacks.get(stack);
-    life.blocked[class.index()] += blocked;
-    if let Some(caller) = caller {
+    life.blocked[classes.of(stack).index()] += blocked;
+    if let Some(caller) = functions.attributed(stack) {
         *life.by_caller.entry(caller).or_default() += blocked;
     }
 }
@@ -208,7 +186,7 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
             known(row.life.runnable.into())
         })
         .duration("blocked", "Waiting for something else.", move |row| known(row.life.blocked_total().into()))
-        .essential(["running", "blocked"]);
+        .essential("running blocked");
     for class in WaitClass::ALL {
         let column = Column::duration(class.name(), class_doc(class));
         let column = if is_frequent(class) { column } else { column.detail() };
@@ -232,8 +210,8 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
         let top = row.life.top_caller(selection.functions());
         top.and_then(|(_, ns)| percent(ns, row.life.blocked_total()))
     })
-    .essential(["blocked_at"])
-    .detail(["no_stack", "unaccounted", "running_share", "runnable_share", "blocked_share", "blocked_at_share"])
+    .essential("blocked_at")
+    .detail("no_stack unaccounted running_share runnable_share blocked_share blocked_at_share")
 }
 
 /// Whether a class of waits is shown on narrow terminals.
@@ -388,6 +366,8 @@ pub const ANALYSIS: Analysis = Analysis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stepscope_model::Capture;
+
     use crate::columns::read::cells;
     use crate::drawn::{self, Drawing};
     use crate::query::select::{Filter, TimeRange};

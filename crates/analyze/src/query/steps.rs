@@ -61,8 +61,8 @@ impl Loops {
             if self.each()[steps].at(time).is_none() {
                 continue;
             }
-            let weight = factors[steps].apply(u128::from(sample.weight));
-            *weights.at(sample.stack) += Amount { weight, count: event.count_of(sample.weight).unwrap_or(0) };
+            let amount = Amount::of(event, sample.weight);
+            *weights.at(sample.stack) += Amount { weight: factors[steps].apply(amount.weight), ..amount };
         }
         weights
     }

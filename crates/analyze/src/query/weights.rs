@@ -6,7 +6,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-use stepscope_model::{Capture, Counts, StackId, WaitState};
+use stepscope_model::{Capture, Counts, Event, StackId, WaitState};
 
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
@@ -22,6 +22,11 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// A sample of this event.
+    pub fn of(event: &Event, weight: u64) -> Self {
+        Self { weight: weight.into(), count: event.count_of(weight).unwrap_or(0) }
+    }
+
     /// Whether there is nothing.
     pub fn is_zero(self) -> bool {
         self == Self::default()
@@ -76,9 +81,7 @@ impl StackWeights {
         let Some(event) = selection.event() else { return weights };
         weights.counts_known = event.counts != Counts::Unknown;
         for sample in selection.samples() {
-            let amount =
-                Amount { weight: u128::from(sample.weight), count: event.count_of(sample.weight).unwrap_or(0) };
-            *weights.at(sample.stack) += amount;
+            *weights.at(sample.stack) += Amount::of(event, sample.weight);
         }
         weights
     }
@@ -102,6 +105,13 @@ impl StackWeights {
             Some(stack) => &mut self.own[stack.index()],
             None => &mut self.no_stack,
         }
+    }
+
+    /// These and others of the same capture.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.own.iter_mut().zip(others.own).for_each(|(sum, other)| *sum += other);
+        self.no_stack += others.no_stack;
+        self
     }
 
     /// All of it.

@@ -37,7 +37,15 @@ pub(super) trait LongRow: Clone + Send + Sync + 'static {
     fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String>;
 
     /// All rows of a file, in order.
-    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String>;
+    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
+        let mut all = Vec::new();
+        Self::stream(table, &mut |rows| all.extend_from_slice(rows))?;
+        Self::settle(&mut all);
+        Ok(all)
+    }
+
+    /// Puts rows in order that may be out of it in the file.
+    fn settle(_: &mut [Self]) {}
 }
 
 /// The long tables of a capture that is being written, for captures that are larger than memory.
@@ -348,12 +356,6 @@ impl LongRow for Sample {
             Ok(())
         })
     }
-
-    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
-        let mut samples = Vec::new();
-        Self::stream(table, &mut |rows| samples.extend_from_slice(rows))?;
-        Ok(samples)
-    }
 }
 
 impl LongRow for PackedWait {
@@ -467,18 +469,10 @@ impl LongRow for Step {
         })
     }
 
-    fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
-        let mut count = 0;
-        read_file(&table.file.path, Some(&["thread"]), |rows| {
-            count += rows.len();
-            Ok(())
-        })?;
-        let mut steps = Vec::with_capacity(count);
-        Self::stream(table, &mut |rows| steps.extend_from_slice(rows))?;
-        if !steps.is_sorted_by_key(|step| step.start_ns) {
-            steps.sort_by_key(|step| step.start_ns);
+    fn settle(rows: &mut [Self]) {
+        if !rows.is_sorted_by_key(|step| step.start_ns) {
+            rows.sort_by_key(|step| step.start_ns);
         }
-        Ok(steps)
     }
 }
 

@@ -118,8 +118,8 @@ fn columns<'a>(scenarios: &'a [(&'a str, &'a Extent)], basis: Basis) -> Columns<
             row.caller.as_ref().map(|(_, share)| *share)
         })
         .count("callers", "", "Number of owned functions that call the library.", |row| row.callers)
-        .essential(["library", "caller"])
-        .detail(["callers"]);
+        .essential("library caller")
+        .detail("callers");
     for (index, (label, extent)) in scenarios.iter().enumerate() {
         let name = |what: &str| if several { format!("{what}.{label}") } else { what.to_owned() };
         let header = |what: &str| match what {

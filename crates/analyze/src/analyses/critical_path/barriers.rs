@@ -177,8 +177,8 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
             row.site.waiting_ns as f64 / steps
         })
         .duration("longest", "Longest single wait.", |row| row.site.longest_ns)
-        .essential(["waits_at", "ended_by", "barriers", "last_thread", "last_share", "behind"])
-        .detail(["barriers_per_step", "last_tid", "waiters", "longest"])
+        .essential("waits_at ended_by barriers last_thread last_share behind")
+        .detail("barriers_per_step last_tid waiters longest")
         .table("barriers", "Barriers: last thread to arrive", rows);
     if barriers.is_empty() {
         table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));

@@ -67,7 +67,7 @@ pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
             move |row| mean(row.arrivals.slack_ns, row.arrivals.waits),
         )
         .duration("slack_min", "Shortest of its waits: the slack in every step.", |row| row.arrivals.least_slack_ns)
-        .essential(["waits_at", "thread", "arrived_last", "waits", "slack"])
-        .detail(["tid"])
+        .essential("waits_at thread arrived_last waits slack")
+        .detail("tid")
         .table("barrier_slack", "Slack: how much slower each thread could be without delaying a step", rows)
 }

@@ -90,7 +90,7 @@ pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off
         .percentage("in_steps", "Share of the steps that have any of it.", |part| {
             percent(part.steps() as u128, part.by_step.len() as u128)
         })
-        .essential(["part", "mean", "share"])
+        .essential("part mean share")
         .table(
             "critical_path_parts",
             "Critical path of the steps, by part",
@@ -203,8 +203,8 @@ pub(super) fn threads(
         })
         .duration("cpu", "All CPU time per step, on the path or off it.", |row| row.cpu as f64 / count)
         .count("arrived_last", "barriers", "Barriers where it arrived last, in all steps.", |row| row.last)
-        .essential(["thread", "path", "share", "cpu"])
-        .detail(["tid"])
+        .essential("thread path share cpu")
+        .detail("tid")
         .table("critical_path_threads", "Critical path of the steps, by thread", found)
 }
 
@@ -265,8 +265,8 @@ fn function_columns<'a>(
         .percentage("on_path", "Share of the inclusive CPU time on the path.", move |row| {
             percent(sums.running_inclusive[row.index], sums.cpu_inclusive[row.index])
         })
-        .essential(["path", "gain_bound", "cpu", "on_path"])
-        .detail(["path_running", "path_blocked", "held_up", "path_self"])
+        .essential("path gain_bound cpu on_path")
+        .detail("path_running path_blocked held_up path_self")
 }
 
 const FUNCTIONS: (&str, &str) = ("critical_path", "Critical path of the steps, by function");

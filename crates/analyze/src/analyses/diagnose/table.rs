@@ -80,17 +80,17 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
     };
     Columns::<Row<'a>>::new()
         .with(Column::count("number", "", "Place by gain.").labelled("#").essential(), |(index, _)| (index + 1).into())
-        .with(Column::prose("finding", "What happens.").essential(), |(_, one)| one.found.title.as_str().into())
-        .with(
-            Column::duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
-                .essential(),
-            |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)).into(),
+        .prose("finding", "What happens.", |(_, one)| one.found.title.as_str().into())
+        .duration(
+            "gain",
+            "Time that a change would gain: per step, or of the phase where it has no steps.",
+            |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)),
         )
-        .with(Column::duration("gain_low", "Lower bound of its 95 % confidence interval.").detail(), |(_, one)| {
-            one.gain.and_then(|gain| Some(gain.known_time()?.low)).into()
+        .duration("gain_low", "Lower bound of its 95 % confidence interval.", |(_, one)| {
+            one.gain.and_then(|gain| Some(gain.known_time()?.low))
         })
-        .with(Column::duration("gain_high", "Upper bound of its 95 % confidence interval.").detail(), |(_, one)| {
-            one.gain.and_then(|gain| Some(gain.known_time()?.high)).into()
+        .duration("gain_high", "Upper bound of its 95 % confidence interval.", |(_, one)| {
+            one.gain.and_then(|gain| Some(gain.known_time()?.high))
         })
         .with(
             Column::percentage(
@@ -101,57 +101,45 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
             .essential(),
             |(_, one)| one.gain.map(|gain| gain.share().value).into(),
         )
-        .with(
-            Column::duration(
-                "gain_at_2x",
-                "Predicted gain at twice the largest size of the sweep; missing without a law.",
-            )
-            .detail(),
-            |(_, one)| one.gain_at_twice().map(|gain| gain.value).into(),
+        .duration(
+            "gain_at_2x",
+            "Predicted gain at twice the largest size of the sweep; missing without a law.",
+            |(_, one)| one.gain_at_twice().map(|gain| gain.value),
         )
         .with_all(bounds("gain_at_2x_", Column::duration, |(_, one): &Row<'a>| one.gain_at_twice()))
-        .with(
-            Column::number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can."),
-            |(_, one)| one.real_time_factor_after().into(),
+        .number(
+            "rtf_after",
+            "",
+            "Real-time factor with that gain, if the program runs as fast as it can.",
+            |(_, one)| one.real_time_factor_after(),
         )
-        .with(
-            Column::text(
-                "confidence",
-                "strong: the evidence shows it. fair: little else looks like it. weak: see what would confirm it.",
-            ),
+        .text(
+            "confidence",
+            "strong: the evidence shows it. fair: little else looks like it. weak: see what would confirm it.",
             |(_, one)| one.found.confidence.name().into(),
         )
-        .with(Column::text("function", "The owned function that decides it.").detail(), |(_, one)| {
+        .text("function", "The owned function that decides it.", |(_, one)| {
             one.function.as_ref().map(|function| function.name.to_string()).into()
         })
-        .with(Column::text("module", "File name of its module.").detail(), |(_, one)| {
+        .text("module", "File name of its module.", |(_, one)| {
             one.function.as_ref().map(|function| function.module.to_string()).into()
         })
         .with(
             Column::prose("place", "Source file and line of the function's heaviest place.").labelled("at").below(),
             move |(_, one)| place(one).into(),
         )
-        .with(Column::text("kind", "Kind of finding: see docs/analyses/diagnose.md.").detail(), |(_, one)| {
-            one.kind.name().into()
-        })
-        .with(Column::text("scenario", "Scenario in which it gains most.").essential(), |(_, one)| {
-            one.scenario.as_str().into()
-        })
-        .with(Column::text("phase", "Phase of the recording."), |(_, one)| {
-            one.phase.map(|phase| phase.to_string()).into()
-        })
-        .with(Column::text("also_in", "Other scenarios that show it.").detail(), |(_, one)| {
-            one.also_in.join(", ").into()
-        })
-        .with(
-            Column::count("within", "", "Number of the finding that has most of this one's gain: do not add them.")
-                .detail(),
-            move |(_, one)| within(one).into(),
+        .text("kind", "Kind of finding: see docs/analyses/diagnose.md.", |(_, one)| one.kind.name().into())
+        .text("scenario", "Scenario in which it gains most.", |(_, one)| one.scenario.as_str().into())
+        .text("phase", "Phase of the recording.", |(_, one)| one.phase.map(|phase| phase.to_string()).into())
+        .text("also_in", "Other scenarios that show it.", |(_, one)| one.also_in.join(", ").into())
+        .count(
+            "within",
+            "",
+            "Number of the finding that has most of this one's gain: do not add them.",
+            move |(_, one)| within(one),
         )
-        .with(Column::text("how", "How the gain was estimated.").detail(), |(_, one)| {
-            one.gain.map(|gain| gain.basis.name()).into()
-        })
-        .with(Column::text("captures", "How many captures of the scenario show it.").detail(), |(_, one)| {
+        .text("how", "How the gain was estimated.", |(_, one)| one.gain.map(|gain| gain.basis.name()).into())
+        .text("captures", "How many captures of the scenario show it.", |(_, one)| {
             format!("{} of {}", one.captures.0, one.captures.1).into()
         })
         .with(
@@ -162,6 +150,8 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(Column::prose("confirm", "What would confirm it.").labelled("to confirm").below(), |(_, one)| {
             one.kind.confirm().into()
         })
+        .essential("finding gain scenario")
+        .detail("gain_low gain_high gain_at_2x function module kind also_in within how captures")
 }
 
 /// Each piece of evidence on a line, with the command that shows it.

@@ -164,8 +164,7 @@ impl<'s, 'a> Calls<'s, 'a> {
         let mut sums: FxHashMap<_, Amount> = FxHashMap::default();
         for sample in self.selection.samples() {
             if sample.stack.is_some_and(|stack| self.calls[stack.index()].is_some()) {
-                let count = event.count_of(sample.weight).unwrap_or(0);
-                *sums.entry(sample.thread).or_default() += Amount { weight: sample.weight.into(), count };
+                *sums.entry(sample.thread).or_default() += Amount::of(event, sample.weight);
             }
         }
         let threads = &self.selection.capture().threads;

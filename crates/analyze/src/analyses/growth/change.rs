@@ -82,5 +82,5 @@ fn columns() -> Columns<'static, Changed> {
         .number("difference", "", "Second exponent less the first.", |row| row.difference.value)
         .with_all(bounds("difference_", |name, doc| Column::number(name, "", doc), exponent))
         .text("verdict", "changed, same law, or inconclusive.", |row| row.verdict.into())
-        .essential(["kind", "name", "difference", "verdict"])
+        .essential("kind name difference verdict")
 }

@@ -156,8 +156,8 @@ fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
         .with(value("at_largest", "Expected value at the largest size."), |row| {
             row.growth.expect(row.growth.sizes.1).map(|estimate| estimate.value).into()
         })
-        .essential(["kind", "name", "law", "exponent", "exponent_low", "exponent_high", "share", "at_largest"])
-        .detail(["unit", "axis", "most_probable", "probability"]);
+        .essential("kind name law exponent exponent_low exponent_high share at_largest")
+        .detail("unit axis most_probable probability");
     for (prefix, factor) in [("at_2x", 2.0), ("at_10x", 10.0)] {
         let estimate = move |row: &Grown| -> Option<Estimate> { at(row, factor) };
         let doc = format!("Predicted value at {factor} times the largest size.");
@@ -175,5 +175,5 @@ fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
         .number("largest", "", "The largest size.", |row| row.growth.sizes.1)
         .count("sizes", "sizes", "Number of sizes that have the cost.", |row| row.growth.points)
         .count("sweep_runs", "runs", "Number of runs, of all sizes.", |row| row.runs)
-        .detail(["largest", "sizes", "sweep_runs"])
+        .detail("largest sizes sweep_runs")
 }

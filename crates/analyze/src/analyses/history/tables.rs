@@ -31,8 +31,8 @@ impl History {
             })
             .text("metric", "The metric.", |key| key.metric().into())
             .text("unit", "Unit of the row's values.", |key| key.unit.as_str().into())
-            .essential(["scenario", "metric"])
-            .detail(["unit"])
+            .essential("scenario metric")
+            .detail("unit")
     }
 
     fn with_notes(&self, mut table: Table) -> Table {
@@ -63,8 +63,8 @@ impl History {
             })
             .text("first_at", "Start of the first run.", |series| second(&series.points[0].at).into())
             .text("last_at", "Start of the last run.", |series| second(&last(series).at).into())
-            .essential(["runs", "changes"])
-            .detail(["first_at"])
+            .essential("runs changes")
+            .detail("first_at")
             .table("history", "Metrics over time", &self.series);
         let mut table = self.with_notes(table);
         let short = self.series.iter().filter(|series| series.points.len() < FEWEST).count();
@@ -117,8 +117,8 @@ impl History {
             .text("revision", "Revision of the first run after the change.", |row| {
                 row.first().revision.as_deref().into()
             })
-            .essential(["direction", "ratio", "at"])
-            .detail(["ratio_low", "ratio_high", "revision_before"])
+            .essential("direction ratio at")
+            .detail("ratio_low ratio_high revision_before")
             .table("history_changes", "Lasting changes", rows);
         self.with_notes(table)
     }
@@ -147,7 +147,7 @@ impl History {
             .text("scenarios", "The scenarios with this change.", |row| {
                 row.scenarios.iter().copied().collect::<Vec<_>>().join(", ").into()
             })
-            .essential(["at", "what"])
+            .essential("at what")
             .table("history_environment", "Changes of the environment", rows);
         self.with_notes(table)
     }
@@ -163,8 +163,8 @@ impl History {
             .text("machine", "The machine.", |run| run.machine.as_deref().into())
             .text("build", "The kind of build.", |run| run.build.as_deref().into())
             .text("recorder", "Program and version of the recorder.", |run| run.tool.as_str().into())
-            .essential(["at", "run"])
-            .detail(["recorder"])
+            .essential("at run")
+            .detail("recorder")
             .table("history_runs", "Runs", &self.runs);
         self.with_notes(table)
     }
@@ -244,8 +244,8 @@ fn point_columns<'a>(column: impl Fn(&str, &str) -> Column) -> Columns<'static, 
             row.point.environment.join("; ").into()
         })
         .text("revision", REVISION, |row| row.point.revision.as_deref().into())
-        .essential(["at"])
-        .detail(["recordings"])
+        .essential("at")
+        .detail("recordings")
 }
 
 const REVISION: &str = "Revision of the source; `+3` for three changed files.";

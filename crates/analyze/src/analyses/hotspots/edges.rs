@@ -37,8 +37,8 @@ pub fn edges(selection: &Selection<'_>) -> Table {
         })
         .weight("weight", unit, "Weight of the samples.", |edge| edge.amount.weight)
         .percentage("share", "Weight in percent of the selected total.", |edge| edge.amount.percent_of(total))
-        .essential(["caller", "leaf", "weight", "share"])
-        .detail(["caller_module", "leaf_module", "count"])
+        .essential("caller leaf weight share")
+        .detail("caller_module leaf_module count")
         .table("edges", "Attributed cost by owned function and leaf", edges);
     table.add_notes(note(selection));
     table

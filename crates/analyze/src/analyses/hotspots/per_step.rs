@@ -71,7 +71,7 @@ impl PerStep {
             .with(Column::new("blocked_per_step", Kind::Duration, "ns/step", blocked), move |cost| {
                 self.blocked.as_ref().map(|blocked| per_step(blocked[row(cost)])).into()
             })
-            .detail(["inclusive_per_step"])
+            .detail("inclusive_per_step")
     }
 
     pub(super) fn note(&self, selection: &Selection<'_>) -> Note {

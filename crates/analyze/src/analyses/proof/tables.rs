@@ -82,8 +82,8 @@ fn switches(proof: &Proof) -> Table {
         .text("downstream", "Known reason why the saving differs from the cost of the seam.", |case| {
             case.known.downstream.as_deref().into()
         })
-        .essential(["share", "place"])
-        .detail(["downstream"])
+        .essential("share place")
+        .detail("downstream")
         .table("prove_switches", "Each switch alone: what was found, and what the fix saves", proof.cases.iter())
 }
 
@@ -116,8 +116,8 @@ fn gains_table(proof: &Proof) -> Table {
         .percentage("outside", "Compared minus predicted: the effect of the fix outside of the seam.", |(_, gain)| {
             gain.outside()
         })
-        .essential(["setting", "gain", "error", "compared"])
-        .detail(["compared_tolerance"])
+        .essential("setting gain error compared")
+        .detail("compared_tolerance")
         .table("prove_gains", "Savings of fixes: by profiles, by the program's clocks, and in truth", rows)
 }
 
@@ -135,8 +135,8 @@ fn shares_table(proof: &Proof) -> Table {
         .percentage("tolerance", "The larger of 1.5 points and three standard errors.", |(_, share)| share.tolerance)
         .flag("holds", "Whether the error is within the tolerance.", |(_, share)| share.holds())
         .duration("call", "Mean CPU time of a call.", |(_, share)| share.call_ns)
-        .essential(["setting", "function", "truth", "recorded", "error"])
-        .detail(["call"])
+        .essential("setting function truth recorded error")
+        .detail("call")
         .table("prove_shares", "Inclusive shares of CPU time: recorded, and timed by the program", rows)
 }
 
@@ -149,7 +149,7 @@ fn silence_table(proof: &Proof) -> Table {
         .text("function", "A slow way, or a function that the control names.", |one| one.function.as_str().into())
         .percentage("share", "Of CPU time, or of the critical path if that is more.", |one| one.share)
         .flag("holds", "Whether it is silent.", |one| one.holds())
-        .essential(["of", "function", "share"])
+        .essential("of function share")
         .table("prove_silence", "Slow ways while all switches are fast", costly);
     let listed = NoteValue::plural(table.rows.len(), "pair");
     table.note(note!(Fact, "Listed: {} with any cost, of {} checked.", listed, NoteValue::of(checked as u64, "")));
@@ -167,8 +167,8 @@ fn counts_table(proof: &Proof) -> Table {
             one.recorded.map(|recorded| recorded.abs_diff(one.program) <= one.may_differ)
         })
         .text("remark", "Why they may differ, or why there is no count.", |one| one.remark.as_str().into())
-        .essential(["of", "what", "program", "recorded"])
-        .detail(["may_differ"])
+        .essential("of what program recorded")
+        .detail("may_differ")
         .table("prove_counts", "Counts", proof.counts.iter())
 }
 
@@ -200,7 +200,7 @@ fn overhead_table(proof: &Proof) -> Table {
             |(_, (_, overhead))| overhead.cpu.into(),
         )
         .with(ratio("wall", "Wall time, likewise."), |(_, (_, overhead))| overhead.wall.into())
-        .essential(["setting"])
+        .essential("setting")
         .table("prove_overhead", "Overhead of recording for the program", rows)
 }
 
@@ -215,6 +215,11 @@ struct Requirement {
 }
 
 impl Requirement {
+    /// That `missed` are few of a number of cases.
+    fn of(what: impl Into<String>, of: usize, missed: &[String], needed_percent: f64, worst: Option<f64>) -> Self {
+        Self { what: what.into(), held: of - missed.len(), of, needed_percent, worst, remark: missed.join("; ") }
+    }
+
     fn percent(&self) -> Option<f64> {
         (self.of > 0).then(|| 100.0 * self.held as f64 / self.of as f64)
     }
@@ -241,7 +246,7 @@ fn score_table(proof: &Proof) -> Table {
         )
         .number("worst", "", "The largest error in points, the worst rank, or the largest share.", |(_, one)| one.worst)
         .text("remark", "Cases in which it did not hold.", |(_, one)| one.remark.as_str().into())
-        .essential(["what", "held", "of", "percent", "needed", "worst"])
+        .essential("what held of percent needed worst")
         .table("prove", "Accuracy of Stepscope", rows)
 }
 
@@ -279,14 +284,8 @@ fn share_requirement(cases: &[&Case]) -> Requirement {
     let missed =
         missed.map(|(case, share)| format!("{case} {}: {} by {:+.1}", share.setting, share.function, share.error()));
     let missed: Vec<String> = missed.collect();
-    Requirement {
-        what: "shares within max(1.5 points, 3 standard errors)".to_owned(),
-        held: all.len() - missed.len(),
-        of: all.len(),
-        needed_percent: 95.0,
-        worst: worst(all.iter().map(|(_, share)| share.error())),
-        remark: missed.join("; "),
-    }
+    let worst = worst(all.iter().map(|(_, share)| share.error()));
+    Requirement::of("shares within max(1.5 points, 3 standard errors)", all.len(), &missed, 95.0, worst)
 }
 
 fn place_requirement(cases: &[&Case]) -> Requirement {
@@ -327,14 +326,14 @@ fn gain_requirement(cases: &[&Case], setting: &'static str) -> Requirement {
         .map(|(case, gain)| format!("{} by {:+.1} ({})", case.known.name, gain.error(), explanation(case, gain)))
         .collect();
     let which = if setting == "alone" { "with all else fast" } else { "with all else slow" };
-    Requirement {
-        what: format!("gains attributed to the seam within 5 points of ablation, {which}"),
-        held: all.len() - missed.len(),
-        of: all.len(),
-        needed_percent: 80.0,
-        worst: worst(all.iter().map(|(_, gain)| gain.error())),
-        remark: missed.join("; "),
-    }
+    let worst = worst(all.iter().map(|(_, gain)| gain.error()));
+    Requirement::of(
+        format!("gains attributed to the seam within 5 points of ablation, {which}"),
+        all.len(),
+        &missed,
+        80.0,
+        worst,
+    )
 }
 
 fn timed_requirement(cases: &[&Case]) -> Requirement {
@@ -342,14 +341,14 @@ fn timed_requirement(cases: &[&Case]) -> Requirement {
     let all: Vec<(String, f64)> = all_gains(cases).into_iter().filter_map(error).collect();
     let missed = all.iter().filter(|(_, error)| error.abs() > GAIN_TOLERANCE);
     let missed: Vec<String> = missed.map(|(name, error)| format!("{name} by {error:+.1}")).collect();
-    Requirement {
-        what: "gains attributed to the seam within 5 points of the program's own clocks".to_owned(),
-        held: all.len() - missed.len(),
-        of: all.len(),
-        needed_percent: 80.0,
-        worst: worst(all.iter().map(|(_, error)| *error)),
-        remark: missed.join("; "),
-    }
+    let worst = worst(all.iter().map(|(_, error)| *error));
+    Requirement::of(
+        "gains attributed to the seam within 5 points of the program's own clocks",
+        all.len(),
+        &missed,
+        80.0,
+        worst,
+    )
 }
 
 /// Why the seam's gain is not the whole: the switch's ground truth, the program's clocks and the profiles.
@@ -367,14 +366,14 @@ fn compared_requirement(cases: &[&Case]) -> Requirement {
     let missed = all.iter().filter(|(_, gain)| gain.compared_error().abs() > gain.compared.tolerance);
     let missed: Vec<String> =
         missed.map(|(case, gain)| format!("{} by {:+.1}", named(case, gain), gain.compared_error())).collect();
-    Requirement {
-        what: "gains as compared within max(5 points, 3 standard errors) of ablation".to_owned(),
-        held: all.len() - missed.len(),
-        of: all.len(),
-        needed_percent: 80.0,
-        worst: worst(all.iter().map(|(_, gain)| gain.compared_error())),
-        remark: missed.join("; "),
-    }
+    let worst = worst(all.iter().map(|(_, gain)| gain.compared_error()));
+    Requirement::of(
+        "gains as compared within max(5 points, 3 standard errors) of ablation",
+        all.len(),
+        &missed,
+        80.0,
+        worst,
+    )
 }
 
 fn silence_requirement(proof: &Proof) -> Requirement {

@@ -39,7 +39,7 @@ pub(super) fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> 
         .duration("typical", "Mean of the typical steps.", |(_, means)| means.typical)
         .duration("difference", "Slow minus typical.", |(_, means)| means.difference())
         .with_all(bounds("", Column::duration, |(_, means): &(&str, Means)| means.interval))
-        .essential(["quantity", "slow", "typical", "difference"])
+        .essential("quantity slow typical difference")
         .table("slow_steps_parts", "Slow and typical steps, by part", rows);
     table.add_notes(set_notes(comparison));
     table
@@ -190,8 +190,8 @@ fn table(functions: &Functions, rows: Vec<Row>) -> Table {
         })
         .percentage("in_typical", "The same share of typical steps.", |row| row.in_typical)
         .text("verdict", verdict, |row| row.verdict().into())
-        .essential(["difference", "slow", "typical", "verdict"])
-        .detail(["blocked_slow", "blocked_typical", "in_typical"])
+        .essential("difference slow typical verdict")
+        .detail("blocked_slow blocked_typical in_typical")
         .table("slow_steps", "Slow steps against typical steps, per step", rows)
 }
 

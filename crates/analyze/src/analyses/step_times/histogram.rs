@@ -31,8 +31,8 @@ pub(super) fn table(steps: &Steps, parts: &StepParts) -> Table {
         })
         .percentage("time_share", "Share of all steps' time.", |bin| percent(bin.sum, times.sum()))
         .text("bar", "The share as a bar; the fullest bin fills it.", |bin| bar(bin.count, fullest).into())
-        .essential(["from", "to", "steps"])
-        .detail(["cumulative"])
+        .essential("from to steps")
+        .detail("cumulative")
         .table("step_histogram", "Distribution of step times", &bins)
 }
 

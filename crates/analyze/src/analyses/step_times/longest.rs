@@ -84,8 +84,8 @@ pub(super) fn table(selection: &Selection<'_>, loops: &Loops, parts: &StepParts,
         .duration("function_cpu", "That function's time.", |row| row.most_cpu.map(|share| share.ns))
         .text("waits_at", waits_at, move |row| name(row.most_blocked))
         .duration("waits_at_blocked", "That function's time.", |row| row.most_blocked.map(|share| share.ns))
-        .essential(["step", "duration", "function"])
-        .detail(["start", "pacing", "stall", "function_cpu", "waits_at_blocked"])
+        .essential("step duration function")
+        .detail("start pacing stall function_cpu waits_at_blocked")
         .table("longest_steps", "The longest steps", rows)
 }
 

@@ -149,8 +149,8 @@ pub(super) fn loops(selection: &Selection<'_>, loops: Option<&Loops>, off_cpu: &
         .count("stalls", "steps", stalls, |row| row.stalls.number)
         .duration("stall_time", "Total time of the stalls beyond that median.", |row| row.stalls.beyond_ns)
         .with_all(trend(change, |row: &LoopRow<'_>| row.change))
-        .essential(["loop", "steps", "rtf", "median"])
-        .detail(["thread", "tid", "pid", "first_step", "lower_level", "upper_level", "upper_share", "stall_time"])
+        .essential("loop steps rtf median")
+        .detail("thread tid pid first_step lower_level upper_level upper_share stall_time")
         .table("loops", "Simulation loops", &rows);
     table.add_notes(rows.first().into_iter().flat_map(loop_notes));
     if rows.len() > 1 {
@@ -287,8 +287,8 @@ pub(super) fn steps(selection: &Selection<'_>, loops: &Loops, parts: &StepParts)
         .duration("max", "Largest.", |row| row.others.max())
         .duration("first_step", first, |row| row.first)
         .with_all(trend(change, |row: &PartRow| row.change))
-        .essential(["quantity", "mean", "median", "p99"])
-        .detail(["total", "min", "first_step"])
+        .essential("quantity mean median p99")
+        .detail("total min first_step")
         .table("steps", "Steps, by part", rows);
     if selection.filters_threads() {
         table.note(note!(Limit, "CPU time is that of the selected threads."));

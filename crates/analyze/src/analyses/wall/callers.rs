@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, note};
 
-use super::{Stacks, missing_stacks};
+use super::missing_stacks;
 use crate::columns;
 use crate::query::functions::{Caller, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
-use crate::query::wait_class::WaitClass;
+use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 use crate::query::weights::percent;
 
@@ -32,10 +32,9 @@ struct Attributed {
 /// their own.
 pub fn callers(selection: &Selection<'_>) -> Table {
     let functions = selection.functions();
-    let mut stacks = Stacks::of(selection);
+    let mut classes = Classes::new(selection.capture(), functions);
     let mut sums: FxHashMap<Caller, Attributed> = FxHashMap::default();
     for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
-        let found = wait.stack.map(|stack| stacks.get(stack));
         let caller = functions.caller(wait.stack);
         let blocked = blocked_ns(&wait);
         let sum = sums.entry(caller).or_default();
@@ -43,8 +42,8 @@ pub fn callers(selection: &Selection<'_>) -> Table {
         sum.waits += 1;
         sum.longest = sum.longest.max(blocked);
         sum.threads.insert(wait.thread);
-        if let Some((class, _)) = found {
-            sum.classes[class.index()] += u128::from(blocked);
+        if let Some(stack) = wait.stack {
+            sum.classes[classes.of(stack).index()] += u128::from(blocked);
         }
     }
     let selected = |stack| selection.has_stack(Some(stack)).then(|| functions.caller(Some(stack)));
@@ -106,8 +105,8 @@ fn table_columns<'t>(
         .count("waits", "", "Number of waits.", |row| row.1.waits)
         .duration("longest", "The longest wait.", |row| row.1.longest)
         .count("threads", "", "Number of threads that waited.", |row| row.1.threads.len())
-        .essential(["blocked", "share"])
-        .detail(["longest", "threads"]);
+        .essential("blocked share")
+        .detail("longest threads");
     for class in WaitClass::ALL {
         let column = Column::duration(class.name(), "The part of it of this class.");
         all = all.with(column, move |row| Value::from(row.1.classes[class.index()]));
