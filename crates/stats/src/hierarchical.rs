@@ -120,10 +120,33 @@ pub struct Change {
     /// Two-sided p-value of the difference, with fewer degrees of freedom than the interval. 1 for equal values, 0 for
     /// different values that never vary.
     pub p: f64,
+    /// The fewer degrees of freedom of [`p`](Self::p).
+    pub test_degrees_of_freedom: f64,
     /// Scatter of the runs before.
     pub spread_before: Spread,
     /// Scatter of the runs after.
     pub spread_after: Spread,
+}
+
+impl Change {
+    /// The same, where the runs were moved along a slope that was fitted to them: the variance is larger by this factor, and
+    /// the fit took a degree of freedom.
+    #[must_use]
+    pub(crate) fn with_fitted_slope(mut self, variance_factor: f64, confidence: f64) -> Self {
+        let quantile = |degrees: f64| student::quantile(f64::midpoint(1.0, confidence), degrees);
+        let (scale, before) = (variance_factor.sqrt(), self.degrees_of_freedom);
+        self.degrees_of_freedom = (before - 1.0).max(1.0);
+        self.test_degrees_of_freedom = (self.test_degrees_of_freedom - 1.0).max(1.0);
+        let factor = scale * quantile(self.degrees_of_freedom) / quantile(before);
+        self.difference = self.difference.stretched(factor);
+        self.ratio = self.ratio.map(|ratio| ratio.stretched_log(factor));
+        self.standard_error *= scale;
+        self.log_ratio_standard_error = self.log_ratio_standard_error.map(|error| error * scale);
+        if self.difference.value != 0.0 {
+            self.p = student::two_sided(self.difference.value / self.standard_error, self.test_degrees_of_freedom);
+        }
+        self
+    }
 }
 
 /// Resamples of two sides, drawn once and used for many numbers, so that these are comparable.
@@ -180,6 +203,7 @@ impl HierarchicalBootstrap {
             log_ratio_standard_error: ratio.map(|_| log_error),
             degrees_of_freedom: degrees,
             p: if value == 0.0 { 1.0 } else { student::two_sided(value / standard_error, cautious) },
+            test_degrees_of_freedom: cautious,
             spread_before: first.spread,
             spread_after: second.spread,
         })

@@ -29,6 +29,8 @@
 //! |---|---|
 //! | [`distribution`] | values of one quantity: percentiles, mean |
 //! | [`hierarchical`] | the change between two sets of runs, by resampling runs, then blocks of steps |
+//! | [`control_variate`] | the same change with less scatter, from a quantity that was measured beside |
+//! | [`covariance`] | the difference of two sides at equal values of a covariate |
 //! | [`permutation`] | p-value of the difference between two sets of runs |
 //! | [`counts`] | the change between two sample counts, one run each |
 //! | [`multiple`] | adjusted p (q) of many comparisons |
@@ -49,7 +51,9 @@
 pub mod bca;
 pub mod bootstrap;
 pub mod change_points;
+pub mod control_variate;
 pub mod counts;
+pub mod covariance;
 pub mod discrete;
 pub mod distribution;
 pub mod growth;

@@ -16,6 +16,7 @@
 //! All of them, up to [`MAX_SPLITS`]. Otherwise the observed one and [`RANDOM_SPLITS`] others: `p = (1 + as extreme) /
 //! (1 + drawn)` (Phipson and Smyth, *Permutation P-values Should Never Be Zero*, 2010).
 
+use crate::covariance::Covariance;
 use crate::random::SplitMix64;
 
 /// Number of splits up to which all are counted.
@@ -84,8 +85,24 @@ impl Permutations {
         let observed = statistic.of(0..self.before as u32) * (1.0 - TIE);
         let extreme = |split: &&[u32]| statistic.of(split.iter().copied()) >= observed;
         let others = self.splits.chunks_exact(self.before).filter(extreme).count();
+        Some(self.result(others))
+    }
+
+    /// Tests the values of the runs by an [analysis of covariance](Covariance), with x chosen and fitted again for each split.
+    ///
+    /// # Panics
+    /// If the numbers of runs differ from those of the splits.
+    pub fn test_covariance(&self, data: &Covariance) -> PermutationTest {
+        assert_eq!(data.runs(), (self.before, self.after), "splits are of other numbers of runs");
+        let observed = data.squared_t(0..self.before as u32) * (1.0 - TIE);
+        let extreme = |split: &&[u32]| data.squared_t(split.iter().copied()) >= observed;
+        self.result(self.splits.chunks_exact(self.before).filter(extreme).count())
+    }
+
+    /// The result if this many splits besides the observed one are as extreme.
+    fn result(&self, others: usize) -> PermutationTest {
         let of = |count: usize| count as f64 / self.all as f64;
-        Some(PermutationTest { p: of(self.own + self.weight * others), floor: of(self.own), at_floor: others == 0 })
+        PermutationTest { p: of(self.own + self.weight * others), floor: of(self.own), at_floor: others == 0 }
     }
 }
 

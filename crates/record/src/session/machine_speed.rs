@@ -9,7 +9,7 @@ use stepscope_model::MACHINE_SPEED;
 use super::speed_probes::{Probes, Reading};
 
 /// A CPU is in use for this long after a recorded thread was seen on it.
-const IN_USE: Duration = Duration::from_millis(500);
+const IN_USE: Duration = Duration::from_millis(100);
 
 /// Steps before typical steps are known.
 const LEAST_STEPS: u64 = 8;
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_in_use_for_half_a_second_after_a_sample() {
-        let seen = seen(&[thread(0), sample(0, 0, 1_000_000_000), sample(1, 0, 2_000_000_000)]);
-        assert_eq!(seen.in_use(2_100_000_000).collect::<Vec<_>>(), [1]);
-        assert_eq!(seen.in_use(1_500_000_000).collect::<Vec<_>>(), [0, 1]);
+    fn cpus_are_in_use_for_a_tenth_of_a_second_after_a_sample() {
+        let seen = seen(&[thread(0), sample(0, 0, 1_000_000_000), sample(1, 0, 1_050_000_000)]);
+        assert_eq!(seen.in_use(1_100_000_001).collect::<Vec<_>>(), [1]);
+        assert_eq!(seen.in_use(1_100_000_000).collect::<Vec<_>>(), [0, 1]);
     }
 }

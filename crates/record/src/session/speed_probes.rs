@@ -11,14 +11,14 @@
 //! | `cache` | dependent loads from a table of 16 KiB, which fits the first-level cache |
 //! | `memory` | dependent loads of lines that were flushed from every cache, one per page |
 //!
-//! Flushing makes the memory loop miss a last-level cache of any size, with a buffer of half a megabyte. Processors other than
+//! Flushing makes the memory loop miss a last-level cache of any size, with a buffer of half a megabyte. Machines other than
 //! x86-64 and aarch64 have no such instruction for programs, and no memory loop.
 //!
 //! # Timing
 //! Each loop runs in [`PARTS`] equal parts. The reading is the lower median of their times: an interrupt, or a hypervisor that
 //! takes the CPU away, lengthens one part. A probe during which the kernel preempted the thread is discarded.
 //!
-//! Each CPU has a thread of its own, pinned to it, with the recorder's priority: the program cannot delay it, and it holds up
+//! Each CPU has a thread of its own, pinned to it, with the recorder's priority: the program cannot delay it, and it delays
 //! the program by one probe (some 60 us). Probes come at random intervals, so that they cannot be in step with a program's
 //! loop, and two CPUs are not probed together as a rule: hardware threads of one core would slow each other down. Intervals are
 //! lengthened where probes would take more than [`MOST_SHARE`] of the CPU.
@@ -37,7 +37,7 @@ use super::privilege::raise_priority;
 use crate::clock;
 use crate::launch::restrict_to_cpus;
 
-/// Shortest and longest interval between probes of a CPU, unless probes are dear.
+/// Shortest and longest interval between probes of a CPU, unless probes are expensive.
 const INTERVAL_US: std::ops::Range<u64> = 13_000..20_000;
 
 /// Largest share of a CPU that its probes take.
@@ -54,7 +54,7 @@ pub(super) type Speeds = [Option<i64>; MACHINE_SPEED.len()];
 pub(super) struct Reading {
     pub cpu: u32,
     pub time_ns: u64,
-    /// Loops per second of each of [`MACHINE_SPEED`]; `None` where this processor has no such loop.
+    /// Loops per second of each of [`MACHINE_SPEED`]; `None` without such a loop.
     pub speeds: Speeds,
 }
 
@@ -386,7 +386,7 @@ mod tests {
         let speeds: Vec<_> = (0..50).map(|_| loops.probe()).collect();
         assert!(best(0, &speeds) > Some(0) && best(1, &speeds) > Some(0), "{speeds:?}");
         let Some(memory) = best(2, &speeds) else {
-            println!("skipped: memory: this processor has no instruction that flushes a line");
+            println!("skipped: memory: this machine has no instruction that flushes a line");
             return;
         };
         // Loads per second.
