@@ -73,6 +73,8 @@ pub struct Adjusted {
     pub test: PermutationTest,
     /// The covariate; `None` if none is used.
     pub by: Option<Adjustment>,
+    /// The means of the runs before and after, as the change has them.
+    pub means: [Vec<f64>; 2],
 }
 
 /// A covariate that is used.
@@ -104,12 +106,12 @@ pub fn adjusted_change(
         return None;
     }
     let y: Vec<f64> = before.iter().chain(after).map(|run| run.mean.ln()).collect();
-    let x: Vec<Vec<f64>> =
-        covariates.iter().map(|one| one.readings().map(|reading| reading.whole).collect()).collect();
+    let x: Vec<Vec<f64>> = covariates.iter().map(|one| one.readings().map(|reading| reading.whole).collect()).collect();
     let data = Covariance::new(before.len(), &y, &x, direction)?;
     let change = bootstrap.change(before, after, confidence)?;
     let test = permutations.test_covariance(&data);
-    let unadjusted = Adjusted { change, test, by: None };
+    let means = |runs: [&[Run]; 2]| runs.map(|runs| runs.iter().map(|run| run.mean).collect());
+    let unadjusted = Adjusted { change, test, by: None, means: means([before, after]) };
     let Some(slope) = data.slope().filter(|slope| predicts(slope, before.len(), &x[slope.candidate], &y)) else {
         return Some(unadjusted);
     };
@@ -118,9 +120,8 @@ pub fn adjusted_change(
     let moved = |runs: &[Run], readings: &[Reading]| -> Vec<Run> {
         runs.iter().zip(readings).map(|(run, reading)| moved(run, reading, slope.slope, centre)).collect()
     };
-    let change = bootstrap
-        .change(&moved(before, &covariate.before), &moved(after, &covariate.after), confidence)?
-        .with_fitted_slope(slope.variance_factor, confidence);
+    let (before, after) = (moved(before, &covariate.before), moved(after, &covariate.after));
+    let change = bootstrap.change(&before, &after, confidence)?.with_fitted_slope(slope.variance_factor, confidence);
     let half_width = |change: &Change| {
         let quantile = student::quantile(f64::midpoint(1.0, confidence), change.degrees_of_freedom);
         change.log_ratio_standard_error.map(|error| error * quantile)
@@ -130,7 +131,7 @@ pub fn adjusted_change(
         return Some(unadjusted);
     }
     let by = Adjustment { covariate: slope.candidate, coefficient: slope.slope, width_share };
-    Some(Adjusted { change, test, by: Some(by) })
+    Some(Adjusted { change, test, by: Some(by), means: means([&before, &after]) })
 }
 
 /// Whether each run is predicted better from the others with x than without: the residuals of leave-one-out are

@@ -147,8 +147,7 @@ mod tests {
     fn the_difference_is_that_at_equal_x() {
         let x = vec![vec![0.0, 1.0, 0.0, 1.0, 3.0, 4.0, 3.0, 4.0]];
         let e = [0.1, 0.1, -0.1, -0.1, 0.1, 0.1, -0.1, -0.1];
-        let y: Vec<f64> =
-            (0..8).map(|run| x[0][run] + e[run] + if run < 4 { 0.0 } else { 1.0 }).collect();
+        let y: Vec<f64> = (0..8).map(|run| x[0][run] + e[run] + if run < 4 { 0.0 } else { 1.0 }).collect();
         let data = Covariance::new(4, &y, &x, Direction::Same).unwrap();
         let slope = data.slope().unwrap();
         assert_eq!((slope.candidate, data.runs()), (0, (4, 4)));

@@ -28,15 +28,21 @@ pub const LEAST_SEPARATION: f64 = 4.0;
 /// Largest share of values in the middle fifth between the levels.
 pub const MOST_BETWEEN: f64 = 0.03;
 
+/// Fewer runs have no levels.
+pub const LEAST_RUNS: usize = 6;
+
+/// Smallest gap between the levels of runs, as a share of their distance.
+pub const LEAST_GAP: f64 = 0.4;
+
 /// Standard deviation of normal values over their median absolute deviation.
 const SCALE: f64 = 1.4826;
 
 /// Two levels of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Levels {
-    /// Median of the lower level.
+    /// Median of the lower level; of runs the geometric mean.
     pub lower: f64,
-    /// Median of the upper level.
+    /// Median of the upper level; of runs the geometric mean.
     pub upper: f64,
     /// Smallest value of the upper level.
     pub upper_from: f64,
@@ -63,7 +69,7 @@ pub fn two_levels(values: &[f64]) -> Option<Levels> {
         return None;
     }
     logs.sort_unstable_by(f64::total_cmp);
-    let (below, above) = logs.split_at(best_split(&logs)?);
+    let (below, above) = logs.split_at(best_split(&logs, LEAST_SHARE)?);
     let (lower, upper) = (of_sorted(below), of_sorted(above));
     let distance = upper - lower;
     let scatter = f64::midpoint(deviation(below, lower), deviation(above, upper));
@@ -79,10 +85,40 @@ pub fn two_levels(values: &[f64]) -> Option<Levels> {
     })
 }
 
-/// The number of values in the lower group.
-fn best_split(sorted: &[f64]) -> Option<usize> {
+/// The two levels of the values of a few runs, such as means of 10.1 and 14.2 ms; `None` if they have one, or are fewer than
+/// [`LEAST_RUNS`].
+///
+/// Each level has at least two runs, and the levels differ by [`LEAST_RATIO`]. The means of their logarithms are at least
+/// `3 + 36 / n` standard deviations within the levels apart, and the gap between them is at least [`LEAST_GAP`] of that. Of
+/// normal values that are split where it is best, some 1 % look like that.
+pub fn two_levels_of_runs(values: &[f64]) -> Option<Levels> {
+    let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let count = logs.len() as f64;
+    if logs.len() < LEAST_RUNS || logs.iter().any(|log| !log.is_finite()) {
+        return None;
+    }
+    logs.sort_unstable_by(f64::total_cmp);
+    let split = best_split(&logs, 2.0 / count)?;
+    let (below, above) = logs.split_at(split);
+    let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
+    let squares = |group: &[f64]| group.iter().map(|log| (log - mean(group)).powi(2)).sum::<f64>();
+    let scatter = ((squares(below) + squares(above)) / (count - 2.0)).sqrt();
+    let distance = mean(above) - mean(below);
+    let gap = above[0] - below[split - 1];
+    let apart =
+        distance >= LEAST_RATIO.ln() && distance >= (3.0 + 36.0 / count) * scatter && gap >= LEAST_GAP * distance;
+    apart.then(|| Levels {
+        lower: mean(below).exp(),
+        upper: mean(above).exp(),
+        upper_from: f64::midpoint(below[split - 1], above[0]).exp(),
+        upper_share: above.len() as f64 / count,
+    })
+}
+
+/// The number of values in the lower group, of which each group has at least `least_share`.
+fn best_split(sorted: &[f64], least_share: f64) -> Option<usize> {
     let n = sorted.len();
-    let least = (n as f64 * LEAST_SHARE).ceil() as usize;
+    let least = (n as f64 * least_share).ceil() as usize;
     let total: f64 = sorted.iter().sum();
     let mut sum = 0.0;
     let mut best: Option<(usize, f64)> = None;
@@ -131,6 +167,24 @@ mod tests {
         assert!((levels.lower - 3.0).abs() < 0.1 && (levels.upper - 5.0).abs() < 0.1, "{levels:?}");
         let rare = two_levels(&noisy(&[3.0, 3.0, 3.0, 3.0, 5.0], 0.05, 1_000)).unwrap();
         assert!((rare.upper_share - 0.2).abs() < 0.01, "{rare:?}");
+    }
+
+    #[test]
+    fn runs_at_two_levels_are_found_and_noise_is_not() {
+        let levels = two_levels_of_runs(&[10.1, 14.2, 10.0, 9.9, 14.1, 10.2, 14.3, 10.0]).unwrap();
+        assert!((levels.lower - 10.04).abs() < 0.01 && (levels.upper - 14.2).abs() < 0.01, "{levels:?}");
+        assert!(levels.upper_share == 0.375 && levels.is_upper(14.1) && !levels.is_upper(10.2));
+        assert_eq!(two_levels_of_runs(&[10.1, 14.2, 10.0, 9.9, 10.2, 10.0, 10.0, 10.1]), None, "an outlier");
+        assert_eq!(two_levels_of_runs(&[10.0, 10.0, 14.0, 14.0]), None, "few runs");
+        assert_eq!(two_levels_of_runs(&[10.0; 8]), None, "equal runs");
+        assert_eq!(two_levels_of_runs(&[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]), None, "zeros");
+        let mut random = SplitMix64::new(7);
+        for runs in [6, 8, 12, 20] {
+            let run = |random: &mut SplitMix64| (0.1 * normal(random)).exp();
+            let mut found = |_| two_levels_of_runs(&(0..runs).map(|_| run(&mut random)).collect::<Vec<_>>()).is_some();
+            let found = (0..2_000).filter(|index| found(*index)).count();
+            assert!(found <= 40, "{found} of 2,000 at {runs} runs");
+        }
     }
 
     #[test]

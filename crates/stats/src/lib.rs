@@ -75,7 +75,7 @@ pub use distribution::Distribution;
 pub use growth::{Growth, Law};
 pub use hierarchical::{Change, HierarchicalBootstrap, Run};
 pub use interval::Estimate;
-pub use levels::{Levels, two_levels};
+pub use levels::{Levels, two_levels, two_levels_of_runs};
 pub use median::{median, standard_error_of_median};
 pub use multiple::benjamini_hochberg;
 pub use permutation::Permutations;

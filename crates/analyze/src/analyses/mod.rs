@@ -8,6 +8,7 @@ pub mod cores;
 pub mod cost_tree;
 pub mod critical_path;
 pub mod diagnose;
+pub mod disturbances;
 pub mod explain;
 pub mod faults;
 pub mod gate;
@@ -44,6 +45,7 @@ pub static ANALYSES: &[Analysis] = &[
     threads::ANALYSIS,
     wall::ANALYSIS,
     sched::ANALYSIS,
+    disturbances::ANALYSIS,
     faults::ANALYSIS,
     resources::ANALYSIS,
 ];

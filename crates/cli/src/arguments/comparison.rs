@@ -32,6 +32,9 @@ pub struct CompareArguments {
     /// Do not test rows with fewer samples on both sides together [default: 30].
     #[arg(long, value_name = "SAMPLES")]
     least_count: Option<u64>,
+    /// Show costs as measured, not adjusted for the machine's speed where it was recorded.
+    #[arg(long)]
+    no_speed_adjustment: bool,
     /// A function that was renamed: 'OLD => NEW', each with at most one `*`; repeatable.
     #[arg(long = "rename", value_name = "OLD=>NEW")]
     renames: Vec<Rename>,
@@ -89,7 +92,8 @@ impl CompareArguments {
         let default = Options::default();
         let tolerance = self.tolerance.map(|percent| percent / 100.0).or(tolerance).unwrap_or(default.tolerance);
         let (seed, least_count) = (self.seed.unwrap_or(default.seed), self.least_count.unwrap_or(default.least_count));
-        Ok(Options { seed, least_count, tolerance, renames, ..default })
+        let adjust_for_speed = !self.no_speed_adjustment;
+        Ok(Options { seed, least_count, tolerance, renames, adjust_for_speed, ..default })
     }
 }
 

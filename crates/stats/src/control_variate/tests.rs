@@ -52,7 +52,7 @@ fn tally(design: Design, comparisons: usize) -> Tally {
         let (before, after) = (side(1.0, true), side(design.ratio, false));
         let raw = bootstrap.change(&before, &after, 0.95).unwrap().ratio.unwrap();
         let sides = (&before[..], &after[..]);
-        let Adjusted { change, test, by } =
+        let Adjusted { change, test, by, .. } =
             adjusted_change(&bootstrap, &permutations, sides, &covariates, Direction::Same, 0.95).unwrap();
         let ratio = change.ratio.unwrap();
         tally.held += f64::from(ratio.low <= design.ratio && design.ratio <= ratio.high);
@@ -74,10 +74,8 @@ fn run(design: Design, level: f64, is_before: bool, covariates: &mut [Covariate]
     let own = design.speed * random.normal();
     let rest = level * (design.rest * random.normal()).exp();
     let slowness: Vec<f64> = (0..BLOCKS).map(|_| own + 0.5 * design.speed * random.normal()).collect();
-    let blocks: Vec<f64> = slowness
-        .iter()
-        .map(|slow| rest * (design.sensitivity * slow + 0.02 * random.normal()).exp())
-        .collect();
+    let blocks: Vec<f64> =
+        slowness.iter().map(|slow| rest * (design.sensitivity * slow + 0.02 * random.normal()).exp()).collect();
     let probed: Vec<f64> = slowness.iter().map(|slow| slow + 0.02 * random.normal()).collect();
     for (index, covariate) in covariates.iter_mut().enumerate() {
         let blocks: Vec<f64> = match index {

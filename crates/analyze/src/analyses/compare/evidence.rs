@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 pub use stepscope_model::OwnMetric;
 use stepscope_model::{CaptureInfo, Counts, FrameKind, ThreadId, WaitState};
 
+use super::slowness::{self, Slowness};
 use crate::analyses::metrics::{self, Metric};
 use crate::query::basis::Basis;
 use crate::query::functions::{Caller, FunctionId, Identity, NO_STACK};
@@ -88,6 +89,8 @@ pub struct Evidence {
     pub exposure: Vec<f64>,
     /// The figures of the whole recording.
     pub metrics: Vec<Metric>,
+    /// The machine's speed beside it.
+    pub slowness: Slowness,
     /// What each function is.
     pub natures: FxHashMap<Identity, Nature>,
     rows: [Rows; Family::ALL.len()],
@@ -105,6 +108,7 @@ impl Evidence {
             counts_known: event.is_some_and(|event| event.counts != Counts::Unknown),
             exposure: blocks.exposure.clone(),
             metrics: metrics::of(selection, basis),
+            slowness: slowness::of(selection, blocks.count(), |thread, time_ns| blocks.at(thread, Some(time_ns))),
             natures: natures(selection),
             rows: std::array::from_fn(|_| Rows::default()),
         };

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use stepscope_model::{Note, NoteValue, Verdict, note};
+use stepscope_stats::control_variate::{self, Adjustment, Covariate, adjusted_change};
 use stepscope_stats::counts::{self, Count};
+use stepscope_stats::covariance::Direction;
 use stepscope_stats::hierarchical::{Change, HierarchicalBootstrap, Run};
 use stepscope_stats::multiple::benjamini_hochberg;
-use stepscope_stats::permutation::{self, Permutations};
+use stepscope_stats::permutation::{self, PermutationTest, Permutations};
 use stepscope_stats::power::Goal;
-use stepscope_stats::{Estimate, student};
+use stepscope_stats::{Estimate, Levels, student, two_levels_of_runs};
 
 use super::options::Options;
 use super::side::Side;
+use super::speed;
 use crate::query::basis::Basis;
 
 /// The noise that the intervals of a comparison account for.
@@ -137,6 +140,10 @@ pub struct Assessment {
     pub detectable_percent: Option<f64>,
     /// Numbers of samples before and after, if known.
     pub counts: Option<(u64, u64)>,
+    /// The levels of the runs before and after, of figures of the whole run whose runs lie on two.
+    pub levels: [Option<Levels>; 2],
+    /// How it is adjusted for the machine's speed; `None` if it is as measured.
+    pub speed: Option<Adjustment>,
     tested: bool,
     degrees_of_freedom: f64,
     /// Estimate and errors, until [`decide`] has used them.
@@ -144,6 +151,14 @@ pub struct Assessment {
 }
 
 impl Assessment {
+    /// Adds the levels of the runs, given their means. Thousands of functions have none: some would look like it by chance.
+    fn with_levels(mut self, counted: Option<Counted>, means: &[Vec<f64>; 2]) -> Self {
+        if counted.is_none() {
+            self.levels = [0, 1].map(|side| two_levels_of_runs(&means[side]));
+        }
+        self
+    }
+
     /// Adds the detectable change and the extra runs needed.
     fn look_ahead(&mut self, change: &Change, goal: &Goal) {
         let detectable = |error| (goal.detectable_ratio(error, change.degrees_of_freedom) - 1.0) * 100.0;
@@ -184,6 +199,8 @@ pub(super) struct Judge {
     unresampled: HierarchicalBootstrap,
     permutations: Permutations,
     exposures: (f64, f64),
+    /// The machine's speed in each run.
+    speeds: Vec<Covariate>,
     options: Options,
 }
 
@@ -193,6 +210,9 @@ impl Judge {
         let mut judge = Self::of_shape(&before.blocks(), &after.blocks(), options);
         judge.noise = Noise::of(before, after);
         judge.exposures = (exposure(before), exposure(after));
+        if options.adjust_for_speed {
+            judge.speeds = speed::covariates(before, after);
+        }
         judge
     }
 
@@ -205,6 +225,7 @@ impl Judge {
             unresampled: HierarchicalBootstrap::new(before, after, 0, options.seed),
             permutations: Permutations::new(before.len(), after.len(), options.seed),
             exposures: (0.0, 0.0),
+            speeds: Vec::new(),
             options: options.clone(),
         }
     }
@@ -218,7 +239,7 @@ impl Judge {
     /// Like [`row`](Self::row), for a path.
     pub(super) fn path(&self, before: &[Run], after: &[Run], counted: Counted) -> Assessment {
         if self.noise != Noise::Runs {
-            return self.row(before, after, Some(counted));
+            return self.row(before, after, Some(counted), None);
         }
         let Some(change) = self.roughly(before, after) else { return untested(before, after, Some(counted)) };
         let few = permutation::least_runs(self.options.alpha).is_none_or(|least| before.len().min(after.len()) < least);
@@ -237,10 +258,17 @@ impl Judge {
         &self.noise
     }
 
-    /// Assesses a number from the value of each run, with the counts of samples behind it if it comes from samples.
-    pub(super) fn row(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessment {
+    /// Assesses a number from the value of each run, with the counts of samples behind it if it comes from samples, and the
+    /// direction in which it goes on a slower machine.
+    pub(super) fn row(
+        &self,
+        before: &[Run],
+        after: &[Run],
+        counted: Option<Counted>,
+        direction: Option<Direction>,
+    ) -> Assessment {
         match &self.noise {
-            Noise::Runs => self.by_runs(before, after, counted),
+            Noise::Runs => self.by_runs(before, after, counted, direction),
             Noise::Sampling => match counted.filter(|counted| counted.sampled) {
                 Some(counted) => self.by_counts(before, after, counted),
                 None => untested(before, after, counted),
@@ -249,8 +277,20 @@ impl Judge {
         }
     }
 
-    fn by_runs(&self, before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessment {
+    fn by_runs(
+        &self,
+        before: &[Run],
+        after: &[Run],
+        counted: Option<Counted>,
+        direction: Option<Direction>,
+    ) -> Assessment {
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
+        if let Some(adjusted) = direction.filter(|_| enough).and_then(|one| self.adjusted(before, after, one)) {
+            let control_variate::Adjusted { test, change, by, means } = adjusted;
+            let assessment = self.of_change(before, after, counted, change);
+            let p = Some(self.refined(test, &change));
+            return Assessment { p, tested: true, speed: by, ..assessment }.with_levels(counted, &means);
+        }
         // Many rows have few samples and are not tested: a rough interval is enough.
         let change = match enough {
             true => self.bootstrap.change(before, after, self.options.confidence),
@@ -259,11 +299,24 @@ impl Judge {
         let Some(change) = change else { return untested(before, after, counted) };
         Assessment {
             p: if enough { self.p_of(before, after, &change) } else { Some(change.p) },
+            tested: enough,
+            ..self.of_change(before, after, counted, change)
+        }
+        .with_levels(counted, &[before, after].map(|runs| runs.iter().map(|run| run.mean).collect()))
+    }
+
+    /// The change, adjusted for the machine's speed if that helps; `None` if the speed is unknown or the runs are too few.
+    fn adjusted(&self, before: &[Run], after: &[Run], direction: Direction) -> Option<control_variate::Adjusted> {
+        let (bootstrap, permutations) = (&self.bootstrap, &self.permutations);
+        adjusted_change(bootstrap, permutations, (before, after), &self.speeds, direction, self.options.confidence)
+    }
+
+    fn of_change(&self, before: &[Run], after: &[Run], counted: Option<Counted>, change: Change) -> Assessment {
+        Assessment {
             before: change.before,
             after: change.after,
             difference: change.difference,
             ratio: change.ratio,
-            tested: enough,
             degrees_of_freedom: change.degrees_of_freedom,
             change: Some(change),
             ..untested(before, after, counted)
@@ -281,8 +334,12 @@ impl Judge {
     fn p_of(&self, before: &[Run], after: &[Run], change: &Change) -> Option<f64> {
         let means = |runs: &[Run]| runs.iter().map(|run| run.mean).collect::<Vec<f64>>();
         let test = self.permutations.test(&means(before), &means(after))?;
+        Some(self.refined(test, change))
+    }
+
+    fn refined(&self, test: PermutationTest, change: &Change) -> f64 {
         let refined = test.at_floor && test.floor < self.options.alpha;
-        Some(if refined { test.p.min(change.p) } else { test.p })
+        if refined { test.p.min(change.p) } else { test.p }
     }
 
     fn by_counts(&self, before: &[Run], after: &[Run], counted: Counted) -> Assessment {
@@ -359,6 +416,8 @@ fn untested(before: &[Run], after: &[Run], counted: Option<Counted>) -> Assessme
         more_runs: None,
         detectable_percent: None,
         counts: counted.map(|counted| (counted.before, counted.after)),
+        levels: [None; 2],
+        speed: None,
         tested: false,
         degrees_of_freedom: f64::INFINITY,
         change: None,

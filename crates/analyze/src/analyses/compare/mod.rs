@@ -25,6 +25,11 @@
 //! [headline figures](crate::analyses::metrics::HEADLINES) are a family of their own, so that they need not share their power
 //! with other metrics.
 //!
+//! # The machine's speed
+//! Where it was [measured beside](stepscope_model::MACHINE_SPEED) every run, times and costs are
+//! [adjusted](stepscope_stats::control_variate) for it, row by row, if that predicts runs better. A note says which, and by how
+//! much the intervals got narrower.
+//!
 //! # Verdict
 //! *changed* if q is at most [`Options::alpha`] and the [adjusted](Adjusted) interval excludes "no change"; else
 //! *equivalent* if the 95 % interval of the ratio lies within the [tolerance](Options::tolerance); else *inconclusive*, with
@@ -33,12 +38,16 @@
 
 pub mod evidence;
 mod judge;
+mod levels_note;
 mod options;
 mod reduction;
 pub mod renames;
 mod rows;
 pub mod scenarios;
 mod side;
+mod slowness;
+mod speed;
+mod speed_note;
 mod tables;
 pub mod tree;
 
@@ -114,7 +123,7 @@ impl Comparison {
         let noise = judge.noise().clone();
         let notes =
             noise.note((before.runs.len(), after.runs.len()), options).into_iter().chain(basis_note(basis)).collect();
-        Self {
+        let mut comparison = Self {
             before: before.name.clone(),
             after: after.name.clone(),
             runs: (before.runs.len(), after.runs.len()),
@@ -125,7 +134,10 @@ impl Comparison {
             metrics,
             notes,
             families,
-        }
+        };
+        comparison.notes.extend(speed_note::of(&comparison));
+        comparison.notes.extend(levels_note::of(&comparison));
+        comparison
     }
 
     /// The rows of a family: those that changed first, then by the size of the difference.

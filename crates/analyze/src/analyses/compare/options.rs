@@ -19,6 +19,8 @@ pub struct Options {
     pub tolerance: f64,
     /// Rows with fewer samples on both sides together are not tested.
     pub least_count: u64,
+    /// Whether costs are adjusted for the machine's speed where it was measured.
+    pub adjust_for_speed: bool,
     /// The user's renames of functions.
     pub renames: Vec<Rename>,
 }
@@ -32,6 +34,7 @@ impl Default for Options {
             alpha: 0.05,
             tolerance: 0.05,
             least_count: 30,
+            adjust_for_speed: true,
             renames: Vec::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_stats::covariance::Direction;
 use stepscope_stats::hierarchical::Run;
 
 use super::evidence::{Course, Evidence, Family, Nature};
@@ -11,6 +12,7 @@ use super::judge::{Assessment, Counted, Judge};
 use super::options::Options;
 use super::renames;
 use super::side::Side;
+use super::speed;
 use crate::analyses::metrics::{self, Better, Metric};
 use crate::query::functions::Identity;
 
@@ -90,7 +92,8 @@ pub(super) fn of_family(before: &Side, after: &Side, family: Family, judge: &Jud
                 // Counts of waits are exact, not samples.
                 sampled: family != Family::Waits,
             };
-            let assessment = judge.row(&courses(before, &old), &courses(after, &new), Some(counted));
+            let assessment =
+                judge.row(&courses(before, &old), &courses(after, &new), Some(counted), Some(Direction::Same));
             let nature = nature(before, after, &old, &new);
             Row { before: old, after: new, nature, matched, assessment }
         })
@@ -163,9 +166,12 @@ fn metric(before: &Side, after: &Side, name: Cow<'static, str>, judge: &Judge, o
     };
     let whole = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
     let assessment = match whole {
-        true => judge.row(&runs(&old), &runs(&new), None),
+        true => judge.row(&runs(&old), &runs(&new), None, speed::direction(&name, &unit)),
         // Some runs lack it, so resamples of another shape are needed.
-        false => Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options).row(&runs(&old), &runs(&new), None),
+        false => {
+            let judge = Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options);
+            judge.row(&runs(&old), &runs(&new), None, None)
+        }
     };
     Some(MetricRow { name, unit, better, runs: (old.len(), new.len()), assessment })
 }

@@ -83,6 +83,14 @@ fn verdict_columns() -> Columns<'static, Assessment> {
         })
         .with(
             Column::percentage(
+                "narrowed",
+                "By how much the interval is narrower because the row is adjusted for the machine's speed. Missing if it is not.",
+            )
+            .detail(),
+            |row| row.speed.as_ref().map(|by| (1.0 - by.width_share) * 100.0).into(),
+        )
+        .with(
+            Column::percentage(
                 "confidence",
                 "Confidence level of the intervals. 95 % for equivalent rows; for others it is adjusted for the number of \
                  rows that were tested, as the verdict is.",

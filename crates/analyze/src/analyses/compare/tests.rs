@@ -1,4 +1,4 @@
-use stepscope_model::{Capture, Counts, Event, Value, Verdict};
+use stepscope_model::{Capture, Counter, Counts, Event, MACHINE_SPEED, Value, Verdict};
 use stepscope_stats::SplitMix64;
 
 use super::*;
@@ -212,7 +212,7 @@ fn assessed(judge: &judge::Judge, before: &[f64], after: &[f64]) -> Assessment {
     let runs = |means: &[f64]| -> Vec<stepscope_stats::Run> {
         means.iter().map(|mean| stepscope_stats::Run { mean: *mean, residuals: Vec::new() }).collect()
     };
-    judge.row(&runs(before), &runs(after), None)
+    judge.row(&runs(before), &runs(after), None, None)
 }
 
 #[test]
@@ -279,4 +279,56 @@ fn blocked_time_without_an_owned_caller_is_not_called_without_a_stack() {
     let mut names: Vec<String> = evidence.rows(Family::Waits).keys().map(|row| row.name.to_string()).collect();
     names.sort();
     assert_eq!(names, ["(no owned caller)", "(no stack)", "gz::Step"]);
+}
+
+/// Runs on a machine that is slower in some by up to a third, as its readings say; every tenth step has one.
+fn runs_on_a_noisy_machine(count: u64, probability: f64, seed: u64) -> Vec<Capture> {
+    let mut random = SplitMix64::new(seed);
+    let mut slowed = |mut capture: Capture| {
+        let slowness = 1.0 + random.below(1_000) as f64 / 3_000.0;
+        capture.samples.iter_mut().for_each(|sample| sample.weight = (sample.weight as f64 * slowness) as u64);
+        let (thread, name) = (capture.steps.first().map(|step| step.thread), capture.intern_text(MACHINE_SPEED[0]));
+        let value = (50_000.0 / slowness) as i64;
+        for step in 0..50 {
+            let (time_ns, name) = (step * 10_000_000 + 1, name.clone());
+            capture.counters.push(Counter { time_ns, process: None, thread, name, value });
+        }
+        capture
+    };
+    runs(count, probability, seed).into_iter().map(&mut slowed).collect()
+}
+
+#[test]
+fn costs_are_adjusted_for_the_speed_of_the_machine_and_a_note_says_so() {
+    let sides =
+        [side("before", &runs_on_a_noisy_machine(8, 0.30, 1)), side("after", &runs_on_a_noisy_machine(8, 0.28, 2))];
+    let compare = |options: &Options| Comparison::of(&sides[0], &sides[1], options);
+    let (adjusted, raw) =
+        (compare(&Options::default()), compare(&Options { adjust_for_speed: false, ..Options::default() }));
+    let width = |comparison: &Comparison| {
+        let ratio = row(comparison, Family::Own, "f").assessment.ratio.unwrap();
+        assert!(ratio.low < 0.28 / 0.30 && 0.28 / 0.30 < ratio.high, "{ratio:?}");
+        (ratio.high / ratio.low).ln()
+    };
+    assert!(width(&adjusted) < 0.5 * width(&raw), "{} {}", width(&adjusted), width(&raw));
+    let by = row(&adjusted, Family::Own, "f").assessment.speed.clone().unwrap();
+    assert!((by.coefficient - 1.0).abs() < 0.3 && by.width_share < 0.5, "{by:?}");
+    assert!(
+        adjusted.notes.iter().any(|note| note.starts_with("Adjusted for the machine's speed")),
+        "{:?}",
+        adjusted.notes
+    );
+    assert!(raw.notes.is_empty() && row(&raw, Family::Own, "f").assessment.speed.is_none());
+    // Counts do not depend on it.
+    let faults = adjusted.metrics.iter().filter(|row| !row.unit.starts_with("ns") && row.name != "rtf");
+    assert!(faults.map(|row| &row.assessment.speed).all(Option::is_none));
+}
+
+#[test]
+fn one_run_without_readings_leaves_all_costs_as_measured() {
+    let mut before = runs_on_a_noisy_machine(8, 0.30, 1);
+    before[3].counters.clear();
+    let comparison = compared(&before, &runs_on_a_noisy_machine(8, 0.30, 2));
+    assert_eq!(row(&comparison, Family::Own, "f").assessment.speed, None);
+    assert_eq!(comparison.notes, [] as [Note; 0]);
 }
