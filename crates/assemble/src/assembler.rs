@@ -58,6 +58,15 @@ struct Process {
     threads: FxHashSet<u32>,
     image: Option<Image>,
     steps_started: u64,
+    last_step: Option<LastStep>,
+}
+
+/// The last start of a step of a process.
+#[derive(Clone, Copy)]
+struct LastStep {
+    time_ns: u64,
+    tid: u32,
+    sim_time_ns: Option<u64>,
 }
 
 struct Thread {
@@ -305,6 +314,21 @@ impl<W: Target> Assembler<W> {
             thread.timeline = thread.timeline.continued(time_ns);
             let process = self.processes[&thread.pid].id;
             next.take(Entry::Thread { tid, process, start_ns: Some(time_ns), name: thread.name.clone() });
+        }
+    }
+
+    /// Writes the last start of a step of each process again, after [`split`](Self::split). The step belongs to the log in which
+    /// it ends.
+    pub fn continue_steps(&self, next: &mut impl Sink) {
+        for pid in sorted_keys(&self.processes) {
+            let process = &self.processes[&pid];
+            let Some(LastStep { time_ns, tid, sim_time_ns }) = process.last_step else { continue };
+            // Another thread may run the loop by now.
+            let thread = self.threads.get(&tid).filter(|thread| thread.pid == pid);
+            let thread = thread.or_else(|| self.threads.get(process.threads.iter().min()?));
+            if let Some(thread) = thread {
+                next.take(Entry::StepStart { time_ns, thread: thread.id, sim_time_ns });
+            }
         }
     }
 

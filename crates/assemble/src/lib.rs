@@ -36,6 +36,7 @@
 //! - [`raw_log`]: entries as bytes
 //! - `builder`, `rows`, `steps`, `marks`, `nesting`, `machine_reading`, `symbols`: entries to a capture
 //! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
+//! - `join`: one capture of the segments of a recording
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
 //! - `switch_cost`: the cost of switches from idle CPUs, from the kernel's account
@@ -47,6 +48,7 @@ mod calls;
 mod entry;
 mod event_role;
 mod initial_process;
+mod join;
 mod kernel_account;
 mod kernel_record;
 mod machine_reading;
@@ -74,6 +76,7 @@ pub use entry::{
 };
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};
+pub use join::Joiner;
 pub use machine_reading::MachineReading;
 pub use naming::{Renaming, name_again};
 pub use step_time::{StepPoint, StepTime, StepTimeSource, TimeArgument, TimeArgumentError, TimeValue};

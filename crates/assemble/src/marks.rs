@@ -87,7 +87,7 @@ impl MarkTables {
             ));
         }
         let threads = resolve(&self.threads, capture);
-        let window_ns = capture.info.start_ns.unwrap_or(0);
+        let window_ns = capture.info.first_interval_ns();
         let nestings = self.early.into_iter().map(|(tid, early)| {
             let resolved = |interval: Interval<MarkThreadRef>| interval.on(threads[interval.thread.0 as usize]);
             (tid, Nesting::new(early.into_intervals().into_iter().map(resolved), window_ns))
@@ -120,7 +120,7 @@ impl Marks {
     }
 
     /// Adds a scope or a mark of a frame, and gives the scopes whose depth is known now. Scopes that started before the
-    /// capture's window are incomplete, and left out.
+    /// recording are incomplete, and left out.
     pub fn add_scope(&mut self, entry: &Entry, mut take: impl FnMut(Scope)) {
         let Some(interval) = self.intervals.ended_by(entry) else { return };
         let Some((thread, tid)) = self.thread(interval.thread).zip(self.tids.get(interval.thread.0 as usize)) else {

@@ -109,6 +109,11 @@ impl Nesting {
         Self { horizon: Horizon::default(), window_ns, early, waiting: Vec::new(), thread: None, open: Vec::new() }
     }
 
+    /// Of scopes that are all known, in the order in which they ended.
+    pub fn at_once(scopes: Vec<Interval<ThreadId>>) -> Self {
+        Self { waiting: scopes, ..Self::new(std::iter::empty(), 0) }
+    }
+
     /// Adds a scope, and gives those whose depth is known now, by start. The scopes are the same as in the first reading.
     pub fn add(&mut self, scope: Interval<ThreadId>, take: impl FnMut(Interval<ThreadId>, u32)) {
         let is_early = self.horizon.passes(&scope);
@@ -167,10 +172,8 @@ mod tests {
 
     /// Depths as counted with all scopes in memory.
     fn at_once(scopes: &[Interval<ThreadId>]) -> Vec<(Interval<ThreadId>, u32)> {
-        let mut nesting = Nesting::new(std::iter::empty(), 0);
-        nesting.waiting = scopes.to_vec();
         let mut all = Vec::new();
-        nesting.finish(|scope, depth| all.push((scope, depth)));
+        Nesting::at_once(scopes.to_vec()).finish(|scope, depth| all.push((scope, depth)));
         all
     }
 

@@ -37,9 +37,9 @@ impl StepStart {
         Some(Self { time_ns, thread, of: Loop::Process(process), sim_time_ns })
     }
 
-    /// A mark. Those before the capture's window belong to an incomplete step.
+    /// A mark. Those before the recording belong to an incomplete step.
     pub fn marked(capture: &Capture, thread: ThreadId, time_ns: u64, sim_time_ns: Option<i64>) -> Option<Self> {
-        let is_inside = time_ns >= capture.info.start_ns.unwrap_or(0);
+        let is_inside = time_ns >= capture.info.first_interval_ns();
         let sim_time_ns = sim_time_ns.and_then(|ns| u64::try_from(ns).ok());
         is_inside.then_some(Self { time_ns, thread, of: Loop::Thread(thread), sim_time_ns })
     }

@@ -1,5 +1,6 @@
 //! Recording one program without a lab file: launch it or attach to it, wait until it is ready, record, stop.
 
+mod segments;
 mod suggest_steps;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::lab_file::Ready;
 use crate::ready::{Observation, TreeSurroundings, Watch};
 use crate::step::search::StepSearch;
 use crate::step::{StepError, StepFunction, libraries};
+use segments::Rotation;
 
 pub use suggest_steps::SuggestedSteps;
 
@@ -46,6 +48,8 @@ pub struct ProgramRecording {
     pub start: Option<Ready>,
     /// When recording ends at the latest.
     pub duration: Option<Duration>,
+    /// How long each segment is, if the recording is divided: then its folder has a capture for each.
+    pub segment: Option<Duration>,
     /// The function whose calls are the steps.
     pub step: Option<StepFunction>,
     /// How to record.
@@ -72,6 +76,10 @@ pub enum ProgramEvent<'a> {
     StepsSought(&'a StepError),
     /// The step function was not found until the end, or its calls cannot be observed.
     StepsMissing(&'a str),
+    /// The log of this segment is complete, and the next segment has started.
+    SegmentEnded(&'a Path),
+    /// The next segment could not be started, for this reason. The present one goes on.
+    NotRotated(&'a str),
     /// The recording cannot go on; the launched program does.
     Failed(&'a str),
 }
@@ -153,12 +161,18 @@ impl ProgramRecording {
                 Err(error) => return Err(error.into()),
             }
         }
-        let (mut launched, recording) = self.start(&mut search, folder, interrupted, listener)?;
+        let first = self.segment.map(|_| Rotation::first(folder));
+        let first = first.as_deref().unwrap_or(folder);
+        let (mut launched, recording) = self.start(&mut search, first, interrupted, listener)?;
+        let mut rotation = self.segment.map(|every| Rotation::new(folder, every));
         let mut tree = self.target.tree(launched.as_ref());
         let until = Until { duration: self.duration, flag: Some(interrupted) };
         let started = Instant::now();
         let mut reason = recording.wait_watched(&until, |progress| {
             search_step(&mut search, &mut tree, &recording, listener);
+            if let Some(rotation) = &mut rotation {
+                rotation.look(&recording, progress, listener);
+            }
             listener(ProgramEvent::Recording(progress));
         });
         if let (Reason::Failed(why), Some(launched)) = (&reason, &mut launched) {

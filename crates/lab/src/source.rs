@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 use stepscope_analyze::diagnose::Calls;
 use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::{Filter, Functions, Owned, Ownership, SelectError, Selection};
+use stepscope_assemble::Joiner;
 use stepscope_convert::{ImportError, ImportOptions, Source};
 use stepscope_model::disk::{self, DiskError};
 use stepscope_model::{Capture, CaptureInfo};
@@ -181,7 +182,28 @@ pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) ->
             )));
         }
     }
-    Ok(disk::open(path)?)
+    let is_divided = !disk::is_capture(path) && !disk::segments(path).is_empty();
+    if is_divided { open_segments(path) } else { Ok(disk::open(path)?) }
+}
+
+/// Reads the segments of a recording as one capture. A segment that cannot be read is left out, with a note.
+fn open_segments(path: &Path) -> Result<Capture, SourceError> {
+    let segments = disk::segments(path);
+    let (mut joiner, mut damaged) = (Joiner::default(), Vec::new());
+    for segment in &segments {
+        match disk::read(segment) {
+            Ok(capture) => joiner.add(&capture),
+            Err(error) => damaged.push(error),
+        }
+    }
+    if damaged.len() == segments.len()
+        && let Some(error) = damaged.pop()
+    {
+        return Err(error.into());
+    }
+    let mut capture = joiner.finish();
+    capture.info.notes.extend(damaged.iter().map(|error| format!("{error}. This segment is left out.")));
+    Ok(capture)
 }
 
 /// Imports a file of another tool, or standard input (`-`). `consumed` counts the bytes read.
@@ -218,9 +240,9 @@ pub fn lab_of_capture(capture: &Path) -> Option<LabFile> {
     Run::open(run).ok()?.lab()?.ok()
 }
 
-/// Whether the folder holds a capture, or the raw log of an unfinished one.
+/// Whether the folder holds a capture, the raw log of an unfinished one, or segments of a recording.
 pub fn is_capture(path: &Path) -> bool {
-    disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists()
+    disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists() || !disk::segments(path).is_empty()
 }
 
 /// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several with commas

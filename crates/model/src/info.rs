@@ -53,6 +53,9 @@ pub struct CaptureInfo {
     /// End of the recording window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
+    /// Start of the whole recording, if this is a later segment of it. Its steps and scopes may start before the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_start_ns: Option<u64>,
     /// The machine recorded on; absent for imported evidence that does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -136,6 +139,7 @@ impl Default for CaptureInfo {
             clock: None,
             start_ns: None,
             end_ns: None,
+            recording_start_ns: None,
             machine: None,
             build: None,
             conditions: None,
@@ -153,6 +157,11 @@ impl CaptureInfo {
     /// Length of the recording window, where times are known.
     pub fn wall_ns(&self) -> Option<u64> {
         Some(self.end_ns?.saturating_sub(self.start_ns?))
+    }
+
+    /// The earliest start of steps and scopes. Those that started before it are incomplete.
+    pub fn first_interval_ns(&self) -> u64 {
+        self.recording_start_ns.or(self.start_ns).unwrap_or(0)
     }
 
     /// A short name for tables over several captures: `scenario/variant/phase`, as far as they are known.

@@ -135,6 +135,14 @@ impl Waits {
         self.0.push(wait.into());
     }
 
+    /// Changes the wait in this row.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn change(&mut self, row: usize, change: impl FnOnce(&mut Wait)) {
+        self.0[row].change(change);
+    }
+
     /// Changes the last wait, if there is one.
     pub fn change_last(&mut self, change: impl FnOnce(&mut Wait)) {
         if let Some(last) = self.0.last_mut() {

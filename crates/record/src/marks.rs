@@ -88,10 +88,49 @@ struct Open {
     segment: Segment,
     /// Known numbers in the log: of names, and of the threads of rings.
     names: Vec<Option<MarkNameRef>>,
-    threads: HashMap<usize, MarkThreadRef>,
+    threads: HashMap<usize, RingThread>,
+    /// The last marks in the log before, by ring: their steps and frames go on.
+    unfinished: HashMap<usize, LastMarks>,
     /// When the thread of a ring was first seen, to distinguish it from others with its id.
     since_ns: HashMap<usize, u64>,
     in_log: u32,
+}
+
+/// The thread of a ring.
+#[derive(Debug)]
+struct RingThread {
+    number: MarkThreadRef,
+    last: LastMarks,
+}
+
+/// Marks whose step or frame has not ended.
+#[derive(Debug, Default)]
+struct LastMarks {
+    step: Option<(u64, Option<i64>)>,
+    /// By the number that the name has in the ring's segment.
+    frames: Vec<(u32, u64)>,
+}
+
+impl LastMarks {
+    fn note(&mut self, name: u32, entry: &Entry) {
+        match *entry {
+            Entry::StepMark { time_ns, sim_time_ns, .. } => self.step = Some((time_ns, sim_time_ns)),
+            Entry::FrameMark { time_ns, .. } => match self.frames.iter_mut().find(|(known, _)| *known == name) {
+                Some(last) => last.1 = time_ns,
+                None => self.frames.push((name, time_ns)),
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Where the log that starts at a cut goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// With another phase, to which steps across the cut do not belong.
+    Phase,
+    /// With the next segment, to which they belong.
+    Segment,
 }
 
 /// Numbers assigned in the current log.
@@ -161,7 +200,14 @@ impl Marks {
     }
 
     /// Ends the current log and starts another with new numbers.
-    pub fn cut(&mut self) {
+    pub fn cut(&mut self, cut: Cut) {
+        for open in &mut self.segments {
+            let last = open.threads.drain().map(|(ring, thread)| (ring, thread.last));
+            open.unfinished.extend(last);
+            if cut == Cut::Phase {
+                open.unfinished.clear();
+            }
+        }
         self.lost_before += self.lost();
         self.log = Log { number: self.log.number + 1, ..Log::default() };
     }
@@ -251,8 +297,8 @@ impl Marks {
     }
 
     fn add(&mut self, segment: Segment) {
-        let (names, threads, since_ns) = (Vec::new(), HashMap::new(), HashMap::new());
-        self.segments.push(Open { segment, names, threads, since_ns, in_log: self.log.number });
+        let (names, threads, unfinished, since_ns) = Default::default();
+        self.segments.push(Open { segment, names, threads, unfinished, since_ns, in_log: self.log.number });
     }
 
     fn note_refusal(&mut self, pid: u32, refusal: &Refusal) {
@@ -280,10 +326,9 @@ impl Marks {
     fn drain_one(&mut self, open: &mut Open, scratch: &mut Vec<u8>, sink: &mut impl Sink) {
         if open.in_log != self.log.number {
             open.names.clear();
-            open.threads.clear();
             open.in_log = self.log.number;
         }
-        let Open { segment, names, threads, since_ns, .. } = open;
+        let Open { segment, names, threads, unfinished, since_ns, .. } = open;
         segment.drain(scratch, |segment, record| {
             let ns = |ticks| match segment.layout().clock {
                 Clock::Monotonic => ticks,
@@ -292,16 +337,27 @@ impl Marks {
             let time_ns = ns(record.ticks);
             if record.kind == Kind::Thread {
                 threads.remove(&record.ring);
+                unfinished.remove(&record.ring);
                 since_ns.insert(record.ring, time_ns);
                 return;
             }
             let start_ns = if record.kind == Kind::Scope { ns(record.payload) } else { time_ns };
-            let thread = *threads.entry(record.ring).or_insert_with(|| {
+            let thread = threads.entry(record.ring).or_insert_with(|| {
                 let time_ns = since_ns.get(&record.ring).copied().unwrap_or(time_ns);
-                self.log.thread(segment.layout().pid, segment.thread_of(record.ring), time_ns, sink)
+                let number = self.log.thread(segment.layout().pid, segment.thread_of(record.ring), time_ns, sink);
+                let last = unfinished.remove(&record.ring).unwrap_or_default();
+                if let Some((time_ns, sim_time_ns)) = last.step {
+                    sink.take(Entry::StepMark { thread: number, time_ns, sim_time_ns });
+                }
+                for &(name, time_ns) in &last.frames {
+                    let name = self.log.name_of(segment, names, name, sink);
+                    sink.take(Entry::FrameMark { thread: number, name, time_ns });
+                }
+                RingThread { number, last }
             });
             let name = self.log.name_of(segment, names, record.name, sink);
-            for entry in entries(&self.step_marks, segment, &record, thread, name, (start_ns, time_ns)) {
+            for entry in entries(&self.step_marks, segment, &record, thread.number, name, (start_ns, time_ns)) {
+                thread.last.note(record.name, &entry);
                 match entry {
                     Entry::StepMark { .. } => self.steps += 1,
                     _ => self.others += 1,

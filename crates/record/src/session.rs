@@ -28,6 +28,7 @@ use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 
 use privilege::Urgent;
+pub use privilege::lower_priority;
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
 use recorder::{Command, Recorder};
@@ -228,6 +229,15 @@ impl Recording {
     /// [`RecordError`] if the new folder cannot be used; the present capture then goes on.
     pub fn begin_next(&self, folder: &Path, label: Label) -> Result<(), RecordError> {
         self.ask(|answer| Command::BeginNext { folder: folder.to_owned(), label, answer })?
+    }
+
+    /// Goes on in another folder, with the next segment of the same recording. The log in the present folder is complete then.
+    /// Steps and scopes across the cut belong to the segment in which they end; waits are divided.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the new folder cannot be used; the present segment then goes on.
+    pub fn rotate(&self, folder: &Path) -> Result<(), RecordError> {
+        self.ask(|answer| Command::Rotate { folder: folder.to_owned(), answer })?
     }
 
     /// Ends the present capture here, and records nothing until [`begin_next`](Self::begin_next).

@@ -165,7 +165,8 @@ impl<W: Target> Assembler<W> {
     ) {
         let id = self.next_process();
         let threads = FxHashSet::default();
-        self.processes.insert(pid, Process { id, parent_pid, space, threads, image: None, steps_started: 0 });
+        self.processes
+            .insert(pid, Process { id, parent_pid, space, threads, image: None, steps_started: 0, last_step: None });
         sink.take(Entry::Process { pid, parent_pid, start_ns });
     }
 

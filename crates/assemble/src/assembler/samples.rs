@@ -6,7 +6,7 @@ use std::sync::Arc;
 use linux_perf_event_reader::RawEventRecord;
 
 use super::interner::Interner;
-use super::{Assembler, callchain};
+use super::{Assembler, LastStep, callchain};
 use crate::address_space::{Ending, FrameSource, Mapping, UserStack};
 use crate::entry::{Entry, FrameRef, ModuleRef, Sample, Sink, StackMark, StackRef, ThreadRef};
 use crate::event_role::EventRole;
@@ -57,6 +57,7 @@ impl<W: Target> Assembler<W> {
                 if let (Some(time_ns), Some(process)) = (record.time, self.processes.get_mut(&ids.pid)) {
                     let sim_time_ns = time.read(process.steps_started, sample.raw.as_deref());
                     process.steps_started += 1;
+                    process.last_step = Some(LastStep { time_ns, tid: ids.tid, sim_time_ns });
                     sink.take(Entry::StepStart { time_ns, thread, sim_time_ns });
                 }
             }

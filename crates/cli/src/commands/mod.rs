@@ -25,6 +25,8 @@ mod recover;
 mod report;
 #[cfg(feature = "record")]
 mod run;
+#[cfg(feature = "record")]
+mod segments;
 mod show;
 #[cfg(feature = "record")]
 mod sweep;
@@ -133,7 +135,7 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::Failed(format!("{name}: {error}"))),
     };
-    let ours = disk::is_capture(folder) || folder.join(disk::RAW_LOG_FILE).exists();
+    let ours = stepscope_lab::source::is_capture(folder);
     match (is_empty, ours, force) {
         (true, ..) | (_, true, true) => Ok(()),
         (_, true, false) => Err(Failure::Usage(format!("{name}: holds a capture; add --force to replace it"))),

@@ -16,6 +16,7 @@ use stepscope_record::session::{Options, Progress, Reason};
 use stepscope_record::{StepTime, TimeArgument, clock};
 use stepscope_view::Format;
 
+use super::segments::Segments;
 use crate::arguments::duration;
 use crate::failure::Failure;
 use crate::output::TableArguments;
@@ -37,6 +38,13 @@ pub struct Record {
     /// Stop after this long (30s, 2m) and terminate the launched program [default: stop when it ends, or on Ctrl-C].
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
+    /// Divide a long recording into segments of this length (60s, 10m). Each is a capture of its own, which can be read while
+    /// the recording goes on. The folder can be read as one capture.
+    #[arg(long, value_name = "TIME", value_parser = segment_length)]
+    segment: Option<Duration>,
+    /// Keep only the last segments, beside the one being recorded: a recorder that runs for days needs a bounded part of the disk.
+    #[arg(long, value_name = "SEGMENTS", requires = "segment", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// Samples per second and CPU.
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997, value_parser = clap::value_parser!(u64).range(1..=50_000))]
     frequency: u64,
@@ -77,7 +85,7 @@ pub struct Record {
     step_scope: Option<String>,
     /// List functions that look like steps, instead of recording: samples stacks, then counts calls, 2 s each
     /// (`--duration`). Counting needs root.
-    #[arg(long, conflicts_with_all = ["step_function", "step_scope", "output"])]
+    #[arg(long, conflicts_with_all = ["step_function", "step_scope", "output", "segment"])]
     suggest_steps: bool,
     /// With --suggest-steps: functions your team can change, suggested first: a glob over their names; repeatable.
     #[arg(long, value_name = "GLOB", requires = "suggest_steps")]
@@ -111,7 +119,20 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
         ProgramEvent::StepsMissing(why) => line.suspend(|| eprintln!("warning: Steps are not recorded: {why}.")),
         ProgramEvent::Recording(progress) => line.set_message(live(progress, duration)),
         ProgramEvent::Counting(functions) => line.set_message(format!("counting calls of {functions} functions")),
+        ProgramEvent::NotRotated(why) => line.suspend(|| {
+            eprintln!("warning: The next segment could not be started ({why}). The present one goes on.");
+        }),
+        ProgramEvent::SegmentEnded(_) => {}
         ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program continues")),
+    }
+}
+
+/// Shorter segments would be finished more slowly than they are recorded.
+fn segment_length(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    match duration(text)? {
+        length if length < SHORTEST => Err("a segment lasts at least 1s".to_owned()),
+        length => Ok(length),
     }
 }
 
@@ -141,7 +162,15 @@ impl Record {
         disk::remove(&folder)?;
         let line = progress::line();
         let duration = self.duration;
-        let recorded = self.recording().record(&folder, &interrupt::flag(), &mut |event| tell(&event, &line, duration));
+        let mut segments = self.segment.map(|_| Segments::new(&folder, self.keep.map(|keep| keep as usize)));
+        let recorded = self.recording().record(&folder, &interrupt::flag(), &mut |event| {
+            tell(&event, &line, duration);
+            match (&mut segments, event) {
+                (Some(segments), ProgramEvent::SegmentEnded(segment)) => segments.add(segment),
+                (Some(segments), _) => segments.look(),
+                (None, _) => {}
+            }
+        });
         line.finish_and_clear();
         let recorded = recorded.map_err(|error| match error {
             ProgramError::Interrupted => Failure::Interrupted(error.to_string()),
@@ -150,8 +179,10 @@ impl Record {
         if let Some(report) = recorded.stopped.filter(|report| !report.survivors.is_empty()) {
             eprintln!("stepscope: {report}");
         }
-        let capture = super::finish_recording(&folder)?;
-        summarise(&capture, &folder, &recorded.reason);
+        match segments {
+            Some(segments) => summarise_segments(finish_segments(segments, &folder)?, &folder, &recorded.reason),
+            None => summarise(&super::finish_recording(&folder)?, &folder, &recorded.reason),
+        }
         if let Some(status) = recorded.status.filter(|status| *status != 0) {
             eprintln!("note: the program ended with status {status}");
         }
@@ -216,6 +247,7 @@ impl Record {
             target: self.pid.map_or(Target::Command(self.command), Target::Process),
             start: self.ready.or(self.after.map(Ready::After)),
             duration: self.duration,
+            segment: self.segment,
             step: self.step_function.map(|name| StepFunction { name, module: self.step_module, time }),
             options,
         }
@@ -238,6 +270,31 @@ fn live(progress: &Progress, limit: Option<Duration>) -> String {
 
 /// Samples and waits that are read at the end of a recording, 200 MB: `show` gives the note on unnamed code in any case.
 const MOST_ROWS: usize = 4_000_000;
+
+/// Makes the captures of all segments. The last one is finished here.
+fn finish_segments(segments: Segments, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let last = disk::segments(folder).pop().map(|last| super::finish_recording(&last));
+    let finished = progress::of_step("finishing segments", || segments.finish())?;
+    last.transpose()?;
+    Ok(finished)
+}
+
+/// Says on standard error what the segments have together. Their tables are not read.
+fn summarise_segments(segments: Vec<PathBuf>, folder: &Path, reason: &Reason) {
+    if *reason == Reason::Flagged {
+        eprintln!("interrupted; what was recorded is kept");
+    }
+    let infos: Vec<_> = segments.iter().filter_map(|segment| disk::read_info(segment).ok()).collect();
+    let wall_ns: u64 = infos.iter().filter_map(|info| info.wall_ns()).sum();
+    eprintln!("{} segments, {:.1} s", infos.len(), wall_ns as f64 / 1e9);
+    let lost: u64 = infos.iter().map(|info| info.losses.lost_records + info.losses.lost_marks).sum();
+    if lost > 0 {
+        eprintln!("lost: {lost} records and marks, because they came faster than they could be read");
+    }
+    println!("{}", folder.display());
+    let last = segments.last().map_or_else(|| folder.display(), |last| last.display());
+    eprintln!("next: stepscope show {} ; stepscope show {last}", folder.display());
+}
 
 /// Says on standard error what was recorded, what is missing and what to do next; on standard output where it is.
 fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {

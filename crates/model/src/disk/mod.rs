@@ -11,6 +11,7 @@ mod columns;
 mod long_tables;
 mod raw_log;
 mod replace;
+mod segments;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::waits::{PackedWait, Waits};
 
 pub use raw_log::{create_log, hold_log};
 pub use replace::replace;
+pub use segments::{segment, segments};
 
 /// Name of the information file: a folder with this file is a capture.
 pub const INFO_FILE: &str = "capture.json";
@@ -162,7 +164,7 @@ fn write_table(table: &TableForm, capture: &Capture, folder: &Path) -> Result<Ta
     Ok(write().map_err(DiskError::io(&path))?.into())
 }
 
-/// Removes a capture or the remains of a recording. The folder stays, with its mode and owner, and so do all files that
+/// Removes a capture, the remains of a recording, or its segments. The folder stays, with its mode and owner, and so do all files that
 /// are not of a capture.
 ///
 /// # Errors
@@ -177,7 +179,17 @@ pub fn remove(folder: &Path) -> Result<(), DiskError> {
             _ => {}
         }
     }
-    remove_files(folder)
+    remove_files(folder)?;
+    segments(folder).iter().try_for_each(|segment| remove_segment(segment))
+}
+
+/// Removes a segment with its folder.
+///
+/// # Errors
+/// [`DiskError::Busy`] if a recorder writes there; [`DiskError::Io`] if a file cannot be removed.
+pub fn remove_segment(folder: &Path) -> Result<(), DiskError> {
+    remove(folder)?;
+    fs::remove_dir(folder).map_err(DiskError::io(folder))
 }
 
 /// Removes the raw log of a capture that was written, and the copies of files beside it.

@@ -43,6 +43,13 @@ impl Drop for Urgent {
     }
 }
 
+/// Lets everything else run first: for work beside a recording, on the CPUs of the recorded program. Call it before the process
+/// starts threads.
+pub fn lower_priority() {
+    // SAFETY: takes numbers; 0 means this thread. A lower priority needs no rights.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
 /// How the recorder competes for CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {

@@ -27,7 +27,7 @@ use crate::conditions::read_machine;
 use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
-use crate::marks::Marks;
+use crate::marks::{Cut, Marks};
 use crate::perf::{Events, Kind, Scope};
 use crate::proc::{self, ProcessTree};
 
@@ -40,6 +40,7 @@ const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// Requests to the recording thread.
 pub(super) enum Command {
     BeginNext { folder: PathBuf, label: Label, answer: Sender<Result<(), RecordError>> },
+    Rotate { folder: PathBuf, answer: Sender<Result<(), RecordError>> },
     ObserveSteps { step: StepPoint, answer: Sender<Result<(), String>> },
     Pause(Sender<()>),
     Exited { pid: u32, exit: Exit },
@@ -69,6 +70,8 @@ pub(super) struct Recorder {
     pace: Pace,
     priority: Priority,
     window_ns: u64,
+    /// Start of the first segment, in later ones.
+    recording_start_ns: Option<u64>,
     /// All records before this time are in the rings.
     looked_ns: u64,
     /// The time up to which the log on disk is complete.
@@ -186,6 +189,7 @@ impl Recorder {
             pace: Pace::default(),
             priority,
             window_ns,
+            recording_start_ns: None,
             looked_ns: window_ns,
             written_ns: window_ns,
             failure: None,
@@ -196,7 +200,7 @@ impl Recorder {
             recorder.note_step_probe(step);
         }
         if let Some(folder) = folder {
-            recorder.sink.output = recorder.new_log(folder)?;
+            recorder.sink.output = recorder.new_log(folder, window_ns)?;
         }
         for (kind, event, weight) in named {
             let event = recorder.assembler.add_event(event, &mut recorder.sink);
@@ -317,7 +321,9 @@ impl Recorder {
 
     fn obey(&mut self, command: Command, progress: &Mutex<Progress>) {
         match command {
+            Command::Rotate { folder, answer } => drop(answer.send(self.rotate(&folder))),
             Command::BeginNext { folder, label, answer } => {
+                self.read_before_cut();
                 let started = self.begin_next(&folder, label);
                 // The caller counts steps from here.
                 self.report(progress);
@@ -325,7 +331,7 @@ impl Recorder {
             }
             Command::ObserveSteps { step, answer } => drop(answer.send(self.observe_steps(step))),
             Command::Pause(answer) => {
-                self.cut(Output::Paused);
+                self.cut(Output::Paused, Cut::Phase);
                 let _ = answer.send(());
             }
             Command::Exited { pid, exit } => self.note_exit(pid, &exit),

@@ -11,6 +11,7 @@ use super::Recorder;
 use crate::clock;
 use crate::conditions::read_machine;
 use crate::finish::create_log;
+use crate::marks::Cut;
 use crate::perf::Kind;
 use crate::session::log::{Counted, Output};
 use crate::session::privilege::Priority;
@@ -18,7 +19,7 @@ use crate::session::{Label, RecordError};
 
 impl Recorder {
     /// Starts a log in this folder with what is known so far.
-    pub(super) fn new_log(&self, folder: &Path) -> Result<Output, RecordError> {
+    pub(super) fn new_log(&self, folder: &Path, start_ns: u64) -> Result<Output, RecordError> {
         fs::create_dir_all(folder).map_err(|source| RecordError::Folder { path: folder.to_owned(), source })?;
         let mut writer = create_log(folder)?;
         let (command, working_directory, environment) = self.program.clone();
@@ -33,7 +34,8 @@ impl Recorder {
             environment,
             started_at: Some(clock::utc_now()),
             clock: Some("CLOCK_MONOTONIC".to_owned()),
-            start_ns: Some(self.window_ns),
+            start_ns: Some(start_ns),
+            recording_start_ns: self.recording_start_ns,
             machine: Some(self.machine.clone()),
             conditions: Some(start.conditions_until(None, None)),
             dimensions: self.dimensions.clone(),
@@ -49,14 +51,42 @@ impl Recorder {
 
     pub(super) fn begin_next(&mut self, folder: &Path, label: Label) -> Result<(), RecordError> {
         self.label = label;
-        self.window_ns = self.looked_ns;
-        let output = self.new_log(folder)?;
-        self.cut(output);
+        self.recording_start_ns = None;
+        let output = self.new_log(folder, self.looked_ns)?;
+        self.cut(output, Cut::Phase);
         Ok(())
     }
 
+    /// Brings records and readings up to date. A log starts with the last readings: from an old one on, the kernel's account of
+    /// CPU time would have time from before the cut.
+    pub(super) fn read_before_cut(&mut self) {
+        self.round();
+        self.read_resources();
+    }
+
+    /// Goes on in another folder. Steps across the cut belong to the log in which they end.
+    pub(super) fn rotate(&mut self, folder: &Path) -> Result<(), RecordError> {
+        self.read_before_cut();
+        self.flush();
+        if let Some(failure) = &self.failure {
+            return Err(RecordError::Broken(failure.clone()));
+        }
+        let before_ns = self.recording_start_ns;
+        self.recording_start_ns = before_ns.or(Some(self.window_ns));
+        match self.new_log(folder, self.looked_ns) {
+            Ok(output) => {
+                self.cut(output, Cut::Segment);
+                Ok(())
+            }
+            Err(error) => {
+                self.recording_start_ns = before_ns;
+                Err(error)
+            }
+        }
+    }
+
     /// Ends the present log at the time up to which records have been taken, and goes on with another.
-    pub(super) fn cut(&mut self, output: Output) {
+    pub(super) fn cut(&mut self, output: Output, cut: Cut) {
         self.holds_launch = false;
         // Everything up to the last look has arrived.
         let now_ns = self.looked_ns;
@@ -70,7 +100,10 @@ impl Recorder {
         self.assembler.split(now_ns, &mut self.sink, &mut next);
         let mut ended = std::mem::replace(&mut self.sink, next);
         self.close(&mut ended, now_ns, reading);
-        self.marks.cut();
+        self.marks.cut(cut);
+        if cut == Cut::Segment {
+            self.assembler.continue_steps(&mut self.sink);
+        }
         self.window_ns = now_ns;
         if let Some(resources) = &self.resources {
             resources.repeat(now_ns, &self.assembler, &mut self.sink);
@@ -93,6 +126,10 @@ impl Recorder {
             machine: Some(((**start).clone(), end)),
         })));
         writer.flush();
+        if writer.error().is_some() {
+            // A chunk that was written in part would count as damage.
+            let _ = writer.out().set_len(writer.bytes());
+        }
     }
 
     /// The notes of the capture.
