@@ -200,6 +200,28 @@ fn a_library_that_only_loading_enters_in_one_piece_is_found() {
 }
 
 #[test]
+fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
+    // A wait each 10 ms for one second, and the time that the thread runs between them.
+    let waking = |run_ns: u64| {
+        let mut drawing = Drawing::new()
+            .window(0..1_000_000_000)
+            .process(1, "sim")
+            .lived("main", 0..1_000_000_000, None)
+            .lived("helper", 0..1_000_000_000, None)
+            .steps("main", 0, 10_000_000, 100, 1)
+            .folded(Event::sampled("cpu-clock", "ns"), "@500 main;sim::Step 9000\n@600 helper;sim::Look 1000");
+        for start in (0..100).map(|number| number * 10_000_000) {
+            drawing =
+                drawing.blocked_then_runnable("helper", start + run_ns..start + 10_000_000, 0, "sim::Look;nanosleep");
+        }
+        drawing.capture.info.phase = Some(Phase::Steady);
+        found(&drawing.capture)
+    };
+    assert_eq!(waking(5_000), ["polling | sim::Look | 10"]);
+    assert!(waking(200_000).is_empty(), "{:?}", waking(200_000));
+}
+
+#[test]
 fn a_lock_that_the_loop_waits_for_names_its_waiter_and_holder() {
     let mut drawing = Drawing::new()
         .window(0..100_000)

@@ -1,7 +1,8 @@
 //! A thread wakes again and again to look whether there is something to do.
 //!
-//! Evidence: a thread's waits end at a high rate, after nearly equal times, and no other thread ends them. Look-alikes:
-//! the pacing of the simulation loop, which is left out; a watchdog, which wakes rarely.
+//! Evidence: a thread's waits end at a high rate, no other thread ends them, and it runs only briefly between them. Look-alikes:
+//! the pacing of the simulation loop, which is left out; a periodic task, which does work each time it wakes; a watchdog,
+//! which wakes rarely.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +14,16 @@ use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 use stepscope_model::{ThreadId, Wait, WaitState};
+use stepscope_stats::Distribution;
 
 /// Least wake-ups of a thread per second.
 const RATE: f64 = 50.0;
 
 /// Least part of the waits that no thread ends.
 const TIMED_OUT: f64 = 0.8;
+
+/// A look takes no longer; what runs longer has found work. A system call that fails and the next wait take some 5 us.
+const LONGEST_LOOK_NS: u64 = 20_000;
 
 pub(super) struct Polling;
 
@@ -58,14 +63,14 @@ impl Kind for Polling {
             let timed: Vec<Wait> = blocked.iter().copied().filter(|wait| is_timed(wait)).collect();
             let first = timed.iter().find_map(|wait| seen.functions().attributed(wait.stack?));
             let number = timed.len();
-            if let Some(function) =
-                first.filter(|_| number as f64 >= RATE * seconds && number as f64 >= TIMED_OUT * blocked.len() as f64)
-            {
+            let often = number as f64 >= RATE * seconds && number as f64 >= TIMED_OUT * blocked.len() as f64;
+            if let Some(function) = first.filter(|_| often) {
                 groups.entry(function).or_default().push((thread, number));
             }
         }
         let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
         let mut found = Vec::new();
+        groups.retain(|_, threads| look_ns(seen, threads) <= LONGEST_LOOK_NS);
         for (function, threads) in groups {
             let of_group = |thread: ThreadId| threads.iter().any(|(one, _)| *one == thread);
             let (mut value, mut count) = (0.0, 0_u64);
@@ -84,4 +89,14 @@ impl Kind for Polling {
         }
         found
     }
+}
+
+/// How long the threads usually run between two waits.
+fn look_ns(seen: &Seen<'_, '_>, threads: &[(ThreadId, usize)]) -> u64 {
+    let mut runs = Vec::new();
+    for (thread, _) in threads {
+        let waits: Vec<Wait> = seen.off_cpu.waits(*thread).collect();
+        runs.extend(waits.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)));
+    }
+    runs.into_iter().filter(|run| *run > 0).collect::<Distribution>().median().unwrap_or(0)
 }
