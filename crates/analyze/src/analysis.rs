@@ -174,6 +174,11 @@ impl ReportSection {
         (!is_empty).then(|| Self::new(title, tables.into_iter().map(Part::Table).collect()))
     }
 
+    /// The same; none if no table has rows.
+    pub fn of_rows(title: &'static str, tables: Vec<Table>) -> Option<Self> {
+        if tables.iter().all(|table| table.rows.is_empty()) { None } else { Self::of_tables(title, tables) }
+    }
+
     /// A section of a flame graph; none if the tree is empty.
     pub fn of_tree(title: &'static str, tree: CallTree) -> Option<Self> {
         (tree.nodes[0].total > 0).then(|| Self::new(title, vec![Part::FlameGraph(tree)]))

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A column's name, unit, meaning and form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[must_use]
 pub struct Column {
     /// Stable machine-readable name, `snake_case`.
     pub name: String,
@@ -138,19 +139,16 @@ impl Column {
     }
 
     /// The same column with this header for people.
-    #[must_use]
     pub fn labelled(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
     /// The same column, whose equal values group rows.
-    #[must_use]
     pub fn grouping(self) -> Self {
         Self { groups_rows: true, ..self }
     }
 
     /// The same column as prose below its row: what is too long to stand beside numbers.
-    #[must_use]
     pub fn below(self) -> Self {
         Self { kind: Kind::Prose, below: true, ..self }
     }
@@ -161,19 +159,16 @@ impl Column {
     }
 
     /// The same column of this importance.
-    #[must_use]
     pub fn at(self, importance: Importance) -> Self {
         Self { importance, ..self }
     }
 
     /// The same column as a [`Importance::Detail`].
-    #[must_use]
     pub fn detail(self) -> Self {
         self.at(Importance::Detail)
     }
 
     /// The same column as [`Importance::Essential`].
-    #[must_use]
     pub fn essential(self) -> Self {
         self.at(Importance::Essential)
     }

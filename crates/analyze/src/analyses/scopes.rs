@@ -271,13 +271,7 @@ pub const ANALYSIS: Analysis = Analysis {
         question: "How long do the program's marked scopes take, and do they run or wait?",
         tables: |selection, _| vec![table(selection)],
     }],
-    report: |selection| {
-        let table = table(selection);
-        if table.rows.is_empty() {
-            return Vec::new();
-        }
-        ReportSection::of_tables("Scopes", vec![table]).into_iter().collect()
-    },
+    report: |selection| ReportSection::of_rows("Scopes", vec![table(selection)]).into_iter().collect(),
     ..Analysis::NONE
 };
 

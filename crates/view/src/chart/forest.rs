@@ -15,6 +15,7 @@ use stepscope_model::quantity::number;
 
 /// Rows of a table as estimates of a ratio.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct Forest {
     /// The values; its title is the picture's.
     pub table: Table,
@@ -53,13 +54,11 @@ impl Forest {
     }
 
     /// With a band of ratios that do not matter.
-    #[must_use]
     pub fn tolerance(self, tolerance: f64) -> Self {
         Self { tolerance, ..self }
     }
 
     /// With its first rows only.
-    #[must_use]
     pub fn most(self, most: usize) -> Self {
         Self { most, ..self }
     }

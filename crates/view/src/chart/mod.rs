@@ -37,6 +37,7 @@ use stepscope_model::quantity::number;
 
 /// Columns of a table, drawn over one of them.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use]
 pub struct Chart {
     /// The values; its title is the chart's.
     pub table: Table,
@@ -84,13 +85,11 @@ impl Chart {
     }
 
     /// With a vertical axis that begins here.
-    #[must_use]
     pub fn floor(self, floor: Floor) -> Self {
         Self { floor, ..self }
     }
 
     /// With this description of the marks.
-    #[must_use]
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
         self

@@ -39,6 +39,7 @@ use crate::flamegraph;
 
 /// A report: its title, facts and sections.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[must_use]
 pub struct Report {
     /// Heading, and the title of the page.
     pub title: String,
@@ -63,6 +64,7 @@ pub struct Fact {
 
 /// A titled part of a report: remarks, then blocks, then sections within it.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[must_use]
 pub struct Section {
     /// Heading.
     pub title: String,
@@ -101,28 +103,24 @@ impl Report {
     }
 
     /// With a line below the title.
-    #[must_use]
     pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
         self.subtitle = subtitle.into();
         self
     }
 
     /// With one more fact.
-    #[must_use]
     pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.about.push(Fact { name: name.into(), value: value.into() });
         self
     }
 
     /// With one more warning.
-    #[must_use]
     pub fn warning(mut self, warning: impl Into<Note>) -> Self {
         self.warnings.push(warning.into());
         self
     }
 
     /// With one more section.
-    #[must_use]
     pub fn section(mut self, section: Section) -> Self {
         self.sections.push(section);
         self
@@ -136,63 +134,54 @@ impl Section {
     }
 
     /// With a name for links of its own.
-    #[must_use]
     pub fn anchor(mut self, anchor: impl Into<String>) -> Self {
         self.anchor = anchor.into();
         self
     }
 
     /// With one more remark.
-    #[must_use]
     pub fn note(mut self, note: impl Into<Note>) -> Self {
         self.notes.push(note.into());
         self
     }
 
     /// With a table shown as figures: [`Block::Figures`].
-    #[must_use]
     pub fn figures(mut self, table: Table) -> Self {
         self.blocks.push(Block::Figures(table));
         self
     }
 
     /// With one more table.
-    #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.blocks.push(Block::Table(table));
         self
     }
 
     /// With one more chart.
-    #[must_use]
     pub fn chart(mut self, chart: Chart) -> Self {
         self.blocks.push(Block::Chart(chart));
         self
     }
 
     /// With one more picture of ratios.
-    #[must_use]
     pub fn forest(mut self, forest: Forest) -> Self {
         self.blocks.push(Block::Forest(forest));
         self
     }
 
     /// With one more call tree, drawn as a flame graph.
-    #[must_use]
     pub fn flame_graph(mut self, tree: CallTree) -> Self {
         self.blocks.push(Block::FlameGraph(tree, flamegraph::Options::default()));
         self
     }
 
     /// With two call trees, drawn as a differential flame graph.
-    #[must_use]
     pub fn difference(mut self, difference: TreeDifference) -> Self {
         self.blocks.push(Block::Difference(difference));
         self
     }
 
     /// With one more section within this one.
-    #[must_use]
     pub fn section(mut self, section: Section) -> Self {
         self.sections.push(section);
         self

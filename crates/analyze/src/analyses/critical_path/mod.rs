@@ -107,13 +107,7 @@ pub const ANALYSIS: Analysis = Analysis {
         tables: |selection, _| tables(selection),
     }],
     needs: &[Dimension::Steps, Dimension::Sched],
-    report: |selection| {
-        let tables = tables(selection);
-        if tables.iter().all(|table| table.rows.is_empty()) {
-            return Vec::new();
-        }
-        ReportSection::of_tables("Critical path", tables).into_iter().collect()
-    },
+    report: |selection| ReportSection::of_rows("Critical path", tables(selection)).into_iter().collect(),
     ..Analysis::NONE
 };
 
