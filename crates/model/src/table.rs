@@ -174,12 +174,12 @@ impl<'a, R> Columns<'a, R> {
         self.with(Column::weight(name, unit, doc), move |row| fill(row).into())
     }
 
-    /// Makes the columns of these names, with spaces between, [`Importance::Essential`]. Panics if there is none of a name.
+    /// Makes the columns of these names (with spaces between) [`Importance::Essential`]. Panics if a name has no column.
     pub fn essential(self, names: &str) -> Self {
         self.at(Importance::Essential, names)
     }
 
-    /// Makes the columns of these names, with spaces between, [`Importance::Detail`]. Panics if there is none of a name.
+    /// Makes the columns of these names (with spaces between) [`Importance::Detail`]. Panics if a name has no column.
     pub fn detail(self, names: &str) -> Self {
         self.at(Importance::Detail, names)
     }

@@ -307,7 +307,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn sched(capture: &Capture) -> Table {
-        drawn::selected(capture, &[], |selection| table(selection))
+        drawn::selected(capture, &[], table)
     }
 
     #[test]

@@ -311,7 +311,7 @@ fn costs_are_adjusted_for_the_speed_of_the_machine_and_a_note_says_so() {
         (ratio.high / ratio.low).ln()
     };
     assert!(width(&adjusted) < 0.5 * width(&raw), "{} {}", width(&adjusted), width(&raw));
-    let by = row(&adjusted, Family::Own, "f").assessment.speed.clone().unwrap();
+    let by = row(&adjusted, Family::Own, "f").assessment.speed.unwrap();
     assert!((by.coefficient - 1.0).abs() < 0.3 && by.width_share < 0.5, "{by:?}");
     assert!(
         adjusted.notes.iter().any(|note| note.starts_with("Adjusted for the machine's speed")),

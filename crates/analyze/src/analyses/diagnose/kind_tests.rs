@@ -61,7 +61,7 @@ fn allocations_of_several_callees_are_one_finding_at_their_caller() {
 #[test]
 fn elements_that_a_container_has_room_for_do_not_rebuild_it() {
     let push = "sim::Send;std::vector<int>::push_back";
-    let every_fifth = |step: u64, stack: &'static str| if step % 2 == 0 { stack } else { "sim::Move" };
+    let every_fifth = |step: u64, stack: &'static str| if step.is_multiple_of(2) { stack } else { "sim::Move" };
     let stays = looping(|step, tenth| work(tenth, &[(1, every_fifth(step, push))], "sim::Move"));
     assert!(found(&stays).is_empty(), "{:?}", found(&stays));
     let memory = "sim::Send;std::vector<int>::push_back;operator new;malloc";

@@ -63,9 +63,9 @@ impl Kind for Allocations {
         for (owner, _) in seen.by_owner(allocates) {
             let of_owner = seen.is_at(owner, allocates);
             let at = |stack: StackId| of_owner(stack) && !covered[stack.index()];
-            let amount = seen.sum(&at);
+            let amount = seen.sum(at);
             let least = if is_for_look_ups(seen, owner, amount) { LEAST_FOR_LOOK_UPS } else { LEAST };
-            if seen.share(amount) >= least && seen.is_steady(&at) && is_rebuilt(seen, amount, &at) {
+            if seen.share(amount) >= least && seen.is_steady(at) && is_rebuilt(seen, amount, &at) {
                 found.push(of_function(seen, owner, amount, &at));
             }
         }
