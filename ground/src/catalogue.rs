@@ -45,6 +45,14 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_findings_have_a_heading_on_their_page() {
+        let page = include_str!("../../docs/analyses/diagnose.md");
+        for kind in pathologies().flat_map(|pathology| pathology.kinds) {
+            assert!(page.contains(&format!("### {kind}\n")), "{kind}");
+        }
+    }
+
+    #[test]
     fn arguments_are_those_of_the_program() {
         let full_scan = pathologies().find(|pathology| pathology.switch == Switch::FullScan).unwrap();
         assert_eq!(full_scan.arguments(1000), ["run", "--world", "shapes", "--n", "1000"]);

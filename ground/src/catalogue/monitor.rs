@@ -18,6 +18,7 @@ pub const PATHOLOGIES: &[Pathology] = &[Pathology {
         "ground::monitor::connections::count_connections_in_file",
         "ground::monitor::connections::read_file",
     ],
+    kinds: &["kernel-files-read-again"],
     seam: &["ground::monitor::Monitor::connections"],
     slow: "reads four tables of connections for each process, although all processes share them",
     fast: "reads them once per tick",

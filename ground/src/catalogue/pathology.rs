@@ -92,6 +92,8 @@ pub struct Pathology {
     /// Functions that a ranking of owned code may put first: `function`, its parts, and the nearest owned caller of slow
     /// third-party code.
     pub guilty: &'static [&'static str],
+    /// Kinds of findings that say what is wrong: see `docs/analyses/diagnose.md`.
+    pub kinds: &'static [&'static str],
     /// Functions that contain both the slow and the fast code, so that the drop in their cost is the gain. None of them
     /// calls another. Empty if no function contains both.
     pub seam: &'static [&'static str],

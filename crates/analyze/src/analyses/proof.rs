@@ -25,9 +25,12 @@
 //!   and no CPU time, the same along the [critical path](crate::analyses::critical_path).
 //! - **Silence**: in fast settings and in controls, no slow way of any switch may have
 //!   [`SILENT_PERCENT`] of the CPU time.
+//! - **Diagnosis**: each switch alone: whether the first [finding](crate::analyses::diagnose) has a right kind and names a guilty
+//!   function, in the median recording. In fast settings and in controls: no finding above [`CLAIM_PERCENT`].
 //! - **Counts**: steps, scopes and context switches, recorded against counted by the program and the kernel.
 //! - **Overhead**: CPU time and wall time of a step, recorded over bare.
 
+mod diagnosis;
 mod profile;
 mod score;
 mod tables;
@@ -36,7 +39,8 @@ use std::collections::BTreeMap;
 
 use stepscope_model::Phase;
 
-pub use profile::Profile;
+pub use diagnosis::{Answer, Diagnosed, FalseFinding, diagnosed, false_findings};
+pub use profile::{Claim, Profile};
 pub use score::{Compared, Gain, Share, gains, shares, silences};
 pub use tables::tables;
 
@@ -58,6 +62,9 @@ pub const SILENT_PERCENT: f64 = 5.0;
 /// A guilty function with this share has to be ranked first.
 pub const FIRST_PERCENT: f64 = 20.0;
 
+/// A finding with less gain than this is not counted as false where all is fast, percent.
+pub const CLAIM_PERCENT: f64 = 3.0;
+
 /// What a fix saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saves {
@@ -78,6 +85,8 @@ pub struct Known {
     pub function: String,
     /// What a ranking may put first for it.
     pub guilty: Vec<String>,
+    /// Kinds of findings that are right; any if empty.
+    pub kinds: Vec<String>,
     /// What both ways pass through, if anything does; none of these functions calls another.
     pub seam: Vec<String>,
     /// What the fix saves.

@@ -35,6 +35,9 @@ pub struct Switch {
     phase: Phase,
     function: String,
     guilty: Vec<String>,
+    /// Kinds of findings that are right; any if empty.
+    #[serde(default)]
+    kinds: Vec<String>,
     seam: Vec<String>,
     saves: String,
     downstream: String,
@@ -130,6 +133,7 @@ impl Switch {
             phase: self.phase,
             function: self.function.clone(),
             guilty: self.guilty.clone(),
+            kinds: self.kinds.clone(),
             seam: self.seam.clone(),
             saves: if self.saves == "wall" { Saves::Wall } else { Saves::Cpu },
             downstream: given(&self.downstream),

@@ -19,6 +19,24 @@ fn a_search_of_a_list_is_found_if_it_costs_much() {
 }
 
 #[test]
+fn a_search_that_is_written_out_as_a_loop_does_nothing_but_go_on_and_compare() {
+    let (next, compare) = ("sim::Find;core::iter::adapters::zip::Zip::next", "sim::Find;core::slice::cmp::eq");
+    let of_ms = |ms: u64| work(ms % 10, &[(1, compare), (4, next), (7, "sim::Find")], "sim::Read");
+    assert_eq!(found(&loading(of_ms)), ["list-search | sim::Find | 70"]);
+    let with_work = |ms: u64| work(ms % 10, &[(1, compare), (4, next), (7, "sim::Find;memcpy")], "sim::Read");
+    assert!(found(&loading(with_work)).is_empty(), "{:?}", found(&loading(with_work)));
+}
+
+#[test]
+fn text_that_loading_writes_is_one_weak_finding() {
+    let (number, grow) = ("sim::Write;sim::Value;std::ostream::_M_insert<double>", "sim::Write;realloc");
+    let capture = loading(|ms| work(ms % 10, &[(1, number), (3, grow), (4, "sim::Write")], "sim::Read"));
+    assert_eq!(found(&capture), ["values-through-text | sim::Write | -"]);
+    let little = loading(|ms| work(ms % 10, &[(1, number), (8, "sim::Write")], "sim::Read"));
+    assert!(found(&little).iter().all(|row| !row.contains("sim::Write")), "{:?}", found(&little));
+}
+
+#[test]
 fn texts_that_are_compared_one_by_one_are_found_but_not_those_of_a_map() {
     let one_by_one =
         looping(|_, tenth| work(tenth, &[(2, "sim::Get;__memcmp_avx2_movbe"), (3, "sim::Get")], "sim::Move"));

@@ -96,12 +96,15 @@ fn images_that_are_decoded_while_it_runs_are_found() {
 
 #[test]
 fn values_that_go_through_text_are_found_in_steps_and_in_loading() {
-    let shows =
-        |tenth: u64, text: u64| work(tenth, &[(text, "sim::Show;std::ostream::_M_insert<double>")], "sim::Move");
+    let shows = |tenth: u64, text: u64| {
+        work(tenth, &[(text, "sim::Show;std::basic_stringstream<char>;std::ostream::_M_insert<double>")], "sim::Move")
+    };
     let rows = found(&looping(|_, tenth| shows(tenth, 2)));
     assert_eq!(rows, ["values-through-text | sim::Show | 20"]);
     let rows = found(&loading(|ms| shows(ms % 10, 3)));
     assert_eq!(rows, ["values-through-text | sim::Show | 30"]);
+    let log = looping(|_, tenth| work(tenth, &[(2, "sim::Log;std::ostream::_M_insert<double>")], "sim::Move"));
+    assert_eq!(found(&log), ["values-through-text | sim::Log | -"], "a log has to be text");
 }
 
 #[test]

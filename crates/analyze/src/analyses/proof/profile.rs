@@ -8,7 +8,7 @@ use crate::analyses::hotspots::Hotspots;
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
-use crate::{critical_path, rank};
+use crate::{critical_path, diagnose, rank};
 
 /// What one recording says, by the names that it shows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +27,37 @@ pub struct Profile {
     pub ranked: BTreeMap<String, f64>,
     /// The most that a step could be shorter without each function, ns. Empty where critical paths are not known.
     pub gain_bound_ns: BTreeMap<String, f64>,
+    /// What [`diagnose`](crate::analyses::diagnose) finds, best first.
+    pub claims: Vec<Claim>,
+}
+
+/// A finding.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claim {
+    /// Its kind.
+    pub kind: String,
+    /// The function that it names; empty if none.
+    pub function: String,
+    /// Its gain in percent of the step or phase; 0 if unknown.
+    pub gain_share: f64,
+}
+
+/// What is found in a recording, best first.
+fn claims(selection: &Selection<'_>) -> Vec<Claim> {
+    let table = diagnose::table(std::slice::from_ref(selection), &diagnose::Calls::default());
+    let text = |row: usize, column: &str| match table.get(row, column) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let claim = |row: usize| Claim {
+        kind: text(row, "kind"),
+        function: own_name(&text(row, "function")).into_owned(),
+        gain_share: match table.get(row, "gain_share") {
+            Some(Value::Float(share)) => *share,
+            _ => 0.0,
+        },
+    };
+    (0..table.rows.len()).map(claim).collect()
 }
 
 impl Profile {
@@ -37,7 +68,8 @@ impl Profile {
         let loops = Loops::of(selection).filter(|_| stepped);
         let span = loops.as_ref().map(|loops| loops.main().span.clone());
         let inside = span.map(|span| selection.within(span));
-        Self::within(inside.as_ref().unwrap_or(selection), loops.as_deref())
+        let claims = claims(selection);
+        Self { claims, ..Self::within(inside.as_ref().unwrap_or(selection), loops.as_deref()) }
     }
 
     fn within(selection: &Selection<'_>, loops: Option<&Loops>) -> Self {
@@ -81,6 +113,7 @@ impl Profile {
             inclusive_ns,
             ranked,
             gain_bound_ns,
+            claims: Vec::new(),
         }
     }
 

@@ -336,7 +336,7 @@ mod tests {
             step_ns: 200_000.0,
             inclusive_ns: by_name(inclusive),
             ranked: (0..).zip(ranked).map(|(place, name)| ((*name).to_owned(), 50.0 - f64::from(place))).collect(),
-            gain_bound_ns: BTreeMap::new(),
+            ..Profile::default()
         }
     }
 
@@ -352,6 +352,7 @@ mod tests {
             phase: Phase::Steady,
             function: function.to_owned(),
             guilty: vec![function.to_owned()],
+            kinds: Vec::new(),
             seam: seam.map(str::to_owned).into_iter().collect(),
             saves: Saves::Cpu,
             downstream: None,

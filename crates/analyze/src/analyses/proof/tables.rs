@@ -2,10 +2,12 @@
 
 use stepscope_model::{Column, Columns, NoteValue, Table, Value, note};
 
+use super::diagnosis::{Answer, Diagnosed, FalseFinding, diagnosed, false_findings, quiet};
+use super::profile::Claim;
 use super::score::{Gain, Share, Silence, gains, place, shares, silences, slow_share, typical, worst_place};
-use super::{Build, Case, Counted, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
+use super::{Build, CLAIM_PERCENT, Case, Counted, FIRST_PERCENT, GAIN_TOLERANCE, Proof, SILENT_PERCENT, Truth};
 
-/// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_counts`, `prove_overhead` and, last, `prove`, the
+/// The tables `prove_switches`, `prove_gains`, `prove_shares`, `prove_silence`, `prove_diagnosis`, `prove_findings`, `prove_counts`, `prove_overhead` and, last, `prove`, the
 /// score.
 pub fn tables(proof: &Proof) -> Vec<Table> {
     vec![
@@ -13,6 +15,8 @@ pub fn tables(proof: &Proof) -> Vec<Table> {
         gains_table(proof),
         shares_table(proof),
         silence_table(proof),
+        diagnosis_table(proof),
+        findings_table(proof),
         counts_table(proof),
         overhead_table(proof),
         score_table(proof),
@@ -156,6 +160,36 @@ fn silence_table(proof: &Proof) -> Table {
     table
 }
 
+fn diagnosis_table(proof: &Proof) -> Table {
+    let of_first = |one: &Diagnosed, of: fn(&Claim) -> Value| Value::from(one.first.as_ref().map(of));
+    Columns::<Diagnosed>::new()
+        .text("switch", "The switch, slow alone.", |one| one.switch.as_str().into())
+        .with(build_column(), |one| one.build.as_str().into())
+        .text("answer", "Whether the first finding has a right kind and names a guilty function; the median.", |one| {
+            one.answer.name().into()
+        })
+        .text("kind", "Kind of the first finding in the first recording.", move |one| {
+            of_first(one, |claim| claim.kind.as_str().into())
+        })
+        .text("function", "The function that it names.", move |one| {
+            of_first(one, |claim| claim.function.as_str().into())
+        })
+        .percentage("gain_share", "Its gain.", move |one| of_first(one, |claim| claim.gain_share.into()))
+        .essential("switch build answer kind function")
+        .table("prove_diagnosis", "Diagnosis of each switch alone", diagnosed(proof))
+}
+
+fn findings_table(proof: &Proof) -> Table {
+    Columns::<FalseFinding>::new()
+        .text("of", "The recording: a case with all switches fast, or a control.", |one| one.of.as_str().into())
+        .with(build_column(), |one| one.build.as_str().into())
+        .text("kind", "Kind of the finding.", |one| one.claim.kind.as_str().into())
+        .text("function", "The function that it names.", |one| one.claim.function.as_str().into())
+        .percentage("gain_share", "Its gain.", |one| one.claim.gain_share)
+        .essential("of kind function gain_share")
+        .table("prove_findings", "Findings while all switches are fast", false_findings(proof))
+}
+
 fn counts_table(proof: &Proof) -> Table {
     Columns::<Counted>::new()
         .text("of", "The run.", |one| one.of.as_str().into())
@@ -210,6 +244,8 @@ struct Requirement {
     held: usize,
     of: usize,
     needed_percent: f64,
+    /// Fewest cases that are judged.
+    fewest: usize,
     worst: Option<f64>,
     remark: String,
 }
@@ -217,7 +253,15 @@ struct Requirement {
 impl Requirement {
     /// That `missed` are few of a number of cases.
     fn of(what: impl Into<String>, of: usize, missed: &[String], needed_percent: f64, worst: Option<f64>) -> Self {
-        Self { what: what.into(), held: of - missed.len(), of, needed_percent, worst, remark: missed.join("; ") }
+        Self {
+            what: what.into(),
+            held: of - missed.len(),
+            of,
+            needed_percent,
+            fewest: 1,
+            worst,
+            remark: missed.join("; "),
+        }
     }
 
     fn percent(&self) -> Option<f64> {
@@ -240,7 +284,7 @@ fn score_table(proof: &Proof) -> Table {
             "holds",
             "Whether the requirement holds. Builds without names are for comparison and have none.",
             |(build, one)| {
-                let judged = one.percent().filter(|_| build.shown.is_none());
+                let judged = one.percent().filter(|_| build.shown.is_none() && one.of >= one.fewest);
                 judged.map(|percent| percent >= one.needed_percent)
             },
         )
@@ -263,6 +307,7 @@ fn builds(proof: &Proof) -> Vec<&Build> {
 fn requirements(proof: &Proof, build: &Build) -> Vec<Requirement> {
     let cases: Vec<&Case> = proof.cases.iter().filter(|case| case.build == *build).collect();
     let mut all = vec![share_requirement(&cases), place_requirement(&cases)];
+    all.extend([recall_requirement(proof, build), precision_requirement(proof, build)]);
     all.push(compared_requirement(&cases));
     all.extend(["alone", "all"].map(|setting| gain_requirement(&cases, setting)));
     all.push(timed_requirement(&cases));
@@ -302,6 +347,7 @@ fn place_requirement(cases: &[&Case]) -> Requirement {
         held: asked.len() - missed.len(),
         of: asked.len(),
         needed_percent: 100.0,
+        fewest: 1,
         worst: asked.iter().filter_map(|case| place(case)).max().map(|place| place as f64),
         remark: missed.iter().cloned().chain(of_one).collect::<Vec<_>>().join("; "),
     }
@@ -384,12 +430,41 @@ fn silence_requirement(proof: &Proof) -> Requirement {
         held: all.len() - loud.len(),
         of: all.len(),
         needed_percent: 100.0,
+        fewest: 1,
         worst: all.iter().map(|silence| silence.share).max_by(f64::total_cmp),
         remark: loud
             .iter()
             .map(|one| format!("{}: {} {:.1} %", one.of, one.function, one.share))
             .collect::<Vec<_>>()
             .join("; "),
+    }
+}
+
+/// Fewest cases of which 90 % can be judged.
+const FEWEST_TO_JUDGE: usize = 10;
+
+fn recall_requirement(proof: &Proof, build: &Build) -> Requirement {
+    let all: Vec<Diagnosed> = diagnosed(proof).into_iter().filter(|one| one.build == build.name).collect();
+    let missed = all.iter().filter(|one| one.answer != Answer::RightFirst);
+    let missed: Vec<String> = missed.map(|one| format!("{}: {}", one.switch, one.answer.name())).collect();
+    let what = "diagnosis: the first finding has a right kind and names a guilty function";
+    Requirement { fewest: FEWEST_TO_JUDGE, ..Requirement::of(what, all.len(), &missed, 90.0, None) }
+}
+
+fn precision_requirement(proof: &Proof, build: &Build) -> Requirement {
+    let of_build = quiet(proof).into_iter().filter(|(of, _)| *of == build.name);
+    let quiet: Vec<bool> = of_build.map(|(_, quiet)| quiet).collect();
+    let false_ones: Vec<FalseFinding> =
+        false_findings(proof).into_iter().filter(|one| one.build == build.name).collect();
+    let told = |one: &FalseFinding| format!("{}: {} {:.1} %", one.of, one.claim.kind, one.claim.gain_share);
+    Requirement {
+        what: format!("diagnosis: no finding above {CLAIM_PERCENT:.0} % where all is fast, and in controls"),
+        held: quiet.iter().filter(|quiet| **quiet).count(),
+        of: quiet.len(),
+        needed_percent: 90.0,
+        fewest: FEWEST_TO_JUDGE,
+        worst: false_ones.iter().map(|one| one.claim.gain_share).max_by(f64::total_cmp),
+        remark: false_ones.iter().map(told).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -403,6 +478,7 @@ fn count_requirement(proof: &Proof) -> Requirement {
         held: known.len() - off.len(),
         of: known.len(),
         needed_percent: 100.0,
+        fewest: 1,
         worst: worst.map(|difference| difference as f64),
         remark: off
             .iter()
@@ -435,7 +511,13 @@ mod tests {
             step_ns: total / 10.0,
             inclusive_ns: BTreeMap::from([("scan".to_owned(), scan)]),
             ranked: BTreeMap::from([("scan".to_owned(), 70.0)]),
-            gain_bound_ns: BTreeMap::new(),
+            claims: vec![Claim {
+                kind: "list-search".to_owned(),
+                function: "scan".to_owned(),
+                // The fix takes it away.
+                gain_share: if scan > 0.0 { 70.0 } else { 0.0 },
+            }],
+            ..Profile::default()
         };
         let recorded = Truth { cpu_ns: 1.1e6, ..alone.clone() };
         Case {
@@ -444,6 +526,7 @@ mod tests {
                 phase: Phase::Steady,
                 function: "scan".to_owned(),
                 guilty: vec!["scan".to_owned()],
+                kinds: vec!["list-search".to_owned()],
                 seam: Vec::new(),
                 saves: Saves::Cpu,
                 downstream: None,
@@ -480,6 +563,8 @@ mod tests {
             [
                 "shares within max(1.5 points, 3 standard errors) | 1 | 1 | true | 1 | ",
                 "the guilty function first, where its share is 20 % or more | 1 | 1 | true | 1 | ",
+                "diagnosis: the first finding has a right kind and names a guilty function | 1 | 1 | - | - | ",
+                "diagnosis: no finding above 3 % where all is fast, and in controls | 1 | 1 | - | - | ",
                 "gains as compared within max(5 points, 3 standard errors) of ablation | 1 | 1 | true | 0 | ",
                 "gains attributed to the seam within 5 points of ablation, with all else fast | 1 | 1 | true | 1 | ",
                 "gains attributed to the seam within 5 points of ablation, with all else slow | 0 | 0 | - | - | ",
@@ -501,6 +586,6 @@ mod tests {
         let remarks = cells(&score, &["held", "remark"]);
         assert_eq!(remarks[0], "0 | full-scan alone: scan by -20.0");
         assert_eq!(remarks[1], "0 | full-scan: 2");
-        assert_eq!(remarks[3], "0 | full-scan by -20.0 (+20.0 outside of the seam by the profiles)");
+        assert_eq!(remarks[5], "0 | full-scan by -20.0 (+20.0 outside of the seam by the profiles)");
     }
 }

@@ -1,16 +1,21 @@
 //! A list is searched from its start again and again.
 //!
 //! Evidence: search functions of the standard library (`std::find`, `Iterator::any`, `slice::contains`) cost below one owned
-//! function: in all parts of the steady phase, or in loading. A search that costs this much meets many elements.
+//! function: in all parts of the steady phase, or in loading. A search that costs this much meets many elements. A function
+//! that does nothing but go from element to element and compare is a search, too.
 //! Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
 use crate::query::work::Work;
 
 /// Least share of CPU time. Short lists are searched, too, and rightly so.
 const LEAST: f64 = 20.0;
+
+/// Least share of comparisons in a search that is written out.
+const COMPARED: f64 = 3.0;
 
 pub(super) struct ListSearch;
 
@@ -28,18 +33,44 @@ impl Kind for ListSearch {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let searches = |work: Work| work == Work::Search;
-        let owners = seen.by_owner(searches).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let lasting = owners.filter(|(owner, _)| seen.is_loading() || seen.is_steady(seen.is_at(*owner, searches)));
-        lasting
-            .map(|(owner, amount)| {
-                let share = seen.share(amount);
+        let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
+        owners
+            .filter(|(_, amount)| seen.share(*amount) >= LEAST)
+            .filter_map(|(owner, _)| {
+                let searches = if is_written_out(seen, owner) { is_loop } else { is_search };
+                let amount = seen.at_owner(owner, searches);
+                let lasts = || seen.is_loading() || seen.is_steady(seen.is_at(owner, searches));
+                if seen.share(amount) < LEAST || !lasts() {
+                    return None;
+                }
                 let title = format!("`{}` searches a list from its start", seen.name(owner));
-                Found::of(seen, owner, title, seen.without(owner, searches)).sure(Confidence::Fair).because(
-                    format!("Searches of the standard library take {} of the CPU time.", percent(share)),
-                    explain(seen, owner),
-                )
+                let text = format!(
+                    "Going through the list and comparing takes {} of the CPU time.",
+                    percent(seen.share(amount))
+                );
+                let found = Found::of(seen, owner, title, seen.without(owner, searches)).sure(Confidence::Fair);
+                Some(found.because(text, explain(seen, owner)))
             })
             .collect()
     }
+}
+
+fn is_search(work: Work) -> bool {
+    work == Work::Search
+}
+
+fn is_loop(work: Work) -> bool {
+    matches!(work, Work::Own | Work::Container | Work::Comparison)
+}
+
+/// Whether a function is a search that is written out as a loop: it takes the next element more than it compares, compares a
+/// good deal, and does nothing else.
+pub(super) fn is_written_out(seen: &Seen<'_, '_>, owner: FunctionId) -> bool {
+    let [all, searched, next, compared] = [
+        seen.at_owner(owner, |_| true),
+        seen.at_owner(owner, is_loop),
+        seen.at_owner(owner, |work| work == Work::Container),
+        seen.at_owner(owner, |work| work == Work::Comparison),
+    ];
+    seen.share(compared) >= COMPARED && next.weight >= 2 * compared.weight && searched.weight * 10 >= all.weight * 9
 }

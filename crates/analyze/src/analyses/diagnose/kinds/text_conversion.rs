@@ -1,12 +1,16 @@
 //! Values go through text: streams, `printf` and parsers of numbers take a large part of the time.
 //!
-//! Evidence: code of the standard library that formats and parses text, directly below an owned function.
-//! Look-alikes: a log or a file that must be text.
+//! Evidence: code of the standard library that formats and parses text, directly below an owned function. Look-alikes: a log
+//! or a file that must be text. Text that is only written looks like one, so such findings are weak and have no gain.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
+use crate::query::weights::Amount;
 use crate::query::work::Work;
+use stepscope_model::StackId;
 
 /// Least share below one function.
 const LEAST: f64 = 5.0;
@@ -29,19 +33,116 @@ impl Kind for TextConversion {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let converts = |work: Work| work == Work::Formatting;
-        // Streams are created, filled and released: their memory and strings go with them.
-        let goes = |work: Work| matches!(work, Work::Formatting | Work::Text | Work::Allocation | Work::Copy);
         let owners = seen.by_owner(converts).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         let steady = owners.filter(|(owner, _)| seen.is_loading() || seen.is_steady(seen.is_at(*owner, converts)));
-        steady
-            .map(|(owner, amount)| {
-                let phase = if seen.is_loading() { "while loading" } else { "all the time" };
+        let (there_and_back, writers) = (there_and_back(seen), writers(seen));
+        let mut found = Vec::new();
+        for (owner, amount) in steady {
+            let is_at = seen.is_at(owner, converts);
+            let both = seen.sum(|stack| there_and_back[stack.index()] && is_at(stack));
+            let phase = if seen.is_loading() { "while loading" } else { "all the time" };
+            let text = format!("Streams, formatting and parsing take {} of the CPU time.", percent(seen.share(amount)));
+            let one = if both.weight * 10 >= amount.weight {
                 let title = format!("`{}` converts values to text or from text {phase}", seen.name(owner));
-                Found::of(seen, owner, title, seen.without(owner, goes)).sure(Confidence::Fair).because(
-                    format!("Streams, formatting and parsing take {} of the CPU time.", percent(seen.share(amount))),
-                    explain(seen, owner),
-                )
-            })
-            .collect()
+                Found::of(seen, owner, title, seen.without(owner, goes)).sure(Confidence::Fair)
+            } else {
+                let outside = seen.sum(|stack| is_at(stack) && !writers.iter().any(|one| one.under[stack.index()]));
+                if seen.share(outside) < LEAST {
+                    continue;
+                }
+                let title = format!("`{}` writes text {phase}; who reads it is not recorded", seen.name(owner));
+                // A log has to be text.
+                Found::of_program(title, None).about(Some(owner)).sure(Confidence::Weak)
+            };
+            found.push(one.because(text, explain(seen, owner)));
+        }
+        for Writer { function, amount, .. } in writers {
+            let title = format!("`{}` writes text while loading; who reads it is not recorded", seen.name(function));
+            let text = format!(
+                "It takes {} of the CPU time with all it calls, most of it for text.",
+                percent(seen.share(amount))
+            );
+            let one = Found::of_program(title, None).about(Some(function)).sure(Confidence::Weak);
+            found.push(one.because(text, explain(seen, function)));
+        }
+        found
     }
+}
+
+/// Streams are created, filled and released: their memory and strings go with them.
+fn goes(work: Work) -> bool {
+    matches!(work, Work::Formatting | Work::Text | Work::Allocation | Work::Copy)
+}
+
+/// One flag per stack: whether values come back from text, or a stream is made for one.
+fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const PARTS: [&str; 19] = [
+        "std::basic_istream",
+        "std::istream",
+        "std::basic_istringstream",
+        "std::basic_stringstream",
+        "std::basic_ostringstream",
+        "std::basic_stringbuf",
+        "std::basic_ios",
+        "std::locale",
+        "std::num_get",
+        "std::sto",
+        "strto",
+        "__strto",
+        "____strto",
+        "sscanf",
+        "vsscanf",
+        "vfscanf",
+        "core::num::",
+        "core::str::parse",
+        "std::from_chars",
+    ];
+    let functions = seen.functions();
+    let is_part = |own: &str| {
+        let own = own.replacen("std::__cxx11::", "std::", 1);
+        PARTS.iter().any(|part| own.starts_with(part))
+    };
+    let of_function: Vec<bool> = functions.all().map(|(_, function)| is_part(&own_name(&function.name))).collect();
+    let mut flags: Vec<bool> = Vec::with_capacity(seen.capture().stacks.len());
+    for (index, node) in seen.capture().stacks.iter().enumerate() {
+        let id = functions.of_node(seen.capture(), StackId::from_index(index));
+        let above = node.parent.is_some_and(|parent| flags[parent.index()]);
+        flags.push(!functions.is_owner(id) && (above || of_function[id.index()]));
+    }
+    flags
+}
+
+/// Least part of a function's cost with all it calls that text is, if the function is for text, and that formatting is.
+const MOSTLY: f64 = 0.5;
+const FORMATTED: f64 = 0.15;
+
+/// An owned function that is for writing text.
+struct Writer {
+    function: FunctionId,
+    amount: Amount,
+    /// One flag per stack: whether the function is on it.
+    under: Vec<bool>,
+}
+
+/// In loading, the outermost owned functions that are for writing text.
+fn writers(seen: &Seen<'_, '_>) -> Vec<Writer> {
+    let mut found: Vec<Writer> = Vec::new();
+    let costly = seen.inclusive().into_iter().filter(|(_, amount)| seen.is_loading() && seen.share(*amount) >= LEAST);
+    for (function, amount) in costly {
+        let under = seen.under(function);
+        let part = |counts: &dyn Fn(Work) -> bool| {
+            let part = seen.sum(|stack| under[stack.index()] && counts(seen.work[stack.index()]));
+            part.weight as f64 / amount.weight as f64
+        };
+        let is_text = |work: Work| goes(work) || matches!(work, Work::ContainerGrowth | Work::GrowthMemory);
+        let is_for_text = part(&|work| work == Work::Formatting) >= FORMATTED && part(&is_text) >= MOSTLY;
+        if is_for_text && !found.iter().any(|outer| is_inside(&under, &outer.under)) {
+            found.push(Writer { function, amount, under });
+        }
+    }
+    found
+}
+
+fn is_inside(inner: &[bool], outer: &[bool]) -> bool {
+    inner.iter().zip(outer).all(|(inner, outer)| !*inner || *outer)
 }

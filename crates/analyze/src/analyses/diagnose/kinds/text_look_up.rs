@@ -4,6 +4,7 @@
 //! all parts of the steady phase, and not within a map, a set or a sort. Look-alikes: data that is compared to find what
 //! changed.
 
+use super::list_search::is_written_out;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
@@ -33,7 +34,8 @@ impl Kind for TextLookUp {
         }
         let compares = |work: Work| work == Work::Comparison;
         let owners = seen.by_owner(compares).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let steady = owners.filter(|(owner, _)| seen.is_steady(seen.is_at(*owner, compares)));
+        let steady =
+            owners.filter(|(owner, _)| seen.is_steady(seen.is_at(*owner, compares)) && !is_written_out(seen, *owner));
         steady
             .map(|(owner, amount)| {
                 let title = format!("`{}` compares texts one after the other in every step", seen.name(owner));
