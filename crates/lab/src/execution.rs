@@ -33,7 +33,7 @@ use crate::lab_file::{StepSource, StopSettings, Trial};
 use crate::outcome::{Failure, Outcome, Stage};
 use crate::output::OutputFile;
 use crate::own_metrics::PhaseExtents;
-use crate::ready::{Observation, StepsSeen, TreeSurroundings, Watch, check_observable};
+use crate::ready::{Observation, TreeSurroundings, Watch, check_observable_without_steps};
 use crate::recorder::{Order, Recorder, Recording};
 use crate::step::libraries;
 use crate::step::search::StepSearch;
@@ -225,7 +225,7 @@ impl Execution<'_, '_> {
             Err(reason) => reason,
         };
         if let Some(ready) = &scenario.ready {
-            check_observable(ready, &StepsSeen::Never { reason: reason.clone() })?;
+            check_observable_without_steps(ready, &reason)?;
         }
         if scenario.step.is_some() {
             self.notes.push(format!("Steps are not recorded: {reason}."));

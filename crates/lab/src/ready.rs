@@ -168,30 +168,18 @@ fn shortened(line: &str) -> String {
     line.chars().take(LONGEST).chain(std::iter::once('\u{2026}')).collect()
 }
 
-/// Checks that the condition can be observed.
+/// Checks that the condition can be observed without steps, which are not counted for this reason.
 ///
 /// # Errors
 /// The reason, and what to write instead.
-pub fn check_observable(ready: &Ready, steps: &StepsSeen) -> Result<(), String> {
-    match (ready, steps) {
-        (Ready::Steps(_), StepsSeen::Never { reason }) => Err(format!(
+pub fn check_observable_without_steps(ready: &Ready, reason: &str) -> Result<(), String> {
+    match ready {
+        Ready::Steps(_) => Err(format!(
             "`ready = {{ steps = ... }}` needs steps to be counted while recording: {reason}; \
              otherwise use `log`, `port`, `file` or `after_s`"
         )),
         _ => Ok(()),
     }
-}
-
-/// Whether steps are known while recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepsSeen {
-    /// [`Observation::steps`] is known.
-    WhileRecording,
-    /// It is unknown.
-    Never {
-        /// The reason.
-        reason: String,
-    },
 }
 
 #[cfg(test)]
@@ -314,10 +302,9 @@ mod tests {
 
     #[test]
     fn steps_are_refused_as_a_condition_when_no_one_counts_them() {
-        let never = StepsSeen::Never { reason: "the scenario has no `step`".to_owned() };
-        let error = check_observable(&Ready::Steps(10), &never).unwrap_err();
+        let never = "the scenario has no `step`";
+        let error = check_observable_without_steps(&Ready::Steps(10), never).unwrap_err();
         assert!(error.contains("the scenario has no `step`"), "{error}");
-        assert_eq!(check_observable(&Ready::Steps(10), &StepsSeen::WhileRecording), Ok(()));
-        assert_eq!(check_observable(&Ready::Port(1), &never), Ok(()));
+        assert_eq!(check_observable_without_steps(&Ready::Port(1), never), Ok(()));
     }
 }

@@ -40,11 +40,7 @@ impl Target for LiveTarget {
     }
 
     fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
-        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
-        // SAFETY: the local part is a buffer that we hold; the kernel checks the remote one.
-        let read = unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) };
-        usize::try_from(read).unwrap_or(0)
+        proc::read_memory(pid, address, into).unwrap_or(0)
     }
 
     fn image(&mut self, pid: u32) -> Option<Image> {

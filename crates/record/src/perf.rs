@@ -24,6 +24,7 @@ pub(crate) use call_rings::CallRings;
 pub use call_rings::CountedCall;
 pub(crate) use events::{Events, RecordTaker};
 pub(crate) use step_probe::StepProbe;
+pub(crate) use system::open_event;
 pub(crate) use tracepoint::Tracepoint;
 pub(crate) use tree_filter::WOKEN_AT;
 

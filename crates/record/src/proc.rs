@@ -207,24 +207,6 @@ pub fn threads(pid: u32) -> Result<Vec<u32>, ProcError> {
     Ok(tids)
 }
 
-/// Direct children of a process, those of all its threads, ascending; zombies included.
-///
-/// # Errors
-/// [`ProcError`]
-pub fn children(pid: u32) -> Result<Vec<u32>, ProcError> {
-    let mut children = Vec::new();
-    for tid in threads(pid)? {
-        match read(pid, &format!("task/{tid}/children")) {
-            Ok(text) => children.extend(stat::numbers(&text)),
-            Err(ProcError::Gone { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    children.sort_unstable();
-    children.dedup();
-    Ok(children)
-}
-
 /// How many file descriptors a process has open.
 ///
 /// # Errors
@@ -259,6 +241,15 @@ pub fn exists(pid: u32) -> bool {
 pub fn ticks_per_second() -> u64 {
     // SAFETY: sysconf only returns a number.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1)
+}
+
+/// Reads memory of a process. Returns how many bytes could be read.
+pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: the local part is a buffer that we hold; the kernel checks the remote one.
+    let read = unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
 /// Bytes of a memory page.
@@ -299,7 +290,7 @@ mod tests {
         while stat(pid).unwrap().state != State::Zombie {
             std::thread::yield_now();
         }
-        assert!(children(std::process::id()).unwrap().contains(&pid));
+        assert_eq!(stat(pid).unwrap().parent, std::process::id());
         assert_eq!(maps(pid).unwrap(), []);
         assert_eq!(command_line(pid).unwrap(), Vec::<String>::new());
         child.wait().unwrap();

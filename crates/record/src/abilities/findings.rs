@@ -3,16 +3,16 @@
 use std::ffi::CString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::mem::size_of;
-use std::os::fd::FromRawFd;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::{fmt, fs};
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
-use perf_event_open_sys::{ioctls, perf_event_open};
+use perf_event_open_sys::ioctls;
 use stepscope_model::Machine;
 
 use crate::launch::{Launch, Output, Prepared};
-use crate::perf::{Events, Kernel, Kind, Sampling, Scope, Tracepoint};
+use crate::perf::{Events, Kernel, Kind, Sampling, Scope, Tracepoint, open_event};
 use crate::proc::{self, Backing, Mapping};
 
 /// The result of a trial.
@@ -402,20 +402,18 @@ fn pmu() -> Pmu {
     attr.set_disabled(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
-    // SAFETY: `attr` is initialised and its size set.
-    let fd = unsafe { perf_event_open(&mut attr, 0, -1, -1, sys::PERF_FLAG_FD_CLOEXEC as _) };
-    if fd < 0 {
-        return match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EACCES) => Pmu::Refused(libc::EACCES),
-            Some(libc::EPERM) => Pmu::Refused(libc::EPERM),
-            // ENOENT, and EOPNOTSUPP or ENODEV on some architectures: the kernel has no such counter.
-            _ => Pmu::Absent,
-        };
-    }
-    // SAFETY: the descriptor is new and ours alone.
-    let mut event = unsafe { fs::File::from_raw_fd(fd) };
+    let mut event = match open_event(&mut attr, 0, -1) {
+        Ok(event) => event,
+        Err(error) => {
+            return match error.raw_os_error() {
+                Some(errno @ (libc::EACCES | libc::EPERM)) => Pmu::Refused(errno),
+                // ENOENT, and EOPNOTSUPP or ENODEV on some architectures: the kernel has no such counter.
+                _ => Pmu::Absent,
+            };
+        }
+    };
     // SAFETY: the event is open.
-    unsafe { ioctls::ENABLE(fd, 0) };
+    unsafe { ioctls::ENABLE(event.as_raw_fd(), 0) };
     std::hint::black_box((0..1_000_000_u64).fold(1, |x: u64, i| std::hint::black_box(x.wrapping_mul(i | 1))));
     let mut count = [0; 8];
     match event.read_exact(&mut count) {
@@ -430,14 +428,9 @@ fn read_stack_of(pid: u32) -> io::Result<()> {
     let maps = Mapping::parse_all(&maps).ok_or(io::ErrorKind::InvalidData)?;
     let stack = maps.iter().find(|mapping| mapping.backing == Backing::Special("[stack]".into()));
     let end = stack.ok_or(io::ErrorKind::NotFound)?.end;
-    let mut copy = 0_u8;
-    let local = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 1 };
-    let remote = libc::iovec { iov_base: (end - 1) as *mut libc::c_void, iov_len: 1 };
-    // SAFETY: one byte is written to `copy`; the remote address is only read in the other process.
-    match unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) } {
-        1 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    match proc::read_memory(pid, end - 1, &mut [0])? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
     }
 }
 

@@ -6,16 +6,23 @@ use stepscope_model::{Dimension, Machine};
 
 use super::{Ability, Findings, KernelNames, Lack, Outcome, Pmu, Tracefs};
 
+/// The command that allows kernel events of the user's own processes: the smallest change.
+const KERNEL_RIGHTS: &str = "sudo sysctl kernel.perf_event_paranoid=1";
+
 /// The ability to record each dimension, by the findings.
 pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Ability> {
-    let ability = |dimension| match dimension {
-        Dimension::Cpu => findings.cpu(),
-        Dimension::Offcpu => findings.offcpu(),
-        Dimension::Sched => findings.sched(),
-        Dimension::Faults => findings.faults(),
-        Dimension::Resources => Ability::Available,
-        Dimension::Steps => findings.steps(),
-        Dimension::Cache | Dimension::Sharing if findings.pmu != Pmu::Counts => findings.no_counters(machine),
+    let nothing_works = findings.nothing_works();
+    let ability = |dimension| match (dimension, &nothing_works) {
+        (Dimension::Cpu | Dimension::Offcpu | Dimension::Sched | Dimension::Faults | Dimension::Steps, Some(why)) => {
+            why.clone()
+        }
+        (Dimension::Cpu, _) => findings.cpu(),
+        (Dimension::Offcpu, _) => findings.offcpu(),
+        (Dimension::Sched, _) => findings.sched(),
+        (Dimension::Faults, _) => findings.faults(),
+        (Dimension::Resources, _) => Ability::Available,
+        (Dimension::Steps, _) => findings.steps(),
+        (Dimension::Cache | Dimension::Sharing, _) if findings.pmu != Pmu::Counts => findings.no_counters(machine),
         _ => Ability::Missing {
             reason: "This version of Stepscope does not record this dimension.".to_owned(),
             remedy: None,
@@ -26,14 +33,11 @@ pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Abil
 
 impl Findings {
     fn cpu(&self) -> Ability {
-        if let Some(missing) = self.nothing_works() {
-            return missing;
-        }
         let mut lacks = self.kernel_lacks();
         if self.machine_wide != Outcome::Works {
             let what = "Threads shorter than the sampling period are sampled too rarely: this user may not sample all \
                         CPUs at once. Their CPU time is still exact.";
-            lacks.push(self.lack(what, Some(self.widest_rights())));
+            lacks.push(lack(what, Some(self.setcap())));
         }
         if self.ring_bytes < 1 << 20 {
             let what = format!(
@@ -41,34 +45,28 @@ impl Findings {
                  ring buffer per CPU.",
                 self.ring_bytes >> 10
             );
-            lacks.push(self.lack(what, Some("sudo sysctl kernel.perf_event_mlock_kb=9000".to_owned())));
+            lacks.push(lack(what, Some("sudo sysctl kernel.perf_event_mlock_kb=9000".to_owned())));
         }
         lacks.extend(self.memory_lack());
         Ability::with(lacks)
     }
 
     fn offcpu(&self) -> Ability {
-        if let Some(missing) = self.nothing_works() {
-            return missing;
-        }
         let mut lacks = Vec::new();
         if self.switch_stacks != Outcome::Works {
             let what = "Stacks of blocked time are not recorded, only its duration: this user may not record kernel \
                         events.";
-            lacks.push(self.lack(what, Some(self.kernel_rights())));
+            lacks.push(lack(what, Some(KERNEL_RIGHTS.to_owned())));
         }
         Ability::with(lacks)
     }
 
     fn sched(&self) -> Ability {
-        if let Some(missing) = self.nothing_works() {
-            return missing;
-        }
         if self.waking == Outcome::Works {
             return Ability::Available;
         }
         let (why, remedy) = if self.machine_wide != Outcome::Works {
-            ("this user may not record the whole machine", self.widest_rights())
+            ("this user may not record the whole machine", self.setcap())
         } else if self.tracefs == Tracefs::NotMounted {
             ("tracefs is not mounted", "sudo mount -t tracefs tracefs /sys/kernel/tracing".to_owned())
         } else if self.tracefs == Tracefs::Unreadable {
@@ -79,20 +77,17 @@ impl Findings {
             };
             ("only root may read tracefs", remedy)
         } else {
-            ("the kernel refuses the tracepoint sched:sched_waking", self.widest_rights())
+            ("the kernel refuses the tracepoint sched:sched_waking", self.setcap())
         };
         let what = format!(
             "Wakers, and the time from wake-up to running, are not recorded: {why}. Waits after preemption and each \
              thread's total run-queue delay are recorded."
         );
-        Ability::with(vec![self.lack(what, Some(remedy))])
+        Ability::with(vec![lack(what, Some(remedy))])
     }
 
     /// Steps by calls of a function. A program's own marks need no rights.
     fn steps(&self) -> Ability {
-        if let Some(missing) = self.nothing_works() {
-            return missing;
-        }
         let reason = match (self.machine_wide, self.uprobes) {
             (_, Outcome::Works) => return Ability::Available,
             (Outcome::Works, refused) => {
@@ -104,17 +99,14 @@ impl Findings {
         };
         let reason = format!("{reason} Steps and scopes from marks (docs/marks.md) need no rights.");
         let remedy = Some("sudo stepscope record ...".to_owned());
-        Ability::with(vec![self.lack(reason, remedy)])
+        Ability::with(vec![lack(reason, remedy)])
     }
 
     fn faults(&self) -> Ability {
-        if let Some(missing) = self.nothing_works() {
-            return missing;
-        }
         match self.faults {
             Outcome::Works => {
                 let in_kernel = "Page faults in the kernel are not recorded: this user may record user space only.";
-                let lack = (self.kernel != Outcome::Works).then(|| self.lack(in_kernel, Some(self.kernel_rights())));
+                let lack = (self.kernel != Outcome::Works).then(|| lack(in_kernel, Some(KERNEL_RIGHTS.to_owned())));
                 Ability::with(lack.into_iter().collect())
             }
             refused => {
@@ -136,7 +128,7 @@ impl Findings {
             _ if errno == libc::ENOSYS => ("The kernel has no system call perf_event_open.".to_owned(), None),
             Some(level @ 3..) if is_permission => (
                 format!("Only root may use perf events on this system (kernel.perf_event_paranoid is {level})."),
-                Some("sudo sysctl kernel.perf_event_paranoid=1".to_owned()),
+                Some(KERNEL_RIGHTS.to_owned()),
             ),
             _ if is_permission && (self.seccomp_filter || self.container.is_some()) => (
                 format!(
@@ -157,7 +149,7 @@ impl Findings {
         if self.kernel != Outcome::Works {
             let what =
                 "Kernel stacks and CPU time in the kernel are not recorded: this user may record user space only.";
-            return vec![self.lack(what, Some(self.kernel_rights()))];
+            return vec![lack(what, Some(KERNEL_RIGHTS.to_owned()))];
         }
         let remedy = match (self.kernel_names, self.kptr_restrict) {
             (KernelNames::Readable, _) => return Vec::new(),
@@ -166,22 +158,20 @@ impl Findings {
             _ if self.paranoid.is_some_and(|level| level > 1) => self.setcap(),
             _ => "sudo sysctl kernel.kptr_restrict=0".to_owned(),
         };
-        vec![
-            self.lack("Kernel functions have no names: the kernel hides their addresses from this user.", Some(remedy)),
-        ]
+        vec![lack("Kernel functions have no names: the kernel hides their addresses from this user.", Some(remedy))]
     }
 
     /// Stacks that are deeper than their copy are continued by reading the program's memory.
     fn memory_lack(&self) -> Option<Lack> {
         if self.read_memory != Outcome::Works {
             let what = "Very deep stacks are truncated: this user may not read the memory of a launched program.";
-            return Some(self.lack(what, None));
+            return Some(lack(what, None));
         }
         let restricted = self.ptrace_scope.is_some_and(|scope| scope > 0) && !self.capabilities.has("cap_sys_ptrace");
         restricted.then(|| {
             let what = "Very deep stacks are truncated when attaching to a running process (not when launching one): \
                         this user may not read its memory.";
-            self.lack(what, Some("sudo sysctl kernel.yama.ptrace_scope=0".to_owned()))
+            lack(what, Some("sudo sysctl kernel.yama.ptrace_scope=0".to_owned()))
         })
     }
 
@@ -196,26 +186,17 @@ impl Findings {
             }
             _ => "This machine has no hardware counters (PMU).".to_owned(),
         };
-        let remedy = matches!(self.pmu, Pmu::Refused(_)).then(|| self.kernel_rights());
+        let remedy = matches!(self.pmu, Pmu::Refused(_)).then(|| KERNEL_RIGHTS.to_owned());
         Ability::Missing { reason, remedy }
     }
 
-    fn lack(&self, what: impl Into<String>, remedy: Option<String>) -> Lack {
-        Lack { what: what.into(), remedy }
-    }
-
-    /// The command that allows kernel events of the user's own processes: the smallest change.
-    fn kernel_rights(&self) -> String {
-        "sudo sysctl kernel.perf_event_paranoid=1".to_owned()
-    }
-
     /// The command that allows recording the whole machine, to this program alone.
-    fn widest_rights(&self) -> String {
-        self.setcap()
-    }
-
     fn setcap(&self) -> String {
         let program = if self.executable.is_empty() { "stepscope" } else { &self.executable };
         format!("sudo setcap cap_perfmon,cap_ipc_lock,cap_dac_read_search,cap_syslog,cap_sys_ptrace+ep {program}")
     }
+}
+
+fn lack(what: impl Into<String>, remedy: Option<String>) -> Lack {
+    Lack { what: what.into(), remedy }
 }

@@ -1,9 +1,9 @@
 //! The keeper process as the recorder sees it, and the messages between the two.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
@@ -180,10 +180,10 @@ const KILL: u8 = b'k';
 pub(super) struct Keeper {
     keeper_pid: u32,
     pid: u32,
-    control: OwnedFd,
-    report: OwnedFd,
-    go: Option<OwnedFd>,
-    exec_failure: OwnedFd,
+    control: PipeWriter,
+    report: PipeReader,
+    go: Option<PipeWriter>,
+    exec_failure: PipeReader,
     exit: Option<Exit>,
     all_ended: bool,
     collected: bool,
@@ -197,11 +197,11 @@ impl Keeper {
         own_group: bool,
         user: Option<&User>,
     ) -> Result<Self, LaunchError> {
-        let system = |what| move |source| LaunchError::System { what, source };
-        let [control_read, control] = pipe().map_err(system("make a pipe"))?;
-        let [report, report_write] = pipe().map_err(system("make a pipe"))?;
-        let [go_read, go] = pipe().map_err(system("make a pipe"))?;
-        let [exec_failure, exec_failure_write] = pipe().map_err(system("make a pipe"))?;
+        let pipe = || io::pipe().map_err(|source| LaunchError::System { what: "make a pipe", source });
+        let (control_read, control) = pipe()?;
+        let (report, report_write) = pipe()?;
+        let (go_read, go) = pipe()?;
+        let (exec_failure, exec_failure_write) = pipe()?;
         let ends = Ends {
             control: control_read.as_raw_fd(),
             report: report_write.as_raw_fd(),
@@ -279,13 +279,9 @@ impl Keeper {
         if let Some(go) = self.go.take() {
             write_all(go.as_raw_fd(), b"g");
         }
-        let mut bytes = [0; Failure::BYTES];
         let system = |source| LaunchError::System { what: "follow the program's start", source };
         // A successful exec closes the other end of the pipe, and so does the end of the process.
-        match read_full(self.exec_failure.as_raw_fd(), &mut bytes).map_err(system)? {
-            Failure::BYTES => Ok(Some(Failure::from_bytes(bytes))),
-            _ => Ok(None),
-        }
+        Ok(read_whole(&self.exec_failure).map_err(system)?.map(Failure::from_bytes))
     }
 
     /// Receives the reports that have arrived.
@@ -326,12 +322,9 @@ impl Keeper {
     }
 
     fn next_report(&self) -> io::Result<Option<Report>> {
-        let mut bytes = [0; size_of::<Report>()];
-        if read_full(self.report.as_raw_fd(), &mut bytes)? < bytes.len() {
-            return Ok(None);
-        }
+        let bytes = read_whole::<{ size_of::<Report>() }>(&self.report)?;
         // SAFETY: Report is plain numbers without padding, and the keeper wrote one from the same program.
-        Ok(Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }))
+        Ok(bytes.map(|bytes| unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }))
     }
 
     /// The error for a keeper that ended without its last report: something killed it.
@@ -366,18 +359,7 @@ impl Drop for Keeper {
     }
 }
 
-fn pipe() -> io::Result<[OwnedFd; 2]> {
-    let mut fds = [0; 2];
-    // SAFETY: two descriptors are written to an array of two, and belong to nobody else.
-    unsafe {
-        match libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) {
-            0 => Ok(fds.map(|fd| OwnedFd::from_raw_fd(fd))),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
+fn set_nonblocking(fd: &PipeReader) -> io::Result<()> {
     // SAFETY: fcntl changes only a flag of our descriptor.
     match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } {
         0 => Ok(()),
@@ -385,22 +367,14 @@ fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Reads until the buffer is full or the other end is closed. Returns the number of bytes.
-fn read_full(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        let free = &mut buffer[length..];
-        // SAFETY: `free` is valid for writes of its length.
-        match unsafe { libc::read(fd, free.as_mut_ptr().cast(), free.len()) } {
-            0 => break,
-            count if count > 0 => length += count as usize,
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
-        }
+/// Reads a message. `None` if the other end is closed.
+fn read_whole<const BYTES: usize>(mut pipe: &PipeReader) -> io::Result<Option<[u8; BYTES]>> {
+    let mut bytes = [0; BYTES];
+    match pipe.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(length)
 }
 
 /// Writes a short message. A closed reader is not an error, because its reaction no longer matters. Async-signal-safe:

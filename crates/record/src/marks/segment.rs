@@ -6,7 +6,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -129,15 +128,14 @@ impl Segment {
             .open(path)?;
         let mut header = [0; HEADER_BYTES];
         let read = file.read_at(&mut header, 0)?;
-        let layout = Layout::parse(&header[..read])?;
+        let (layout, recorder) = (Layout::parse(&header[..read])?, Recorder::parse(&header));
         check_owner(&file, path, &layout)?;
-        // SAFETY: the descriptor is open. The lock ends with it, however we end: that is what makes a recorder that
-        // was killed leave nothing behind.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return Err(Refusal::Taken(Recorder::parse(&header).pid));
+        // The lock ends with the descriptor, however we end: that is what makes a recorder that was killed leave nothing
+        // behind.
+        if file.try_lock().is_err() {
+            return Err(Refusal::Taken(recorder.pid));
         }
         let mut segment = Self::with_layout(file, path, layout);
-        let recorder = Recorder::parse(&header);
         if !(recorder.recording && recorder.token == us.token) {
             segment.pass_over();
         }

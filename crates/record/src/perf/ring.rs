@@ -76,8 +76,7 @@ pub(super) struct Bounds<'a> {
 impl Ring {
     /// Maps a ring of `pages` (a power of two) data pages behind the event `leader`.
     pub fn map(leader: &File, pages: NonZeroUsize) -> io::Result<Self> {
-        // SAFETY: sysconf has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = crate::proc::page_bytes() as usize;
         let length = page * pages.get();
         let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, leader.as_raw_fd());
         // SAFETY: a new shared mapping at an address the kernel chooses; checked before it is used.

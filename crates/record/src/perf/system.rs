@@ -9,7 +9,7 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::{ioctls, perf_event_open};
 
 /// Opens an event of a thread (-1: of every thread) on a CPU.
-pub(super) fn open_event(attr: &mut perf_event_attr, target: i32, cpu: i32) -> io::Result<File> {
+pub(crate) fn open_event(attr: &mut perf_event_attr, target: i32, cpu: i32) -> io::Result<File> {
     // SAFETY: `attr` is initialised, its size set; the kernel reads no further.
     let fd = unsafe { perf_event_open(attr, target, cpu, -1, sys::PERF_FLAG_FD_CLOEXEC as _) };
     if fd < 0 {

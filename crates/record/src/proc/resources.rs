@@ -49,46 +49,29 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Every quantity, in the order tables show them.
-    pub const ALL: [Quantity; 16] = [
-        Quantity::CpuUser,
-        Quantity::CpuSystem,
-        Quantity::Rss,
-        Quantity::PeakRss,
-        Quantity::Threads,
-        Quantity::VoluntarySwitches,
-        Quantity::InvoluntarySwitches,
-        Quantity::IoRead,
-        Quantity::IoWrite,
-        Quantity::IoReadCalls,
-        Quantity::IoWriteCalls,
-        Quantity::Fds,
-        Quantity::MinorFaults,
-        Quantity::MajorFaults,
-        Quantity::ThreadCpu,
-        Quantity::RunQueueDelay,
+    /// Every quantity in the order of the variants, which tables show, with its name in the `counters` table.
+    const NAMED: [(Quantity, &'static str); 16] = [
+        (Quantity::CpuUser, "cpu_user_ns"),
+        (Quantity::CpuSystem, "cpu_system_ns"),
+        (Quantity::Rss, "rss_bytes"),
+        (Quantity::PeakRss, "peak_rss_bytes"),
+        (Quantity::Threads, "threads"),
+        (Quantity::VoluntarySwitches, "context_switches_voluntary"),
+        (Quantity::InvoluntarySwitches, "context_switches_involuntary"),
+        (Quantity::IoRead, "io_read_bytes"),
+        (Quantity::IoWrite, "io_write_bytes"),
+        (Quantity::IoReadCalls, "io_read_call_bytes"),
+        (Quantity::IoWriteCalls, "io_write_call_bytes"),
+        (Quantity::Fds, "fds"),
+        (Quantity::MinorFaults, "minor_faults"),
+        (Quantity::MajorFaults, "major_faults"),
+        (Quantity::ThreadCpu, "thread_cpu_ns"),
+        (Quantity::RunQueueDelay, "run_queue_delay_ns"),
     ];
 
     /// The name in the `counters` table, with its unit.
     pub fn name(self) -> &'static str {
-        match self {
-            Quantity::CpuUser => "cpu_user_ns",
-            Quantity::CpuSystem => "cpu_system_ns",
-            Quantity::Rss => "rss_bytes",
-            Quantity::PeakRss => "peak_rss_bytes",
-            Quantity::Threads => "threads",
-            Quantity::VoluntarySwitches => "context_switches_voluntary",
-            Quantity::InvoluntarySwitches => "context_switches_involuntary",
-            Quantity::IoRead => "io_read_bytes",
-            Quantity::IoWrite => "io_write_bytes",
-            Quantity::IoReadCalls => "io_read_call_bytes",
-            Quantity::IoWriteCalls => "io_write_call_bytes",
-            Quantity::Fds => "fds",
-            Quantity::MinorFaults => "minor_faults",
-            Quantity::MajorFaults => "major_faults",
-            Quantity::ThreadCpu => "thread_cpu_ns",
-            Quantity::RunQueueDelay => "run_queue_delay_ns",
-        }
+        Self::NAMED[self as usize].1
     }
 
     /// Whether it counts from the beginning of the process, so that differences are what is of interest.
@@ -342,7 +325,7 @@ mod tests {
         own_sampler().sample(&mut readings);
         // SAFETY: gettid only returns a number.
         let tid = unsafe { libc::gettid() } as u32;
-        for quantity in Quantity::ALL {
+        for (quantity, _) in Quantity::NAMED {
             let of_thread = matches!(quantity, Quantity::ThreadCpu | Quantity::RunQueueDelay);
             assert!(value(&own(&readings), of_thread.then_some(tid), quantity).is_some(), "{}", quantity.name());
         }
@@ -376,7 +359,7 @@ mod tests {
         let mut sampler = ResourceSampler::new(ProcessTree::of(child.id()));
         let mut readings = Vec::new();
         sampler.sample(&mut readings);
-        assert_eq!(readings.len(), Quantity::ALL.len());
+        assert_eq!(readings.len(), Quantity::NAMED.len());
         readings.clear();
         sampler.sample(&mut readings);
         assert_eq!(readings, []);
@@ -401,7 +384,7 @@ mod tests {
     #[test]
     fn totals_and_momentary_values_differ_by_name() {
         let momentary: Vec<&str> =
-            Quantity::ALL.iter().filter(|quantity| !quantity.is_total()).map(|quantity| quantity.name()).collect();
+            Quantity::NAMED.iter().filter(|(quantity, _)| !quantity.is_total()).map(|(_, name)| *name).collect();
         assert_eq!(momentary, ["rss_bytes", "peak_rss_bytes", "threads", "fds"]);
     }
 }

@@ -112,8 +112,6 @@ impl Stat {
 pub struct Status {
     /// Real, effective, saved and file-system user id.
     pub uids: [u32; 4],
-    /// The same of the group.
-    pub gids: [u32; 4],
     /// Largest resident memory so far. Absent for zombies and kernel threads.
     pub peak_rss_bytes: Option<u64>,
     /// Number of threads.
@@ -145,7 +143,6 @@ impl Status {
                     status.uids = four(value)?;
                     has_uids = true;
                 }
-                b"Gid" => status.gids = four(value)?,
                 b"VmHWM" => status.peak_rss_bytes = count().and_then(|kib: u64| kib.checked_mul(1024)),
                 b"Threads" => status.threads = count().unwrap_or(0),
                 b"NSpid" => status.namespace_pids = numbers(value).collect(),
@@ -324,7 +321,6 @@ mod tests {
             Status::parse(text),
             Some(Status {
                 uids: [1000, 1001, 1002, 1003],
-                gids: [100; 4],
                 peak_rss_bytes: Some(5_242_880),
                 threads: 3,
                 namespace_pids: vec![7, 1],
