@@ -116,4 +116,7 @@ fn a_library_that_loading_runs_is_weak_without_the_steady_phase() {
     let start = "sim::Start;Py_Initialize [lib:/usr/lib/libpython3.11.so]";
     let capture = loading(|ms| work(ms, &[(40, start)], "sim::Read"));
     assert_eq!(found(&capture), ["unused-initialisation | sim::Start | -"]);
+    let linked = "sim::Start [lib:/opt/sim];physics::init [lib:/opt/sim]";
+    let capture = loading(|ms| work(ms, &[(40, linked)], "sim::Read"));
+    assert!(found(&capture).is_empty(), "a library in the program's own file: {:?}", found(&capture));
 }

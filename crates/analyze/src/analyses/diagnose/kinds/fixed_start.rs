@@ -41,7 +41,8 @@ impl Kind for FixedStart {
         if !seen.is_loading() || !seen.is_timed() {
             return Vec::new();
         }
-        let used: Vec<&str> = other.map(modules_used).unwrap_or_default();
+        // The program's own file is used, whichever libraries are linked into it.
+        let used: Vec<&str> = other.map_or_else(|| own_modules(seen), modules_used);
         let least = if other.is_some() { LEAST } else { LEAST_ALONE };
         let capture = seen.capture();
         // The first module outside of the program that each owned function calls into.
@@ -93,6 +94,12 @@ impl Kind for FixedStart {
             })
             .collect()
     }
+}
+
+/// File names of the modules with owned functions.
+fn own_modules<'a>(seen: &Seen<'_, 'a>) -> Vec<&'a str> {
+    let owned = seen.functions().all().filter(|(id, _)| seen.functions().is_owner(*id));
+    owned.map(|(_, function)| &*function.module).collect()
 }
 
 /// File names of the modules that the phase has samples in.
