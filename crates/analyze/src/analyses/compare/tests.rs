@@ -332,3 +332,20 @@ fn one_run_without_readings_leaves_all_costs_as_measured() {
     assert_eq!(row(&comparison, Family::Own, "f").assessment.speed, None);
     assert_eq!(comparison.notes, [] as [Note; 0]);
 }
+
+#[test]
+fn runs_on_two_levels_are_named() {
+    let on_two_levels = |seed: u64| -> Vec<Capture> {
+        let slowed = |(run, mut capture): (usize, Capture)| {
+            let percent = if run % 2 == 0 { 140 } else { 100 };
+            capture.samples.iter_mut().for_each(|sample| sample.weight = sample.weight * percent / 100);
+            capture
+        };
+        runs(8, 0.3, seed).into_iter().enumerate().map(slowed).collect()
+    };
+    let comparison = compared(&on_two_levels(1), &on_two_levels(2));
+    let [note] = &comparison.notes[..] else { panic!("{:?}", comparison.notes) };
+    assert!(note.starts_with("The runs lie on two levels of cpu"), "{note}");
+    assert!(note.contains("4 of 8 runs of before are at") && note.contains("1.01 (lower) and 0.99 (upper)"), "{note}");
+    assert!(compared(&runs(8, 0.3, 1), &runs(8, 0.3, 2)).notes.is_empty());
+}
