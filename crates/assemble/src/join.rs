@@ -2,7 +2,8 @@
 //!
 //! A segment ends where the next one starts. Threads and processes that lived on are one row of the joined capture, and a
 //! wait across the cut is one wait. Steps and scopes belong to the segment in which they end, so each is there once. Samples
-//! and times add up. Where a segment is missing in between, nothing is joined across the gap but threads and processes.
+//! and times add up. Where a segment is missing in between, only processes are joined across the gap: the time of a thread in it is
+//! unknown.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Joiner {
             known.map_or_else(|| joined.add_event(event.clone()), EventId::from_index)
         });
         let events = events.collect();
-        let mut alive = Alive::of(joined);
+        let mut alive = Alive::of(joined, &segment.info);
         let processes: Vec<ProcessId> =
             segment.processes.iter().map(|process| alive.join_process(joined, process)).collect();
         let thread = |thread: &Thread| {
@@ -128,17 +129,18 @@ impl Rows {
     }
 }
 
-/// Processes and threads that lived at the end of the last segment, by their ids.
+/// Processes and threads that lived at the end of the last segment, by their ids. No threads, if that was not the one before.
 struct Alive {
     processes: HashMap<u32, ProcessId>,
     threads: HashMap<u32, ThreadId>,
 }
 
 impl Alive {
-    fn of(joined: &Capture) -> Self {
+    fn of(joined: &Capture, segment: &CaptureInfo) -> Self {
         let processes = joined.processes.iter().enumerate().filter(|(_, process)| process.end_ns.is_none());
         let end_ns = joined.info.end_ns;
-        let threads = joined.threads.iter().enumerate().filter(|(_, thread)| thread.end_ns == end_ns);
+        let is_alive = |thread: &Thread| thread.end_ns == end_ns && end_ns == segment.start_ns;
+        let threads = joined.threads.iter().enumerate().filter(|(_, thread)| is_alive(thread));
         Self {
             processes: processes.map(|(row, process)| (process.pid, ProcessId::from_index(row))).collect(),
             threads: threads.map(|(row, thread)| (thread.tid, ThreadId::from_index(row))).collect(),

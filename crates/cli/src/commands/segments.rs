@@ -72,16 +72,17 @@ impl Segments {
         }
     }
 
-    /// Removes all but the last segments. One that is being finished is removed later.
+    /// Removes all but the last segments. While one is being finished, later ones stay too, so that no gap is left.
     fn remove_oldest(&mut self) {
         let Some(keep) = self.keep else { return };
         let segments = disk::segments(&self.recording);
         let excess = segments.len().saturating_sub(keep + 1);
         for segment in &segments[..excess] {
             let is_running = self.running.as_ref().is_some_and(|(running, _)| running == segment);
-            if !is_running && disk::remove_segment(segment).is_ok() {
-                self.waiting.retain(|waiting| waiting != segment);
+            if is_running || disk::remove_segment(segment).is_err() {
+                return;
             }
+            self.waiting.retain(|waiting| waiting != segment);
         }
     }
 }

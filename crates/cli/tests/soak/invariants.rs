@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
+use stepscope_convert::ImportOptions;
+use stepscope_lab::source;
 use stepscope_model::{Capture, DimensionStatus, Origin, Sample, Thread, Wait, WaitState, disk};
 
 use crate::workbench::{Ended, Trial};
@@ -28,15 +31,33 @@ impl Account {
 /// Reads a capture and requires what holds of every one of them.
 pub fn of_capture(folder: &Path) -> Result<Capture, String> {
     let capture = disk::read(folder).map_err(|error| error.to_string())?;
-    capture.check()?;
-    times_add_up(&capture)?;
-    waits_are_in_order(&capture)?;
-    cpus_are_not_overbooked(&capture)?;
+    adds_up(&capture)?;
     if capture.info.origin == Origin::Recorded {
         agrees_with_the_kernel(&capture)?;
         samples_stand_for_the_cpu_time(&capture)?;
     }
     Ok(capture)
+}
+
+/// Reads the segments of a recording as one capture. Each adds up, and so does the whole.
+///
+/// The kernel's account is not compared: in a segment of a second, what its readings lack matters.
+pub fn of_segments(folder: &Path) -> Result<Capture, String> {
+    for segment in disk::segments(folder) {
+        let capture = disk::read(&segment).map_err(|error| error.to_string())?;
+        adds_up(&capture).map_err(|broken| format!("{}: {broken}", segment.display()))?;
+    }
+    let whole = source::read_one(folder, &ImportOptions::default(), &AtomicU64::default());
+    let whole = whole.map_err(|error| error.to_string())?;
+    adds_up(&whole).map_err(|broken| format!("the whole: {broken}"))?;
+    Ok(whole)
+}
+
+fn adds_up(capture: &Capture) -> Result<(), String> {
+    capture.check()?;
+    times_add_up(capture)?;
+    waits_are_in_order(capture)?;
+    cpus_are_not_overbooked(capture)
 }
 
 /// Whether everything was recorded that this program can record.

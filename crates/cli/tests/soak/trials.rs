@@ -40,6 +40,7 @@ pub const TRIALS: &[Kind] = &[
     for_all("kill the program", kill_the_program),
     for_all("kill the recorder", kill_the_recorder),
     for_all("damage the log", damage_the_log),
+    for_all("segments", segments),
     for_root("full disk", full_disk),
     for_root("container", container),
     for_root("attach to a container", attach_to_a_container),
@@ -317,6 +318,46 @@ fn damage(trial: &mut Trial, log: &[u8]) -> (Vec<u8>, String) {
             (bytes, format!("{flips} bits flipped"))
         }
     }
+}
+
+/// A recording in segments, to its end, until Ctrl-C or `kill -9`. Each segment is a capture, and together they are the whole.
+fn segments(trial: &mut Trial) -> Outcome {
+    let load = a_load(trial);
+    let keeps = trial.random.bool();
+    let options = if keeps { &["--segment", "1s", "--keep", "1"][..] } else { &["--segment", "1s"] };
+    let length = ms(trial, 500..3_500);
+    let recorder = record(trial, "c", options, load, &length);
+    let folder = trial.folder().join("c");
+    let end = trial.random.u8(..3);
+    if end > 0 {
+        trial.wait_until("the load to start", || !trial.loads().is_empty())?;
+        trial.wait_a_while(3_500);
+        recorder.signal(if end == 1 { libc::SIGINT } else { libc::SIGKILL });
+    }
+    let recorder = recorder.end()?;
+    trial.wait_until("all processes to end", || trial.processes().is_empty())?;
+    let is_empty = |segment: &PathBuf| fs::metadata(segment.join(disk::RAW_LOG_FILE)).is_ok_and(|log| log.len() == 0);
+    let all = disk::segments(&folder);
+    if end == 2 && (all.is_empty() || all.iter().any(is_empty)) {
+        return Ok(Verdict::Held(format!("{load}: killed before the recording, or while a segment was started")));
+    }
+    let unfinished = all.iter().filter(|segment| !disk::is_capture(segment)).count();
+    let count = all.len();
+    if count > 2 && keeps && end < 2 {
+        return Err(format!("{count} segments are kept: {}", recorder.err));
+    }
+    if unfinished > 0 {
+        if end < 2 {
+            return Err(format!("{unfinished} of {count} segments are not finished: {}", recorder.err));
+        }
+        trial.stepscope("recover", &["recover", "c"]).succeed()?;
+    }
+    let whole = invariants::of_segments(&folder).map_err(|broken| format!("{load}: {broken}\n{}", recorder.err))?;
+    if let (0, false, Some(account)) = (end, keeps, Account::of(&recorder)) {
+        invariants::counts_match(&whole, account)?;
+    }
+    invariants::is_readable(trial, "c")?;
+    Ok(Verdict::Held(format!("{load}, {count} segments, {unfinished} recovered: {}", described(&whole))))
 }
 
 /// A disk that fills up while recording. The program goes on to its end, and what was written comes back.
