@@ -146,6 +146,12 @@ fn only_the_last_segments_are_kept_and_a_killed_recorder_leaves_them_whole() {
     let run = at.join("run");
     let mut recorder = Recorder::start(at, &["--segment", "1s", "--keep", "1"]);
     recorder.wait_for(4, disk::RAW_LOG_FILE);
+    // While it is being finished, it stays.
+    let since = Instant::now();
+    while disk::segment(&run, 1).exists() {
+        assert!(since.elapsed() < PATIENCE, "the first segment is still there");
+        thread::sleep(Duration::from_millis(20));
+    }
     recorder.child.kill().unwrap();
     recorder.child.wait().unwrap();
     fs::write(at.join("stop"), "").unwrap();
