@@ -121,7 +121,7 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
 
 /// The cost tree, external code, the rank by cost, and the rank by score.
 fn rank_section(title: String, selections: &[Selection<'_>], phase: Option<Phase>) -> Section {
-    let of = |by| titled(rank::table(selections, &rank::Options { by, phase, ..rank::Options::default() }), by);
+    let of = |by| titled(rank::table(selections, &rank::Options { by, phase }), by);
     let section = Section::new(title).note(
         "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
          add up to its total.",

@@ -46,7 +46,7 @@ impl Rank {
     fn tables(&self, selections: &[Selection<'_>]) -> Vec<Table> {
         let phase = self.phase;
         let trees = || cost_tree::tables(selections, &cost_tree::Options { phase, ..cost_tree::Options::default() });
-        let by = |by| rank::tables(selections, &rank::Options { by, phase, ..rank::Options::default() });
+        let by = |by| rank::tables(selections, &rank::Options { by, phase });
         match self.by {
             None if self.output.for_programs() => by(rank::Order::Cost),
             None => trees().into_iter().chain(by(rank::Order::Cost)).collect(),

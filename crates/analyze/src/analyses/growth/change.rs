@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use stepscope_model::{Column, Columns, NoteValue, Table, note};
 use stepscope_stats::{Estimate, student};
 
+use super::fits::{Fits, Grown, Options};
 use super::law_name;
-use super::tables::{Fits, Grown, Options};
 use crate::columns::bounds;
 use crate::query::select::Selection;
 

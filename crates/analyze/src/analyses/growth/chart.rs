@@ -6,8 +6,8 @@ use stepscope_model::{Column, Kind, Mark, Table, Value};
 use stepscope_stats::Estimate;
 use stepscope_stats::growth::{Growth, Point};
 
+use super::fits::{Fits, Fitted, Grown};
 use super::measure::Measured;
-use super::tables::{Fitted, Grown};
 
 /// Functions in a picture.
 const MOST_DRAWN: usize = 6;
@@ -43,8 +43,16 @@ impl Curve {
     }
 }
 
+impl Fits<'_, '_> {
+    /// One table per picture: for each series with steps, its step time and the functions with the largest share. The
+    /// columns are the size, and for each curve `measured.NAME`, `expected.NAME` and its band.
+    pub fn pictures(&self) -> Vec<Table> {
+        self.0.iter().filter_map(picture).collect()
+    }
+}
+
 /// The picture of a series with steps.
-pub(super) fn picture(Fitted { series: one, rows }: &Fitted<'_, '_>) -> Option<Table> {
+fn picture(Fitted { series: one, rows }: &Fitted<'_, '_>) -> Option<Table> {
     let step = rows.iter().filter(|row| row.measure.name == "step.mean" && row.measure.kind == Measured::Metric);
     let functions = rows.iter().filter(|row| row.measure.kind == Measured::Function && row.measure.unit == "ns/step");
     let curve = |row: &Grown| Curve {

@@ -30,6 +30,7 @@
 
 mod change;
 mod chart;
+mod fits;
 mod measure;
 mod tables;
 
@@ -38,8 +39,9 @@ use stepscope_stats::growth::Growth;
 pub use change::change;
 pub use chart::marks;
 pub(crate) use chart::{Curve, curves_table};
+pub use fits::{Fits, Options};
 pub(crate) use measure::{FunctionCosts, LoopCosts, Measure, Measured, Series, series};
-pub use tables::{Fits, Options, table};
+pub use tables::table;
 
 /// Least share of the cost, in percent, from which a function or family has a row.
 pub const LEAST_SHARE: f64 = 1.0;
