@@ -80,8 +80,9 @@ fn steps_are_counted_exactly_and_costs_are_given_per_step() {
     let Some(simulator) = simulator(NAME).filter(|_| can_record_steps(NAME)) else { return };
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let command = ["--", simulator.to_str().unwrap(), "run", "--n", "400", "--static", "--steps", "600"];
-    let whole = stepscope(at, &[&["record", "-o", "c", "--step-function", "ground_step"][..], &command].concat());
+    let command = |steps| ["--", simulator.to_str().unwrap(), "run", "--n", "400", "--static", "--steps", steps];
+    let whole =
+        stepscope(at, &[&["record", "-o", "c", "--step-function", "ground_step"][..], &command("600")].concat());
     assert!(whole.status.success(), "{}", text(&whole.stderr));
     let summary = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"]));
     assert_eq!(summary["rows"][0]["steps"], 599, "of 600 begins, 599 are followed by another: {summary}");
@@ -91,10 +92,11 @@ fn steps_are_counted_exactly_and_costs_are_given_per_step() {
     assert_eq!(cost["unit"], "ns/step");
 
     let ready = ["record", "-o", "late", "--step-function", "ground_*ep", "--ready", "steps=200"];
-    let late = stepscope(at, &[&ready[..], &command].concat());
+    // On a busy machine, the recording begins many steps after the program was ready.
+    let late = stepscope(at, &[&ready[..], &command("6000")].concat());
     assert!(text(&late.stderr).contains("(200 steps)"), "{}", text(&late.stderr));
     let summary = json(&stepscope(at, &["show", "late", "--view", "summary", "--format", "json"]));
-    assert!((1..=399).contains(&summary["rows"][0]["steps"].as_u64().unwrap()), "{summary}");
+    assert!((1..=5_799).contains(&summary["rows"][0]["steps"].as_u64().unwrap()), "{summary}");
     assert!(!at.join("late/unwanted.part").exists());
 }
 

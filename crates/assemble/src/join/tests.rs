@@ -28,7 +28,8 @@ impl Segment {
             ..Thread::default()
         };
         // In another order in each segment.
-        let threads = if start_ns % 200 == 0 { [(41, "main"), (42, "other")] } else { [(42, "other"), (41, "main")] };
+        let threads =
+            if start_ns.is_multiple_of(200) { [(41, "main"), (42, "other")] } else { [(42, "other"), (41, "main")] };
         for (tid, name) in threads {
             capture.add_thread(thread(tid, name));
         }
