@@ -1,20 +1,28 @@
 //! One worker has most of the work, and the others wait for it at a barrier.
 //!
 //! Evidence: [barriers](crate::analyses::critical_path) on the critical path where mostly the same thread arrives last. The
-//! gain is how much earlier it would arrive if all workers had the mean of their work. Look-alikes: workers that
-//! have nothing to do by design.
+//! gain is how much earlier it would arrive if all workers had the mean of their work. If no other thread does some of this
+//! work, it may not be divisible: only large gains count then. Look-alikes: workers with a task of their own each, one of
+//! them long.
 
 use crate::analyses::critical_path::imbalances;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
 use crate::query::weights::{Amount, StackWeights};
 use crate::query::work::Work;
-use stepscope_model::StackId;
+use stepscope_model::{StackId, ThreadId};
 
 /// Least gain in percent of the step.
 const LEAST: f64 = 5.0;
+
+/// The same if no other thread does this work.
+const LEAST_UNSHARED: f64 = 20.0;
+
+/// Least part of the last thread's work that other threads have together, if it is work of all.
+const LEAST_OF_OTHERS: f64 = 0.02;
 
 /// Least share of the barriers at which the thread arrives last.
 const USUALLY: f64 = 0.6;
@@ -54,16 +62,32 @@ impl Kind for Barrier {
         let attributed = own.attributed_by_function(seen.functions());
         let ids = seen.functions().all().map(|(id, _)| id);
         let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);
+        let is_shared = does.is_some_and(|does| others_do_it(seen, worst.last, does, attributed[does.index()]));
+        if !is_shared && 100.0 * worst.gain_ns / mean < LEAST_UNSHARED {
+            return Vec::new();
+        }
         let title = format!("Thread `{thread}` has most of the work; the other workers wait for it");
         let gain = Gain::of_waiting(worst.gain_ns, mean);
-        vec![Found::of_program(title, Some(gain)).about(does).sure(Confidence::Strong).because(
-            format!(
-                "It arrives last at {} of the barriers; {:.1} workers wait {} a step for it.",
-                percent(100.0 * worst.last_share),
-                worst.waiters,
-                ns(worst.waiting_ns)
-            ),
-            "show --view critical-path",
-        )]
+        vec![
+            Found::of_program(title, Some(gain))
+                .about(does)
+                .sure(if is_shared { Confidence::Strong } else { Confidence::Weak })
+                .because(
+                    format!(
+                        "It arrives last at {} of the barriers; {:.1} workers wait {} a step for it.",
+                        percent(100.0 * worst.last_share),
+                        worst.waiters,
+                        ns(worst.waiting_ns)
+                    ),
+                    "show --view critical-path",
+                ),
+        ]
     }
+}
+
+/// Whether other threads than the last run the function, too.
+fn others_do_it(seen: &Seen<'_, '_>, last: ThreadId, function: FunctionId, own: Amount) -> bool {
+    let owner = |stack: StackId| seen.functions().attributed(stack) == Some(function);
+    let others = seen.selection.samples().filter(|sample| sample.thread != last && sample.stack.is_some_and(owner));
+    others.map(|sample| sample.weight as f64).sum::<f64>() >= LEAST_OF_OTHERS * own.weight as f64
 }
