@@ -16,7 +16,9 @@ use framehop::{MayAllocateDuringUnwind, Unwinder as _, UnwinderNative};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::calls::Evidence;
+use crate::data_operand::{self, DataOperand};
 use crate::entry::{FrameRef, ModuleRef};
+use crate::target::Target as _;
 use caller::Epilogue;
 pub(crate) use frame_source::{Ending, FrameSource, RuleCaches};
 pub(crate) use mapping::Mapping;
@@ -50,8 +52,12 @@ pub(crate) struct AddressSpace {
     /// By thread, its last stack that was too deep to keep.
     deep: FxHashMap<u32, DeepStack>,
     live: LiveMemory,
+    /// Memory operands of the code around an address.
+    operands: FxHashMap<u64, Arc<[DataOperand]>>,
     /// States of the last walk, kept for the allocation.
     states: Vec<WalkState>,
+    /// Whether mappings changed since [`changed_code`](Self::changed_code).
+    code_changed: bool,
 }
 
 /// What is known about an address of code.
@@ -92,13 +98,20 @@ impl AddressSpace {
             remembered: FxHashMap::default(),
             deep: FxHashMap::default(),
             live: LiveMemory::default(),
+            operands: FxHashMap::default(),
             states: Vec::new(),
+            code_changed: true,
         }
     }
 
     /// The address space that a forked child starts with.
     pub fn forked(&self) -> Self {
         Self { mappings: self.mappings.clone(), out_of_line: self.out_of_line.clone(), ..Self::new() }
+    }
+
+    /// Where code is mapped, by address.
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
     }
 
     /// Forgets the stack of a thread that ended.
@@ -150,9 +163,30 @@ impl AddressSpace {
             self.epilogues.retain(|address, _| !new.range.contains(address));
             self.callers.retain(|(caller, callee), _| !new.range.contains(caller) && !new.range.contains(callee));
         }
+        self.operands.retain(|address, _| !new.range.contains(address));
         pieces.push(new);
         pieces.sort_by_key(|piece| piece.range.start);
         self.mappings.splice(first..last, pieces);
+        self.code_changed = true;
+    }
+
+    /// Starts and lengths of two ranges that hold the code of files, if they may have changed since the last call: the
+    /// program's, and that of its libraries. They are the mappings on both sides of the largest gap, since the kernel places
+    /// libraries far from the program.
+    pub fn changed_code(&mut self, is_file: impl Fn(ModuleRef) -> bool) -> Option<[u64; 4]> {
+        if !std::mem::take(&mut self.code_changed) {
+            return None;
+        }
+        let files: Vec<&Mapping> = self.mappings.iter().filter(|mapping| is_file(mapping.module)).collect();
+        let gap = |index: &usize| files[index + 1].range.start - files[*index].range.end;
+        let split = (0..files.len().saturating_sub(1)).max_by_key(gap).map_or(files.len(), |last| last + 1);
+        let hull = |files: &[&Mapping]| match files {
+            [first, .., last] => [first.range.start, last.range.end - first.range.start],
+            [only] => [only.range.start, only.range.end - only.range.start],
+            [] => [0, 0],
+        };
+        let [[start, length], [of_libraries, length_of_libraries]] = [hull(&files[..split]), hull(&files[split..])];
+        Some([start, length, of_libraries, length_of_libraries])
     }
 
     /// Notes where the kernel executes copies of probed instructions.
@@ -177,6 +211,32 @@ impl AddressSpace {
         mapping.range.start + (offset - mapping.offset) + (copied - area.start) % SLOT_BYTES
     }
 
+    /// The memory operands of the instruction at `ip`, and of the one that was executed before it.
+    pub fn data_operands(&mut self, pid: u32, ip: u64, source: &mut impl FrameSource) -> Arc<[DataOperand]> {
+        /// Addresses of code whose operands are kept.
+        const MOST_KNOWN: usize = 1 << 16;
+        if let Some(known) = self.operands.get(&ip) {
+            return known.clone();
+        }
+        let function = self.find(ip).cloned().and_then(|mapping| source.function(&mapping, ip, pid));
+        let range = data_operand::wanted_code(ip, function.as_ref());
+        let mut code = vec![0; (range.end - range.start) as usize];
+        let length = source.target().read_memory(pid, range.start, &mut code);
+        let found = data_operand::operands(ip, range.start, &code[..length.min(code.len())]);
+        // A process that is gone has no memory. Another one may run the same code.
+        if self.operands.len() >= MOST_KNOWN {
+            self.operands.clear();
+        }
+        self.operands.insert(ip, found.clone());
+        found
+    }
+
+    /// The mapped code that an address of data follows: the data of a file are behind its code.
+    pub fn code_before(&self, address: u64) -> Option<&Mapping> {
+        let behind = self.mappings.partition_point(|mapping| mapping.range.start <= address);
+        self.mappings.get(behind.checked_sub(1)?)
+    }
+
     /// The mapping that holds an address.
     fn find(&self, address: u64) -> Option<&Mapping> {
         let index = self.mappings.partition_point(|mapping| mapping.range.end <= address);
@@ -187,6 +247,15 @@ impl AddressSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_is_in_two_ranges_on_both_sides_of_the_largest_gap() {
+        let mut space = space(&[(100, 120, 0), (130, 140, 0), (7_000, 7_100, 1), (7_200, 7_300, 2), (9_900, 9_999, 3)]);
+        let is_file = |module: ModuleRef| module.0 != 3;
+        assert_eq!(space.changed_code(is_file), Some([100, 40, 7_000, 300]));
+        assert_eq!(space.changed_code(is_file), None, "nothing changed");
+        assert_eq!(AddressSpace::new().changed_code(is_file), Some([0; 4]));
+    }
 
     fn space(drawn: &[(u64, u64, u32)]) -> AddressSpace {
         let mut space = AddressSpace::new();

@@ -5,9 +5,13 @@
 
 mod callchain;
 mod cpus;
+mod data_accesses;
+mod ended;
 mod interner;
 mod processes;
 mod samples;
+mod system_calls;
+mod written_switches;
 
 use linux_perf_event_reader::RawEventRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,8 +25,12 @@ use crate::kernel_record::{Body, FileIdentity, Map, Record, Switch, SwitchWay, T
 use crate::target::{Image, Target};
 use crate::thread_timeline::ThreadTimeline;
 use cpus::Cpus;
+pub use ended::Code;
+use ended::Ended;
 use interner::Interner;
 use samples::SampleRecord;
+use system_calls::SystemCallSums;
+use written_switches::{AddedSlice, PlaceStacks};
 
 /// Turns records into entries.
 pub struct Assembler<W> {
@@ -49,6 +57,17 @@ pub struct Assembler<W> {
     /// Kernel address of the wake-up tracepoint.
     waking_tracepoint: Option<u64>,
     step_probe: Option<StepProbe>,
+    ended_code: Option<Ended>,
+    system_calls: SystemCallSums,
+    /// Kernel addresses of the tracepoints at which BPF programs write switches and wake-ups.
+    tracepoints: Vec<u64>,
+    places: PlaceStacks,
+    /// By thread, the sums that were added before the kernel wrote them.
+    pending: FxHashMap<u32, AddedSlice>,
+    /// By thread, the start of the last slice whose sums the kernel wrote.
+    written_slices: FxHashMap<u32, u64>,
+    /// Whether the code at samples with all registers is decoded for the addresses of data.
+    decodes_accesses: bool,
 }
 
 struct Process {
@@ -117,6 +136,13 @@ impl<W: Target> Assembler<W> {
             scratch: Vec::new(),
             waking_tracepoint: None,
             step_probe: None,
+            ended_code: None,
+            system_calls: SystemCallSums::default(),
+            tracepoints: Vec::new(),
+            places: PlaceStacks::default(),
+            pending: FxHashMap::default(),
+            written_slices: FxHashMap::default(),
+            decodes_accesses: false,
         }
     }
 
@@ -129,7 +155,16 @@ impl<W: Target> Assembler<W> {
 
     /// Introduces a process that already runs.
     pub fn add_running(&mut self, process: &InitialProcess, sink: &mut impl Sink) {
-        let (pid, start_ns) = (process.pid, self.start_ns);
+        self.add_present(process, self.start_ns, sink);
+    }
+
+    /// The same, of a process that is recorded only from this time on.
+    pub fn add_running_since(&mut self, process: &InitialProcess, time_ns: u64, sink: &mut impl Sink) {
+        self.add_present(process, Some(time_ns), sink);
+    }
+
+    fn add_present(&mut self, process: &InitialProcess, start_ns: Option<u64>, sink: &mut impl Sink) {
+        let pid = process.pid;
         self.start_process(pid, process.parent_pid, None, AddressSpace::new(), sink);
         for thread in &process.threads {
             let timeline = ThreadTimeline::initial(start_ns.unwrap_or(0), thread.state);
@@ -158,6 +193,16 @@ impl<W: Target> Assembler<W> {
         self.step_probe = Some(StepProbe { path, offset });
     }
 
+    /// Names the kernel addresses of tracepoints at which BPF programs write stacks. What is called there is not part of them.
+    pub fn set_tracepoints(&mut self, addresses: Vec<u64>) {
+        self.tracepoints = addresses;
+    }
+
+    /// Samples addresses of data in software: decodes the code at each sample that has all registers.
+    pub fn decode_accesses(&mut self) {
+        self.decodes_accesses = true;
+    }
+
     /// Announces a child that is about to execute the recorded program. Its records are ignored until then.
     pub fn expect_exec(&mut self, pid: u32, parent_pid: u32) {
         self.awaited = Some(AwaitedExec { pid, parent_pid });
@@ -182,7 +227,12 @@ impl<W: Target> Assembler<W> {
         self.processes.keys().copied()
     }
 
-    /// The same, and the process that is about to execute the program.
+    /// Ids of their threads.
+    pub fn tids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.threads.keys().copied()
+    }
+
+    /// The same as [`pids`](Self::pids), and the process that is about to execute the program.
     pub fn expected_pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.pids().chain(self.awaited.map(|awaited| awaited.pid))
     }
@@ -194,6 +244,7 @@ impl<W: Target> Assembler<W> {
         let mut threads: Vec<u32> = process.threads.iter().copied().collect();
         threads.sort_unstable();
         if threads.is_empty() {
+            self.keep_code(pid, Some(time_ns));
             self.processes.remove(&pid);
         }
         for tid in threads {
@@ -288,7 +339,10 @@ impl<W: Target> Assembler<W> {
         self.end_threads(Some(time_ns), ending);
         self.losses = Losses::default();
         self.start_ns = Some(time_ns);
+        self.forget_ended();
         let earlier = std::mem::take(&mut self.interner);
+        self.system_calls.forget_numbers();
+        self.places = PlaceStacks::default();
         (self.process_count, self.thread_count) = (0, 0);
         for event in &self.events {
             next.take(Entry::Event(event.clone()));

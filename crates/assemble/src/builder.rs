@@ -3,18 +3,18 @@
 //! The normal end of a recording and `recover` use the same code: read the log, name the code, build the capture. Importers
 //! give their entries to a [`Builder`] directly.
 
-use std::collections::{BTreeSet, HashMap};
+mod growing;
+
+use std::collections::BTreeSet;
 use std::io::{Read, Seek};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use stepscope_model::disk::DiskError;
-use stepscope_model::{
-    Capture, Counter, Frame, FrameId, Language, ModuleId, Origin, Process, ProcessId, StackId, Thread, ThreadName,
-};
-use stepscope_symbolize::{Code, NamedBy, Place};
+use stepscope_model::{Capture, Counter, EventCount, Origin, Process, ProcessId, Thread, ThreadName};
 
-use crate::entry::{self, Entry, EventRef, FrameRef, ModuleKind, ModuleRef, Sink, StackMark, StackRef, ThreadRef};
+use crate::code_names::{Asked, CodeNames};
+use crate::data_accesses::DataAccesses;
+use crate::entry::{self, Entry, EventRef, Sink, ThreadRef};
 use crate::kernel_account::{ExitUsage, KernelAccount, Readings};
 use crate::machine_reading::MachineReading;
 use crate::marks::MarkTables;
@@ -22,8 +22,10 @@ use crate::raw_log::{self, Ending, Kind, ReadError};
 use crate::rows::RowSink;
 use crate::running_time::RunningTimes;
 use crate::sample_weights::SampleWeights;
-use crate::switch_cost::Rooms;
+use crate::switch_cost::{Rooms, Waited};
 use crate::symbols::Symbols;
+
+pub use growing::{Growing, Rows};
 
 /// Further notes about modules are only counted.
 const MAX_PROBLEM_NOTES: usize = 12;
@@ -72,9 +74,7 @@ pub fn finish_in(folder: &Path, mut log: impl Read + Seek, symbols: &mut impl Sy
 #[derive(Default)]
 pub struct Builder {
     capture: Capture,
-    modules: Vec<entry::Module>,
-    frames: Vec<(Option<ModuleRef>, u64)>,
-    stacks: Vec<(Option<StackRef>, FrameRef)>,
+    code: CodeNames,
     /// Samples and waits as the log has them; their stacks become handles when stacks are built.
     samples: Vec<entry::Sample>,
     waits: Vec<entry::Wait>,
@@ -84,6 +84,7 @@ pub struct Builder {
     rows_come_later: bool,
     sample_count: u64,
     marks: MarkTables,
+    data_accesses: DataAccesses,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
     /// The whole machine at the start and the end of the window.
@@ -160,24 +161,13 @@ impl Builder {
                 (thread.end_ns, thread.cpu_ns, thread.runnable_ns) = (time_ns, cpu_ns, runnable_ns);
                 self.last_ns = self.last_ns.max(time_ns);
             }
-            Entry::Module(module) => self.modules.push(module),
-            Entry::Frame { module, offset } => {
-                if module.is_some_and(|module| module.0 as usize >= self.modules.len()) {
-                    return None;
-                }
-                self.frames.push((module, offset));
-            }
-            Entry::Stack { parent, frame } => {
-                let known = |stack: StackRef| (stack.0 as usize) < self.stacks.len();
-                if frame.0 as usize >= self.frames.len() || !parent.is_none_or(known) {
-                    return None;
-                }
-                self.stacks.push((parent, frame));
-            }
+            Entry::Module(module) => self.code.add_module(module),
+            Entry::Frame { module, offset } => self.code.add_frame(module, offset)?,
+            Entry::Stack { parent, frame } => self.code.add_stack(parent, frame)?,
             Entry::Sample(sample) => {
                 let fits = (sample.thread.0 as usize) < self.capture.threads.len()
                     && (sample.event.0 as usize) < self.capture.info.events.len()
-                    && self.has_stack(sample.stack);
+                    && self.code.has_stack(sample.stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(sample.time_ns);
                 self.note_first(sample.time_ns);
@@ -191,11 +181,11 @@ impl Builder {
                 let has_thread = |thread: ThreadRef| (thread.0 as usize) < self.capture.threads.len();
                 let fits = has_thread(wait.thread)
                     && wait.waker.is_none_or(has_thread)
-                    && self.has_stack(wait.stack)
-                    && self.has_stack(wait.waker_stack);
+                    && self.code.has_stack(wait.stack)
+                    && self.code.has_stack(wait.waker_stack);
                 fits.then_some(())?;
                 self.last_ns = self.last_ns.max(Some(wait.end_ns));
-                self.rooms.add(wait.start_ns, wait.end_ns, wait.runnable_ns);
+                self.rooms.add(Waited::new(wait.start_ns..wait.end_ns, wait.runnable_ns, wait.count));
                 self.note_first(Some(wait.start_ns));
                 self.running.add_wait(&wait);
                 if !self.rows_come_later {
@@ -212,6 +202,18 @@ impl Builder {
                 self.last_ns = self.last_ns.max(Some(time_ns));
                 self.keep(entry);
             }
+            Entry::SystemCalls(ref calls) => {
+                let fits = (calls.thread.0 as usize) < capture.threads.len() && self.code.has_stack(calls.stack);
+                fits.then_some(())?;
+                self.last_ns = self.last_ns.max(Some(calls.end_ns));
+                self.keep(entry);
+            }
+            Entry::DataAccess(access) => {
+                let thread = capture.threads.get(access.thread.0 as usize)?;
+                let has_module = access.object.is_none_or(|(module, _)| self.code.module(module).is_some());
+                (self.code.has_stack(access.stack) && has_module).then_some(())?;
+                self.data_accesses.add(&access, thread.process.map(|process| process.0));
+            }
             Entry::Counter { time_ns, process, thread, ref name, value } => {
                 let known = |thread: ThreadRef| (thread.0 as usize) < capture.threads.len();
                 let fits = (process.0 as usize) < capture.processes.len() && thread.is_none_or(known);
@@ -221,6 +223,15 @@ impl Builder {
                     self.peak_rss_bytes = Some(value);
                 }
                 self.last_ns = self.last_ns.max(Some(time_ns));
+                self.keep(entry);
+            }
+            Entry::Allocations(ref allocations) => {
+                let fits = (allocations.process.0 as usize) < capture.processes.len()
+                    && allocations.thread.is_none_or(|thread| (thread.0 as usize) < capture.threads.len())
+                    && self.code.has_stack(allocations.stack)
+                    && allocations.start_ns <= allocations.end_ns;
+                fits.then_some(())?;
+                self.last_ns = self.last_ns.max(Some(allocations.end_ns));
                 self.keep(entry);
             }
             Entry::MarkName { .. }
@@ -244,6 +255,11 @@ impl Builder {
                 self.machine = end.machine;
                 info.notes.extend(end.notes);
                 info.dimensions.extend(end.dimensions);
+                let window = (info.start_ns, info.end_ns.filter(|end| Some(*end) >= info.start_ns));
+                for counted in end.counted {
+                    let row = event_count(counted, window, capture);
+                    capture.event_counts.push(row);
+                }
             }
         }
         Some(())
@@ -272,10 +288,6 @@ impl Builder {
         if !self.rows_come_later {
             self.others.push(entry);
         }
-    }
-
-    fn has_stack(&self, stack: Option<StackRef>) -> bool {
-        stack.is_none_or(|stack| (stack.0 as usize) < self.stacks.len())
     }
 
     /// The description of the recording. Importers complete it.
@@ -310,8 +322,16 @@ impl Builder {
     /// Completes all tables but the long ones.
     fn with_names(mut self, symbols: &mut impl Symbols) -> Named {
         self.end_early();
-        let named = self.name_frames(symbols);
-        let nodes = self.build_stacks(&named);
+        self.code.name(&mut self.capture, Asked::Everything, symbols);
+        let losses = &mut self.capture.info.losses;
+        if let Some([private, dropped]) = self.data_accesses.keep_shared() {
+            (losses.private_accesses, losses.dropped_accesses) = (Some(private), Some(dropped));
+        }
+        let objects = self.code.name_objects(self.data_accesses.objects(), symbols);
+        let (nodes, problems) = self.code.finish();
+        let node = |stack: Option<entry::StackRef>| stack.and_then(|stack| nodes[stack.0 as usize]);
+        self.data_accesses.add_rows(&mut self.capture, node, |place| objects.get(&place).cloned());
+        note_problems(&mut self.capture, problems);
         let mut capture = self.capture;
         let marks = self.marks.resolve(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
@@ -351,100 +371,6 @@ impl Builder {
             thread.end_ns = end_ns;
         }
     }
-
-    /// The frames of the capture for each frame of the log, outermost first: inlined frames have the same address.
-    fn name_frames(&mut self, symbols: &mut impl Symbols) -> Vec<Vec<FrameId>> {
-        let mut by_module: HashMap<Option<ModuleRef>, Vec<usize>> = HashMap::new();
-        for (index, (module, _)) in self.frames.iter().enumerate() {
-            by_module.entry(*module).or_default().push(index);
-        }
-        let mut named = vec![Vec::new(); self.frames.len()];
-        let mut problems = BTreeSet::new();
-        let mut modules: HashMap<(String, Option<String>), ModuleId> = HashMap::new();
-        for module in &self.modules {
-            if let ModuleKind::JitDump(pid) = module.kind {
-                symbols.add_jit_dump(pid, module.path.as_ref());
-            }
-        }
-        for index in 0..self.modules.len() {
-            let frames = by_module.remove(&Some(ModuleRef(index as u32))).unwrap_or_default();
-            let offsets: Vec<u64> = frames.iter().map(|&frame| self.frames[frame].1).collect();
-            let module = self.modules[index].clone();
-            if module.kind == ModuleKind::StackMarks {
-                for (&frame, &offset) in frames.iter().zip(&offsets) {
-                    named[frame] = vec![self.capture.intern_frame(Frame::named(StackMark::name(offset)))];
-                }
-                continue;
-            }
-            if matches!(module.kind, ModuleKind::JitDump(_)) {
-                continue;
-            }
-            let names = symbols.name(&code(&module), &offsets);
-            problems.extend(names.problems.iter().map(ToString::to_string));
-            let build_id = names.build_id.or_else(|| module.build_id.as_deref().map(hexadecimal));
-            let id = *modules.entry((module.path.clone(), build_id.clone())).or_insert_with(|| {
-                self.capture.add_module(stepscope_model::Module {
-                    path: module.path.clone(),
-                    build_id,
-                    symbols: names.symbols,
-                    package: names.package.clone(),
-                })
-            });
-            let language = if module.kind == ModuleKind::Kernel { Language::Kernel } else { Language::Native };
-            for (&frame, place) in frames.iter().zip(&names.places) {
-                named[frame] = self.add_place(place, id, language);
-            }
-        }
-        for frame in by_module.remove(&None).unwrap_or_default() {
-            let function: Arc<str> = format!("[unmapped {:#x}]", self.frames[frame].1).into();
-            let unnamed = &mut self.capture.info.losses.unnamed_addresses;
-            *unnamed = unnamed.saturating_add(1);
-            named[frame] = vec![self.capture.intern_frame(Frame::named(function))];
-        }
-        self.note_problems(problems);
-        named
-    }
-
-    fn add_place(&mut self, place: &Place, module: ModuleId, language: Language) -> Vec<FrameId> {
-        if matches!(place.named_by, NamedBy::Nothing | NamedBy::FunctionStart) {
-            let unnamed = &mut self.capture.info.losses.unnamed_addresses;
-            *unnamed = unnamed.saturating_add(1);
-        }
-        let capture = &mut self.capture;
-        let frames = place.frames.iter().map(|frame| {
-            capture.intern_frame(Frame {
-                function: frame.function.clone(),
-                module: Some(module),
-                file: frame.file.clone(),
-                line: frame.line,
-                inlined: frame.inlined,
-                address: place.address,
-                language,
-            })
-        });
-        frames.collect()
-    }
-
-    fn note_problems(&mut self, problems: BTreeSet<String>) {
-        let notes = &mut self.capture.info.notes;
-        let count = problems.len();
-        notes.extend(problems.into_iter().take(MAX_PROBLEM_NOTES));
-        if count > MAX_PROBLEM_NOTES {
-            notes.push(format!("{} more modules lack names for similar reasons.", count - MAX_PROBLEM_NOTES));
-        }
-    }
-
-    /// The capture's stack node for each node of the log.
-    fn build_stacks(&mut self, named: &[Vec<FrameId>]) -> Vec<Option<StackId>> {
-        let mut nodes: Vec<Option<StackId>> = Vec::with_capacity(self.stacks.len());
-        for (parent, frame) in &self.stacks {
-            let parent = parent.and_then(|parent| nodes[parent.0 as usize]);
-            let frames = &named[frame.0 as usize];
-            let add = |parent, &frame: &FrameId| Some(self.capture.intern_stack_node(parent, frame));
-            nodes.push(frames.iter().fold(parent, add));
-        }
-        nodes
-    }
 }
 
 /// A capture without its long tables, and what is needed once their rows are added.
@@ -474,6 +400,35 @@ impl Named {
     }
 }
 
+/// The row of what was counted in a window of time.
+fn event_count(
+    counted: entry::CountedEvent,
+    (start_ns, end_ns): (Option<u64>, Option<u64>),
+    capture: &mut Capture,
+) -> EventCount {
+    EventCount {
+        start_ns,
+        end_ns,
+        thread: None,
+        place: None,
+        event: capture.intern_text(&counted.event),
+        unit: capture.intern_text(&counted.unit),
+        count: counted.count,
+        enabled_ns: Some(counted.enabled_ns),
+        running_ns: Some(counted.running_ns),
+    }
+}
+
+/// Notes why code lacks names.
+fn note_problems(capture: &mut Capture, problems: BTreeSet<String>) {
+    let count = problems.len();
+    let notes = &mut capture.info.notes;
+    notes.extend(problems.into_iter().take(MAX_PROBLEM_NOTES));
+    if count > MAX_PROBLEM_NOTES {
+        notes.push(format!("{} more modules lack names for similar reasons.", count - MAX_PROBLEM_NOTES));
+    }
+}
+
 /// What the kernel charges a launched program for a switch before its record, if nothing was lost.
 fn switch_cost_ns(capture: &Capture, exit: ExitUsage, rooms: &Rooms) -> Option<u64> {
     let losses = &capture.info.losses;
@@ -494,20 +449,6 @@ fn rename(thread: &mut Thread, time_ns: u64, name: String) {
         thread.names.push(ThreadName { time_ns: thread.start_ns.unwrap_or(0), name: old });
     }
     thread.names.push(ThreadName { time_ns, name });
-}
-
-fn code(module: &entry::Module) -> Code {
-    match module.kind {
-        ModuleKind::File => Code::File { path: PathBuf::from(&module.path), build_id: module.build_id.clone() },
-        ModuleKind::Kernel => Code::Kernel,
-        ModuleKind::Vdso => Code::Vdso,
-        ModuleKind::Jit(pid) => Code::Jit { pid },
-        ModuleKind::StackMarks | ModuleKind::JitDump(_) => unreachable!("they have no code"),
-    }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Arguments joined as a shell would quote them.

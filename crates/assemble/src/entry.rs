@@ -6,9 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState};
+use stepscope_model::{
+    BLOCK_LIFETIMES_NS, BLOCK_SIZES, CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState,
+};
 
+use crate::data_source::Hitm;
 use crate::machine_reading::MachineReading;
+use crate::system_call::Amount;
 
 macro_rules! refs {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
@@ -173,6 +177,10 @@ pub enum Entry {
         /// The reading.
         value: i64,
     },
+    /// System calls of one thread from one place, added up.
+    SystemCalls(Box<SystemCalls>),
+    /// A sampled access to data.
+    DataAccess(Box<DataAccess>),
     /// A name that marks have.
     MarkName {
         /// The name.
@@ -227,6 +235,8 @@ pub enum Entry {
         /// The reading.
         value: i64,
     },
+    /// Sums of heap allocations.
+    Allocations(Box<Allocations>),
     /// Marks that were made and had no room so far; the last one counts.
     MarksLost {
         /// How many.
@@ -332,6 +342,105 @@ pub struct Wait {
     pub waker: Option<ThreadRef>,
     /// Where the waker was.
     pub waker_stack: Option<StackRef>,
+    /// How many waits it stands for.
+    pub count: u32,
+}
+
+/// What a thread allocated and freed at a stack; see [`stepscope_model::Allocation`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allocations {
+    /// Start of the interval.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+    /// The process.
+    pub process: ProcessRef,
+    /// Which thread.
+    pub thread: Option<ThreadRef>,
+    /// Where.
+    pub stack: Option<StackRef>,
+    /// In the interval.
+    pub sums: AllocationSums,
+    /// Live blocks at its end.
+    pub live_blocks: i64,
+    /// Their bytes.
+    pub live_bytes: i64,
+    /// The part of the peak so far.
+    pub peak_bytes: i64,
+}
+
+/// Sums over allocations and releases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AllocationSums {
+    /// Allocations.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Temporary blocks.
+    pub temporary: u64,
+    /// Freed by the thread that allocated them.
+    pub frees: u64,
+    /// Their bytes.
+    pub freed_bytes: u64,
+    /// Freed by this thread, and allocated by others.
+    pub foreign_frees: u64,
+    /// Their bytes.
+    pub foreign_freed_bytes: u64,
+    /// Allocations by size.
+    pub sizes: [u32; BLOCK_SIZES.len() + 1],
+    /// Freed blocks by lifetime.
+    pub lifetimes: [u32; BLOCK_LIFETIMES_NS.len() + 1],
+}
+
+/// System calls of one thread from one place, added up; see [`stepscope_model::SystemCalls`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemCalls {
+    /// After the calls before.
+    pub start_ns: u64,
+    /// The end of the last of them.
+    pub end_ns: u64,
+    /// Which thread.
+    pub thread: ThreadRef,
+    /// The call's name.
+    pub call: String,
+    /// Where the last of them was made.
+    pub stack: Option<StackRef>,
+    /// The file of the last of them, where it has one.
+    pub file: Option<String>,
+    /// How many, and what they took.
+    pub amount: Amount,
+    /// The time of the last of them.
+    pub last_ns: Option<u64>,
+}
+
+/// A sampled access to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAccess {
+    /// Which thread.
+    pub thread: ThreadRef,
+    /// Where it was.
+    pub stack: Option<StackRef>,
+    /// Address of the first byte.
+    pub address: u64,
+    /// Number of bytes; 0 if it is not known.
+    pub bytes: u32,
+    /// Whether it read.
+    pub is_read: bool,
+    /// Whether it wrote.
+    pub is_write: bool,
+    /// What it cost, where the CPU says so.
+    pub cost: Option<AccessCost>,
+    /// The mapped file that the address may be a global variable of, and the offset from where the start of that file is mapped.
+    pub object: Option<(ModuleRef, u64)>,
+}
+
+/// What a sampled access cost, by the CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AccessCost {
+    /// Whether another core had modified the line.
+    pub hitm: Hitm,
+    /// Cycles from its start until the data were there; 0 if the CPU does not say.
+    pub latency_cycles: u64,
 }
 
 /// What is known when a recording ends.
@@ -350,6 +459,24 @@ pub struct RecordingEnd {
     /// The whole machine at the start of the window and at its end.
     #[serde(default)]
     pub machine: Option<(MachineReading, MachineReading)>,
+    /// What the CPU's counters counted in the window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<CountedEvent>,
+}
+
+/// The count of an event in the recording window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedEvent {
+    /// Its name, such as `cycles` or `cpu_core/cycles/`.
+    pub event: String,
+    /// Its unit.
+    pub unit: String,
+    /// The count, scaled up to the enabled time; `None` if it was not counted.
+    pub count: Option<u64>,
+    /// How long the event was asked for, on a CPU.
+    pub enabled_ns: u64,
+    /// How long it had a counter.
+    pub running_ns: u64,
 }
 
 /// Takes entries: a raw log, or what builds a capture in memory.

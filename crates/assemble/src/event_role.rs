@@ -60,6 +60,11 @@ pub enum EventRole {
         /// Where the simulated time comes from.
         time: StepTimeSource,
     },
+    /// A record of a sum of system calls, with the stack of the last: its raw data are described in
+    /// [`system_call`](crate::system_call).
+    SystemCall,
+    /// Switches and wake-ups that BPF programs write: the raw data are described in [`written_switch`](crate::written_switch).
+    Written,
     /// Samples are ignored; only the event's other records count.
     SideBand,
 }

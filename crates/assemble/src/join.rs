@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, CaptureInfo, DimensionStatus, EventId, Frame, FrameId, Losses, ModuleId, Origin, Process, ProcessId,
-    Sample, Scope, StackId, Step, Thread, ThreadId, Wait,
+    Allocation, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, Frame, FrameId, Losses,
+    MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls, Thread, ThreadId,
+    Wait,
 };
 
 use crate::entry::MarkNameRef;
@@ -88,7 +89,8 @@ impl Joiner {
             let thread = rows.thread(wait.thread);
             let (stack, waker_stack) = (rows.stack(wait.stack), rows.stack(wait.waker_stack));
             let wait = Wait { thread, stack, waker: wait.waker.map(|waker| rows.thread(waker)), waker_stack, ..wait };
-            match open.remove(&thread).filter(|_| Some(wait.start_ns) == segment.info.start_ns) {
+            match open.remove(&thread).filter(|_| Some(wait.start_ns) == segment.info.start_ns && !wait.is_aggregated())
+            {
                 Some(row) => joined.waits.change(row, |first| continue_wait(first, &wait)),
                 None => joined.waits.push(wait),
             }
@@ -100,6 +102,11 @@ impl Joiner {
         }
         let scopes = segment.scopes.iter().map(|scope| Scope { thread: rows.thread(scope.thread), ..scope.clone() });
         joined.scopes.extend(scopes);
+        joined.system_calls.extend(segment.system_calls.iter().map(|calls| SystemCalls {
+            thread: rows.thread(calls.thread),
+            stack: rows.stack(calls.stack),
+            ..calls.clone()
+        }));
         // A segment repeats the last reading of each quantity at its start.
         let is_repeated = |time_ns| self.count > 0 && Some(time_ns) == segment.info.start_ns;
         for counter in segment.counters.iter().filter(|counter| !is_repeated(counter.time_ns)) {
@@ -108,6 +115,30 @@ impl Joiner {
             counter.thread = counter.thread.map(|thread| rows.thread(thread));
             joined.counters.push(counter);
         }
+        joined.allocations.extend(segment.allocations.iter().map(|row| Allocation {
+            process: rows.processes[row.process.index()],
+            thread: row.thread.map(|thread| rows.thread(thread)),
+            stack: rows.stack(row.stack),
+            ..row.clone()
+        }));
+        joined.data_accesses.extend(segment.data_accesses.iter().map(|access| DataAccess {
+            thread: rows.thread(access.thread),
+            stack: rows.stack(access.stack),
+            ..access.clone()
+        }));
+        joined.event_counts.extend(
+            segment
+                .event_counts
+                .iter()
+                .map(|row| EventCount { thread: row.thread.map(|thread| rows.thread(thread)), ..row.clone() }),
+        );
+        joined.memory_errors.extend(segment.memory_errors.iter().map(|error| MemoryError {
+            process: error.process.map(|process| rows.processes[process.index()]),
+            stack: rows.stack(error.stack),
+            allocated: rows.stack(error.allocated),
+            other: rows.stack(error.other),
+            ..error.clone()
+        }));
     }
 }
 
@@ -291,52 +322,35 @@ fn rank(status: &DimensionStatus) -> u8 {
 
 fn join_losses(joined: &mut Losses, segment: &Losses) {
     let sum = |first: u64, second: u64| first.saturating_add(second);
-    let Losses {
-        lost_records,
-        throttled,
-        samples,
-        truncated_stacks,
-        continued_stacks,
-        guessed_stacks,
-        stacks_of_32_bit_code,
-        shortened_stacks,
-        unnamed_addresses,
-        cpu_time_ns,
-        unknown_cpu_ns,
-        lost_samples,
-        lost_wait_ns,
-        kernel_cpu_ns,
-        sampled_ns,
-        estimated_sample_ns,
-        not_sampled_ns,
-        unsampled_thread_ns,
-        malformed_records,
-        lost_marks,
-        offcpu_stack_period,
-    } = segment;
+    // Every field is named, so that a new one cannot be forgotten.
     *joined = Losses {
-        lost_records: sum(joined.lost_records, *lost_records),
-        throttled: sum(joined.throttled, *throttled),
-        samples: sum(joined.samples, *samples),
-        truncated_stacks: sum(joined.truncated_stacks, *truncated_stacks),
-        continued_stacks: sum(joined.continued_stacks, *continued_stacks),
-        guessed_stacks: sum(joined.guessed_stacks, *guessed_stacks),
-        stacks_of_32_bit_code: sum(joined.stacks_of_32_bit_code, *stacks_of_32_bit_code),
-        shortened_stacks: sum(joined.shortened_stacks, *shortened_stacks),
+        lost_records: sum(joined.lost_records, segment.lost_records),
+        throttled: sum(joined.throttled, segment.throttled),
+        samples: sum(joined.samples, segment.samples),
+        truncated_stacks: sum(joined.truncated_stacks, segment.truncated_stacks),
+        continued_stacks: sum(joined.continued_stacks, segment.continued_stacks),
+        guessed_stacks: sum(joined.guessed_stacks, segment.guessed_stacks),
+        stacks_of_32_bit_code: sum(joined.stacks_of_32_bit_code, segment.stacks_of_32_bit_code),
+        shortened_stacks: sum(joined.shortened_stacks, segment.shortened_stacks),
         // Segments have mostly the same addresses.
-        unnamed_addresses: joined.unnamed_addresses.max(*unnamed_addresses),
-        cpu_time_ns: added(joined.cpu_time_ns, *cpu_time_ns),
-        unknown_cpu_ns: added_known(joined.unknown_cpu_ns, *unknown_cpu_ns),
-        lost_samples: added_known(joined.lost_samples, *lost_samples),
-        lost_wait_ns: added_known(joined.lost_wait_ns, *lost_wait_ns),
-        kernel_cpu_ns: added(joined.kernel_cpu_ns, *kernel_cpu_ns),
-        sampled_ns: added_known(joined.sampled_ns, *sampled_ns),
-        estimated_sample_ns: added_known(joined.estimated_sample_ns, *estimated_sample_ns),
-        not_sampled_ns: added_known(joined.not_sampled_ns, *not_sampled_ns),
-        unsampled_thread_ns: added_known(joined.unsampled_thread_ns, *unsampled_thread_ns),
-        malformed_records: sum(joined.malformed_records, *malformed_records),
-        lost_marks: sum(joined.lost_marks, *lost_marks),
-        offcpu_stack_period: joined.offcpu_stack_period.max(*offcpu_stack_period),
+        unnamed_addresses: joined.unnamed_addresses.max(segment.unnamed_addresses),
+        cpu_time_ns: added(joined.cpu_time_ns, segment.cpu_time_ns),
+        unknown_cpu_ns: added_known(joined.unknown_cpu_ns, segment.unknown_cpu_ns),
+        lost_samples: added_known(joined.lost_samples, segment.lost_samples),
+        lost_wait_ns: added_known(joined.lost_wait_ns, segment.lost_wait_ns),
+        kernel_cpu_ns: added(joined.kernel_cpu_ns, segment.kernel_cpu_ns),
+        sampled_ns: added_known(joined.sampled_ns, segment.sampled_ns),
+        estimated_sample_ns: added_known(joined.estimated_sample_ns, segment.estimated_sample_ns),
+        not_sampled_ns: added_known(joined.not_sampled_ns, segment.not_sampled_ns),
+        unsampled_thread_ns: added_known(joined.unsampled_thread_ns, segment.unsampled_thread_ns),
+        malformed_records: sum(joined.malformed_records, segment.malformed_records),
+        lost_marks: sum(joined.lost_marks, segment.lost_marks),
+        offcpu_stack_period: joined.offcpu_stack_period.max(segment.offcpu_stack_period),
+        aggregated_waits: added_known(joined.aggregated_waits, segment.aggregated_waits),
+        checked_stacks: added_known(joined.checked_stacks, segment.checked_stacks),
+        differing_stacks: added_known(joined.differing_stacks, segment.differing_stacks),
+        private_accesses: added_known(joined.private_accesses, segment.private_accesses),
+        dropped_accesses: added_known(joined.dropped_accesses, segment.dropped_accesses),
     };
 }
 

@@ -107,7 +107,11 @@ impl Compared {
     fn of(capture: &Capture, thread: usize, readings: &FirstAndLast) -> Option<Self> {
         let thread_row = &capture.threads[thread];
         let recording_ns = capture.info.start_ns.unwrap_or(0);
-        let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns);
+        let (first_ns, first_cpu_ns) = readings.first;
+        // A thread that was found after its start has CPU time from before that.
+        let is_since =
+            |start_ns: u64| first_cpu_ns <= first_ns.saturating_sub(start_ns).saturating_add(READING_ERROR_NS);
+        let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns && is_since(start_ns));
         let (start_ns, before_ns) = started_ns.map_or(readings.first, |start_ns| (start_ns, 0));
         let (last_ns, after_ns) = readings.last;
         let end_ns = last_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
@@ -177,6 +181,7 @@ mod tests {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         }));
         let mut read = Readings::default();
         for (time, cpu_ms) in readings {
@@ -204,6 +209,14 @@ mod tests {
     fn cpu_time_that_agrees_with_the_kernel_stays() {
         let capture = drawn(&[(100, 900)], &[(0, 5_000), (500, 5_100), (990, 5_180)]);
         assert_eq!(after(capture, None), (Some(200), None, Some(190)));
+    }
+
+    #[test]
+    fn cpu_time_before_a_thread_was_found_is_not_counted() {
+        let (mut capture, readings) = drawn(&[(200, 900)], &[(500, 5_000), (990, 5_090)]);
+        (capture.threads[0].start_ns, capture.threads[0].cpu_ns) = (Some(100 * MS), Some(200 * MS));
+        let (cpu_ms, unknown_ms, _) = after((capture, readings), None);
+        assert_eq!((cpu_ms, unknown_ms), (Some(200), None));
     }
 
     #[test]

@@ -90,6 +90,12 @@ pub(crate) struct RawSample<'a> {
     pub in_kernel: bool,
     pub callchain: Vec<u64>,
     pub raw: Option<Cow<'a, [u8]>>,
+    /// Address of the sampled access.
+    pub address: Option<u64>,
+    /// Cost of the sampled access, in cycles.
+    pub weight: Option<u64>,
+    /// Source of the sampled data.
+    pub data_source: Option<u64>,
     /// Registers of 64-bit code.
     pub regs: Option<Vec<u64>>,
     pub is_32_bit: bool,
@@ -315,7 +321,10 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
     if has(SampleFormat::TIME) {
         record.time = Some(cursor.u64()?);
     }
-    for format in [SampleFormat::ADDR, SampleFormat::ID, SampleFormat::STREAM_ID] {
+    if has(SampleFormat::ADDR) {
+        sample.address = Some(cursor.u64()?);
+    }
+    for format in [SampleFormat::ID, SampleFormat::STREAM_ID] {
         if has(format) {
             cursor.u64()?;
         }
@@ -362,7 +371,16 @@ fn parse_sample<'a>(data: RawData<'a>, misc: u16, info: &RecordParseInfo) -> Res
             sample.stack = stack.get(0..valid).ok_or(Malformed)?.as_slice();
         }
     }
-    // Weights, data sources and physical addresses may follow; no event here asks for them.
+    if has(SampleFormat::WEIGHT) {
+        sample.weight = Some(cursor.u64()?);
+    } else if has(SampleFormat::WEIGHT_STRUCT) {
+        // The latency of the data, then two other ones (`union perf_sample_weight`).
+        sample.weight = Some(cursor.u64()? & 0xffff_ffff);
+    }
+    if has(SampleFormat::DATA_SRC) {
+        sample.data_source = Some(cursor.u64()?);
+    }
+    // What follows is not used: transactions, registers of the interrupt, physical addresses.
     record.body = Body::Sample(sample);
     Ok(record)
 }

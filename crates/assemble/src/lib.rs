@@ -30,12 +30,16 @@
 //! - `thread_timeline`: running, runnable and blocked, from context switches and wake-ups
 //! - `address_space`: executable mappings, and stacks through them
 //! - `calls`: whether a call led to a function, by the machine code of both
+//! - `data_operand`, `data_source`, `data_accesses`: sampled addresses of data, by the code and by the CPU, added up
 //! - `registers`, `unwind_tables`, `target`: what unwinding needs
+//! - [`system_call`]: sums of system calls
 //! - `step_time`: the simulated time of a step
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
+//! - `code_names`: names for addresses, and stacks with inlined frames
 //! - `builder`, `rows`, `steps`, `marks`, `nesting`, `machine_reading`, `symbols`: entries to a capture
 //! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
+//! - `written_switch`: context switches and sums of waits, as BPF programs write them
 //! - `join`: one capture of the segments of a recording
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
@@ -45,6 +49,10 @@ mod address_space;
 mod assembler;
 mod builder;
 mod calls;
+mod code_names;
+mod data_accesses;
+mod data_operand;
+mod data_source;
 mod entry;
 mod event_role;
 mod initial_process;
@@ -64,23 +72,29 @@ mod step_time;
 mod steps;
 mod switch_cost;
 mod symbols;
+pub mod system_call;
 mod target;
 mod thread_timeline;
 mod unwind_tables;
+pub mod written_switch;
 
-pub use assembler::Assembler;
-pub use builder::{Builder, finish, finish_in};
+pub use assembler::{Assembler, Code};
+pub use builder::{Builder, Growing, Rows, finish, finish_in};
+pub use code_names::{NamedCode, Unnamed};
+pub use data_source::Hitm;
 pub use entry::{
-    Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd,
-    Sample, Sink, StackMark, StackRef, ThreadRef, Wait,
+    AccessCost, AllocationSums, Allocations, CountedEvent, DataAccess, Entry, EventRef, FrameRef, MarkNameRef,
+    MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackMark, StackRef,
+    SystemCalls, ThreadRef, Wait,
 };
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};
 pub use join::Joiner;
 pub use machine_reading::MachineReading;
 pub use naming::{Renaming, name_again};
+pub use registers::GENERAL_REGISTERS;
 pub use step_time::{StepPoint, StepTime, StepTimeSource, TimeArgument, TimeArgumentError, TimeValue};
 pub use symbols::{NoSymbols, Symbols};
-pub use target::{Image, NoTarget, Target};
-pub use thread_timeline::InitialState;
+pub use target::{Image, NoTarget, Target, UsedFile};
+pub use thread_timeline::{InitialState, OffCpu, ThreadTimeline, WakeUp};
 pub use unwind_tables::UnwindTables;

@@ -27,10 +27,20 @@ pub(crate) struct MarkTables {
 }
 
 /// A thread that marked something, and a time at which it lived.
-struct MarkThread {
+pub(crate) struct MarkThread {
     pid: u32,
-    tid: u32,
+    pub tid: u32,
     time_ns: u64,
+}
+
+impl MarkThread {
+    /// Which of the threads with its id it is: these are in the order of their starts.
+    pub fn among(&self, threads: &[Thread], with_its_id: &[ThreadId]) -> Option<ThreadId> {
+        let began = |id: &&ThreadId| {
+            threads[id.index()].start_ns.is_none_or(|start_ns| start_ns <= self.time_ns.saturating_add(SLACK_NS))
+        };
+        with_its_id.iter().rev().find(began).or(with_its_id.first()).copied()
+    }
 }
 
 impl MarkTables {
@@ -69,6 +79,16 @@ impl MarkTables {
     /// Whether a thread is known.
     pub fn has_thread(&self, thread: MarkThreadRef) -> bool {
         self.refers(thread, None).is_some()
+    }
+
+    /// Threads that marked something, and the names of marks.
+    pub fn known(&self) -> (&[MarkThread], &[Arc<str>]) {
+        (&self.threads, &self.names)
+    }
+
+    /// Marks that were lost.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// The time of the last mark.
@@ -148,20 +168,21 @@ impl Marks {
     }
 }
 
-fn scope(names: &[Arc<str>], interval: &Interval<ThreadId>, depth: u32) -> Scope {
+/// The row of a scope.
+pub(crate) fn scope(names: &[Arc<str>], interval: &Interval<ThreadId>, depth: u32) -> Scope {
     let &Interval { thread, name, start_ns, end_ns } = interval;
     Scope { thread, name: names[name.0 as usize].clone(), start_ns, end_ns, depth }
 }
 
 /// Makes intervals of scopes and of marks of frames. A frame lasts from one mark of its name to the next on the same thread.
 #[derive(Default)]
-struct Intervals {
+pub(crate) struct Intervals {
     last_marks: HashMap<(MarkThreadRef, MarkNameRef), u64>,
 }
 
 impl Intervals {
     /// The interval that ends with this entry.
-    fn ended_by(&mut self, entry: &Entry) -> Option<Interval<MarkThreadRef>> {
+    pub fn ended_by(&mut self, entry: &Entry) -> Option<Interval<MarkThreadRef>> {
         let interval = match *entry {
             Entry::Scope { thread, name, start_ns, end_ns } => Interval { thread, name, start_ns, end_ns },
             Entry::FrameMark { thread, name, time_ns } => {
@@ -181,12 +202,10 @@ fn resolve(marked: &[MarkThread], capture: &mut Capture) -> Vec<ThreadId> {
         by_tid.entry(thread.tid).or_default().push(ThreadId::from_index(index));
     }
     let mut resolved = Vec::with_capacity(marked.len());
-    for &MarkThread { pid, tid, time_ns } in marked {
+    for marked in marked {
+        let &MarkThread { pid, tid, .. } = marked;
         let known = by_tid.entry(tid).or_default();
-        let began = |id: &&ThreadId| {
-            capture.threads[id.index()].start_ns.is_none_or(|start_ns| start_ns <= time_ns.saturating_add(SLACK_NS))
-        };
-        let found = known.iter().rev().find(began).or(known.first()).copied();
+        let found = marked.among(&capture.threads, known);
         let thread = found.unwrap_or_else(|| {
             let process = capture.processes.iter().rposition(|process| process.pid == pid);
             let process = process.map(ProcessId::from_index);

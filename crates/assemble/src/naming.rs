@@ -178,6 +178,12 @@ fn rebuild_stacks(capture: &mut Capture, places: &HashMap<FrameId, Place>) {
     }
     let moved = |stack: &mut Option<StackId>| *stack = stack.map(|stack| stacks[stack.index()]);
     capture.samples.iter_mut().for_each(|sample| moved(&mut sample.stack));
+    capture.allocations.iter_mut().for_each(|row| moved(&mut row.stack));
+    capture.system_calls.iter_mut().for_each(|calls| moved(&mut calls.stack));
+    capture.data_accesses.iter_mut().for_each(|access| moved(&mut access.stack));
+    for error in &mut capture.memory_errors {
+        [&mut error.stack, &mut error.allocated, &mut error.other].into_iter().for_each(moved);
+    }
     capture.waits.change_all(|wait| {
         moved(&mut wait.stack);
         moved(&mut wait.waker_stack);

@@ -12,6 +12,7 @@
 //! be such. Logs of the version before have neither: what follows the damage is lost.
 
 mod chunks;
+mod follower;
 mod hole;
 mod kind;
 mod layout;
@@ -25,8 +26,9 @@ use stepscope_model::disk::DiskError;
 use zstd::zstd_safe::CParameter;
 
 use crate::entry::{Entry, Sink};
-use chunks::Bytes;
-use hole::Renumbering;
+use chunks::{Bytes, Chunk};
+use follower::Chunks;
+pub use follower::Follower;
 pub use kind::{Counts, Kind};
 use packer::ChunkPacker;
 use reader::ChunkReader;
@@ -240,61 +242,18 @@ pub fn read(from: impl Read, sink: &mut impl Sink) -> Result<Ending, ReadError> 
     let magic: Option<[u8; 8]> = log.ahead(MAGIC.len())?.try_into().ok();
     log.pass(magic.map_or(0, |magic| magic.len()));
     let damage = match magic.as_ref() {
-        Some(MAGIC) => read_chunks(log, sink)?,
+        Some(MAGIC) => Chunks::new(log).read_to_end(sink)?,
         Some(EARLIER_MAGIC) => read_earlier_chunks(log, sink)?,
         _ => return Err(ReadError::NotALog),
     };
     Ok(if damage == Damage::default() { Ending::Complete } else { Ending::Damaged(damage) })
 }
 
-fn read_chunks(mut log: Bytes<impl Read>, sink: &mut impl Sink) -> Result<Damage, ReadError> {
-    let mut entries = Renumbering::new(sink);
-    let mut damage = Damage::default();
-    let mut damaged_at = None;
-    while !log.ahead(1)?.is_empty() {
-        let offset = log.offset();
-        let before = *entries.position();
-        let has_hole = |content: &[u8]| ChunkReader::new(content).counts() != Some(before);
-        match log.chunk(CHUNK_MARK)? {
-            Some((content, length)) if read_chunk(&content, &mut entries).is_some() => {
-                if damaged_at.is_some() || has_hole(&content) {
-                    damage.add_place(damaged_at.take().unwrap_or(offset));
-                }
-                log.pass(length);
-            }
-            _ => {
-                damaged_at.get_or_insert(offset);
-                log.search()?;
-            }
-        }
-    }
-    if let Some(offset) = damaged_at {
-        damage.offset = if damage.places == 0 { offset } else { damage.offset };
-        damage.bytes_at_end = log.offset() - offset;
-    }
-    damage.lost = *entries.lost();
-    Ok(damage)
-}
-
-/// Gives a chunk's entries to the sink, up to the first that is malformed: then `None`.
-fn read_chunk(content: &[u8], entries: &mut Renumbering<'_, impl Sink>) -> Option<()> {
-    let mut chunk = ChunkReader::new(content);
-    let before = chunk.counts()?;
-    let repeated = chunk.blob()?;
-    if before != *entries.position() {
-        entries.go_on(&before, ChunkReader::new(repeated).entries()?)?;
-    }
-    while !chunk.is_at_end() {
-        entries.give(chunk.entry()?);
-    }
-    Some(())
-}
-
 /// Reads up to the first damage.
 fn read_earlier_chunks(mut log: Bytes<impl Read>, sink: &mut impl Sink) -> Result<Damage, ReadError> {
     let mut is_whole = true;
     while is_whole && !log.ahead(1)?.is_empty() {
-        let Some((content, length)) = log.chunk(&[])? else { break };
+        let Chunk::Whole { content, length } = log.chunk(&[])? else { break };
         let mut chunk = ChunkReader::new(&content);
         while is_whole && !chunk.is_at_end() {
             let entry = chunk.entry();

@@ -13,6 +13,15 @@ pub(crate) struct Registers {
     pub lr: u64,
 }
 
+/// The general registers and the instruction pointer, by the kernel's numbers: what addresses of data are computed from.
+pub const GENERAL_REGISTERS: u64 = 0x00ff_01ff;
+
+/// The value of a register in a record that has those in `mask`, in the order of their numbers.
+pub(crate) fn recorded_register(values: &[u64], mask: u64, number: u32) -> Option<u64> {
+    let below = mask & (1_u64.checked_shl(number)? - 1);
+    (mask >> number & 1 == 1).then(|| values.get(below.count_ones() as usize).copied())?
+}
+
 impl Registers {
     /// The stack pointer of sources that record no registers.
     pub const NO_STACK: u64 = u64::MAX;
@@ -23,11 +32,7 @@ impl Registers {
         const NUMBERS: [u32; 4] = [8, 7, 6, 8]; // PERF_REG_X86_IP, SP, BP; there is no link register
         #[cfg(target_arch = "aarch64")]
         const NUMBERS: [u32; 4] = [32, 31, 29, 30]; // PERF_REG_ARM64_PC, SP, X29, LR
-        let value = |number: u32| {
-            let below = mask & ((1u64 << number) - 1);
-            (mask >> number & 1 == 1).then(|| values.get(below.count_ones() as usize).copied())?
-        };
-        let [ip, sp, fp, lr] = NUMBERS.map(value);
+        let [ip, sp, fp, lr] = NUMBERS.map(|number| recorded_register(values, mask, number));
         Some(Self { ip: ip?, sp: sp?, fp: fp?, lr: lr? })
     }
 

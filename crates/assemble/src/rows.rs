@@ -7,8 +7,8 @@ use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
-    Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope, StackId, Step, ThreadId,
-    Wait,
+    Allocation, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope, StackId, Step,
+    SystemCalls, ThreadId, Wait,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -17,6 +17,7 @@ use crate::marks::Marks;
 use crate::sample_weights::{NOT_SAMPLED, SampleWeights};
 use crate::steps::{StepMaker, StepStart};
 use crate::switch_cost;
+use crate::system_call::Amount;
 
 /// Adds rows of the long tables to a capture whose other tables are complete.
 pub(crate) struct RowSink {
@@ -94,14 +95,7 @@ impl RowSink {
         if !is_known {
             return;
         }
-        let sample = Sample {
-            time_ns: sample.time_ns,
-            thread: ThreadId(sample.thread.0),
-            cpu: sample.cpu,
-            stack: self.node(sample.stack),
-            event,
-            weight: sample.weight,
-        };
+        let sample = sample_row(sample, self.node(sample.stack));
         let weight = self.weights.weight(&sample);
         self.coverage.add(&self.capture, &sample, weight);
         sample.time_ns.into_iter().for_each(|time_ns| self.add_not_sampled(time_ns));
@@ -129,17 +123,7 @@ impl RowSink {
         if !self.has(wait.thread, stacks) || !wait.waker.is_none_or(|waker| self.has(waker, stacks)) {
             return;
         }
-        let mut wait = Wait {
-            start_ns: wait.start_ns,
-            end_ns: wait.end_ns,
-            thread: ThreadId(wait.thread.0),
-            stack: self.node(wait.stack),
-            state: wait.state,
-            runnable_ns: wait.runnable_ns,
-            cpu: wait.cpu,
-            waker: wait.waker.map(|thread| ThreadId(thread.0)),
-            waker_stack: self.node(wait.waker_stack),
-        };
+        let mut wait = wait_row(wait, self.node(wait.stack), self.node(wait.waker_stack));
         let thread = &mut self.capture.threads[wait.thread.index()];
         if let Some(cpu_ns) = thread.cpu_ns.filter(|_| thread.end_ns.is_none_or(|end_ns| wait.end_ns < end_ns)) {
             let earlier_ns = switch_cost::end_earlier(&mut wait, self.switch_cost_ns);
@@ -184,6 +168,17 @@ impl RowSink {
         }
     }
 
+    fn add_allocations(&mut self, row: &entry::Allocations) {
+        let is_known = (row.process.0 as usize) < self.capture.processes.len()
+            && row.thread.is_none_or(|thread| (thread.0 as usize) < self.capture.threads.len())
+            && row.stack.is_none_or(|stack| (stack.0 as usize) < self.nodes.len())
+            && row.start_ns <= row.end_ns;
+        if is_known {
+            let stack = self.node(row.stack);
+            self.capture.allocations.push(allocation_row(row, stack));
+        }
+    }
+
     fn push_counter(&mut self, counter: Counter) {
         match &mut self.tables {
             None => self.capture.counters.push(counter),
@@ -192,17 +187,27 @@ impl RowSink {
         }
     }
 
+    fn add_system_calls(&mut self, calls: entry::SystemCalls) {
+        if !self.has(calls.thread, [calls.stack, None]) {
+            return;
+        }
+        let row = system_calls_row(&calls, self.node(calls.stack), &mut self.capture);
+        match &mut self.tables {
+            None => self.capture.system_calls.push(row),
+            Some(tables) if self.error.is_none() => self.error = tables.add_system_calls(&self.capture, row).err(),
+            Some(_) => {}
+        }
+    }
+
     /// A reading of a process or a thread that is known.
     fn counter(&mut self, entry: Entry) -> Option<Counter> {
-        let Entry::Counter { time_ns, process, thread, name, value } = entry else {
-            return self.marks.counter(&self.capture, &entry);
-        };
-        let is_known = (process.0 as usize) < self.capture.processes.len()
-            && thread.is_none_or(|thread| (thread.0 as usize) < self.capture.threads.len());
-        is_known.then(|| {
-            let (process, thread) = (Some(ProcessId(process.0)), thread.map(|thread| ThreadId(thread.0)));
-            Counter { time_ns, process, thread, name: self.capture.intern_text(&name), value }
-        })
+        match entry {
+            Entry::Counter { time_ns, process, thread, name, value } => {
+                let reading = Reading { time_ns, process, thread, value };
+                reading.row(&mut self.capture, &name)
+            }
+            entry => self.marks.counter(&self.capture, &entry),
+        }
     }
 
     /// Completes the tables. Gives the capture, and the sums of its rows.
@@ -237,6 +242,83 @@ impl RowSink {
     }
 }
 
+/// The row of a sample, which weighs what its timer says.
+pub(crate) fn sample_row(sample: &entry::Sample, stack: Option<StackId>) -> Sample {
+    let &entry::Sample { time_ns, thread, cpu, event, weight, .. } = sample;
+    Sample { time_ns, thread: ThreadId(thread.0), cpu, stack, event: EventId(event.0), weight }
+}
+
+/// The row of a wait.
+pub(crate) fn wait_row(wait: &entry::Wait, stack: Option<StackId>, waker_stack: Option<StackId>) -> Wait {
+    let &entry::Wait { start_ns, end_ns, thread, state, runnable_ns, cpu, waker, count, .. } = wait;
+    let (thread, waker) = (ThreadId(thread.0), waker.map(|thread| ThreadId(thread.0)));
+    Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu, waker, waker_stack, count }
+}
+
+/// The row of sums of allocations.
+fn allocation_row(row: &entry::Allocations, stack: Option<StackId>) -> Allocation {
+    let entry::AllocationSums { calls, bytes, temporary, frees, freed_bytes, foreign_frees, .. } = row.sums;
+    Allocation {
+        start_ns: row.start_ns,
+        end_ns: row.end_ns,
+        process: ProcessId(row.process.0),
+        thread: row.thread.map(|thread| ThreadId(thread.0)),
+        stack,
+        calls,
+        bytes,
+        temporary,
+        frees,
+        freed_bytes,
+        foreign_frees,
+        foreign_freed_bytes: row.sums.foreign_freed_bytes,
+        live_blocks: row.live_blocks,
+        live_bytes: row.live_bytes,
+        peak_bytes: row.peak_bytes,
+        sizes: row.sums.sizes,
+        lifetimes: row.sums.lifetimes,
+    }
+}
+
+/// The row of system calls.
+fn system_calls_row(calls: &entry::SystemCalls, stack: Option<StackId>, capture: &mut Capture) -> SystemCalls {
+    let Amount { count, errors, total_ns, longest_ns, bytes } = calls.amount;
+    SystemCalls {
+        start_ns: calls.start_ns,
+        end_ns: calls.end_ns,
+        thread: ThreadId(calls.thread.0),
+        call: capture.intern_text(&calls.call),
+        stack,
+        file: calls.file.as_deref().map(|file| capture.intern_text(file)),
+        count,
+        errors,
+        total_ns,
+        longest_ns,
+        bytes,
+        last_ns: calls.last_ns,
+    }
+}
+
+/// A reading of the log.
+pub(crate) struct Reading {
+    pub time_ns: u64,
+    pub process: entry::ProcessRef,
+    pub thread: Option<entry::ThreadRef>,
+    pub value: i64,
+}
+
+impl Reading {
+    /// Its row, if its process and its thread are known.
+    pub fn row(self, capture: &mut Capture, name: &str) -> Option<Counter> {
+        let Self { time_ns, process, thread, value } = self;
+        let is_known = (process.0 as usize) < capture.processes.len()
+            && thread.is_none_or(|thread| (thread.0 as usize) < capture.threads.len());
+        is_known.then(|| {
+            let (process, thread) = (Some(ProcessId(process.0)), thread.map(|thread| ThreadId(thread.0)));
+            Counter { time_ns, process, thread, name: capture.intern_text(name), value }
+        })
+    }
+}
+
 /// Entries of all other tables were read before.
 impl Sink for RowSink {
     fn take(&mut self, entry: Entry) {
@@ -251,7 +333,9 @@ impl Sink for RowSink {
                 self.has_marked_steps = true;
                 self.add_step_start(StepStart::marked(&self.capture, thread, time_ns, sim_time_ns));
             }
+            Entry::Allocations(allocations) => self.add_allocations(&allocations),
             Entry::Scope { .. } | Entry::FrameMark { .. } => self.add_scope(&entry),
+            Entry::SystemCalls(calls) => self.add_system_calls(*calls),
             Entry::Counter { .. } | Entry::MarkedCounter { .. } => {
                 let counter = self.counter(entry);
                 counter.into_iter().for_each(|counter| self.push_counter(counter));

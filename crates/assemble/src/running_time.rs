@@ -4,7 +4,7 @@
 //! of at most [`MOST_BLOCKS`] blocks.
 
 use crate::entry::{EventRef, Sample, ThreadRef, Wait};
-use crate::switch_cost;
+use crate::switch_cost::Waited;
 
 /// A block lasts for this many periods of sampling.
 pub(crate) const BLOCK_PERIODS: u64 = 16;
@@ -44,9 +44,9 @@ impl RunningTimes {
         thread.run_until(wait.start_ns);
         thread.close_block(self.period_ns);
         thread.since_ns = Some(wait.end_ns);
-        thread.runs += 1;
-        let room_ns = switch_cost::room_ns(wait.start_ns, wait.end_ns, wait.runnable_ns);
-        thread.room_ns = thread.room_ns.saturating_add(room_ns);
+        let waits = Waited::new(wait.start_ns..wait.end_ns, wait.runnable_ns, wait.count);
+        thread.runs += waits.count;
+        thread.room_ns = thread.room_ns.saturating_add(waits.room_ns().saturating_mul(waits.count));
     }
 
     pub fn end_thread(&mut self, thread: ThreadRef, time_ns: Option<u64>) {
@@ -105,6 +105,11 @@ impl ThreadRun {
             self.doublings += 1;
             self.blocks = self.blocks.chunks(2).map(merged).collect();
         }
+    }
+
+    /// How long it ran until a time at which it still runs; `None` if it has ended.
+    pub fn ran_until(&self, time_ns: u64) -> Option<u64> {
+        Some(self.ran_ns.saturating_add(time_ns.saturating_sub(self.since_ns?)))
     }
 
     /// By how much all runs together started earlier than their records, at this cost of a switch.

@@ -62,6 +62,12 @@ impl StepMaker {
         }
     }
 
+    /// Gives the steps that ended before this time. No earlier start may come later.
+    pub fn release(&mut self, until_ns: u64, take: impl FnMut(Step)) {
+        self.group.sort_by_key(|start| (start.time_ns, start.thread));
+        self.end(self.group.partition_point(|start| start.time_ns < until_ns), take);
+    }
+
     /// Gives the last steps.
     pub fn finish(mut self, take: impl FnMut(Step)) {
         self.end(self.group.len(), take);

@@ -6,6 +6,8 @@
 //! agree. Running, runnable and blocked time still add up to each thread's lifetime. If that takes more than [`MOST_NS`] per
 //! switch, the difference has another cause, and stays.
 
+use std::ops::Range;
+
 use stepscope_model::Wait;
 
 /// The most that the kernel charges for a switch before its record.
@@ -19,9 +21,9 @@ const BEFORE_EXEC_NS: u64 = 1_000_000;
 pub(crate) struct Rooms([u64; (MOST_NS / NS_PER_US) as usize + 1]);
 
 impl Rooms {
-    /// Adds the run after a wait.
-    pub fn add(&mut self, start_ns: u64, end_ns: u64, runnable_ns: Option<u64>) {
-        self.0[(room_ns(start_ns, end_ns, runnable_ns) / NS_PER_US) as usize] += 1;
+    /// Adds the runs after these waits.
+    pub fn add(&mut self, waits: Waited) {
+        self.0[(waits.room_ns() / NS_PER_US) as usize] += waits.count;
     }
 
     /// The cost of a switch for which the runs last as long as the kernel's account says. `None` if there is none.
@@ -37,17 +39,33 @@ impl Rooms {
 
 /// Ends a wait earlier by the cost of its switch, as far as it has room. Returns by how much.
 pub(crate) fn end_earlier(wait: &mut Wait, cost_ns: u64) -> u64 {
-    let earlier_ns = cost_ns.min(room_ns(wait.start_ns, wait.end_ns, wait.runnable_ns));
+    let waits = Waited::new(wait.start_ns..wait.end_ns, wait.runnable_ns, wait.count);
+    let earlier_ns = cost_ns.min(waits.room_ns()) * waits.count;
     wait.end_ns -= earlier_ns;
     wait.runnable_ns = wait.runnable_ns.map(|runnable_ns| runnable_ns - earlier_ns);
     earlier_ns
 }
 
-/// The time before the end of a wait in which the thread may have been switched in: it was runnable.
-pub(crate) fn room_ns(start_ns: u64, end_ns: u64, runnable_ns: Option<u64>) -> u64 {
-    let wait_ns = end_ns.saturating_sub(start_ns);
-    let room_ns = runnable_ns.unwrap_or(wait_ns).min(wait_ns).min(MOST_NS);
-    room_ns - room_ns % NS_PER_US
+/// A wait, or several that are added up: each counts as the mean of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waited {
+    wait_ns: u64,
+    runnable_ns: u64,
+    pub count: u64,
+}
+
+impl Waited {
+    pub fn new(range: Range<u64>, runnable_ns: Option<u64>, count: u32) -> Self {
+        let (wait_ns, count) = (range.end.saturating_sub(range.start), u64::from(count.max(1)));
+        let runnable_ns = runnable_ns.unwrap_or(wait_ns).min(wait_ns);
+        Self { wait_ns: wait_ns / count, runnable_ns: runnable_ns / count, count }
+    }
+
+    /// The time before the end of each in which the thread may have been switched in: it was runnable.
+    pub fn room_ns(self) -> u64 {
+        let room_ns = self.runnable_ns.min(self.wait_ns).min(MOST_NS);
+        room_ns - room_ns % NS_PER_US
+    }
 }
 
 #[cfg(test)]
@@ -58,7 +76,7 @@ mod tests {
     fn rooms() -> Rooms {
         let mut rooms = Rooms::default();
         for index in 0..100 {
-            rooms.add(0, 1_000_000, Some(if index % 2 == 0 { 30_000 } else { 4_000 }));
+            rooms.add(Waited::new(0..1_000_000, Some(if index % 2 == 0 { 30_000 } else { 4_000 }), 1));
         }
         rooms
     }
@@ -86,8 +104,11 @@ mod tests {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         };
         assert_eq!(end_earlier(&mut wait, 10_000), 4_000);
         assert_eq!((wait.end_ns, wait.runnable_ns), (46_000, Some(200)));
+        wait = Wait { runnable_ns: Some(9_999), count: 3, ..wait };
+        assert_eq!(end_earlier(&mut wait, 2_000), 6_000, "2 µs before each of three runs");
     }
 }

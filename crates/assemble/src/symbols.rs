@@ -10,6 +10,13 @@ pub trait Symbols {
     /// Names the code at these offsets of one module; gives one place for each offset, in their order.
     fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames;
 
+    /// Names the global variables at these addresses of a module: offsets from where its start is mapped, in ascending order. Gives one
+    /// name for each, or none at all.
+    fn name_objects(&mut self, code: &Code, offsets: &[u64]) -> Vec<Option<String>> {
+        let _ = (code, offsets);
+        Vec::new()
+    }
+
     /// Adds a file that describes the generated code of a process.
     fn add_jit_dump(&mut self, pid: u32, path: &Path) {
         let _ = (pid, path);
@@ -22,6 +29,10 @@ pub trait Symbols {
 impl Symbols for Symbolizer {
     fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
         Symbolizer::name(self, code, offsets)
+    }
+
+    fn name_objects(&mut self, code: &Code, offsets: &[u64]) -> Vec<Option<String>> {
+        Symbolizer::name_objects(self, code, offsets)
     }
 
     fn add_jit_dump(&mut self, pid: u32, path: &Path) {

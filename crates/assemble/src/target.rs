@@ -19,11 +19,30 @@ pub trait Target {
         0
     }
 
+    /// The absolute path of a file that a process used, or a name such as `socket:[1234]`.
+    fn file_name(&mut self, pid: u32, file: &UsedFile<'_>) -> Option<String> {
+        let _ = (pid, file);
+        None
+    }
+
     /// The program that `pid` runs, where it is known.
     fn image(&mut self, pid: u32) -> Option<Image> {
         let _ = pid;
         None
     }
+}
+
+/// A file that a process used a moment ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsedFile<'a> {
+    /// Its device, as the kernel numbers it within: the major number in bits 20 and above.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+    /// The descriptor, which may be of another file by now.
+    pub descriptor: Option<u32>,
+    /// The path by which it was opened.
+    pub path: Option<&'a str>,
 }
 
 /// The program that a process runs.

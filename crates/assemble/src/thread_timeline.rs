@@ -13,7 +13,8 @@
 
 use stepscope_model::WaitState;
 
-use crate::entry::{StackRef, ThreadRef};
+use crate::entry::{StackRef, ThreadRef, Wait};
+use crate::written_switch::Sum;
 
 /// The longest time from a wake-up to the switch-out of the wait that it ends. Between setting its state and being switched
 /// out a thread runs a few hundred instructions; an interrupt in between takes microseconds.
@@ -40,10 +41,12 @@ impl InitialState {
 
 /// Something made the thread runnable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WakeUp {
+pub struct WakeUp {
+    /// When.
     pub time_ns: u64,
     /// The thread that did it; absent for an interrupt.
     pub waker: Option<ThreadRef>,
+    /// Where that thread was.
     pub stack: Option<StackRef>,
 }
 
@@ -66,15 +69,41 @@ struct OpenWait {
 
 /// A finished interval off the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OffCpu {
+pub struct OffCpu {
+    /// Switched out.
     pub start_ns: u64,
+    /// Switched in, or ended.
     pub end_ns: u64,
+    /// Why it was off.
     pub state: WaitState,
+    /// Where it was.
     pub stack: Option<StackRef>,
+    /// Woken but not running.
     pub runnable_ns: Option<u64>,
     /// The CPU that the thread was switched in on.
     pub cpu: Option<u32>,
+    /// What ended the wait.
     pub wake_up: Option<WakeUp>,
+    /// How many waits it is the sum of.
+    pub count: u32,
+}
+
+impl OffCpu {
+    /// The wait of a thread.
+    pub fn of(&self, thread: ThreadRef) -> Wait {
+        Wait {
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            thread,
+            stack: self.stack,
+            state: self.state,
+            runnable_ns: self.runnable_ns,
+            cpu: self.cpu,
+            waker: self.wake_up.and_then(|wake_up| wake_up.waker),
+            waker_stack: self.wake_up.and_then(|wake_up| wake_up.stack),
+            count: self.count,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,15 +116,19 @@ enum State {
 
 /// One thread's states so far.
 #[derive(Debug)]
-pub(crate) struct ThreadTimeline {
+pub struct ThreadTimeline {
     state: State,
     since_ns: u64,
     /// A wake-up that came while the thread still ran.
     early_wake_up: Option<WakeUp>,
     switch_stack: Option<StackRef>,
+    /// Whether its waits are added up elsewhere: what looks like a lost switch is none.
+    summed: bool,
     /// The last time at which it ran for sure.
     seen_ns: u64,
+    /// Time on a CPU so far.
     pub running_ns: u64,
+    /// Time waiting for a CPU so far.
     pub runnable_ns: u64,
     /// Time for which lost records leave open whether it ran. It counts as not running.
     pub unknown_ns: u64,
@@ -123,6 +156,7 @@ impl ThreadTimeline {
             since_ns,
             early_wake_up: None,
             switch_stack: None,
+            summed: false,
             seen_ns: since_ns,
             running_ns: 0,
             runnable_ns: 0,
@@ -170,13 +204,38 @@ impl ThreadTimeline {
     /// The thread left the CPU at some time until now, and the record of it was lost. It counts as off the CPU since it was
     /// last seen.
     pub fn lose_switch_out(&mut self, time_ns: u64) {
-        if matches!(self.state, State::Off(_)) {
+        if matches!(self.state, State::Off(_)) || self.summed {
             return;
         }
         let seen_ns = self.seen_ns.max(self.since_ns);
         self.run_until(seen_ns);
         self.unknown_ns += time_ns.saturating_sub(seen_ns);
         self.state = State::Off(InitialState::Blocked.wait());
+    }
+
+    /// Whether its waits are added up elsewhere.
+    pub fn is_summed(&self) -> bool {
+        self.summed
+    }
+
+    /// Its waits are added up from now on, or no longer.
+    pub fn set_summed(&mut self, summed: bool) {
+        self.summed = summed;
+    }
+
+    /// Adds waits of a time in which the thread ran at the start and at the end. Gives them as one interval, which starts when the
+    /// thread last was known to run.
+    pub(crate) fn sum(&mut self, sum: &Sum, stack: Option<StackRef>, until_ns: u64) -> Option<OffCpu> {
+        let start_ns = self.since_ns;
+        let room_ns = until_ns.saturating_sub(start_ns);
+        let length_ns = sum.blocked_ns.saturating_add(sum.runnable_ns).min(room_ns);
+        let runnable_ns = sum.runnable_ns.min(length_ns);
+        self.runnable_ns += runnable_ns;
+        self.since_ns = start_ns + length_ns;
+        self.seen_ns = self.seen_ns.max(self.since_ns);
+        let (end_ns, count) = (self.since_ns, sum.count.min(u64::from(u32::MAX)) as u32);
+        let runnable_ns = Some(runnable_ns);
+        Some(OffCpu { start_ns, end_ns, state: sum.state, stack, runnable_ns, cpu: None, wake_up: None, count })
     }
 
     /// The CPU of the coming switch-out was free at this time: so the thread did not run there before.
@@ -253,7 +312,7 @@ impl ThreadTimeline {
             }
             state => state,
         };
-        Self::new(time_ns, state)
+        Self { summed: self.summed, ..Self::new(time_ns, state) }
     }
 
     fn run_until(&mut self, time_ns: u64) {
@@ -273,7 +332,7 @@ impl ThreadTimeline {
         self.state = State::Running;
         self.since_ns = end_ns;
         self.seen_ns = end_ns;
-        Some(OffCpu { start_ns, end_ns, state, stack, runnable_ns, cpu, wake_up })
+        Some(OffCpu { start_ns, end_ns, state, stack, runnable_ns, cpu, wake_up, count: 1 })
     }
 }
 
@@ -405,6 +464,28 @@ mod tests {
         timeline.switch_out(100, false);
         timeline.end(120);
         assert_eq!((timeline.running_ns, timeline.unknown_ns), (10, 10));
+    }
+
+    #[test]
+    fn sums_take_as_much_time_as_their_waits_and_no_more_than_there_is() {
+        let mut timeline = ThreadTimeline::running(100);
+        timeline.set_summed(true);
+        timeline.lose_switch_out(150);
+        let sum = |blocked_ns, runnable_ns, count| Sum {
+            state: WaitState::Blocked,
+            place: None,
+            count,
+            blocked_ns,
+            runnable_ns,
+        };
+        let first = timeline.sum(&sum(300, 50, 7), Some(StackRef(3)), 1_100).unwrap();
+        assert_eq!((first.start_ns, first.end_ns, first.runnable_ns, first.count), (100, 450, Some(50), 7));
+        let second = timeline.sum(&sum(900, 10, 2), None, 1_100).unwrap();
+        assert_eq!((second.start_ns, second.end_ns), (450, 1_100), "only 650 ns are left");
+        timeline.switch_out(1_100, false);
+        assert_eq!(timeline.switch_in(1_200, None).map(|wait| (wait.start_ns, wait.end_ns)), Some((1_100, 1_200)));
+        timeline.end(1_250);
+        assert_eq!((timeline.running_ns, timeline.runnable_ns, timeline.unknown_ns), (50, 60, 0));
     }
 
     #[test]

@@ -7,8 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
+use crate::allocation::Allocation;
+use crate::data_access::DataAccess;
+use crate::event_count::EventCount;
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
+use crate::memory_error::MemoryError;
 use crate::stored::{LoadError, Stored};
 use crate::wait::Wait;
 use crate::waits::{PackedWait, Waits};
@@ -43,6 +47,16 @@ pub struct Capture {
     pub scopes: Stored<Scope>,
     /// Readings over time.
     pub counters: Stored<Counter>,
+    /// Sums of heap allocations, by end of their interval. Empty if the heap was not recorded.
+    pub allocations: Vec<Allocation>,
+    /// Counts of events. Empty if none were counted.
+    pub event_counts: Vec<EventCount>,
+    /// System calls, added up.
+    pub system_calls: Stored<SystemCalls>,
+    /// Memory errors, one for each kind and stack.
+    pub memory_errors: Vec<MemoryError>,
+    /// Sampled accesses to cache lines that several threads use. Empty if none were sampled.
+    pub data_accesses: Vec<DataAccess>,
     interner: Interner,
 }
 
@@ -256,6 +270,35 @@ pub struct Counter {
     pub value: i64,
 }
 
+/// System calls of one thread from one place to one file, added up from one record to the next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemCalls {
+    /// The end of the calls before, or the start of a single call.
+    pub start_ns: u64,
+    /// The end of the last of them.
+    pub end_ns: u64,
+    /// Their thread.
+    pub thread: ThreadId,
+    /// The name of the call, such as `openat`.
+    pub call: Arc<str>,
+    /// Where the last of them was made.
+    pub stack: Option<StackId>,
+    /// The path of the last one's file, or a name such as `socket:[1234]`.
+    pub file: Option<Arc<str>>,
+    /// Number of calls.
+    pub count: u64,
+    /// Number of calls that failed.
+    pub errors: u64,
+    /// Time within them, waits included.
+    pub total_ns: u64,
+    /// At least the longest of them: the longest so far of the same calls.
+    pub longest_ns: u64,
+    /// Bytes that they read or wrote.
+    pub bytes: u64,
+    /// Time within the last of them; `None` if it is not known.
+    pub last_ns: Option<u64>,
+}
+
 /// Finds existing rows. It catches up on rows that were pushed directly, so it need not be stored.
 #[derive(Debug, Clone)]
 struct Rows<T, I> {
@@ -418,14 +461,19 @@ impl Capture {
         }
         // Rows that are still on disk are checked when they are read.
         let handles = self.handles();
+        handles.check_allocations(&self.allocations)?;
+        handles.check_data_accesses(&self.data_accesses)?;
+        handles.check_event_counts(&self.event_counts)?;
+        handles.check_memory_errors(&self.memory_errors)?;
         handles.check_samples(self.samples.in_memory())?;
         handles.check_waits(self.waits.0.in_memory())?;
         handles.check_steps(self.steps.in_memory())?;
         handles.check_scopes(self.scopes.in_memory())?;
-        handles.check_counters(self.counters.in_memory())
+        handles.check_counters(self.counters.in_memory())?;
+        handles.check_system_calls(self.system_calls.in_memory())
     }
 
-    /// Reads the long tables (samples, waits, steps, scopes and counters), if they are still on disk.
+    /// Reads the long tables (samples, waits, steps, scopes, counters and system calls), if they are still on disk.
     ///
     /// # Errors
     /// What is wrong with their files.
@@ -434,12 +482,13 @@ impl Capture {
         self.waits.0.load()?;
         self.steps.load()?;
         self.scopes.load()?;
-        self.counters.load()
+        self.counters.load()?;
+        self.system_calls.load()
     }
 
     /// Why a long table could not be read, where it was needed. It counted as empty.
     pub fn load_error(&self) -> Option<LoadError> {
-        let of_marks = || self.scopes.error().or_else(|| self.counters.error());
+        let of_marks = || self.scopes.error().or_else(|| self.counters.error()).or_else(|| self.system_calls.error());
         self.samples.error().or_else(|| self.waits.0.error()).or_else(|| self.steps.error()).or_else(of_marks)
     }
 
@@ -501,10 +550,57 @@ impl Handles {
         Ok(())
     }
 
+    fn check_allocations(self, allocations: &[Allocation]) -> Result<(), String> {
+        for (row, allocation) in allocations.iter().enumerate() {
+            refers("allocations", row, "process", Some(allocation.process.index()), self.processes)?;
+            refers("allocations", row, "thread", allocation.thread.map(ThreadId::index), self.threads)?;
+            refers("allocations", row, "stack", allocation.stack.map(StackId::index), self.stacks)?;
+            interval("allocations", row, allocation.start_ns, allocation.end_ns)?;
+        }
+        Ok(())
+    }
+
+    fn check_data_accesses(self, accesses: &[DataAccess]) -> Result<(), String> {
+        for (row, access) in accesses.iter().enumerate() {
+            refers("data_accesses", row, "thread", Some(access.thread.index()), self.threads)?;
+            refers("data_accesses", row, "stack", access.stack.map(StackId::index), self.stacks)?;
+        }
+        Ok(())
+    }
+
+    fn check_event_counts(self, counts: &[EventCount]) -> Result<(), String> {
+        for (row, count) in counts.iter().enumerate() {
+            refers("event_counts", row, "thread", count.thread.map(ThreadId::index), self.threads)?;
+            if let (Some(start), Some(end)) = (count.start_ns, count.end_ns) {
+                interval("event_counts", row, start, end)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_memory_errors(self, errors: &[MemoryError]) -> Result<(), String> {
+        for (row, error) in errors.iter().enumerate() {
+            refers("memory_errors", row, "process", error.process.map(ProcessId::index), self.processes)?;
+            for stack in [error.stack, error.allocated, error.other] {
+                refers("memory_errors", row, "stack", stack.map(StackId::index), self.stacks)?;
+            }
+        }
+        Ok(())
+    }
+
     pub fn check_counters(self, counters: &[Counter]) -> Result<(), String> {
         for (row, counter) in counters.iter().enumerate() {
             refers("counters", row, "process", counter.process.map(ProcessId::index), self.processes)?;
             refers("counters", row, "thread", counter.thread.map(ThreadId::index), self.threads)?;
+        }
+        Ok(())
+    }
+
+    pub fn check_system_calls(self, calls: &[SystemCalls]) -> Result<(), String> {
+        for (row, calls) in calls.iter().enumerate() {
+            refers("syscalls", row, "thread", Some(calls.thread.index()), self.threads)?;
+            refers("syscalls", row, "stack", calls.stack.map(StackId::index), self.stacks)?;
+            interval("syscalls", row, calls.start_ns, calls.end_ns)?;
         }
         Ok(())
     }

@@ -232,7 +232,7 @@ pub enum Dimension {
     Faults,
     /// Hardware cache events.
     Cache,
-    /// False sharing of cache lines.
+    /// Cache lines that several threads use, and write.
     Sharing,
     /// Heap allocations.
     Heap,
@@ -242,8 +242,14 @@ pub enum Dimension {
     Resources,
     /// Simulation steps.
     Steps,
-    /// Memory errors.
+    /// Memory errors, found by valgrind.
     Memcheck,
+    /// Memory errors, found by AddressSanitizer.
+    Asan,
+    /// Undefined behaviour, found by UndefinedBehaviorSanitizer.
+    Ubsan,
+    /// Data races, found by ThreadSanitizer.
+    Tsan,
 }
 
 impl Dimension {
@@ -447,6 +453,21 @@ pub struct Losses {
     /// Period to which off-CPU stacks were thinned at high switch rates; 1 or absent means every switch has its stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offcpu_stack_period: Option<u64>,
+    /// Waits that were added up in the kernel, because their threads switched very often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregated_waits: Option<u64>,
+    /// Stacks at switches that were taken although their place had one already: each checks that a place has one stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_stacks: Option<u64>,
+    /// Those of `checked_stacks` that were another stack than the last one of the place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differing_stacks: Option<u64>,
+    /// Sampled accesses to cache lines that one thread alone used. Their places are not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_accesses: Option<u64>,
+    /// Sampled accesses to data that had no room, because too many places were accessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_accesses: Option<u64>,
 }
 
 impl Losses {

@@ -17,15 +17,20 @@
 //! assert_eq!(capture.function(capture.frames_of(stack).next().unwrap()), "World::Step");
 //! ```
 
+mod allocation;
 pub mod capture;
 pub mod column;
+mod data_access;
 pub mod disk;
+mod event_count;
 pub mod ids;
 pub mod info;
 pub mod mark;
+mod memory_error;
 pub mod note;
 pub mod output_file;
 pub mod quantity;
+mod reading;
 mod stored;
 pub mod table;
 pub mod tree;
@@ -33,18 +38,23 @@ pub mod value;
 pub mod wait;
 pub mod waits;
 
+pub use allocation::{Allocation, BLOCK_LIFETIMES_NS, BLOCK_SIZES};
 pub use capture::{
     Capture, Counter, Frame, Language, MACHINE_SPEED, Module, Process, Sample, Scope, StackNode, Step, SymbolSource,
-    Thread, ThreadName,
+    SystemCalls, Thread, ThreadName,
 };
 pub use column::{Column, Importance, Kind};
+pub use data_access::{CACHE_LINE_BYTES, DataAccess};
+pub use event_count::EventCount;
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,
     OwnMetric, Phase, RecordingCost, SCHEMA,
 };
 pub use mark::Mark;
+pub use memory_error::MemoryError;
 pub use note::{Note, NoteKind, NoteValue};
+pub use reading::{READINGS, ReadingKind, SYSTEM, SYSTEM_PID, reading_kind};
 pub use stored::{LoadError, Stored};
 pub use table::{Columns, Row, Table};
 pub use tree::{BaseWeight, CallNode, CallTree, FrameKind, TreeDifference, TreeUnion, Verdict};

@@ -1,5 +1,6 @@
 //! [`CallTree`]: what flame graphs draw; [`TreeDifference`]: two of them as one.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -129,7 +130,8 @@ pub struct TreeUnion {
 type Step = (Option<u32>, Arc<str>, Arc<str>);
 
 impl TreeUnion {
-    /// Merges the nodes of all trees by the names and modules on their paths.
+    /// Merges the nodes of all trees by the names and modules on their paths. In inverted trees siblings are in the order of
+    /// their largest weight, heaviest first; else in that of their names.
     pub fn of(trees: &[&CallTree]) -> Self {
         let mut nodes: Vec<CallNode> = Vec::new();
         let mut known: HashMap<Step, u32> = HashMap::new();
@@ -145,7 +147,15 @@ impl TreeUnion {
             here
         };
         let mut places: Vec<Vec<u32>> = trees.iter().map(&mut join).collect();
-        let order = in_order_of_names(&nodes);
+        let mut heaviest = vec![0; nodes.len()];
+        for (tree, places) in trees.iter().zip(&places).filter(|(tree, _)| tree.inverted) {
+            let mut totals = vec![0_u64; nodes.len()];
+            for (node, &place) in tree.nodes.iter().zip(places) {
+                totals[place as usize] = totals[place as usize].saturating_add(node.total);
+            }
+            heaviest.iter_mut().zip(totals).for_each(|(most, total)| *most = total.max(*most));
+        }
+        let order = depth_first(&nodes, &heaviest);
         let mut number = vec![0; nodes.len()];
         (order.iter().zip(0..)).for_each(|(&node, position)| number[node as usize] = position);
         let ordered = order.iter().map(|&node| {
@@ -182,8 +192,8 @@ impl TreeDifference {
     }
 }
 
-/// Orders nodes depth first, siblings by name and module.
-fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
+/// Orders nodes depth first, siblings by weight, heaviest first, then by name and module.
+fn depth_first(nodes: &[CallNode], weights: &[u64]) -> Vec<u32> {
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     for (node, index) in nodes.iter().zip(0_u32..) {
         if let Some(parent) = node.parent {
@@ -197,8 +207,9 @@ fn in_order_of_names(nodes: &[CallNode]) -> Vec<u32> {
         let mut below = std::mem::take(&mut children[index as usize]);
         // In reverse, because they are taken from the end.
         below.sort_by(|&a, &b| {
-            let name = |index: u32| (&nodes[index as usize].name, &nodes[index as usize].module);
-            name(b).cmp(&name(a))
+            let node = |index: u32| &nodes[index as usize];
+            let key = |index: u32| (Reverse(weights[index as usize]), &node(index).name, &node(index).module);
+            key(b).cmp(&key(a))
         });
         waiting.extend(below);
     }
@@ -228,6 +239,20 @@ mod tests {
             nodes[parent].total += total;
         }
         CallTree { title: "t".into(), subtitle: "".into(), unit: "ns".into(), nodes, inverted: false }
+    }
+
+    #[test]
+    fn in_inverted_trees_the_heaviest_leaf_of_either_comes_first() {
+        let [mut now, mut before] = [
+            tree(&[("all", None, 0), ("a", Some(0), 5), ("b", Some(0), 7)]),
+            tree(&[("all", None, 0), ("c", Some(0), 6), ("a", Some(0), 9)]),
+        ];
+        (now.inverted, before.inverted) = (true, true);
+        let names = |union: TreeUnion| union.nodes.iter().map(|node| node.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(TreeUnion::of(&[&now, &before])), ["all", "a", "b", "c"]);
+        (now.inverted, before.inverted) = (false, false);
+        now.nodes[1].name = "d".into();
+        assert_eq!(names(TreeUnion::of(&[&now, &before])), ["all", "a", "b", "c", "d"]);
     }
 
     #[test]

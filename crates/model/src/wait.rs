@@ -5,7 +5,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::ids::{StackId, ThreadId};
 
-/// An off-CPU interval of a thread.
+/// An off-CPU interval of a thread, or the sum of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// Time when it was switched out.
@@ -27,6 +27,17 @@ pub struct Wait {
     pub waker: Option<ThreadId>,
     /// The waker's stack.
     pub waker_stack: Option<StackId>,
+    /// The number of waits in this row. More than one for an aggregated row: the waits of one thread at one stack in a slice of
+    /// about 10 ms, which follow each other without a gap. Its blocked and its runnable time are the exact sums; when each
+    /// wait was within the slice, and who ended it, is unknown.
+    pub count: u32,
+}
+
+impl Wait {
+    /// Whether the row is a sum of several waits.
+    pub fn is_aggregated(&self) -> bool {
+        self.count > 1
+    }
 }
 
 /// Why a thread was off-CPU.

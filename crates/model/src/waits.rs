@@ -23,12 +23,17 @@ pub(crate) struct PackedWait {
     cpu: u32,
     waker: u32,
     waker_stack: u32,
-    state: WaitState,
+    /// The number of waits, and [`PREEMPTED`].
+    count: u32,
 }
 
 /// What no row has: tables have fewer rows, and no kernel numbers its CPUs so high.
 const ABSENT: u32 = u32::MAX;
 const ABSENT_NS: u64 = u64::MAX;
+/// The bit beside the number of waits that says that they are preempted.
+const PREEMPTED: u32 = 1 << 31;
+/// The most waits in a row.
+const MOST: u32 = PREEMPTED - 1;
 
 impl PackedWait {
     pub(crate) fn thread(self) -> ThreadId {
@@ -45,7 +50,7 @@ impl PackedWait {
         cpu: ABSENT,
         waker: ABSENT,
         waker_stack: ABSENT,
-        state: WaitState::Preempted,
+        count: PREEMPTED,
     };
 
     fn change(&mut self, change: impl FnOnce(&mut Wait)) {
@@ -71,7 +76,7 @@ impl From<Wait> for PackedWait {
             cpu: wait.cpu.unwrap_or(ABSENT),
             waker: wait.waker.map_or(ABSENT, |waker| waker.0),
             waker_stack: wait.waker_stack.map_or(ABSENT, |stack| stack.0),
-            state: wait.state,
+            count: wait.count.min(MOST) | if wait.state == WaitState::Preempted { PREEMPTED } else { 0 },
         }
     }
 }
@@ -84,11 +89,12 @@ impl From<PackedWait> for Wait {
             end_ns: packed.end_ns,
             thread: ThreadId(packed.thread),
             stack: present(packed.stack).map(StackId),
-            state: packed.state,
+            state: if packed.count & PREEMPTED == 0 { WaitState::Blocked } else { WaitState::Preempted },
             runnable_ns: Some(packed.runnable_ns).filter(|&ns| ns != ABSENT_NS),
             cpu: present(packed.cpu),
             waker: present(packed.waker).map(ThreadId),
             waker_stack: present(packed.waker_stack).map(StackId),
+            count: packed.count & MOST,
         }
     }
 }
@@ -245,9 +251,10 @@ mod tests {
             cpu: Some(0),
             waker: Some(ThreadId(0)),
             waker_stack: Some(StackId(7)),
+            count: 1,
         };
         let bare = Wait { stack: None, runnable_ns: None, cpu: None, waker: None, waker_stack: None, ..full };
-        for wait in [full, bare, Wait { state: WaitState::Preempted, ..full }] {
+        for wait in [full, bare, Wait { state: WaitState::Preempted, ..full }, Wait { count: 2_000, ..full }] {
             assert_eq!(Wait::from(PackedWait::from(wait)), wait);
         }
     }
@@ -264,6 +271,7 @@ mod tests {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         };
         let mut waits: Waits = [wait(1, 0), wait(0, 5), wait(1, 4), wait(0, 2)].into_iter().collect();
         waits.sort();

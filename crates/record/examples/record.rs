@@ -1,6 +1,6 @@
 //! Records a command, or a process by its id, and says what was found. A stand-in for `stepscope record` in tests.
 //!
-//! `cargo run -p stepscope-record --example record -- FOLDER [--pid PID] [--seconds S] [-- COMMAND...]`
+//! `cargo run -p stepscope-record --example record -- FOLDER [--pid PID] [--seconds S] [--aggregate-waits] [-- COMMAND...]`
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,10 +14,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("name a folder")?);
     let (mut pid, mut seconds, mut command) = (None, None, Vec::new());
+    let mut options = Options::default();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--pid" => pid = Some(arguments.next().ok_or("--pid takes a process id")?.parse::<u32>()?),
             "--seconds" => seconds = Some(arguments.next().ok_or("--seconds takes a number")?.parse::<f64>()?),
+            "--aggregate-waits" => options.aggregate_waits = true,
             "--recover" => {
                 summarise(&finish(&folder, &mut Symbolizer::default())?);
                 return Ok(());
@@ -25,7 +27,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => command.extend(arguments.by_ref()),
         }
     }
-    let options = Options::default();
     let until = Until { duration: seconds.map(Duration::from_secs_f64), flag: None };
     if let Some(pid) = pid {
         let recording = Recording::attach(pid, &options, &folder)?;

@@ -5,14 +5,26 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// By how much `CLOCK_BOOTTIME`, which starts of processes are in, is ahead of `CLOCK_MONOTONIC`: the time of suspension.
+pub fn suspended_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME).saturating_sub(now_ns())
+}
+
 /// CPU time of this process so far.
 pub(crate) fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// CPU time of this thread so far.
-pub(crate) fn thread_cpu_ns() -> u64 {
+pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Sleeps until this time of [`now_ns`], or until a signal comes.
+pub fn sleep_until(time_ns: u64) {
+    let time = libc::timespec { tv_sec: (time_ns / 1_000_000_000) as i64, tv_nsec: (time_ns % 1_000_000_000) as i64 };
+    // SAFETY: the structure outlives the call. An interruption is as good as the time.
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
 }
 
 fn read(clock: libc::clockid_t) -> u64 {

@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use stepscope_assemble::raw_log::{ReadError, Writer};
+use stepscope_convert::import::memory_errors;
 use stepscope_model::{Capture, disk};
 use stepscope_symbolize::Symbolizer;
 
-use crate::clock;
+use crate::{clock, error_logs};
 
 /// Why a raw log cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,8 @@ pub fn finish(folder: &Path, symbolizer: &mut Symbolizer) -> Result<Capture, Log
     symbolizer.add_copies(&folder.join(disk::FILES_FOLDER));
     let read = stepscope_assemble::finish_in(folder, io::BufReader::new(log), symbolizer);
     let mut capture = read.map_err(|source| LogError::Read { path, source })?;
+    error_logs::keep(folder);
+    memory_errors::logs::add(folder, &mut capture);
     if let Some(cost) = &mut capture.info.recording_cost {
         cost.finish_cpu_ns = clock::process_cpu_ns().saturating_sub(cpu_before_ns);
     }

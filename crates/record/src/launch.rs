@@ -175,6 +175,17 @@ impl Launch {
         self
     }
 
+    /// Runs the program as the argument of another, such as a checker.
+    pub(crate) fn below(mut self, wrapper: Vec<OsString>) -> Self {
+        self.command.splice(0..0, wrapper);
+        self
+    }
+
+    /// The value of an environment variable, as the program will have it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.environment.get(OsStr::new(name)).cloned().unwrap_or_else(|| std::env::var_os(name))
+    }
+
     /// Removes an environment variable.
     pub fn without_env(mut self, name: impl Into<OsString>) -> Self {
         self.environment.insert(name.into(), None);

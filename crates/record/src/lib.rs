@@ -9,6 +9,7 @@
 //! - [`launch`]: starting a program, and ending it with everything that it started
 //! - [`proc`]: processes as `/proc` shows them; process trees, resources
 //! - `marks`: what programs mark themselves: steps, scopes, counters
+//! - `heap`: allocations of programs that preload our library
 //! - `live`: files and memory of running processes, for unwinding
 //! - `finish`: the raw log, from its folder to a capture
 //! - [`abilities`]: what this machine and user can record
@@ -19,7 +20,9 @@ pub mod abilities;
 pub mod calls;
 pub mod clock;
 pub mod conditions;
+mod error_logs;
 mod finish;
+mod heap;
 mod kept_files;
 pub mod launch;
 mod live;

@@ -1,10 +1,11 @@
 //! Files, memory and command lines of running processes, for the assembler.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use object::read::ReadCache;
-use stepscope_assemble::{Image, Module, ModuleKind, Target, UnwindTables};
+use stepscope_assemble::{Image, Module, ModuleKind, Target, UnwindTables, UsedFile};
 use stepscope_symbolize::own_vdso;
 
 use crate::kept_files::{KeptFiles, without_suffix};
@@ -41,6 +42,23 @@ impl Target for LiveTarget {
 
     fn read_memory(&mut self, pid: u32, address: u64, into: &mut [u8]) -> usize {
         proc::read_memory(pid, address, into).unwrap_or(0)
+    }
+
+    fn file_name(&mut self, pid: u32, file: &UsedFile<'_>) -> Option<String> {
+        let is_it = |path: &Path| {
+            fs::metadata(path).is_ok_and(|found| {
+                let device = u64::from(libc::major(found.dev())) << 20 | u64::from(libc::minor(found.dev()));
+                (device, found.ino()) == (file.device, file.inode)
+            })
+        };
+        // The descriptor may have been closed and given to another file since.
+        let link = file.descriptor.map(|descriptor| PathBuf::from(format!("/proc/{pid}/fd/{descriptor}")));
+        let opened = || {
+            let directory = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            Some(directory.join(file.path?)).filter(|path| is_it(path))
+        };
+        let name = link.filter(|link| is_it(link)).and_then(|link| fs::read_link(link).ok()).or_else(opened)?;
+        Some(name.to_string_lossy().into_owned())
     }
 
     fn image(&mut self, pid: u32) -> Option<Image> {

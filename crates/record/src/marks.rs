@@ -30,6 +30,7 @@ use folder::Folder;
 use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
 use ticks::Ticks;
+pub use ticks::counter;
 
 /// The variable that announces the recorder to a launched program, so that it makes marks from its first instruction.
 pub(crate) const RECORDER_VARIABLE: &str = "STEPSCOPE_RECORDER";

@@ -5,27 +5,42 @@
 //! - `sample_layout`: the layout of records, and whose they are
 //! - `ring`: one CPU's ring, and the order of records across CPUs
 //! - `tracepoint`, `step_probe`: tracepoints; one of our own at a step function
+//! - `switch_sums`: BPF programs that record context switches and wake-ups, and add up those of busy threads
+//! - `tracepoint_address`: where in the kernel a tracepoint is
 //! - `tree_filter`, `bpf`, `btf`: BPF programs that pass only the recorded processes
+//! - `core_units`, `counter_groups`: the CPU's counters, by kind of core
+//! - `memory_samples`: samples of loads and stores
 //! - `system`: the system calls
 
+mod assembly;
 mod attributes;
 mod bpf;
 mod btf;
 mod call_rings;
+mod core_units;
+mod counter_groups;
 mod events;
+mod memory_samples;
 mod ring;
 mod sample_layout;
 mod step_probe;
+mod switch_sums;
 mod system;
+mod system_calls;
 mod tracepoint;
+mod tracepoint_address;
 mod tree_filter;
 
 pub(crate) use call_rings::CallRings;
 pub use call_rings::CountedCall;
+pub(crate) use counter_groups::CounterGroups;
 pub(crate) use events::{Events, RecordTaker};
+pub(crate) use memory_samples::MemorySampling;
 pub(crate) use step_probe::StepProbe;
+pub(crate) use switch_sums::ThreadBudget;
 pub(crate) use system::open_event;
 pub(crate) use tracepoint::Tracepoint;
+pub(crate) use tracepoint_address::of_switches_and_wake_ups;
 pub(crate) use tree_filter::WOKEN_AT;
 
 /// The kinds of evidence that [`Events`] records.
@@ -37,14 +52,26 @@ pub(crate) enum Kind {
     Cpu,
     /// The stack at every n-th context switch.
     SwitchStack,
+    /// Context switches and wake-ups of recorded threads, written by BPF programs; some with a stack.
+    Written,
     /// Wake-ups, of the whole machine.
     Waking,
     /// Wake-ups by recorded threads, with the waker's stack.
     WakerStack,
+    /// Sums of system calls, with the stack of the last call.
+    SystemCall,
     /// Page faults served from memory.
     MinorFaults,
     /// Page faults that waited for a device.
     MajorFaults,
+    /// Misses of the last-level cache, with stacks.
+    CacheMisses,
+    /// Instructions, without stacks.
+    Instructions,
+    /// Loads from memory, with their address and what the CPU says of them.
+    Loads,
+    /// Stores to memory, likewise.
+    Stores,
     /// The start of a simulation step.
     Step,
 }
@@ -85,6 +112,17 @@ pub(crate) struct Sampling {
     pub stack_bytes: u32,
     pub kernel: Kernel,
     pub switches: bool,
+    /// Registers of user space in samples of CPU time.
+    pub registers: UserRegisters,
+}
+
+/// Registers of user space in a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserRegisters {
+    /// Those that unwinding starts from.
+    ForStacks,
+    /// All general ones.
+    General,
 }
 
 /// Whether the kernel's share is recorded.

@@ -22,11 +22,15 @@ use std::path::{Path, PathBuf};
 mod files;
 mod maps;
 mod resources;
+mod set;
 mod stat;
 mod tree;
 
+use stat::strings;
+
 pub use maps::{Access, Backing, Mapping};
 pub use resources::{Quantity, Reading, ResourceSampler};
+pub use set::{ContainerError, Membership, ProcessSelection, ProcessSet, SelectionError};
 pub use stat::{Io, SchedStat, Stat, State, Status};
 pub use tree::{Member, ProcessTree};
 
@@ -152,7 +156,7 @@ pub fn maps(pid: u32) -> Result<Vec<Mapping>, ProcError> {
 /// # Errors
 /// [`ProcError`]
 pub fn command_line(pid: u32) -> Result<Vec<String>, ProcError> {
-    Ok(stat::strings(&read(pid, "cmdline")?))
+    Ok(strings(&read(pid, "cmdline")?))
 }
 
 /// The environment as it was when the program began.
@@ -160,7 +164,7 @@ pub fn command_line(pid: u32) -> Result<Vec<String>, ProcError> {
 /// # Errors
 /// [`ProcError`]; [`ProcError::Denied`] for processes of other users.
 pub fn environment(pid: u32) -> Result<Vec<(String, String)>, ProcError> {
-    let strings = stat::strings(&read(pid, "environ")?);
+    let strings = strings(&read(pid, "environ")?);
     Ok(strings.iter().filter_map(|entry| entry.split_once('=')).map(|(k, v)| (k.into(), v.into())).collect())
 }
 
@@ -256,6 +260,12 @@ pub(crate) fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result
 pub fn page_bytes() -> u64 {
     // SAFETY: sysconf only returns a number.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1)
+}
+
+/// Ids of all processes.
+fn all_pids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// A path of bytes that the kernel gave.

@@ -21,17 +21,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use stepscope_model::disk;
+use stepscope_model::{Dimension, disk};
 
+use crate::error_logs;
 use crate::finish::LogError;
+use crate::heap::Preload;
 use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
+use crate::proc::{ProcessSelection, ProcessSet, SelectionError};
 
 use privilege::Urgent;
-pub use privilege::lower_priority;
+pub use privilege::{lower_priority, raise_descriptor_limit};
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
-use recorder::{Command, Recorder};
+pub(crate) use plan::{ADDRESSES_OF_CODE, SAMPLES_ADDRESSES};
+use recorder::{Command, Companions, Recorder};
 
 /// Why a recording cannot be made or kept.
 #[derive(Debug, thiserror::Error)]
@@ -39,12 +43,9 @@ pub enum RecordError {
     /// The program cannot be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// There is no such process, or it ended.
-    #[error("there is no process {pid} to attach to")]
-    NoProcess {
-        /// The id that was given.
-        pid: u32,
-    },
+    /// There is no such process.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
     /// The kernel refuses to observe it.
     #[error(
         "the kernel refuses to record {what}: {source}; `stepscope doctor` says what this user may record and how to change it"
@@ -141,15 +142,26 @@ impl Recording {
     pub fn launch(launch: Launch, options: &Options, folder: &Path) -> Result<(Launched, Self), RecordError> {
         let marks = Marks::new(step_marks(options));
         let command = launch.command().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let prepared = launch.env(RECORDER_VARIABLE, marks.greeting()).prepare()?;
+        let heap = options.dimensions.contains(&Dimension::Heap).then(|| Preload::new(options.heap_sample_bytes));
+        let launch = launch.env(RECORDER_VARIABLE, marks.greeting());
+        let (launch, checkers) = error_logs::prepare(launch, &options.dimensions, folder);
+        let clean_up = || error_logs::remove(folder);
+        let launch = match &heap {
+            Some(Ok(preload)) => preload.add_to(launch),
+            _ => launch,
+        };
+        let prepared = launch.prepare().inspect_err(|_| clean_up())?;
         let pid = prepared.pid();
         let (own, at) = (options.clone(), folder.to_owned());
-        let recording = Self::run(move || Recorder::of_child(pid, command, &own, &at, marks))?;
+        let recording =
+            Self::run(move || Recorder::of_child(pid, command, &own, &at, marks, Companions { heap, checkers }))
+                .inspect_err(|_| clean_up())?;
         match prepared.start() {
             Ok(launched) => Ok((launched, recording)),
             Err(error) => {
                 drop(recording);
                 let _ = std::fs::remove_file(folder.join(disk::RAW_LOG_FILE));
+                clean_up();
                 let _ = std::fs::remove_dir(folder);
                 Err(error.into())
             }
@@ -161,8 +173,17 @@ impl Recording {
     /// # Errors
     /// [`RecordError`]
     pub fn attach(pid: u32, options: &Options, folder: &Path) -> Result<Self, RecordError> {
+        Self::attach_set(ProcessSelection::tree(pid), options, folder)
+    }
+
+    /// Records running processes: those that match, what descends from them, and those that match later.
+    ///
+    /// # Errors
+    /// [`RecordError`]
+    pub fn attach_set(selection: ProcessSelection, options: &Options, folder: &Path) -> Result<Self, RecordError> {
         let (options, folder) = (options.clone(), folder.to_owned());
-        Self::run(move || Recorder::of_tree(pid, &options, &folder, Marks::new(step_marks(&options))))
+        let set = ProcessSet::open(selection)?;
+        Self::run(move || Recorder::of_set(set, &options, &folder, Marks::new(step_marks(&options))))
     }
 
     /// Opens and runs a recorder in a thread of its own, whose priority is raised before it opens anything.

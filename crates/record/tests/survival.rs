@@ -256,7 +256,7 @@ fn attaching_to_an_ended_process_is_an_error() {
     };
     wait_until("the process to end", || !runs(pid));
     // A zombie, and then nothing.
-    assert!(matches!(attach(), RecordError::NoProcess { .. }), "{}", attach());
+    assert!(matches!(attach(), RecordError::Selection(_)), "{}", attach());
     ended.wait().unwrap();
     assert_eq!(attach().to_string(), format!("there is no process {pid} to attach to"));
 }

@@ -162,6 +162,12 @@ impl Segments {
         segment.address.checked_add(offset - segment.file_start)
     }
 
+    /// What is added to a file offset in the code to get its address.
+    pub(crate) fn code_bias(&self) -> Option<u64> {
+        let code = self.0.iter().find(|segment| segment.executable)?;
+        Some(code.address.wrapping_sub(code.file_start))
+    }
+
     /// File offset of the byte at `address`.
     pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
         self.0.iter().find_map(|segment| {

@@ -65,6 +65,7 @@ mod jit;
 mod kernel;
 mod linkage;
 mod module;
+mod objects;
 mod options;
 mod packages;
 mod producers;

@@ -10,7 +10,7 @@ use crate::jit::JitCode;
 use crate::kernel::Kernel;
 use crate::options::Options;
 use crate::texts::Texts;
-use crate::{Code, ModuleNames, Position, Problem, debug_files, jit, kernel, module, vdso};
+use crate::{Code, ModuleNames, Position, Problem, debug_files, jit, kernel, module, objects, vdso};
 
 /// Names code. Caches what several calls share: the recorded kernel, maps of generated code, and interned names. A
 /// module is opened in each call, so ask for all offsets of a module at once.
@@ -65,6 +65,15 @@ impl Symbolizer {
         }
     }
 
+    /// Names the global variables at these places of a module, which ascend: offsets from where the file's start is mapped, by the
+    /// mapping of its code. Gives one name for each, or none at all.
+    pub fn name_objects(&mut self, code: &Code, offsets: &[u64]) -> Vec<Option<String>> {
+        match code {
+            Code::File { path, build_id } => objects::name(path, build_id.as_deref(), offsets, &self.options),
+            Code::Kernel | Code::Vdso | Code::Jit { .. } => Vec::new(),
+        }
+    }
+
     /// Names positions of a module of a capture. A file with a build-id is not used for a module without one, because it
     /// may be of another build.
     pub fn name_module(&mut self, module: &Module, positions: &[Position]) -> ModuleNames {
@@ -76,6 +85,12 @@ impl Symbolizer {
         }
         let problem = Problem::UnknownBuild(path.to_owned());
         module::nameless(module.name(), positions, problem, &mut self.texts)
+    }
+
+    /// Names addresses of a file whose recorded build is unknown: of the file that is there now.
+    pub fn name_addresses(&mut self, path: &Path, addresses: &[u64]) -> ModuleNames {
+        let positions: Vec<Position> = addresses.iter().map(|&address| Position::Address(address)).collect();
+        self.name_file(path, None, &positions)
     }
 
     /// Names positions of a file. If only the debug file of this build is left, it names addresses.

@@ -125,7 +125,8 @@ impl<W: Target> Assembler<W> {
 
     fn was_displaced(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        match thread.exits {
+        // A thread whose waits are added up may run elsewhere: nothing says where it was switched in.
+        match thread.exits && !thread.timeline.is_summed() {
             true => self.end_exiting(tid, time, sink),
             false => thread.timeline.lose_switch_out(time),
         }
@@ -134,7 +135,8 @@ impl<W: Target> Assembler<W> {
     /// A thread exits. It still runs until its CPU switches to another, where that is recorded.
     pub(super) fn exit(&mut self, tid: u32, time: Option<u64>, cpu: Option<u32>, sink: &mut impl Sink) {
         let runs = self.cpus.are_whole && cpu.is_some_and(|cpu| self.cpus.runs(cpu, tid));
-        if let Some(thread) = self.threads.get_mut(&tid).filter(|_| runs) {
+        // Its last sums come with its last switch.
+        if let Some(thread) = self.threads.get_mut(&tid).filter(|thread| runs || thread.timeline.is_summed()) {
             thread.exits = true;
             return;
         }

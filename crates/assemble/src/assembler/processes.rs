@@ -5,7 +5,7 @@ use stepscope_model::Losses;
 
 use super::{Assembler, Process, Thread};
 use crate::address_space::{AddressSpace, Mapping};
-use crate::entry::{Entry, Module, ModuleKind, ProcessRef, Sink, ThreadRef, Wait};
+use crate::entry::{Entry, Module, ModuleKind, ProcessRef, Sink, ThreadRef};
 use crate::event_role::{Follow, Switches};
 use crate::kernel_record::{FileIdentity, Map, ThreadIds};
 use crate::target::{Image, Target};
@@ -78,6 +78,7 @@ impl<W: Target> Assembler<W> {
         if self.thread(ids, time, sink).is_none() {
             return;
         }
+        self.keep_code(pid, time);
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.space = AddressSpace::new();
         process.image = None;
@@ -201,13 +202,17 @@ impl<W: Target> Assembler<W> {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         count_unknown(&mut self.losses, &thread);
         end_timeline(&mut thread, time, self.switches).into_iter().for_each(|entry| sink.take(entry));
+        self.keep_thread(tid, thread.id, time);
         let Some(process) = self.processes.get_mut(&thread.pid) else { return };
         process.threads.remove(&tid);
         process.space.forget_thread(tid);
+        self.pending.remove(&tid);
+        self.written_slices.remove(&tid);
         if process.threads.is_empty() {
             if let Some(time_ns) = time {
                 sink.take(Entry::ProcessEnd { process: process.id, time_ns });
             }
+            self.keep_code(thread.pid, time);
             self.processes.remove(&thread.pid);
         }
     }
@@ -248,17 +253,7 @@ pub(super) fn end_timeline(thread: &mut Thread, time: Option<u64>, switches: Swi
 }
 
 fn wait(thread: ThreadRef, interval: OffCpu) -> Entry {
-    Entry::Wait(Wait {
-        start_ns: interval.start_ns,
-        end_ns: interval.end_ns,
-        thread,
-        stack: interval.stack,
-        state: interval.state,
-        runnable_ns: interval.runnable_ns,
-        cpu: interval.cpu,
-        waker: interval.wake_up.and_then(|wake_up| wake_up.waker),
-        waker_stack: interval.wake_up.and_then(|wake_up| wake_up.stack),
-    })
+    Entry::Wait(interval.of(thread))
 }
 
 /// Whether a file describes generated code: `jit-PID.dump`, which generators map as code to be found (jitdump

@@ -33,6 +33,9 @@ impl<'a> SampleRecord<'a> {
 impl<W: Target> Assembler<W> {
     pub(super) fn add_sample(&mut self, role: EventRole, at: &SampleRecord<'_>, sink: &mut impl Sink) {
         let SampleRecord { record, sample, .. } = *at;
+        if role == EventRole::Written {
+            return self.add_written(at, sink);
+        }
         let Some(ids) = record.thread() else { return self.add_idle_sample(role, at, sink) };
         let thread = self.thread(ids, record.time, sink);
         if let (Some(_), Some(time)) = (thread, record.time) {
@@ -43,6 +46,7 @@ impl<W: Target> Assembler<W> {
             (EventRole::Sampled { event, weight }, Some(thread)) => {
                 let stack = self.stack(ids, at, sink);
                 self.losses.samples += 1;
+                self.add_data_accesses(ids, thread, stack, at, sink);
                 let weight = sample.period.unwrap_or(weight);
                 sink.take(Entry::Sample(Sample {
                     time_ns: record.time,
@@ -89,6 +93,7 @@ impl<W: Target> Assembler<W> {
                 let stack = waker.filter(|_| has_stack).and_then(|_| self.stack(ids, at, sink));
                 self.wake_up(pid_at, waker, stack, at);
             }
+            (EventRole::SystemCall, Some(thread)) => self.add_system_call(ids, thread, at, sink),
             (EventRole::WakerStack { pid_at }, Some(waker)) => self.add_waker_stack(pid_at, ids, waker, at, sink),
             _ => {}
         }
@@ -145,7 +150,7 @@ impl<W: Target> Assembler<W> {
     }
 
     /// The stack of a sample, including its kernel part.
-    fn stack(&mut self, ids: ThreadIds, at: &SampleRecord<'_>, sink: &mut impl Sink) -> Option<StackRef> {
+    pub(super) fn stack(&mut self, ids: ThreadIds, at: &SampleRecord<'_>, sink: &mut impl Sink) -> Option<StackRef> {
         let sample = at.sample;
         let mut frames = std::mem::take(&mut self.scratch);
         frames.clear();
@@ -181,10 +186,10 @@ impl<W: Target> Assembler<W> {
 }
 
 /// Interns the frames of a walk, and gets unwind tables from the target.
-struct InternedFrames<'a, W, S> {
-    interner: &'a mut Interner,
-    target: &'a mut W,
-    sink: &'a mut S,
+pub(super) struct InternedFrames<'a, W, S> {
+    pub interner: &'a mut Interner,
+    pub target: &'a mut W,
+    pub sink: &'a mut S,
 }
 
 impl<W: Target, S: Sink> FrameSource for InternedFrames<'_, W, S> {

@@ -57,8 +57,18 @@ impl Segment {
     fn wait(mut self, start_ns: u64, end_ns: u64, functions: &[&str], runnable_ns: Option<u64>) -> Self {
         let (thread, stack) = (self.main(), self.stack(functions));
         let state = WaitState::Blocked;
-        let wait =
-            Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu: None, waker: None, waker_stack: None };
+        let wait = Wait {
+            start_ns,
+            end_ns,
+            thread,
+            stack,
+            state,
+            runnable_ns,
+            cpu: None,
+            waker: None,
+            waker_stack: None,
+            count: 1,
+        };
         self.0.waits.push(wait);
         self
     }

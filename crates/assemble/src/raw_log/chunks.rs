@@ -7,6 +7,16 @@ use super::{CHUNK_MARK, MAX_CHUNK_BYTES};
 /// How much is read at a time to search for a mark.
 const SEARCH_BYTES: usize = 64 << 10;
 
+/// A chunk of a log.
+pub(super) enum Chunk {
+    /// Its content, and its length in the log.
+    Whole { content: Vec<u8>, length: usize },
+    /// The log ends in it.
+    Unfinished,
+    /// There is no chunk, or its checksum is wrong.
+    Damaged,
+}
+
 /// The bytes of a log, of which those from the present place on can be looked at before they are passed.
 pub(super) struct Bytes<R> {
     from: R,
@@ -45,21 +55,25 @@ impl<R: Read> Bytes<R> {
         self.offset += count as u64;
     }
 
-    /// The content of the chunk here, with its length in the log. `None` if there is none.
-    pub fn chunk(&mut self, mark: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+    /// The chunk here.
+    pub fn chunk(&mut self, mark: &[u8]) -> io::Result<Chunk> {
         let head = mark.len() + 4;
-        let Some(length) = self.ahead(head)?.strip_prefix(mark).and_then(|length| length.try_into().ok()) else {
-            return Ok(None);
+        let ahead = self.ahead(head)?;
+        if ahead.len() < head && mark.starts_with(&ahead[..ahead.len().min(mark.len())]) {
+            return Ok(Chunk::Unfinished);
+        }
+        let Some(length) = ahead.strip_prefix(mark).and_then(|length| length.try_into().ok()) else {
+            return Ok(Chunk::Damaged);
         };
         let length = u32::from_le_bytes(length) as usize;
         if length as u64 > MAX_CHUNK_BYTES {
-            return Ok(None);
+            return Ok(Chunk::Damaged);
         }
         let whole = self.ahead(head + length)?;
-        Ok((whole.len() == head + length)
-            .then(|| unpack(&whole[head..]))
-            .flatten()
-            .map(|content| (content, head + length)))
+        if whole.len() < head + length {
+            return Ok(Chunk::Unfinished);
+        }
+        Ok(unpack(&whole[head..]).map_or(Chunk::Damaged, |content| Chunk::Whole { content, length: head + length }))
     }
 
     /// Passes to the next mark behind the present place, or to the end.

@@ -11,9 +11,9 @@ use crate::entry::{Entry, FrameRef, Module, ModuleKind, ModuleRef, ProcessRef, S
 /// The name of what is lost.
 const LOST: &str = "(lost)";
 
-/// Gives the entries of a log to a sink, numbered as if nothing were missing.
-pub(super) struct Renumbering<'a, S> {
-    sink: &'a mut S,
+/// Gives the entries of a log to a sink, numbered as if nothing were missing. It is always the same sink.
+#[derive(Default)]
+pub(super) struct Renumbering {
     /// Entries of the log up to here.
     position: Counts,
     /// Entries that the sink has, with placeholders.
@@ -43,19 +43,7 @@ struct Hole {
     end_given: u32,
 }
 
-impl<'a, S: Sink> Renumbering<'a, S> {
-    pub fn new(sink: &'a mut S) -> Self {
-        Self {
-            sink,
-            position: Counts::default(),
-            given: Counts::default(),
-            holes: Default::default(),
-            has_holes: false,
-            has_start: false,
-            lost: Counts::default(),
-        }
-    }
-
+impl Renumbering {
     /// Entries of the log up to here.
     pub fn position(&self) -> &Counts {
         &self.position
@@ -68,7 +56,7 @@ impl<'a, S: Sink> Renumbering<'a, S> {
 
     /// Goes on behind a hole. `before` is how many entries come before the next one, and `repeated` are the last of these.
     /// `None` if both cannot be.
-    pub fn go_on(&mut self, before: &Counts, repeated: Vec<Entry>) -> Option<()> {
+    pub fn go_on(&mut self, before: &Counts, repeated: Vec<Entry>, sink: &mut impl Sink) -> Option<()> {
         before.since(&self.position)?;
         let mut count = Counts::default();
         repeated.iter().for_each(|entry| count[Kind::of(entry)] += 1);
@@ -76,17 +64,17 @@ impl<'a, S: Sink> Renumbering<'a, S> {
         if !self.has_start && !repeated.iter().any(|entry| matches!(entry, Entry::Start(_))) {
             // Without a start, the capture would not count as recorded.
             let info = CaptureInfo { origin: Origin::Recorded, ..CaptureInfo::default() };
-            self.hand_over(Entry::Start(Box::new(info)));
+            self.hand_over(Entry::Start(Box::new(info)), sink);
         }
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_numbered()) {
-            self.skip_to(kind, next[kind])?;
+            self.skip_to(kind, next[kind], sink)?;
         }
         for entry in repeated {
             let kind = Kind::of(&entry);
             let is_new = next[kind] >= self.position[kind];
             next[kind] += 1;
             if is_new || !kind.is_numbered() {
-                self.give(entry);
+                self.give(entry, sink);
             }
         }
         for kind in Kind::ALL {
@@ -97,11 +85,11 @@ impl<'a, S: Sink> Renumbering<'a, S> {
     }
 
     /// Notes that all entries of a kind are lost up to a number.
-    fn skip_to(&mut self, kind: Kind, end: u64) -> Option<()> {
+    fn skip_to(&mut self, kind: Kind, end: u64, sink: &mut impl Sink) -> Option<()> {
         let lost = end.saturating_sub(self.position[kind]);
         if lost > 0 {
             let end = u32::try_from(end).ok()?;
-            self.placeholder(kind);
+            self.placeholder(kind, sink);
             let start = self.position[kind] as u32;
             self.holes[kind as usize].ranges.push(Hole { start, end, end_given: self.given[kind] as u32 });
             self.position[kind] = end.into();
@@ -111,19 +99,19 @@ impl<'a, S: Sink> Renumbering<'a, S> {
     }
 
     /// Gives the next entry of the log to the sink.
-    pub fn give(&mut self, mut entry: Entry) {
+    pub fn give(&mut self, mut entry: Entry, sink: &mut impl Sink) {
         let kind = Kind::of(&entry);
         self.position[kind] += 1;
         match !self.has_holes || self.renumber(&mut entry) {
-            true => self.hand_over(entry),
+            true => self.hand_over(entry, sink),
             false => self.lost[kind] += 1,
         }
     }
 
-    fn hand_over(&mut self, entry: Entry) {
+    fn hand_over(&mut self, entry: Entry, sink: &mut impl Sink) {
         self.has_start |= matches!(entry, Entry::Start(_));
         self.given[Kind::of(&entry)] += 1;
-        self.sink.take(entry);
+        sink.take(entry);
     }
 
     /// Replaces the numbers in an entry by those that the sink knows. False if it makes no sense without what it refers to:
@@ -145,30 +133,30 @@ impl<'a, S: Sink> Renumbering<'a, S> {
     }
 
     /// The sink's number of what stands for lost entries of a kind.
-    fn placeholder(&mut self, kind: Kind) -> u32 {
+    fn placeholder(&mut self, kind: Kind, sink: &mut impl Sink) -> u32 {
         if let Some(number) = self.holes[kind as usize].placeholder {
             return number;
         }
         let entry = match kind {
             Kind::Process => Entry::Process { pid: 0, parent_pid: None, start_ns: None },
             Kind::Thread => {
-                let process = ProcessRef(self.placeholder(Kind::Process));
+                let process = ProcessRef(self.placeholder(Kind::Process, sink));
                 Entry::Thread { tid: 0, process, start_ns: None, name: LOST.to_owned() }
             }
             Kind::Module => {
                 Entry::Module(Module { kind: ModuleKind::StackMarks, path: LOST.to_owned(), build_id: None })
             }
             Kind::Frame => {
-                let module = Some(ModuleRef(self.placeholder(Kind::Module)));
+                let module = Some(ModuleRef(self.placeholder(Kind::Module, sink)));
                 Entry::Frame { module, offset: StackMark::Lost as u64 }
             }
-            Kind::Stack => Entry::Stack { parent: None, frame: FrameRef(self.placeholder(Kind::Frame)) },
+            Kind::Stack => Entry::Stack { parent: None, frame: FrameRef(self.placeholder(Kind::Frame, sink)) },
             Kind::Event => Entry::Event(Event::sampled(LOST, "")),
             Kind::MarkThread => Entry::MarkThread { pid: 0, tid: 0, time_ns: 0 },
             _ => Entry::MarkName { name: LOST.to_owned() },
         };
         let number = self.given[kind] as u32;
-        self.hand_over(entry);
+        self.hand_over(entry, sink);
         let next = self.position[kind] as u32;
         let holes = &mut self.holes[kind as usize];
         holes.placeholder = Some(number);
@@ -205,6 +193,11 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
             change(Kind::Process, &mut process.0);
             optional(thread, &mut change);
         }
+        Entry::Allocations(allocations) => {
+            change(Kind::Process, &mut allocations.process.0);
+            optional(&mut allocations.thread, &mut change);
+            allocations.stack.iter_mut().for_each(|stack| change(Kind::Stack, &mut stack.0));
+        }
         Entry::Frame { module, .. } => module.iter_mut().for_each(|module| change(Kind::Module, &mut module.0)),
         Entry::Stack { parent, frame } => {
             parent.iter_mut().for_each(|parent| change(Kind::Stack, &mut parent.0));
@@ -220,6 +213,15 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
             optional(&mut wait.waker, &mut change);
             let stacks = wait.stack.iter_mut().chain(&mut wait.waker_stack);
             stacks.for_each(|stack| change(Kind::Stack, &mut stack.0));
+        }
+        Entry::DataAccess(access) => {
+            change(Kind::Thread, &mut access.thread.0);
+            access.stack.iter_mut().for_each(|stack| change(Kind::Stack, &mut stack.0));
+            access.object.iter_mut().for_each(|(module, _)| change(Kind::Module, &mut module.0));
+        }
+        Entry::SystemCalls(calls) => {
+            change(Kind::Thread, &mut calls.thread.0);
+            calls.stack.iter_mut().for_each(|stack| change(Kind::Stack, &mut stack.0));
         }
         Entry::Scope { thread, name, .. }
         | Entry::FrameMark { thread, name, .. }

@@ -34,7 +34,7 @@ pub enum Kind {
     Step,
     /// [`Entry::Scope`] and [`Entry::FrameMark`]
     Scope,
-    /// [`Entry::Counter`] and [`Entry::MarkedCounter`]
+    /// [`Entry::Counter`], [`Entry::MarkedCounter`], [`Entry::Allocations`], [`Entry::SystemCalls`] and [`Entry::DataAccess`]
     Counter,
     /// Sums so far, of which the last one counts.
     Sum,
@@ -64,7 +64,11 @@ impl Kind {
             Entry::Wait(_) => Self::Wait,
             Entry::StepStart { .. } | Entry::StepMark { .. } => Self::Step,
             Entry::Scope { .. } | Entry::FrameMark { .. } => Self::Scope,
-            Entry::Counter { .. } | Entry::MarkedCounter { .. } => Self::Counter,
+            Entry::Counter { .. }
+            | Entry::MarkedCounter { .. }
+            | Entry::Allocations(_)
+            | Entry::SystemCalls(_)
+            | Entry::DataAccess(_) => Self::Counter,
             Entry::Losses(_) | Entry::MarksLost { .. } => Self::Sum,
             Entry::Start(_)
             | Entry::WindowStart { .. }

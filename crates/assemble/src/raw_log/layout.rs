@@ -31,6 +31,12 @@ pub(super) mod tag {
     pub const MARKS_LOST: u8 = 26;
     pub const TIMED_STEP_BEGIN: u8 = 27;
     pub const EXIT_USAGE: u8 = 28;
+    pub const ALLOCATIONS: u8 = 29;
+    pub const SYSTEM_CALLS: u8 = 30;
+    /// As a wait, and how many there were.
+    pub const WAITS: u8 = 31;
+    /// No number of five bits is left. Allocations have no flags.
+    pub const DATA_ACCESS: u8 = 0x20 | ALLOCATIONS;
 }
 
 pub(super) const SAME_WEIGHT: u8 = 0x20;

@@ -5,7 +5,11 @@ use stepscope_model::WaitState;
 
 use super::kind::{Counts, Kind};
 use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
-use crate::entry::{Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef, Wait};
+use crate::entry::{
+    AccessCost, AllocationSums, Allocations, DataAccess, Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef,
+    SystemCalls, Wait,
+};
+use crate::system_call::Amount;
 
 /// Entries being packed. Numbers are LEB128; times, stacks and frames are differences to the ones before.
 #[derive(Default)]
@@ -177,6 +181,8 @@ impl ChunkPacker {
                 self.text(name);
                 self.signed(*value);
             }
+            Entry::SystemCalls(calls) => self.put_system_calls(calls),
+            Entry::DataAccess(access) => self.put_data_access(access),
             Entry::StepStart { time_ns, thread, sim_time_ns } => {
                 self.bytes.push(if sim_time_ns.is_some() { tag::TIMED_STEP_BEGIN } else { tag::STEP_BEGIN });
                 self.since_last(*time_ns);
@@ -211,6 +217,7 @@ impl ChunkPacker {
                 self.number(name.0.into());
                 self.signed(*value);
             }
+            Entry::Allocations(allocations) => self.put_allocations(allocations),
             Entry::MarksLost { count } => {
                 self.bytes.push(tag::MARKS_LOST);
                 self.number(*count);
@@ -274,8 +281,60 @@ impl ChunkPacker {
         }
     }
 
+    fn put_allocations(&mut self, allocations: &Allocations) {
+        let Allocations { start_ns, end_ns, process, thread, stack, sums, live_blocks, live_bytes, peak_bytes } =
+            allocations;
+        self.bytes.push(tag::ALLOCATIONS);
+        self.since_last(*end_ns);
+        self.number(end_ns.saturating_sub(*start_ns));
+        self.number(process.0.into());
+        self.optional(thread.map(|thread| thread.0.into()));
+        self.stack(*stack);
+        [*live_blocks, *live_bytes, *peak_bytes].into_iter().for_each(|value| self.signed(value));
+        let AllocationSums { calls, bytes, temporary, frees, freed_bytes, foreign_frees, foreign_freed_bytes, .. } =
+            *sums;
+        let counts = [calls, bytes, temporary, frees, freed_bytes, foreign_frees, foreign_freed_bytes];
+        counts.into_iter().for_each(|count| self.number(count));
+        // Most classes are empty.
+        let classes = || sums.sizes.iter().chain(&sums.lifetimes).copied().enumerate().filter(|(_, count)| *count > 0);
+        self.number(classes().fold(0, |mask, (class, _)| mask | 1 << class));
+        classes().for_each(|(_, count)| self.number(count.into()));
+    }
+
+    fn put_system_calls(&mut self, calls: &SystemCalls) {
+        self.bytes.push(tag::SYSTEM_CALLS);
+        self.since_last(calls.end_ns);
+        self.number(calls.end_ns.wrapping_sub(calls.start_ns));
+        self.number(calls.thread.0.into());
+        self.text(&calls.call);
+        self.stack(calls.stack);
+        self.text(calls.file.as_deref().unwrap_or(""));
+        let Amount { count, errors, total_ns, longest_ns, bytes } = calls.amount;
+        [count, errors, total_ns, longest_ns, bytes].into_iter().for_each(|number| self.number(number));
+        self.optional(calls.last_ns);
+    }
+
+    fn put_data_access(&mut self, access: &DataAccess) {
+        let DataAccess { thread, stack, address, bytes, is_read, is_write, cost, object } = *access;
+        self.bytes.push(tag::DATA_ACCESS);
+        self.number(thread.0.into());
+        self.stack(stack);
+        self.number(address);
+        self.number(bytes.into());
+        let flags = [is_read, is_write, cost.is_some(), object.is_some()];
+        self.bytes.push(flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(flag)));
+        if let Some(AccessCost { hitm, latency_cycles }) = cost {
+            self.bytes.push(hitm as u8);
+            self.number(latency_cycles);
+        }
+        if let Some((module, offset)) = object {
+            self.number(module.0.into());
+            self.number(offset);
+        }
+    }
+
     fn put_wait(&mut self, wait: &Wait) {
-        self.bytes.push(tag::WAIT);
+        self.bytes.push(if wait.count > 1 { tag::WAITS } else { tag::WAIT });
         self.number(wait.thread.0.into());
         self.since_last(wait.end_ns);
         let length = wait.end_ns.saturating_sub(wait.start_ns);
@@ -290,6 +349,9 @@ impl ChunkPacker {
         self.optional(wait.waker.map(|thread| thread.0.into()));
         if wait.waker.is_some() {
             self.stack(wait.waker_stack);
+        }
+        if wait.count > 1 {
+            self.number(wait.count.into());
         }
     }
 }

@@ -5,10 +5,12 @@ use stepscope_model::WaitState;
 
 use super::kind::{Counts, Kind};
 use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
+use crate::data_source::Hitm;
 use crate::entry::{
-    Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, StackRef,
-    ThreadRef, Wait,
+    AccessCost, AllocationSums, Allocations, DataAccess, Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
+    ModuleKind, ModuleRef, ProcessRef, Sample, StackRef, SystemCalls, ThreadRef, Wait,
 };
+use crate::system_call::Amount;
 
 /// A chunk's bytes being unpacked: the reverse of [`ChunkPacker`](super::packer::ChunkPacker). Everything gives `None` on bytes that nothing packs.
 pub(super) struct ChunkReader<'a> {
@@ -110,6 +112,9 @@ impl<'a> ChunkReader<'a> {
     /// The next entry.
     pub fn entry(&mut self) -> Option<Entry> {
         let first = self.byte()?;
+        if first == tag::DATA_ACCESS {
+            return Some(Entry::DataAccess(Box::new(self.data_access()?)));
+        }
         Some(match first & 0x1f {
             tag::START => Entry::Start(self.json()?),
             tag::BEGAN => Entry::WindowStart { time_ns: self.since_last()? },
@@ -157,6 +162,11 @@ impl<'a> ChunkReader<'a> {
             tag::STACK => Entry::Stack { parent: self.stack()?, frame: FrameRef(self.small()?) },
             tag::SAMPLE => Entry::Sample(self.sample(first)?),
             tag::WAIT => Entry::Wait(self.wait()?),
+            tag::WAITS => {
+                let wait = self.wait()?;
+                Entry::Wait(Wait { count: self.small()?.max(1), ..wait })
+            }
+            tag::ALLOCATIONS => Entry::Allocations(Box::new(self.allocations()?)),
             tag::COUNTER => Entry::Counter {
                 time_ns: self.since_last()?,
                 process: ProcessRef(self.small()?),
@@ -164,6 +174,7 @@ impl<'a> ChunkReader<'a> {
                 name: self.text()?,
                 value: self.signed()?,
             },
+            tag::SYSTEM_CALLS => Entry::SystemCalls(Box::new(self.system_calls()?)),
             tag::STEP_BEGIN | tag::TIMED_STEP_BEGIN => Entry::StepStart {
                 time_ns: self.since_last()?,
                 thread: ThreadRef(self.small()?),
@@ -193,6 +204,41 @@ impl<'a> ChunkReader<'a> {
             tag::LOSSES => Entry::Losses(self.json()?),
             tag::END => Entry::RecordingEnd(self.json()?),
             _ => return None,
+        })
+    }
+
+    fn data_access(&mut self) -> Option<DataAccess> {
+        let (thread, stack) = (ThreadRef(self.small()?), self.stack()?);
+        let (address, bytes, flags) = (self.number()?, self.small()?, self.byte()?);
+        let cost = match flags & 4 == 4 {
+            true => Some(AccessCost { hitm: Hitm::from_repr(self.byte()?)?, latency_cycles: self.number()? }),
+            false => None,
+        };
+        let object = match flags & 8 == 8 {
+            true => Some((ModuleRef(self.small()?), self.number()?)),
+            false => None,
+        };
+        let (is_read, is_write) = (flags & 1 == 1, flags & 2 == 2);
+        Some(DataAccess { thread, stack, address, bytes, is_read, is_write, cost, object })
+    }
+
+    fn system_calls(&mut self) -> Option<SystemCalls> {
+        let end_ns = self.since_last()?;
+        Some(SystemCalls {
+            end_ns,
+            start_ns: end_ns.wrapping_sub(self.number()?),
+            thread: ThreadRef(self.small()?),
+            call: self.text()?,
+            stack: self.stack()?,
+            file: Some(self.text()?).filter(|file| !file.is_empty()),
+            amount: Amount {
+                count: self.number()?,
+                errors: self.number()?,
+                total_ns: self.number()?,
+                longest_ns: self.number()?,
+                bytes: self.number()?,
+            },
+            last_ns: self.optional()?,
         })
     }
 
@@ -241,6 +287,32 @@ impl<'a> ChunkReader<'a> {
         Some(Sample { time_ns, thread, cpu, stack, event, weight: self.weight })
     }
 
+    fn allocations(&mut self) -> Option<Allocations> {
+        let end_ns = self.since_last()?;
+        let start_ns = end_ns.checked_sub(self.number()?)?;
+        let process = ProcessRef(self.small()?);
+        let thread = self.optional_small()?.map(ThreadRef);
+        let stack = self.stack()?;
+        let (live_blocks, live_bytes, peak_bytes) = (self.signed()?, self.signed()?, self.signed()?);
+        let mut sums = AllocationSums {
+            calls: self.number()?,
+            bytes: self.number()?,
+            temporary: self.number()?,
+            frees: self.number()?,
+            freed_bytes: self.number()?,
+            foreign_frees: self.number()?,
+            foreign_freed_bytes: self.number()?,
+            ..AllocationSums::default()
+        };
+        let mask = self.number()?;
+        for (class, count) in sums.sizes.iter_mut().chain(&mut sums.lifetimes).enumerate() {
+            if mask >> class & 1 == 1 {
+                *count = self.small()?;
+            }
+        }
+        Some(Allocations { start_ns, end_ns, process, thread, stack, sums, live_blocks, live_bytes, peak_bytes })
+    }
+
     fn wait(&mut self) -> Option<Wait> {
         let thread = ThreadRef(self.small()?);
         let end_ns = self.since_last()?;
@@ -253,6 +325,6 @@ impl<'a> ChunkReader<'a> {
         let waker = self.optional_small()?.map(ThreadRef);
         let waker_stack = if waker.is_some() { self.stack()? } else { None };
         let start_ns = end_ns.checked_sub(length)?;
-        Some(Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu, waker, waker_stack })
+        Some(Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu, waker, waker_stack, count: 1 })
     }
 }

@@ -1,9 +1,10 @@
 use stepscope_model::{CaptureInfo, Event, Losses, WaitState};
 
 use super::*;
+use crate::data_source::Hitm;
 use crate::entry::{
-    EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample,
-    StackRef, ThreadRef, Wait,
+    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
+    ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, ThreadRef, Wait,
 };
 
 fn entries() -> Vec<Entry> {
@@ -21,6 +22,7 @@ fn entries() -> Vec<Entry> {
         cpu: Some(3),
         waker: Some(ThreadRef(0)),
         waker_stack: Some(StackRef(0)),
+        count: 1,
     };
     vec![
         Entry::Start(Box::default()),
@@ -55,6 +57,7 @@ fn entries() -> Vec<Entry> {
             runnable_ns: Some(4_000),
             waker: None,
             waker_stack: None,
+            count: 1,
             ..wait
         }),
         Entry::Wait(Wait { runnable_ns: None, stack: None, cpu: None, waker_stack: None, ..wait }),
@@ -65,6 +68,46 @@ fn entries() -> Vec<Entry> {
             name: "rss_bytes".into(),
             value: -4,
         },
+        Entry::DataAccess(Box::new(DataAccess {
+            thread: ThreadRef(0),
+            stack: Some(StackRef(1)),
+            address: u64::MAX - 7,
+            bytes: 8,
+            is_read: true,
+            is_write: false,
+            cost: Some(AccessCost { hitm: Hitm::Remote, latency_cycles: 900 }),
+            object: None,
+        })),
+        Entry::DataAccess(Box::new(DataAccess {
+            thread: ThreadRef(0),
+            stack: None,
+            address: 0x40_4040,
+            bytes: 0,
+            is_read: false,
+            is_write: true,
+            cost: None,
+            object: Some((ModuleRef(0), 0x4040)),
+        })),
+        Entry::Allocations(Box::new(Allocations {
+            start_ns: 2_000,
+            end_ns: 3_100,
+            process: ProcessRef(0),
+            thread: None,
+            stack: Some(StackRef(1)),
+            sums: AllocationSums {
+                calls: 7,
+                bytes: 1 << 40,
+                temporary: 3,
+                frees: 5,
+                foreign_frees: 1,
+                lifetimes: [0, 0, 6, 0, 0, 0, 0, u32::MAX],
+                sizes: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6],
+                ..AllocationSums::default()
+            },
+            live_blocks: 1,
+            live_bytes: -5,
+            peak_bytes: 9,
+        })),
         Entry::StepStart { time_ns: 2_950, thread: ThreadRef(0), sim_time_ns: None },
         Entry::StepStart { time_ns: 2_960, thread: ThreadRef(0), sim_time_ns: Some(5_000_000) },
         Entry::MarkName { name: "physics".into() },
@@ -284,6 +327,7 @@ fn blocked(thread: u32, start_ns: u64, end_ns: u64) -> Wait {
         cpu: None,
         waker: None,
         waker_stack: None,
+        count: 1,
     }
 }
 

@@ -107,6 +107,7 @@ impl DrawnThread<'_> {
             cpu: Some(cpu),
             waker: None,
             waker_stack: None,
+            count: 1,
         }));
         self.now_ns += ns;
     }

@@ -137,5 +137,6 @@ fn wait(log: &mut impl Sink, number: u64, now_ns: u64, period_ns: u64) {
         cpu: Some(thread % 4),
         waker: Some(ThreadRef(thread ^ 1)),
         waker_stack: stack(number / 128),
+        count: 1,
     }));
 }

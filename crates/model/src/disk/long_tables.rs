@@ -1,8 +1,9 @@
-//! Samples, waits, steps, scopes and counters: tables that may be longer than memory allows.
+//! Samples, waits, steps, scopes, counters and system calls: tables that may be longer than memory allows.
 //!
 //! They are written in groups of rows while the rows are made ([`LongTables`]), and stay on disk until they are needed.
 
 mod marks;
+mod system_calls;
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
 use super::tables::{named, text, thread_columns};
 use super::{DiskError, TableFile};
-use crate::capture::{Capture, Counter, Handles, Sample, Scope, Step};
+use crate::capture::{Capture, Counter, Handles, Sample, Scope, Step, SystemCalls};
 use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
 use crate::wait::Wait;
@@ -58,6 +59,7 @@ pub struct LongTables {
     steps: LongTable<Step>,
     scopes: LongTable<Scope>,
     counters: LongTable<Counter>,
+    system_calls: LongTable<SystemCalls>,
 }
 
 impl LongTables {
@@ -72,6 +74,7 @@ impl LongTables {
             steps: LongTable::create(folder, capture)?,
             scopes: LongTable::create(folder, capture)?,
             counters: LongTable::create(folder, capture)?,
+            system_calls: LongTable::create(folder, capture)?,
         })
     }
 
@@ -115,6 +118,14 @@ impl LongTables {
         self.counters.push(capture, counter)
     }
 
+    /// Adds system calls.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if they cannot be written.
+    pub fn add_system_calls(&mut self, capture: &Capture, calls: SystemCalls) -> Result<(), DiskError> {
+        self.system_calls.push(capture, calls)
+    }
+
     /// Completes the tables, and gives them to the capture.
     ///
     /// # Errors
@@ -125,6 +136,7 @@ impl LongTables {
         capture.steps = self.steps.finish(capture)?;
         capture.scopes = self.scopes.finish(capture)?;
         capture.counters = self.counters.finish(capture)?;
+        capture.system_calls = self.system_calls.finish(capture)?;
         Ok(())
     }
 }
@@ -376,7 +388,8 @@ impl LongRow for PackedWait {
             Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
             Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
             Column::maybe_u32s("waker_thread", rows.clone().map(|row| row.waker.map(|waker| waker.0))),
-            Column::maybe_u32s("waker_stack", rows.map(|row| row.waker_stack.map(|stack| stack.0))),
+            Column::maybe_u32s("waker_stack", rows.clone().map(|row| row.waker_stack.map(|stack| stack.0))),
+            Column::maybe_u32s("count", rows.map(|row| Some(row.count).filter(|_| row.is_aggregated()))),
         ]
     }
 
@@ -388,8 +401,10 @@ impl LongRow for PackedWait {
 
     fn stream(table: &TableOnDisk<Self>, take: &mut dyn FnMut(&[Self])) -> Result<(), String> {
         let mut waits = Vec::new();
-        let wanted =
-            ["start_ns", "end_ns", "thread", "stack", "state", "runnable_ns", "cpu", "waker_thread", "waker_stack"];
+        #[rustfmt::skip]
+        let wanted = [
+            "start_ns", "end_ns", "thread", "stack", "state", "runnable_ns", "cpu", "waker_thread", "waker_stack", "count",
+        ];
         read_file(&table.file.path, Some(&wanted), |rows| {
             let starts = rows.u64s("start_ns")?;
             let ends = rows.u64s("end_ns")?;
@@ -399,6 +414,7 @@ impl LongRow for PackedWait {
             let cpus = rows.maybe_u32s("cpu")?;
             let wakers = rows.maybe_u32s("waker_thread")?;
             let waker_stacks = rows.maybe_u32s("waker_stack")?;
+            let counts = rows.maybe_u32s("count")?;
             waits.clear();
             for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
                 waits.push(Self::from(Wait {
@@ -411,6 +427,7 @@ impl LongRow for PackedWait {
                     cpu: cpus[row],
                     waker: wakers[row].map(ThreadId),
                     waker_stack: waker_stacks[row].map(StackId),
+                    count: counts[row].unwrap_or(1).max(1),
                 }));
             }
             table.handles.check_waits(&waits)?;

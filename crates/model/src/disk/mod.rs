@@ -7,11 +7,16 @@
 //! Captures are untrusted. They contain no paths to follow: tables have fixed names inside the folder. Lengths and
 //! handles are checked before use.
 
+mod allocations;
 mod columns;
+mod data_accesses;
+mod event_counts;
 mod long_tables;
+mod memory_errors;
 mod raw_log;
 mod replace;
 mod segments;
+mod table_form;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -25,9 +30,9 @@ use thiserror::Error;
 use columns::{TableWriter, Written};
 pub use long_tables::LongTables;
 use long_tables::{GROUP_ROWS, LongRow};
-use tables::TableForm;
+use table_form::TableForm;
 
-use crate::capture::{Capture, Counter, Sample, Scope, Step};
+use crate::capture::{Capture, Counter, Sample, Scope, Step, SystemCalls};
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
 use crate::stored::{LoadError, StoredFile};
@@ -45,6 +50,9 @@ pub const RAW_LOG_FILE: &str = "raw.log";
 
 /// Folder beside the raw log with copies of files that the log names. Each folder in it stands for `/`.
 pub const FILES_FOLDER: &str = "files";
+
+/// Folder of the logs that checkers of memory errors wrote.
+pub const ERRORS_FOLDER: &str = "errors";
 
 /// Why a capture could not be read or written.
 #[derive(Debug, Error)]
@@ -138,6 +146,9 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     }
     let mut listed = BTreeMap::new();
     for table in tables::TABLES {
+        if table.is_optional && (table.len)(capture) == 0 {
+            continue;
+        }
         listed.insert(table.name.to_owned(), write_table(table, capture, folder)?);
     }
     listed.insert(Sample::TABLE.to_owned(), long_tables::write(capture, &capture.samples, folder)?);
@@ -145,6 +156,7 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     listed.insert(Step::TABLE.to_owned(), long_tables::write(capture, &capture.steps, folder)?);
     listed.insert(Scope::TABLE.to_owned(), long_tables::write(capture, &capture.scopes, folder)?);
     listed.insert(Counter::TABLE.to_owned(), long_tables::write(capture, &capture.counters, folder)?);
+    listed.insert(SystemCalls::TABLE.to_owned(), long_tables::write(capture, &capture.system_calls, folder)?);
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
@@ -180,6 +192,7 @@ pub fn remove(folder: &Path) -> Result<(), DiskError> {
         }
     }
     remove_files(folder)?;
+    remove_folder(&folder.join(ERRORS_FOLDER))?;
     segments(folder).iter().try_for_each(|segment| remove_segment(segment))
 }
 
@@ -204,14 +217,17 @@ pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
 
 /// Names of the files of all tables.
 fn table_files() -> impl Iterator<Item = String> {
-    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE, Scope::TABLE, Counter::TABLE];
+    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE, Scope::TABLE, Counter::TABLE, SystemCalls::TABLE];
     tables::TABLES.iter().map(|table| table.name).chain(long).map(|table| format!("{table}.parquet"))
 }
 
 fn remove_files(folder: &Path) -> Result<(), DiskError> {
-    let files = folder.join(FILES_FOLDER);
-    match fs::remove_dir_all(&files) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DiskError::io(&files)(error)),
+    remove_folder(&folder.join(FILES_FOLDER))
+}
+
+fn remove_folder(folder: &Path) -> Result<(), DiskError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DiskError::io(folder)(error)),
         _ => Ok(()),
     }
 }
@@ -226,7 +242,7 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
     Ok(capture)
 }
 
-/// Opens the capture in `folder`. Long tables (samples, waits, steps, scopes and counters) are read when they are first used.
+/// Opens the capture in `folder`. Long tables (samples, waits, steps, scopes, counters and system calls) are read when they are first used.
 /// A damaged one counts as empty: ask [`Capture::load_error`] before you show a result.
 ///
 /// # Errors
@@ -245,6 +261,7 @@ pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     capture.steps = long_tables::open(folder, manifest.tables.get(Step::TABLE), &capture)?;
     capture.scopes = long_tables::open(folder, manifest.tables.get(Scope::TABLE), &capture)?;
     capture.counters = long_tables::open(folder, manifest.tables.get(Counter::TABLE), &capture)?;
+    capture.system_calls = long_tables::open(folder, manifest.tables.get(SystemCalls::TABLE), &capture)?;
     Ok(capture)
 }
 

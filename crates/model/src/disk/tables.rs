@@ -7,34 +7,36 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::allocations;
 use super::columns::{Column, Rows};
+use super::data_accesses;
+use super::event_counts;
+use super::memory_errors;
+use super::table_form::TableForm;
 use crate::capture::{Capture, Frame, Module, Process, StackNode, Thread, ThreadName};
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
 
-/// A table of the format on disk.
-pub(super) struct TableForm {
-    pub(super) name: &'static str,
-    pub(super) len: fn(&Capture) -> usize,
-    /// The columns of some rows.
-    pub(super) columns: fn(&Capture, Range<usize>) -> Vec<Column>,
-    /// Appends rows.
-    pub(super) read: fn(&Rows, &mut Capture) -> Result<(), String>,
-}
-
-impl TableForm {
-    pub(super) fn file(&self) -> String {
-        format!("{}.parquet", self.name)
-    }
-}
-
 /// The tables but the [long ones](super::long_tables), in reading order: a table comes after those that its rows refer to.
 pub(super) const TABLES: &[TableForm] = &[
-    TableForm { name: "processes", len: |capture| capture.processes.len(), columns: processes, read: read_processes },
-    TableForm { name: "threads", len: |capture| capture.threads.len(), columns: threads, read: read_threads },
-    TableForm { name: "modules", len: |capture| capture.modules.len(), columns: modules, read: read_modules },
-    TableForm { name: "frames", len: |capture| capture.frames.len(), columns: frames, read: read_frames },
-    TableForm { name: "stacks", len: |capture| capture.stacks.len(), columns: stacks, read: read_stacks },
+    table("processes", |capture| capture.processes.len(), processes, read_processes),
+    table("threads", |capture| capture.threads.len(), threads, read_threads),
+    table("modules", |capture| capture.modules.len(), modules, read_modules),
+    table("frames", |capture| capture.frames.len(), frames, read_frames),
+    table("stacks", |capture| capture.stacks.len(), stacks, read_stacks),
+    allocations::FORM,
+    data_accesses::FORM,
+    event_counts::FORM,
+    memory_errors::FORM,
 ];
+
+const fn table(
+    name: &'static str,
+    len: fn(&Capture) -> usize,
+    columns: fn(&Capture, Range<usize>) -> Vec<Column>,
+    read: fn(&Rows, &mut Capture) -> Result<(), String>,
+) -> TableForm {
+    TableForm { name, len, columns, is_optional: false, read }
+}
 
 /// The numbers of rows: handles of 32 bits.
 fn numbers(range: &Range<usize>) -> impl Iterator<Item = u32> {

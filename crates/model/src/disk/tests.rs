@@ -60,6 +60,7 @@ fn full() -> Capture {
         cpu: None,
         waker: Some(again),
         waker_stack: None,
+        count: 1,
     });
     capture.steps.push(Step { index: 0, start_ns: 1, end_ns: 2, sim_time_ns: None, thread: main });
     capture.scopes.push(Scope { thread: main, name: "Physics".into(), start_ns: 1, end_ns: 2, depth: 0 });

@@ -12,7 +12,7 @@ use perf_event_open_sys::ioctls;
 use stepscope_model::Machine;
 
 use crate::launch::{Launch, Output, Prepared};
-use crate::perf::{Events, Kernel, Kind, Sampling, Scope, Tracepoint, open_event};
+use crate::perf::{Events, Kernel, Kind, MemorySampling, Sampling, Scope, Tracepoint, UserRegisters, open_event};
 use crate::proc::{self, Backing, Mapping};
 
 /// The result of a trial.
@@ -156,6 +156,8 @@ pub struct Findings {
     pub tracefs: Tracefs,
     /// Hardware counters.
     pub pmu: Pmu,
+    /// Samples of loads and stores by the CPU (PEBS, IBS).
+    pub memory_sampling: bool,
     /// Following a program in user space: mappings, forks, context switches.
     pub follow: Outcome,
     /// Samples of CPU time in user space.
@@ -170,6 +172,8 @@ pub struct Findings {
     pub machine_wide: Outcome,
     /// Wake-ups.
     pub waking: Outcome,
+    /// BPF programs at system calls.
+    pub system_calls: Outcome,
     /// Calls of a program's functions (uprobes).
     pub uprobes: Outcome,
 }
@@ -204,6 +208,7 @@ impl Findings {
             kernel_names: kernel_names(),
             ptrace_scope: sysctl("kernel/yama/ptrace_scope"),
             pmu: pmu(),
+            memory_sampling: MemorySampling::find().is_some(),
             ..Self::default()
         };
         findings.try_a_child();
@@ -236,6 +241,7 @@ impl Findings {
         match open(Scope::Machine, Kernel::Included) {
             Ok(mut events) => {
                 self.machine_wide = Outcome::Works;
+                self.system_calls = Outcome::of(events.add_system_calls());
                 self.uprobes = try_uprobe(&mut events, &self.executable);
                 let Ok(tracepoint) = &tracepoint else { return };
                 self.waking = add(&mut events, Kind::Waking, |events| events.waking(tracepoint));
@@ -269,6 +275,7 @@ impl Findings {
             ("kernel.perf_event_paranoid", number(self.paranoid)),
             ("seccomp filter", if self.seccomp_filter { "active" } else { "none" }.to_owned()),
             ("hardware counters (PMU)", self.pmu.to_string()),
+            ("samples of memory accesses (PEBS, IBS)", if self.memory_sampling { "yes" } else { "none" }.to_owned()),
             ("locked memory (RLIMIT_MEMLOCK)", self.memlock_bytes.map_or("unlimited".to_owned(), kib)),
             (
                 "kernel.perf_event_mlock_kb",
@@ -286,6 +293,7 @@ impl Findings {
             ("page faults", self.faults.to_string()),
             ("record the whole machine", self.machine_wide.to_string()),
             ("wake-ups", self.waking.to_string()),
+            ("BPF programs at system calls", self.system_calls.to_string()),
             ("calls of a program's functions (uprobes)", self.uprobes.to_string()),
             ("read the memory of a launched program", self.read_memory.to_string()),
             ("ptrace a launched program", self.ptrace.to_string()),
@@ -326,7 +334,13 @@ impl fmt::Display for KernelNames {
 }
 
 fn open(scope: Scope, kernel: Kernel) -> io::Result<Events> {
-    let sampling = Sampling { frequency_hz: 997, stack_bytes: 8 << 10, kernel, switches: true };
+    let sampling = Sampling {
+        frequency_hz: 997,
+        stack_bytes: 8 << 10,
+        kernel,
+        switches: true,
+        registers: UserRegisters::ForStacks,
+    };
     Events::open(scope.clone(), scope, sampling, RING_BYTES)
 }
 

@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use stepscope_model::{Dimension, Machine};
 
+use crate::session::{ADDRESSES_OF_CODE, SAMPLES_ADDRESSES};
+
 use super::{Ability, Findings, KernelNames, Lack, Outcome, Pmu, Tracefs};
 
 /// The command that allows kernel events of the user's own processes: the smallest change.
 const KERNEL_RIGHTS: &str = "sudo sysctl kernel.perf_event_paranoid=1";
+
+/// What shows cache misses without counters.
+const SIMULATE: &str = "stepscope record --with cache-sim -- COMMAND";
 
 /// The ability to record each dimension, by the findings.
 pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Ability> {
@@ -20,15 +25,41 @@ pub fn judge(findings: &Findings, machine: &Machine) -> BTreeMap<Dimension, Abil
         (Dimension::Offcpu, _) => findings.offcpu(),
         (Dimension::Sched, _) => findings.sched(),
         (Dimension::Faults, _) => findings.faults(),
+        (Dimension::Syscalls, _) => findings.system_calls(),
         (Dimension::Resources, _) => Ability::Available,
+        (Dimension::Heap, _) => heap(),
+        (Dimension::Memcheck, _) => memcheck(),
+        (Dimension::Asan | Dimension::Ubsan | Dimension::Tsan, _) => Ability::Available,
         (Dimension::Steps, _) => findings.steps(),
-        (Dimension::Cache | Dimension::Sharing, _) if findings.pmu != Pmu::Counts => findings.no_counters(machine),
+        (Dimension::Cache, _) if findings.pmu != Pmu::Counts => findings.no_counters(machine, Some(SIMULATE)),
+        (Dimension::Sharing, _) => findings.sharing(machine),
+        (Dimension::Cache, _) => Ability::with(findings.kernel_lacks()),
         _ => Ability::Missing {
             reason: "This version of Stepscope does not record this dimension.".to_owned(),
             remedy: None,
         },
     };
     Dimension::ALL.into_iter().map(|dimension| (dimension, ability(dimension))).collect()
+}
+
+/// The heap needs no rights: programs load a library of ours.
+fn heap() -> Ability {
+    match stepscope_heap::LIBRARY {
+        Some(_) => Ability::Available,
+        None => Ability::Missing { reason: "The heap is recorded on x86-64 only.".to_owned(), remedy: None },
+    }
+}
+
+/// valgrind is a program of its own. Sanitizers are in the program.
+fn memcheck() -> Ability {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::split_paths(&path).any(|folder| folder.join("valgrind").is_file()) {
+        true => Ability::Available,
+        false => Ability::Missing {
+            reason: "valgrind is not installed.".to_owned(),
+            remedy: Some("sudo apt install valgrind".to_owned()),
+        },
+    }
 }
 
 impl Findings {
@@ -84,6 +115,18 @@ impl Findings {
              thread's total run-queue delay are recorded."
         );
         Ability::with(vec![lack(what, Some(remedy))])
+    }
+
+    fn system_calls(&self) -> Ability {
+        let why = match (self.machine_wide, self.system_calls) {
+            (Outcome::Works, Outcome::Works) => return Ability::Available,
+            (Outcome::Works, refused) => format!(
+                "The kernel refuses the BPF programs that add up system calls ({refused}). They need CAP_BPF and the \
+                 first pid namespace."
+            ),
+            _ => "System calls are added up by BPF programs: this user may not load any.".to_owned(),
+        };
+        Ability::Missing { reason: why, remedy: Some("sudo stepscope record ...".to_owned()) }
     }
 
     /// Steps by calls of a function. A program's own marks need no rights.
@@ -161,6 +204,21 @@ impl Findings {
         vec![lack("Kernel functions have no names: the kernel hides their addresses from this user.", Some(remedy))]
     }
 
+    fn sharing(&self, machine: &Machine) -> Ability {
+        if self.memory_sampling && self.pmu == Pmu::Counts {
+            return Ability::with(self.kernel_lacks());
+        }
+        if !SAMPLES_ADDRESSES || self.cpu_clock != Outcome::Works {
+            return self.no_counters(machine, None);
+        }
+        let what = format!("Costs are not recorded: the CPU samples no memory accesses here. {ADDRESSES_OF_CODE}");
+        let remedy = match self.pmu {
+            Pmu::Refused(_) => Some(KERNEL_RIGHTS.to_owned()),
+            _ => None,
+        };
+        Ability::with(vec![lack(what, remedy)])
+    }
+
     /// Stacks that are deeper than their copy are continued by reading the program's memory.
     fn memory_lack(&self) -> Option<Lack> {
         if self.read_memory != Outcome::Works {
@@ -175,7 +233,7 @@ impl Findings {
         })
     }
 
-    fn no_counters(&self, machine: &Machine) -> Ability {
+    fn no_counters(&self, machine: &Machine, instead: Option<&str>) -> Ability {
         let reason = match self.pmu {
             Pmu::Refused(_) => "This user may not use hardware counters.".to_owned(),
             Pmu::Stuck => {
@@ -186,8 +244,8 @@ impl Findings {
             }
             _ => "This machine has no hardware counters (PMU).".to_owned(),
         };
-        let remedy = matches!(self.pmu, Pmu::Refused(_)).then(|| KERNEL_RIGHTS.to_owned());
-        Ability::Missing { reason, remedy }
+        let remedy = if let Pmu::Refused(_) = self.pmu { Some(KERNEL_RIGHTS) } else { instead };
+        Ability::Missing { reason, remedy: remedy.map(str::to_owned) }
     }
 
     /// The command that allows recording the whole machine, to this program alone.

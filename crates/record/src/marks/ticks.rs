@@ -21,7 +21,7 @@ struct Pair {
 }
 
 /// The CPU's counter, as marks read it; the recording's clock if there is none.
-fn counter() -> u64 {
+pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: reads a register that every CPU of this architecture has.
     return unsafe { core::arch::x86_64::_rdtsc() };

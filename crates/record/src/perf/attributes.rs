@@ -5,9 +5,12 @@ use std::io;
 
 use perf_event_open_sys::bindings as sys;
 use perf_event_open_sys::bindings::perf_event_attr;
+use stepscope_assemble::GENERAL_REGISTERS;
 
+use super::core_units::CoreUnit;
+use super::counter_groups::generic;
 use super::sample_layout::{COMMON, mark_of};
-use super::{Events, Kernel, Kind, Scope, StepProbe, Tracepoint};
+use super::{Events, Kernel, Kind, Scope, StepProbe, Tracepoint, UserRegisters};
 
 #[cfg(target_arch = "x86_64")]
 const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
@@ -40,7 +43,10 @@ impl Events {
         let mut attr = self.attr(of, kind, config);
         attr.sample_type |=
             (sys::PERF_SAMPLE_CALLCHAIN | sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER) as u64;
-        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_regs_user = match (of, self.sampling.registers) {
+            (Kind::Cpu, UserRegisters::General) => USER_REGISTERS | GENERAL_REGISTERS,
+            _ => USER_REGISTERS,
+        };
         attr.sample_stack_user = stack_bytes;
         attr
     }
@@ -48,6 +54,30 @@ impl Events {
     /// Samples of CPU use by the hardware's cycle counter.
     pub fn cycles(&self) -> perf_event_attr {
         self.sampled(Kind::Cpu, sys::PERF_TYPE_HARDWARE, sys::PERF_COUNT_HW_CPU_CYCLES as u64)
+    }
+
+    /// Samples of last-level cache misses, by each kind of core. Their place is as precise as the CPU allows.
+    pub fn cache_misses(&self) -> Vec<perf_event_attr> {
+        let config = u64::from(sys::PERF_COUNT_HW_CACHE_MISSES);
+        let of_unit = |(kind, config)| {
+            let mut attr = self.sampled(Kind::CacheMisses, kind, config);
+            attr.set_precise_ip(MOST_PRECISE);
+            attr
+        };
+        of_each_unit(sys::PERF_TYPE_HARDWARE, config).map(of_unit).collect()
+    }
+
+    /// Samples of instructions, by each kind of core. Their stacks are those of the CPU samples, so they have none.
+    pub fn instructions(&self) -> Vec<perf_event_attr> {
+        let config = u64::from(sys::PERF_COUNT_HW_INSTRUCTIONS);
+        let of_unit = |(kind, config)| {
+            let mut attr = self.attr(Kind::Instructions, kind, config);
+            attr.set_freq(1);
+            attr.set_exclude_idle(1);
+            attr.__bindgen_anon_1.sample_freq = self.sampling.frequency_hz;
+            attr
+        };
+        of_each_unit(sys::PERF_TYPE_HARDWARE, config).map(of_unit).collect()
     }
 
     /// Samples of CPU use by one timer.
@@ -78,7 +108,7 @@ impl Events {
         attr.set_exclude_callchain_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
     }
 
-    fn sampled(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
+    pub(super) fn sampled(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
         let mut attr = self.attr_with_stacks(of, kind, config, self.sampling.stack_bytes);
         attr.set_freq(1);
         attr.set_exclude_idle(1);
@@ -91,6 +121,25 @@ impl Events {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CONTEXT_SWITCHES as u64);
         let mut attr = self.attr_with_stacks(Kind::SwitchStack, kind, config, self.sampling.stack_bytes);
         self.happens_in_kernel(&mut attr);
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// What programs write of switches and wake-ups without a stack.
+    pub(super) fn written(&self) -> perf_event_attr {
+        let mut attr = self.attr(Kind::Written, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+        attr.set_exclude_kernel(0);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
+        attr.__bindgen_anon_1.sample_period = 1;
+        attr
+    }
+
+    /// The same with a stack.
+    pub(super) fn written_with_stack(&self) -> perf_event_attr {
+        let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+        let mut attr = self.attr_with_stacks(Kind::Written, kind, config, self.sampling.stack_bytes);
+        self.happens_in_kernel(&mut attr);
+        attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
@@ -110,8 +159,19 @@ impl Events {
     }
 
     pub(super) fn stacks_of_wakers(&self, kind: u32, config: u64) -> perf_event_attr {
+        self.stacks_at(Kind::WakerStack, kind, config)
+    }
+
+    /// What the program at the end of system calls writes. The kernel's part of the stack is that of the program.
+    pub(super) fn system_calls(&self, kind: u32, config: u64) -> perf_event_attr {
+        let mut attr = self.stacks_at(Kind::SystemCall, kind, config);
+        attr.set_exclude_callchain_kernel(1);
+        attr
+    }
+
+    fn stacks_at(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {
         let stack_bytes = self.sampling.stack_bytes.min(WAKER_STACK_BYTES);
-        let mut attr = self.attr_with_stacks(Kind::WakerStack, kind, config, stack_bytes);
+        let mut attr = self.attr_with_stacks(of, kind, config, stack_bytes);
         self.happens_in_kernel(&mut attr);
         attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;
@@ -156,6 +216,20 @@ impl Events {
         attr.__bindgen_anon_1.sample_period = 1;
         attr
     }
+}
+
+/// Samples as close to the event as the hardware can (`PEBS`, `IBS`).
+pub(super) const MOST_PRECISE: u64 = 2;
+
+/// A generic event for each kind of core.
+fn of_each_unit(kind: u32, config: u64) -> impl Iterator<Item = (u32, u64)> {
+    let units = CoreUnit::all();
+    let single = units.len() < 2;
+    let attrs: Vec<_> = match single {
+        true => vec![generic(kind, config, None)],
+        false => units.iter().map(|unit| generic(kind, config, Some(unit))).collect(),
+    };
+    attrs.into_iter()
 }
 
 /// A disabled event of this type with the common fields, on our clock.

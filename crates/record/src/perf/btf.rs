@@ -20,10 +20,45 @@ pub(super) fn offsets_of<const N: usize>(btf: &[u8], structure: &str, fields: [&
     Some(offsets)
 }
 
-/// The same of the running kernel.
-pub(super) fn kernel_offsets_of<const N: usize>(structure: &str, fields: [&str; N]) -> io::Result<[u32; N]> {
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's types are not described as expected");
-    offsets_of(&std::fs::read(KERNEL)?, structure, fields).ok_or_else(unknown)
+/// The types of the running kernel: some megabytes.
+pub(super) struct Kernel(Vec<u8>);
+
+impl Kernel {
+    /// Reads them.
+    pub fn read() -> io::Result<Self> {
+        std::fs::read(KERNEL).map(Self)
+    }
+
+    /// The [offsets](offsets_of) in one of its structures.
+    pub fn offsets_of<const N: usize>(&self, structure: &str, fields: [&str; N]) -> io::Result<[u32; N]> {
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's types are not described as expected");
+        offsets_of(&self.0, structure, fields).ok_or_else(unknown)
+    }
+
+    /// The id of the type of a tracepoint's arguments.
+    pub fn id_of_tracepoint(&self, name: &str) -> io::Result<u32> {
+        let unknown = || io::Error::new(io::ErrorKind::Unsupported, "the kernel does not describe this tracepoint");
+        id_of_typedef(&self.0, &format!("btf_trace_{name}")).ok_or_else(unknown)
+    }
+}
+
+/// The id of the type definition of this name.
+fn id_of_typedef(btf: &[u8], name: &str) -> Option<u32> {
+    const TYPEDEF: u32 = 8;
+    let btf = Description::parse(btf)?;
+    let found = btf.types().position(|of| of.kind == TYPEDEF && btf.is_named(of.name, name))?;
+    // The id 0 is that of no type.
+    Some(found as u32 + 1)
+}
+
+/// What all types have: the first twelve bytes, and where they end.
+#[derive(Debug, Clone, Copy)]
+struct Type {
+    name: u32,
+    kind: u32,
+    count: usize,
+    has_bit_fields: bool,
+    follows: usize,
 }
 
 struct Description<'a> {
@@ -51,24 +86,27 @@ impl<'a> Description<'a> {
         bytes.is_some_and(|bytes| bytes[..name.len()] == *name.as_bytes() && bytes[name.len()] == 0)
     }
 
+    /// The types in the order of their ids, from 1 on.
+    fn types(&self) -> impl Iterator<Item = Type> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (name, info) = (u32_at(self.types, at)?, u32_at(self.types, at + 4)?);
+            let (count, kind) = ((info & 0xffff) as usize, info >> 24 & 0x1f);
+            let follows = at + 12;
+            at = follows + bytes_after(kind, count)?;
+            Some(Type { name, kind, count, has_bit_fields: info >> 31 == 1, follows })
+        })
+    }
+
     /// Names and offsets in bytes of the fields of a structure.
     fn members_of(&self, structure: &str) -> Option<impl Iterator<Item = (u32, u32)> + Clone + 'a> {
         const STRUCT: u32 = 4;
-        let mut at = 0;
-        loop {
-            let (name, info) = (u32_at(self.types, at)?, u32_at(self.types, at + 4)?);
-            let (count, kind, has_bit_fields) = ((info & 0xffff) as usize, info >> 24 & 0x1f, info >> 31 == 1);
-            let follows = at + 12;
-            let bytes = bytes_after(kind, count)?;
-            if kind == STRUCT && self.is_named(name, structure) {
-                let members = self.types.get(follows..follows + bytes)?.as_chunks::<12>().0;
-                // With bit fields among them, the upper eight bits of an offset are a size.
-                let mask = if has_bit_fields { 0x00ff_ffff } else { u32::MAX };
-                let number = |member: &[u8; 12], at: usize| u32_at(member, at).expect("a member has twelve bytes");
-                return Some(members.iter().map(move |member| (number(member, 0), (number(member, 8) & mask) / 8)));
-            }
-            at = follows + bytes;
-        }
+        let found = self.types().find(|of| of.kind == STRUCT && self.is_named(of.name, structure))?;
+        let members = self.types.get(found.follows..found.follows + 12 * found.count)?.as_chunks::<12>().0;
+        // With bit fields among them, the upper eight bits of an offset are a size.
+        let mask = if found.has_bit_fields { 0x00ff_ffff } else { u32::MAX };
+        let number = |member: &[u8; 12], at: usize| u32_at(member, at).expect("a member has twelve bytes");
+        Some(members.iter().map(move |member| (number(member, 0), (number(member, 8) & mask) / 8)))
     }
 }
 
@@ -94,7 +132,7 @@ mod tests {
 
     /// Types: an integer, `struct other { pid }`, `struct task_struct { state; pid; tgid }`.
     fn drawn() -> Vec<u8> {
-        let names = b"\0int\0other\0pid\0task_struct\0state\0tgid\0";
+        let names = b"\0int\0other\0pid\0task_struct\0state\0tgid\0btf_trace_switch\0";
         let name = |text: &str| names.windows(text.len() + 1).position(|w| w == [text.as_bytes(), b"\0"].concat());
         let name = |text: &str| name(text).unwrap() as u32;
         let types: Vec<u32> = [
@@ -102,6 +140,7 @@ mod tests {
             vec![name("other"), 4 << 24 | 1, 4, name("pid"), 1, 32],
             vec![name("task_struct"), 1 << 31 | 4 << 24 | 3, 16],
             vec![name("state"), 1, 3 << 24, name("pid"), 1, 64, name("tgid"), 1, 96],
+            vec![name("btf_trace_switch"), 8 << 24, 1],
         ]
         .concat();
         let length = types.len() as u32 * 4;
@@ -117,6 +156,12 @@ mod tests {
         assert_eq!(offsets_of(&drawn(), "other", ["pid"]), Some([4]));
         assert_eq!(offsets_of(&drawn(), "other", ["tgid"]), None);
         assert_eq!(offsets_of(&drawn(), "task", ["pid"]), None);
+    }
+
+    #[test]
+    fn a_tracepoint_has_the_id_of_its_type_definition() {
+        assert_eq!(id_of_typedef(&drawn(), "btf_trace_switch"), Some(4));
+        assert_eq!(id_of_typedef(&drawn(), "task_struct"), None, "it is a structure");
     }
 
     #[test]

@@ -11,11 +11,14 @@ use perf_event_open_sys::bindings as sys;
 use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::ioctls;
 
+use stepscope_assemble::system_call::Sum;
+
 use super::ring::{self, Bounds, Ring};
 use super::sample_layout::{Common, Layouts, Tail};
-use super::system::{id_of, online_cpus, open_event, set_output};
+use super::switch_sums::SwitchSums;
+use super::system::{id_of, online_cpus, open_event, open_member, set_output};
 use super::tree_filter::TreeFilter;
-use super::{Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WakerStacks};
+use super::{Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, UserRegisters, WakerStacks};
 use crate::clock;
 
 const MIN_PAGES: usize = 8;
@@ -43,6 +46,8 @@ pub(crate) struct Events {
     filtered: Vec<Kind>,
     /// Dropped after the open events.
     probe: Option<StepProbe>,
+    /// What was opened, for threads that are observed later.
+    opened: Vec<(Kind, perf_event_attr)>,
     layouts: Layouts,
     scratch: Vec<u8>,
     /// The present record, where its time had to be corrected.
@@ -66,6 +71,7 @@ impl Events {
             filter: None,
             filtered: Vec::new(),
             probe: None,
+            opened: Vec::new(),
             layouts: Layouts::default(),
             scratch: Vec::new(),
             retimed: Vec::new(),
@@ -125,7 +131,23 @@ impl Events {
         for &target in rest {
             events.open_for_living(Kind::Side, &mut attr, target)?;
         }
+        events.opened.push((Kind::Side, attr));
         Ok(events)
+    }
+
+    /// Opens an event as precise as the CPU allows.
+    pub fn add_precise(&mut self, kind: Kind, mut attr: perf_event_attr) -> io::Result<()> {
+        loop {
+            match self.add(kind, attr) {
+                Err(_) if attr.precise_ip() > 0 => attr.set_precise_ip(attr.precise_ip() - 1),
+                other => return other,
+            }
+        }
+    }
+
+    /// The processes and threads that are recorded.
+    pub fn tree(&self) -> &Scope {
+        &self.tree
     }
 
     /// Opens one more kind of event for everything observed. Leaves no event open if that fails.
@@ -135,6 +157,26 @@ impl Events {
             if let Err(error) = self.open_for_living(kind, &mut attr, target) {
                 self.open.truncate(before);
                 return Err(error);
+            }
+        }
+        self.opened.push((kind, attr));
+        Ok(())
+    }
+
+    /// Observes the threads of one more process, and what they start. The events of the whole machine observe it already.
+    pub fn observe(&mut self, threads: &[u32]) -> io::Result<()> {
+        for (kind, mut attr) in self.opened.clone() {
+            if *self.scope_of(kind) == Scope::Machine {
+                continue;
+            }
+            let before = self.open.len();
+            for &thread in threads {
+                self.open_for_living(kind, &mut attr, thread as i32)?;
+            }
+            // SAFETY: the events are open.
+            let enabled = |event: &Open| unsafe { ioctls::ENABLE(event.fd.as_raw_fd(), 0) } >= 0;
+            if !self.open[before..].iter().all(enabled) {
+                return Err(io::Error::last_os_error());
             }
         }
         Ok(())
@@ -153,6 +195,31 @@ impl Events {
         Ok(())
     }
 
+    /// Records the switches and wake-ups of the tree by programs of ours.
+    pub fn add_written(&mut self) -> io::Result<()> {
+        self.add_filtered(Kind::Written, |events, filter, before| {
+            events.add(Kind::Written, events.written())?;
+            events.add(Kind::Written, events.written_with_stack())?;
+            // The events without a stack of all CPUs, then those with one.
+            let fds: Vec<RawFd> = events.open[before..].iter().map(|event| event.fd.as_raw_fd()).collect();
+            let (without, with) = fds.split_at(events.cpus.len());
+            let pairs = without.iter().zip(with).map(|(&without, &with)| [without, with]);
+            filter.write_switches(&events.cpus.iter().copied().zip(pairs).collect::<Vec<_>>())
+        })
+    }
+
+    /// Records the switches of the whole machine.
+    pub fn add_machine_switches(&mut self) -> io::Result<()> {
+        let mut attr = self.attr(Kind::Side, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
+        attr.set_context_switch(1);
+        self.add(Kind::Side, attr)
+    }
+
+    /// What writes switches and sums, if programs of ours do.
+    pub fn switch_sums(&self) -> Option<&SwitchSums> {
+        self.filter.as_ref().and_then(TreeFilter::switch_sums)
+    }
+
     /// Opens the event for stacks at context switches.
     pub fn add_switch_stacks(&mut self) -> io::Result<()> {
         if self.add_filtered(Kind::SwitchStack, Self::add_filtered_switches).is_ok() {
@@ -168,6 +235,26 @@ impl Events {
         }
         self.add(Kind::WakerStack, self.waker_stacks(tracepoint))?;
         Ok(WakerStacks::OfThreads)
+    }
+
+    /// Opens the event for system calls, and adds them up.
+    pub fn add_system_calls(&mut self) -> io::Result<()> {
+        self.add_filtered(Kind::SystemCall, |events, filter, before| {
+            let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+            events.add(Kind::SystemCall, events.system_calls(kind, config))?;
+            filter.add_up_calls(&events.outputs(before))
+        })
+    }
+
+    /// The sums of system calls so far.
+    pub fn system_call_sums(&self) -> Vec<Sum> {
+        self.filter.as_ref().map_or_else(Vec::new, TreeFilter::system_call_sums)
+    }
+
+    /// The events opened since there were this many, by CPU.
+    fn outputs(&self, before: usize) -> Vec<(u32, RawFd)> {
+        let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
+        self.cpus.iter().copied().zip(events).collect()
     }
 
     /// Lets a process of the tree pass the filter, if there is one.
@@ -189,12 +276,14 @@ impl Events {
         }
         let mut filter = self.filter.take().map_or_else(TreeFilter::open, Ok)?;
         let before = self.open.len();
+        let opened_before = self.opened.len();
         self.filtered.push(kind);
         let added = add(self, &mut filter, before);
         self.filter = Some(filter);
         if added.is_err() {
             self.filtered.pop();
             self.open.truncate(before);
+            self.opened.truncate(opened_before);
         }
         added
     }
@@ -207,8 +296,7 @@ impl Events {
     fn add_written_wakers(&mut self, filter: &mut TreeFilter, before: usize) -> io::Result<()> {
         let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
         self.add(Kind::WakerStack, self.stacks_of_wakers(kind, config))?;
-        let events = self.open[before..].iter().map(|event| event.fd.as_raw_fd());
-        filter.write_wakers(&self.cpus.iter().copied().zip(events).collect::<Vec<_>>())
+        filter.write_wakers(&self.outputs(before))
     }
 
     /// The same, unless this thread has ended since it was listed.
@@ -217,6 +305,32 @@ impl Events {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             opened => opened,
         }
+    }
+
+    /// Opens an event whose group is led by another one, which is only counted. Leaves none open if that fails.
+    pub(super) fn add_led(
+        &mut self,
+        kind: Kind,
+        mut leader: perf_event_attr,
+        mut attr: perf_event_attr,
+    ) -> io::Result<()> {
+        let before = self.open.len();
+        for target in self.scope_of(kind).targets() {
+            for index in 0..self.cpus.len() {
+                let cpu = self.cpus[index] as i32;
+                let opened = open_event(&mut leader, target, cpu).and_then(|leader| {
+                    let event = open_member(&mut attr, target, cpu, &leader)?;
+                    set_output(&event, self.rings[index].leader())?;
+                    self.open.push(Open { kind, fd: leader });
+                    self.register(kind, event, &attr)
+                });
+                if let Err(error) = opened {
+                    self.open.truncate(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
@@ -256,6 +370,11 @@ impl Events {
     /// Sets how much stack the events to come copy.
     pub fn set_stack_bytes(&mut self, bytes: u32) {
         self.sampling.stack_bytes = bytes & !7;
+    }
+
+    /// Lets the CPU samples to come have all general registers of user space.
+    pub fn record_general_registers(&mut self) {
+        self.sampling.registers = UserRegisters::General;
     }
 
     /// Keeps our own tracepoint until its events are closed.
@@ -328,8 +447,10 @@ impl Events {
             let switch = matches!(record.kind, sys::PERF_RECORD_SWITCH | sys::PERF_RECORD_SWITCH_CPU_WIDE);
             let found = if sample { layouts.of_sample(record.body) } else { layouts.of_other(record.body) };
             let Some(Common { kind, layout, pid }) = found else { return };
-            switch_stacks += u64::from(sample && kind.is_of_the_tree());
-            if (sample && kind != Kind::Waking || switch) && !pid.is_some_and(|pid| state.wants(pid)) {
+            let has_stack = kind.is_of_the_tree() || kind == Kind::Written && record.body.len() > LONGEST_WITHOUT_STACK;
+            switch_stacks += u64::from(sample && has_stack);
+            let names_others = matches!(kind, Kind::Waking | Kind::Written);
+            if (sample && !names_others || switch) && !pid.is_some_and(|pid| state.wants(pid)) {
                 if let Some(Tail { tid, time, cpu }) = Tail::of(record.body).filter(|_| switch) {
                     let out = u32::from(record.misc) & sys::PERF_RECORD_MISC_SWITCH_OUT != 0;
                     state.note_other_switch(cpu, time, out.then_some(tid));
@@ -343,6 +464,9 @@ impl Events {
         switch_stacks
     }
 }
+
+/// A record of sums has some 400 bytes, and any stack more.
+const LONGEST_WITHOUT_STACK: usize = 512;
 
 /// Receives the records of [`Events::drain`].
 pub(crate) trait RecordTaker {

@@ -10,8 +10,17 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 
 /// Opens an event of a thread (-1: of every thread) on a CPU.
 pub(crate) fn open_event(attr: &mut perf_event_attr, target: i32, cpu: i32) -> io::Result<File> {
+    open_with(attr, target, cpu, -1)
+}
+
+/// The same as a member of the group that another event leads.
+pub(super) fn open_member(attr: &mut perf_event_attr, target: i32, cpu: i32, leader: &File) -> io::Result<File> {
+    open_with(attr, target, cpu, leader.as_raw_fd())
+}
+
+fn open_with(attr: &mut perf_event_attr, target: i32, cpu: i32, leader: RawFd) -> io::Result<File> {
     // SAFETY: `attr` is initialised, its size set; the kernel reads no further.
-    let fd = unsafe { perf_event_open(attr, target, cpu, -1, sys::PERF_FLAG_FD_CLOEXEC as _) };
+    let fd = unsafe { perf_event_open(attr, target, cpu, leader, sys::PERF_FLAG_FD_CLOEXEC as _) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -19,9 +19,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::ioctls;
+use stepscope_assemble::system_call::Sum;
 
+use super::assembly::unless_member_leave;
 use super::bpf::{self, CONTEXT, Function, Instruction, Map, Program, RESULT, STACK};
 use super::btf;
+use super::switch_sums::{SwitchSums, TaskOffsets};
+use super::system_calls::SystemCalls;
 
 /// Processes in the table. The recorder adds the living ones again and again.
 const MEMBERS: u32 = 16 << 10;
@@ -39,8 +43,12 @@ pub(super) struct TreeFilter {
     _forks: OwnedFd,
     /// The program that writes wakers' stacks, and the events that it writes through.
     _wakers: Option<[OwnedFd; 2]>,
-    /// Offset of a thread's id in the kernel's `task_struct`.
+    system_calls: Option<SystemCalls>,
+    switch_sums: Option<SwitchSums>,
+    /// Offsets in the kernel's `task_struct`: of a thread's id, of its process' id, of the address of its stack.
     tid_at: u32,
+    pid_at: u32,
+    kernel_stack_at: u32,
 }
 
 impl TreeFilter {
@@ -51,10 +59,21 @@ impl TreeFilter {
         }
         let members = bpf::create_map(Map::RecentlyUsed, MEMBERS)?;
         let guard = bpf::load(Program::PerfEvent, &pass_members(members.as_fd()))?;
-        let [tid_at, pid_at] = btf::kernel_offsets_of("task_struct", ["pid", "tgid"])?;
+        let fields = ["pid", "tgid", "stack"];
+        let [tid_at, pid_at, kernel_stack_at] = btf::Kernel::read()?.offsets_of("task_struct", fields)?;
         let forks = bpf::load(Program::RawTracepoint, &admit_children(members.as_fd(), pid_at))?;
         let forks = bpf::attach(c"sched_process_fork", forks.as_fd())?;
-        Ok(Self { members, guard, _forks: forks, _wakers: None, tid_at })
+        Ok(Self {
+            members,
+            guard,
+            _forks: forks,
+            _wakers: None,
+            system_calls: None,
+            switch_sums: None,
+            tid_at,
+            pid_at,
+            kernel_stack_at,
+        })
     }
 
     /// Lets a process pass, and the processes that it starts from now on.
@@ -69,40 +88,43 @@ impl TreeFilter {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Records the switches and wake-ups of members through these events of the CPU: without a stack, or with one.
+    pub fn write_switches(&mut self, outputs: &[(u32, [RawFd; 2])]) -> io::Result<()> {
+        if self.pid_at != self.tid_at + 4 {
+            return Err(io::Error::from(io::ErrorKind::Unsupported));
+        }
+        let offset = |at: u32| i16::try_from(at).map_err(|_| io::Error::from(io::ErrorKind::Unsupported));
+        let task = TaskOffsets { ids_at: offset(self.tid_at)?, stack_at: offset(self.kernel_stack_at)? };
+        self.switch_sums = Some(SwitchSums::open(self.members.as_fd(), outputs, task)?);
+        Ok(())
+    }
+
+    /// What records switches, if the filter does.
+    pub fn switch_sums(&self) -> Option<&SwitchSums> {
+        self.switch_sums.as_ref()
+    }
+
+    /// Adds up the system calls of members from now on.
+    pub fn add_up_calls(&mut self, outputs: &[(u32, RawFd)]) -> io::Result<()> {
+        self.system_calls = Some(SystemCalls::attach(self.members.as_fd(), outputs)?);
+        Ok(())
+    }
+
+    /// The sums of system calls so far.
+    pub fn system_call_sums(&self) -> Vec<Sum> {
+        self.system_calls.as_ref().map_or_else(Vec::new, SystemCalls::sums)
+    }
+
     /// Writes a record through the event of the current CPU whenever a member wakes a thread.
     ///
     /// The ordinary event of the same tracepoint must be open already, so that its record comes first.
     pub fn write_wakers(&mut self, outputs: &[(u32, RawFd)]) -> io::Result<()> {
-        let cpus = outputs.iter().map(|&(cpu, _)| cpu + 1).max().unwrap_or(1);
-        let events = bpf::create_map(Map::PerfEvents, cpus)?;
-        for &(cpu, event) in outputs {
-            bpf::set_element(events.as_fd(), cpu, event as u32)?;
-        }
+        let events = bpf::output_map(outputs)?;
         let program = write_waker(self.members.as_fd(), events.as_fd(), self.tid_at);
         let program = bpf::load(Program::RawTracepoint, &program)?;
         self._wakers = Some([bpf::attach(c"sched_waking", program.as_fd())?, events]);
         Ok(())
     }
-}
-
-/// The start of every program: returns 0 unless the current process is a member. Keeps the context.
-fn unless_member_leave(members: BorrowedFd<'_>) -> Vec<Instruction> {
-    let mut program = vec![
-        Instruction::copy(CONTEXT, 1),
-        Instruction::call(Function::CurrentPidTgid),
-        Instruction::shift_right(RESULT, 32),
-        Instruction::store_u32(STACK, -4, RESULT),
-    ];
-    program.extend(Instruction::map(1, members));
-    program.extend([
-        Instruction::copy(2, STACK),
-        Instruction::add(2, -4),
-        Instruction::call(Function::MapLookup),
-        Instruction::skip_unless_zero(RESULT, 2),
-        Instruction::set(RESULT, 0),
-        Instruction::exit(),
-    ]);
-    program
 }
 
 fn pass_members(members: BorrowedFd<'_>) -> Vec<Instruction> {

@@ -35,6 +35,20 @@ impl State {
         }
     }
 
+    /// The kernel's letter.
+    pub fn letter(self) -> u8 {
+        match self {
+            State::Running => b'R',
+            State::Sleeping => b'S',
+            State::Uninterruptible => b'D',
+            State::Stopped => b'T',
+            State::Zombie => b'Z',
+            State::Dead => b'X',
+            State::Idle => b'I',
+            State::Other(letter) => letter,
+        }
+    }
+
     /// Whether it can run no more.
     pub fn has_ended(self) -> bool {
         matches!(self, State::Zombie | State::Dead)
@@ -82,6 +96,15 @@ impl Stat {
 
     /// Parses the file's text. `None` if it is not of this form, or cut short.
     pub fn parse(text: &[u8]) -> Option<Self> {
+        Self::parse_with(text, |name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// As [`parse`](Self::parse), with an empty name: allocates nothing.
+    pub fn parse_numbers(text: &[u8]) -> Option<Self> {
+        Self::parse_with(text, |_| String::new())
+    }
+
+    fn parse_with(text: &[u8], name_of: impl Fn(&[u8]) -> String) -> Option<Self> {
         // The name may itself hold parentheses and spaces, so it ends at the *last* closing one.
         let open = text.iter().position(|&byte| byte == b'(')?;
         let close = text.iter().rposition(|&byte| byte == b')')?;
@@ -91,7 +114,7 @@ impl Stat {
         let mut skip = |count: usize| number(rest.nth(count)?);
         Some(Self {
             pid: number(text[..open].trim_ascii())?,
-            name: String::from_utf8_lossy(name).into_owned(),
+            name: name_of(name),
             state,
             parent: narrow(skip(0)?)?,
             group: narrow(skip(0)?)?,
@@ -114,6 +137,8 @@ pub struct Status {
     pub uids: [u32; 4],
     /// Largest resident memory so far. Absent for zombies and kernel threads.
     pub peak_rss_bytes: Option<u64>,
+    /// Memory that was swapped out. Absent as the peak is.
+    pub swap_bytes: Option<u64>,
     /// Number of threads.
     pub threads: u64,
     /// Ids of the process in the pid namespaces from ours inwards: more than one if it is in a container.
@@ -144,6 +169,7 @@ impl Status {
                     has_uids = true;
                 }
                 b"VmHWM" => status.peak_rss_bytes = count().and_then(|kib: u64| kib.checked_mul(1024)),
+                b"VmSwap" => status.swap_bytes = count().and_then(|kib: u64| kib.checked_mul(1024)),
                 b"Threads" => status.threads = count().unwrap_or(0),
                 b"NSpid" => status.namespace_pids = numbers(value).collect(),
                 b"CapEff" => status.effective_capabilities = hexadecimal(value).unwrap_or(0),
@@ -322,6 +348,7 @@ mod tests {
             Some(Status {
                 uids: [1000, 1001, 1002, 1003],
                 peak_rss_bytes: Some(5_242_880),
+                swap_bytes: None,
                 threads: 3,
                 namespace_pids: vec![7, 1],
                 effective_capabilities: 0x1ff_feff_ffff,

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use super::Stat;
 use super::files::Files;
 use super::stat::numbers;
+use super::{Stat, all_pids};
 
 /// A process and everything it started, kept up to date by [`refresh`](Self::refresh).
 ///
@@ -171,11 +171,6 @@ impl Kinship {
         }
         children
     }
-}
-
-fn all_pids() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ pub struct Options {
     pub kernel: Kernel,
     /// Most stacks per second at context switches and wake-ups. Beyond it, stacks are taken in one of n time slices.
     pub max_switch_stacks_hz: u64,
+    /// Whether BPF programs record context switches, and add up the waits of threads that switch very often. Without the rights for
+    /// it, switches are recorded as without it.
+    pub aggregate_waits: bool,
     /// Where each step of the simulation starts; `None` if no function is observed for steps.
     pub step: Option<StepPoint>,
     /// Whether [`Recording::observe_steps`](crate::Recording::observe_steps) will name the function later. Step marks do
@@ -34,6 +37,8 @@ pub struct Options {
     pub step_scope: Option<String>,
     /// Whether the speed of each CPU in use is probed, for comparisons. It takes less than 0.5 % of each.
     pub speed_probe: bool,
+    /// Mean bytes between two samples of heap allocations; 0 records each allocation.
+    pub heap_sample_bytes: u64,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -59,10 +64,12 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             kernel: Kernel::Included,
             max_switch_stacks_hz: 2_000,
+            aggregate_waits: false,
             step: None,
             step_later: false,
             step_scope: None,
             speed_probe: false,
+            heap_sample_bytes: 0,
             label: Label::default(),
         }
     }

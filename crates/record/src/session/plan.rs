@@ -9,7 +9,9 @@ use stepscope_assemble::{EventRole, StepTimeSource, Switches};
 use stepscope_model::{Dimension, DimensionStatus, Event};
 
 use super::{Options, RecordError, StepPoint, StepTime, TimeArgument};
-use crate::perf::{Events, Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, WOKEN_AT, WakerStacks};
+use crate::perf::{
+    CounterGroups, Events, Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, UserRegisters, WOKEN_AT, WakerStacks,
+};
 
 /// The events of a recording, opened one after the other. An event that fails is noted as missing.
 pub(super) struct Plan<'a> {
@@ -20,7 +22,21 @@ pub(super) struct Plan<'a> {
     /// The sampled events, and the weight of samples without a period.
     pub named: Vec<(Kind, Event, u64)>,
     pub switches: Switches,
+    /// Open counters of the CPU.
+    pub counters: Option<CounterGroups>,
+    /// Whether addresses of data come from the code at CPU samples.
+    pub decodes_accesses: bool,
 }
+
+/// What to do on a machine without counters.
+pub const WITHOUT_COUNTERS: &str = "simulate caches: `stepscope record --with cache-sim` (needs valgrind)";
+
+/// Whether addresses of data can be sampled in software.
+pub const SAMPLES_ADDRESSES: bool = cfg!(target_arch = "x86_64");
+
+/// What sampling of addresses in software shows.
+pub const ADDRESSES_OF_CODE: &str = "Addresses come from the code at CPU samples: they show which lines several threads write, not \
+                                     what that costs.";
 
 impl<'a> Plan<'a> {
     pub fn new(events: &'a mut Events, options: &'a Options) -> Self {
@@ -31,6 +47,8 @@ impl<'a> Plan<'a> {
             meanings: BTreeMap::new(),
             named: Vec::new(),
             switches: Switches::Unrecorded,
+            counters: None,
+            decodes_accesses: false,
         }
     }
 
@@ -87,6 +105,17 @@ impl<'a> Plan<'a> {
         }
         self.switches = Switches::Recorded;
         let mut lacks = Vec::new();
+        if is_aggregated(self.options, self.events.scope()) {
+            if self.events.add_written().is_ok() {
+                self.meanings.insert(Kind::Written, EventRole::Written);
+                self.switches = Switches::WithWakeUps;
+                self.note(Dimension::Offcpu, Vec::new());
+                return self.note(Dimension::Sched, Vec::new());
+            }
+            if let Err(error) = self.events.add_machine_switches() {
+                lacks.push(format!("Context switches of the whole machine are refused ({error})."));
+            }
+        }
         if self.wants(Dimension::Offcpu) {
             match self.events.add_switch_stacks() {
                 Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack)),
@@ -144,6 +173,104 @@ impl<'a> Plan<'a> {
             }
         }
         self.note(Dimension::Faults, lacks);
+    }
+
+    /// Samples of cache misses and instructions, and counters of the whole recording.
+    pub fn add_cache(&mut self) {
+        if !self.wants(Dimension::Cache) {
+            return;
+        }
+        let mut lacks = self.kernel_lacks();
+        let kinds = [
+            (Kind::CacheMisses, self.events.cache_misses(), Event::sampled("cache-misses", "misses")),
+            (Kind::Instructions, self.events.instructions(), Event::sampled("instructions", "instructions")),
+        ];
+        let mut refusal = None;
+        for (kind, attrs, event) in kinds {
+            let opened: Vec<_> = attrs.into_iter().map(|attr| self.events.add_precise(kind, attr)).collect();
+            if opened.iter().any(Result::is_ok) {
+                self.named.push((kind, event, 1));
+            } else if let Some(Err(error)) = opened.into_iter().next() {
+                lacks.push(format!("Samples of {} are refused ({error}).", event.name));
+                refusal = Some(error);
+            }
+        }
+        match CounterGroups::open(self.events.tree(), self.events.kernel()) {
+            Ok(groups) => self.counters = Some(groups),
+            Err(error) => lacks.push(format!("Counters are refused ({error}).")),
+        }
+        let none = self.counters.is_none() && !self.named.iter().any(|(kind, ..)| *kind == Kind::CacheMisses);
+        match refusal.filter(|_| none) {
+            Some(error) => {
+                let status = DimensionStatus::Missing {
+                    reason: match error.raw_os_error() {
+                        Some(libc::EACCES | libc::EPERM) => "This user may not use hardware counters.".to_owned(),
+                        _ => format!("This machine has no hardware counters ({error})."),
+                    },
+                    remedy: Some(WITHOUT_COUNTERS.to_owned()),
+                };
+                self.dimensions.insert(Dimension::Cache, status);
+            }
+            None => self.note(Dimension::Cache, lacks),
+        }
+    }
+
+    /// Samples of loads and stores, or else the addresses that the code at CPU samples uses. Comes before the CPU samples.
+    pub fn add_sharing(&mut self) {
+        if !self.wants(Dimension::Sharing) {
+            return;
+        }
+        let refusal = match self.events.add_memory_samples() {
+            Ok(kinds) => {
+                let named = kinds.into_iter().map(|(kind, name)| (kind, Event::sampled(name, "accesses"), 1));
+                self.named.extend(named);
+                let lacks = self.kernel_lacks();
+                return self.note(Dimension::Sharing, lacks);
+            }
+            Err(error) => error,
+        };
+        let status = match (SAMPLES_ADDRESSES, self.wants(Dimension::Cpu)) {
+            (true, true) => {
+                self.events.record_general_registers();
+                self.decodes_accesses = true;
+                DimensionStatus::Partial {
+                    lacks: vec![format!("The CPU samples no memory accesses here ({refusal}). {ADDRESSES_OF_CODE}")],
+                }
+            }
+            (true, false) => DimensionStatus::Missing {
+                reason: format!(
+                    "The CPU samples no memory accesses here ({refusal}), and CPU samples are not recorded."
+                ),
+                remedy: Some("add the dimension cpu".to_owned()),
+            },
+            (false, _) => DimensionStatus::Missing {
+                reason: format!(
+                    "The CPU's samples of memory accesses cannot be read here ({refusal}), and code is decoded on x86-64 only."
+                ),
+                remedy: Some("import a recording of `perf c2c record`".to_owned()),
+            },
+        };
+        self.dimensions.insert(Dimension::Sharing, status);
+    }
+
+    pub fn add_system_calls(&mut self) {
+        if !self.wants(Dimension::Syscalls) {
+            return;
+        }
+        let status = match self.events.add_system_calls() {
+            Ok(()) => {
+                self.meanings.insert(Kind::SystemCall, EventRole::SystemCall);
+                DimensionStatus::Recorded
+            }
+            Err(error) => DimensionStatus::Missing {
+                reason: format!(
+                    "System calls are added up by BPF programs, which the kernel refuses ({error}): they need root, or \
+                     CAP_BPF and CAP_PERFMON, in the first pid namespace."
+                ),
+                remedy: None,
+            },
+        };
+        self.dimensions.insert(Dimension::Syscalls, status);
     }
 
     pub fn add_steps(&mut self) {
@@ -222,6 +349,19 @@ impl<'a> Plan<'a> {
         for &dimension in &self.options.dimensions {
             let status = match dimension {
                 Dimension::Resources => DimensionStatus::Recorded,
+                Dimension::Heap => DimensionStatus::Missing {
+                    reason:
+                        "The heap is recorded from a program's start, by a library that it loads: a running process \
+                             cannot be attached to."
+                            .to_owned(),
+                    remedy: Some("record the program by its command".to_owned()),
+                },
+                Dimension::Memcheck | Dimension::Asan | Dimension::Ubsan | Dimension::Tsan => {
+                    DimensionStatus::Missing {
+                        reason: "Checkers of memory errors run from a program's start.".to_owned(),
+                        remedy: Some("record the program by its command".to_owned()),
+                    }
+                }
                 _ => DimensionStatus::Missing {
                     reason: format!("The dimension `{dimension}` cannot be recorded by this version."),
                     remedy: None,
@@ -236,20 +376,27 @@ fn wants_switches(options: &Options) -> bool {
     [Dimension::Offcpu, Dimension::Sched].iter().any(|dimension| options.dimensions.contains(dimension))
 }
 
+/// Whether programs of ours are to record switches, so that the kernel's own records of them are not needed.
+fn is_aggregated(options: &Options, scope: &Scope) -> bool {
+    options.aggregate_waits && *scope == Scope::Machine
+}
+
 /// Opens the side band of the widest scope that is allowed: the whole machine, else the threads; with the kernel, else
 /// without. Observing the whole machine samples short threads fairly and sees every wake-up.
 pub(super) fn open_side_band(threads: Scope, options: &Options) -> Result<Events, RecordError> {
-    let sampling = |kernel| Sampling {
+    let sampling = |scope: &Scope, kernel| Sampling {
         frequency_hz: options.frequency_hz.max(1),
         stack_bytes: 0,
         kernel,
-        switches: wants_switches(options),
+        switches: wants_switches(options) && !is_aggregated(options, scope),
+        registers: UserRegisters::ForStacks,
     };
     let attempts =
         [(Scope::Machine, options.kernel), (threads.clone(), options.kernel), (threads.clone(), Kernel::Excluded)];
     let mut refusal = None;
     for (scope, kernel) in attempts {
-        match Events::open(scope, threads.clone(), sampling(kernel), options.ring_bytes) {
+        let sampling = sampling(&scope, kernel);
+        match Events::open(scope, threads.clone(), sampling, options.ring_bytes) {
             Ok(events) => return Ok(events),
             Err(error) => refusal = Some(error),
         }

@@ -1,7 +1,7 @@
 //! Privileges of the recorder: more file descriptors, and priority on the CPU.
 
 /// Raises the limit on open files: each event needs a descriptor per CPU and thread, and the soft limit is often 1024.
-pub(super) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure outlives both calls; raising the soft limit to the hard one needs no rights.
     unsafe {

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
+use stepscope_assemble::written_switch::Pending;
 use stepscope_assemble::{Assembler, Entry, EventRole, Follow, Sink};
 use stepscope_model::{Dimension, DimensionStatus, Machine};
 
@@ -20,22 +21,27 @@ use super::plan::{Plan, open_side_band};
 use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
 use super::resources::Resources;
 use super::running::{present, program_of};
-use super::thinning::{Slice, Thinning};
+use super::thinning::{Budget, Slice, Thinning};
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::conditions::read_machine;
+use crate::error_logs::{ErrorLogs, Prepared};
+use crate::heap::{Heap, Preload};
 use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::{Cut, Marks};
-use crate::perf::{Events, Kind, Scope};
-use crate::proc::{self, ProcessTree};
+use crate::perf::{CounterGroups, Events, Kind, Scope, ThreadBudget, of_switches_and_wake_ups};
+use crate::proc::{self, ProcessSet, ProcessTree, SelectionError};
 
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
 const SETTLED_NS: u64 = 2_000_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
+
+/// Waits that are recorded one by one cost less than a fifth of a stack.
+const WAITS_PER_STACK: u64 = 5;
 
 /// Requests to the recording thread.
 pub(super) enum Command {
@@ -47,6 +53,12 @@ pub(super) enum Command {
     Stop(Sender<()>),
 }
 
+/// What runs in or around a launched program.
+pub(super) struct Companions {
+    pub heap: Option<Result<Preload, String>>,
+    pub checkers: Prepared,
+}
+
 /// Everything that a recording needs, ready to run.
 pub(super) struct Recorder {
     events: Events,
@@ -55,6 +67,10 @@ pub(super) struct Recorder {
     sink: Counted,
     marks: Marks,
     resources: Option<Resources>,
+    heap: Option<Heap>,
+    /// Counters of the CPU, if they were asked for and are there.
+    counters: Option<CounterGroups>,
+    error_logs: Option<ErrorLogs>,
     speed: MachineSpeed,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     machine: Machine,
@@ -67,6 +83,13 @@ pub(super) struct Recorder {
     own_peak_rss_bytes: u64,
     program: (Vec<String>, Option<String>, BTreeMap<String, String>),
     thinning: Thinning,
+    /// Stacks, and waits one by one, where programs of ours write them.
+    stack_budget: Budget,
+    wait_budget: Budget,
+    /// Sums that the kernel had at a time shortly before the end of a log.
+    pending_waits: Option<(Vec<Pending>, u64)>,
+    /// Since when the stacks of places are known.
+    known_since_ns: u64,
     pace: Pace,
     priority: Priority,
     window_ns: u64,
@@ -81,6 +104,10 @@ pub(super) struct Recorder {
     started: bool,
     /// Processes that had ended at the last check.
     gone: BTreeSet<u32>,
+    /// The processes that were chosen, if they run already.
+    set: Option<ProcessSet>,
+    /// Processes that came later and cannot be observed.
+    pub(super) unobserved: u64,
 }
 
 impl Recorder {
@@ -91,9 +118,13 @@ impl Recorder {
         options: &Options,
         folder: &Path,
         marks: Marks,
+        companions: Companions,
     ) -> Result<Self, RecordError> {
         let tree = ProcessTree::of(pid);
         let mut recorder = Self::open(Scope::OnExec(pid), options, Some(folder), tree, marks)?;
+        recorder.add_heap(companions.heap);
+        recorder.dimensions.extend(companions.checkers.dimensions);
+        recorder.error_logs = companions.checkers.logs;
         recorder.assembler.expect_exec(pid, std::process::id());
         recorder.events.admit(pid);
         recorder.launched = Some((pid, command));
@@ -104,18 +135,25 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Prepares to record a running process and what descends from it.
-    pub fn of_tree(pid: u32, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
-        let mut tree = ProcessTree::of(pid);
+    /// Prepares to record running processes and what descends from them.
+    pub fn of_set(set: ProcessSet, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
+        let nothing = || RecordError::Selection(SelectionError::NoMatch { what: set.selection().describe() });
+        let first = set.pids().first().copied().ok_or_else(nothing)?;
+        let tree_of_set = || {
+            let mut tree = ProcessTree::of(first);
+            set.pids().into_iter().for_each(|pid| tree.add(pid));
+            tree
+        };
+        let mut tree = tree_of_set();
         tree.refresh();
         let pids = |tree: &ProcessTree| -> Vec<u32> { tree.members().map(|member| member.pid()).collect() };
         let threads: Vec<u32> =
             pids(&tree).into_iter().flat_map(|pid| proc::threads(pid).unwrap_or_default()).collect();
-        if threads.is_empty() || proc::has_ended(pid) {
-            return Err(RecordError::NoProcess { pid });
+        if threads.is_empty() {
+            return Err(nothing());
         }
-        let mut recorder = Self::open(Scope::Threads(threads), options, None, ProcessTree::of(pid), marks)?;
-        recorder.note_program(pid);
+        let mut recorder = Self::open(Scope::Threads(threads), options, None, tree_of_set(), marks)?;
+        recorder.note_program(first);
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         // Read after enabling: later changes are also in the rings, and it does no harm to know them twice.
@@ -130,6 +168,7 @@ impl Recorder {
         recorder.read_resources();
         recorder.round();
         recorder.begin_next(folder, options.label.clone())?;
+        recorder.set = Some(set);
         Ok(recorder)
     }
 
@@ -155,12 +194,15 @@ impl Recorder {
                 .min(65_000),
         );
         let mut plan = Plan::new(&mut events, options);
+        plan.add_sharing();
         plan.add_cpu()?;
         plan.add_switches();
         plan.add_faults();
+        plan.add_cache();
+        plan.add_system_calls();
         plan.add_steps();
         plan.add_others();
-        let Plan { dimensions, mut meanings, named, switches, .. } = plan;
+        let Plan { dimensions, mut meanings, named, switches, counters, decodes_accesses, .. } = plan;
         let machine = machine::describe();
         let window_ns = clock::now_ns();
         let resources = options.dimensions.contains(&Dimension::Resources).then(|| Resources::new(tree));
@@ -171,6 +213,9 @@ impl Recorder {
             sink: Counted::new(Output::Paused),
             marks,
             resources,
+            heap: None,
+            counters,
+            error_logs: None,
             speed: MachineSpeed::new(options.speed_probe),
             dimensions,
             machine,
@@ -186,6 +231,10 @@ impl Recorder {
                 since: Instant::now(),
                 stacks: 0,
             },
+            stack_budget: Budget::new(options.max_switch_stacks_hz),
+            wait_budget: Budget::new(options.max_switch_stacks_hz.saturating_mul(WAITS_PER_STACK)),
+            pending_waits: None,
+            known_since_ns: 0,
             pace: Pace::default(),
             priority,
             window_ns,
@@ -195,9 +244,14 @@ impl Recorder {
             failure: None,
             started: false,
             gone: BTreeSet::new(),
+            set: None,
+            unobserved: 0,
         };
         if let Some(step) = &options.step {
             recorder.note_step_probe(step);
+        }
+        if decodes_accesses {
+            recorder.assembler.decode_accesses();
         }
         if let Some(folder) = folder {
             recorder.sink.output = recorder.new_log(folder, window_ns)?;
@@ -213,20 +267,54 @@ impl Recorder {
         Ok(recorder)
     }
 
-    fn enable(&self) -> Result<(), RecordError> {
+    /// Reads the heap tables of a program that is launched with the library.
+    fn add_heap(&mut self, heap: Option<Result<Preload, String>>) {
+        match heap {
+            None => {}
+            Some(Ok(preload)) => {
+                self.assembler.keep_ended();
+                self.dimensions.insert(Dimension::Heap, DimensionStatus::Recorded);
+                self.heap = Some(Heap::new(preload));
+            }
+            Some(Err(reason)) => {
+                self.dimensions.insert(Dimension::Heap, DimensionStatus::Missing { reason, remedy: None });
+            }
+        }
+    }
+
+    /// Writes what the last look at heap tables found, and looks again if it is time.
+    fn read_heap(&mut self) {
+        if let Some(heap) = self.heap.as_mut().filter(|heap| heap.is_due()) {
+            heap.write(&mut self.assembler, &mut self.sink);
+            heap.look();
+        }
+    }
+
+    fn enable(&mut self) -> Result<(), RecordError> {
+        if self.events.switch_sums().is_some() {
+            // Without them, stacks have some frames of the programs.
+            self.assembler.set_tracepoints(of_switches_and_wake_ups().unwrap_or_default());
+        }
+        self.forget_places();
         let refused = |source| RecordError::Refused { what: "anything (enabling events failed)".into(), source };
-        self.events.enable().map_err(refused)
+        self.events.enable().map_err(refused)?;
+        self.counters.iter().try_for_each(CounterGroups::enable).map_err(refused)
     }
 
     /// Records until a request to stop.
     pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
-            self.events.wait(self.pace.next(self.assembler.losses(), self.marks.are_made()));
+            self.events.wait(self.pace.next(self.assembler.losses(), self.marks.are_made()).min(self.longest_round()));
             self.round();
+            self.read_heap();
+            if let Some(logs) = &mut self.error_logs {
+                logs.look();
+            }
             if flushed.elapsed() >= FLUSH_EVERY {
                 flushed = Instant::now();
                 self.bury();
+                self.follow_new();
                 self.assembler.expected_pids().for_each(|pid| self.events.admit(pid));
                 self.read_resources();
                 self.assembler.target_mut().kept.look();
@@ -252,12 +340,24 @@ impl Recorder {
         }
     }
 
+    /// Rounds are short at first, where programs in the kernel want to know where the code of the program is.
+    fn longest_round(&self) -> Duration {
+        const FIRST: Duration = Duration::from_millis(100);
+        let elapsed = Duration::from_nanos(self.looked_ns.saturating_sub(self.window_ns));
+        let is_first = self.events.switch_sums().is_some() && elapsed < FIRST;
+        if is_first { Duration::from_millis(2) } else { Duration::MAX }
+    }
+
     /// Takes the records that were complete at the last check.
     fn round(&mut self) {
         let look_ns = clock::now_ns();
         self.drain(self.looked_ns.max(look_ns.saturating_sub(SETTLED_NS)));
         let known_ns = std::mem::replace(&mut self.looked_ns, look_ns);
         self.read_marks();
+        self.tell_code();
+        if let Some(heap) = &mut self.heap {
+            heap.sums(&self.assembler, &mut self.sink);
+        }
         match self.sink.output {
             Output::Log { .. } => self.speed.round(&mut self.sink, known_ns),
             Output::Paused => self.speed.rest(),
@@ -269,7 +369,13 @@ impl Recorder {
     fn drain(&mut self, until: u64) {
         let Self { assembler, meanings, sink, .. } = self;
         let mut feed = AssemblerFeed { assembler, meanings, sink };
-        self.thinning.stacks += self.events.drain(until, &mut feed);
+        let waits_before = feed.sink.waits;
+        let stacks = self.events.drain(until, &mut feed);
+        self.thinning.stacks += stacks;
+        let waits = self.sink.waits - waits_before;
+        if self.events.switch_sums().is_some() && (self.stack_budget.add(stacks) | self.wait_budget.add(waits)) {
+            self.set_budget();
+        }
     }
 
     /// Skips records after the end, except for their counts of records lost before it.
@@ -283,7 +389,47 @@ impl Recorder {
         marks.round(|pid| assembler.process_ref(pid).is_some(), sink);
     }
 
+    /// Tells the programs in the kernel where code is, so that they know places.
+    fn tell_code(&mut self) {
+        let Some(sums) = self.events.switch_sums() else { return };
+        for (pid, ranges) in self.assembler.changed_code() {
+            // If this fails, the places of this process are coarse.
+            let _ = sums.set_code(pid, ranges);
+        }
+    }
+
+    fn set_budget(&self) {
+        let Some(sums) = self.events.switch_sums() else { return };
+        let budget =
+            ThreadBudget { single_waits_hz: self.wait_budget.each_hz(), stacks_hz: self.stack_budget.each_hz() };
+        // If this fails, the budget stays what it was.
+        let _ = sums.set_budget(budget, self.known_since_ns);
+    }
+
+    /// Makes the programs in the kernel copy the stack of each place again: a log knows its own stacks only.
+    fn forget_places(&mut self) {
+        self.known_since_ns = clock::now_ns();
+        self.set_budget();
+    }
+
+    /// Reads the sums of waits that the kernel has and did not write yet: before the end of a log, so that what it writes from now
+    /// on is part of the log.
+    fn read_pending_waits(&mut self) {
+        let Some(sums) = self.events.switch_sums() else { return };
+        self.pending_waits = Some((sums.pending(self.assembler.tids()), clock::now_ns()));
+    }
+
+    /// Adds these sums, once all records of the log are added.
+    fn add_pending_waits(&mut self) {
+        if let Some((pending, time_ns)) = self.pending_waits.take() {
+            self.assembler.add_pending(pending, time_ns, &mut self.sink);
+        }
+    }
+
     fn thin(&mut self) {
+        if self.events.switch_sums().is_some() {
+            return;
+        }
         let changed = match self.thinning.next() {
             Slice::Same => return,
             Slice::WithStacks => self.events.resume_stacks(),
@@ -373,12 +519,22 @@ impl Recorder {
 
     fn stop(&mut self) {
         self.read_resources();
+        if let Some(heap) = &mut self.heap {
+            heap.snapshot();
+        }
+        self.read_pending_waits();
         let end_ns = clock::now_ns();
         let reading = read_machine();
         let _ = self.events.disable();
         self.drain(end_ns);
         self.drain_losses();
+        if let Some(heap) = &mut self.heap {
+            heap.finish(&mut self.assembler, &mut self.sink);
+            heap.remove_library();
+        }
         self.learn_program();
+        self.add_sums();
+        self.add_pending_waits();
         let Self { marks, assembler, sink, .. } = self;
         marks.stop(|pid| assembler.process_ref(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
@@ -398,10 +554,38 @@ impl Recorder {
         self.gone = gone;
     }
 
+    /// Records processes that came to the set since the last look.
+    fn follow_new(&mut self) {
+        let Some(set) = &mut self.set else { return };
+        self.gone.iter().for_each(|&pid| set.remove(pid));
+        set.refresh();
+        let new: Vec<u32> = set.pids().into_iter().filter(|&pid| self.assembler.process_ref(pid).is_none()).collect();
+        if new.is_empty() {
+            return;
+        }
+        // Of records before this time, all are taken.
+        let since_ns = clock::now_ns().saturating_sub(SETTLED_NS);
+        self.round();
+        for pid in new {
+            self.events.admit(pid);
+            // If this fails, the process has ended, or the limit on open files is reached.
+            let observed = self.events.observe(&proc::threads(pid).unwrap_or_default());
+            self.unobserved += u64::from(observed.is_err());
+            if let Some(present) = present(pid) {
+                self.assembler.add_running_since(&present, since_ns, &mut self.sink);
+            }
+        }
+    }
+
     fn read_resources(&mut self) {
         if let Some(resources) = &mut self.resources {
             resources.read(&self.assembler, &mut self.sink);
         }
+    }
+
+    /// Adds the system calls since the last record of each.
+    fn add_sums(&mut self) {
+        self.assembler.add_sums(self.events.system_call_sums(), &mut self.sink);
     }
 
     fn report(&self, progress: &Mutex<Progress>) {

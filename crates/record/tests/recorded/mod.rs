@@ -78,7 +78,14 @@ fn build_programs(sources: &Path, folder: &Path) -> Option<()> {
         compiler.args(["-O2", "-g1", "-fomit-frame-pointer"]).args(flags).arg("-o").arg(folder.join(name));
         compiler.arg(sources.join("unwinding.c")).status().is_ok_and(|status| status.success())
     };
+    let compile_switches = |name: &str, flag: &str| {
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-O2", "-g1", "-pthread", flag, "-o"]).arg(folder.join(name)).arg(sources.join("switches.c"));
+        compiler.status().is_ok_and(|status| status.success())
+    };
     let built = built
+        && compile_switches("switches-WithoutFramePointers", "-fomit-frame-pointer")
+        && compile_switches("switches-WithFramePointers", "-fno-omit-frame-pointer")
         && compile_c("gcc", "unwinding-WithoutFramePointers", &[])
         && compile_c("gcc", "unwinding-DebugFrame", &["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]);
     // These need Debian's musl-tools and libc6-dev-i386.

@@ -11,11 +11,11 @@ use crate::ids::{ProcessId, ThreadId};
 
 /// One copy of each name.
 #[derive(Default)]
-struct Names(HashSet<Arc<str>>);
+pub(super) struct Names(HashSet<Arc<str>>);
 
 impl Names {
     /// Of names that are equal, the first.
-    fn shared(&mut self, name: &Arc<str>) -> Arc<str> {
+    pub fn shared(&mut self, name: &Arc<str>) -> Arc<str> {
         if let Some(known) = self.0.get(name) {
             return known.clone();
         }

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use stepscope_assemble::{Entry, MachineReading, RecordingEnd, Sink};
+use stepscope_assemble::{CountedEvent, Entry, MachineReading, RecordingEnd, Sink};
 use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Origin, RecordingCost};
 
 use super::Recorder;
 use crate::clock;
 use crate::conditions::read_machine;
+use crate::error_logs::ErrorLogs;
 use crate::finish::create_log;
 use crate::marks::Cut;
-use crate::perf::Kind;
+use crate::perf::{CounterGroups, Kind};
 use crate::session::log::{Counted, Output};
+use crate::session::plan::WITHOUT_COUNTERS;
 use crate::session::privilege::Priority;
 use crate::session::{Label, RecordError};
 
@@ -54,14 +56,20 @@ impl Recorder {
         self.recording_start_ns = None;
         let output = self.new_log(folder, self.looked_ns)?;
         self.cut(output, Cut::Phase);
+        self.error_logs.iter_mut().for_each(|logs| logs.continue_in(folder));
         Ok(())
     }
 
     /// Brings records and readings up to date. A log starts with the last readings: from an old one on, the kernel's account of
     /// CPU time would have time from before the cut.
     pub(super) fn read_before_cut(&mut self) {
+        if let Some(heap) = &mut self.heap {
+            heap.snapshot();
+        }
+        self.read_pending_waits();
         self.round();
         self.read_resources();
+        self.add_sums();
     }
 
     /// Goes on in another folder. Steps across the cut belong to the log in which they end.
@@ -76,6 +84,7 @@ impl Recorder {
         match self.new_log(folder, self.looked_ns) {
             Ok(output) => {
                 self.cut(output, Cut::Segment);
+                self.error_logs.iter_mut().for_each(|logs| logs.continue_in(folder));
                 Ok(())
             }
             Err(error) => {
@@ -93,11 +102,17 @@ impl Recorder {
         self.drain(now_ns);
         let mut next = Counted { steps: self.sink.steps, cpu_event: self.sink.cpu_event, ..Counted::new(output) };
         let reading = read_machine();
+        if let Some(heap) = &mut self.heap {
+            heap.finish(&mut self.assembler, &mut self.sink);
+            heap.begin_log(now_ns);
+        }
         if let Output::Log { cpu_before_ns, start, .. } = &mut next.output {
             *cpu_before_ns = clock::thread_cpu_ns();
             **start = reading.clone();
         }
+        self.add_pending_waits();
         self.assembler.split(now_ns, &mut self.sink, &mut next);
+        self.forget_places();
         let mut ended = std::mem::replace(&mut self.sink, next);
         self.close(&mut ended, now_ns, reading);
         self.marks.cut(cut);
@@ -112,6 +127,8 @@ impl Recorder {
 
     /// Completes a log.
     pub(super) fn close(&mut self, sink: &mut Counted, end_ns: u64, end: MachineReading) {
+        // Also without a log: what was counted until now is not of the next one.
+        let counted = self.counters.as_mut().map(CounterGroups::take).unwrap_or_default();
         let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
         let kept = self.assembler.target_mut().kept.copy_to(folder);
         let speed_probe_cpu_ns = self.speed.take_cpu_ns();
@@ -122,8 +139,9 @@ impl Recorder {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, speed_probe_cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.notes().into_iter().chain(kept).collect(),
-            dimensions: self.dimensions_at_end(),
+            dimensions: self.dimensions_at_end(&counted),
             machine: Some(((**start).clone(), end)),
+            counted,
         })));
         writer.flush();
         if writer.error().is_some() {
@@ -135,7 +153,15 @@ impl Recorder {
     /// The notes of the capture.
     fn notes(&self) -> Vec<String> {
         let mut notes = self.marks.notes();
+        if self.unobserved > 0 {
+            notes.push(format!(
+                "{} processes that came during the recording could not be observed: they ended at once, or the limit on open \
+                 files (`ulimit -n`) is too low.",
+                self.unobserved
+            ));
+        }
         notes.extend(self.speed.notes());
+        notes.extend(self.error_logs.as_ref().and_then(ErrorLogs::note));
         if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {
             notes.push(
                 "The recorder had ordinary priority and waited for a CPU while records were lost. It may raise its \
@@ -146,8 +172,15 @@ impl Recorder {
         notes
     }
 
-    fn dimensions_at_end(&self) -> BTreeMap<Dimension, DimensionStatus> {
+    fn dimensions_at_end(&self, counted: &[CountedEvent]) -> BTreeMap<Dimension, DimensionStatus> {
         let mut dimensions = self.dimensions.clone();
+        // In some virtual machines, counters can be opened and never count.
+        if !counted.is_empty() && counted.iter().all(|event| event.count.is_none_or(|count| count == 0)) {
+            let reason =
+                "The hardware counters do not count: the virtual machine passes them through only partly.".to_owned();
+            let status = DimensionStatus::Missing { reason, remedy: Some(WITHOUT_COUNTERS.to_owned()) };
+            dimensions.insert(Dimension::Cache, status);
+        }
         // Where the log has marked steps, the capture says so itself; here is why it has none.
         if let (false, Some(DimensionStatus::Missing { reason, .. })) =
             (self.meanings.contains_key(&Kind::Step), dimensions.get_mut(&Dimension::Steps))
@@ -159,6 +192,9 @@ impl Recorder {
             if !lacks.is_empty() {
                 *status = DimensionStatus::Partial { lacks };
             }
+        }
+        if let Some(heap) = &self.heap {
+            dimensions.insert(Dimension::Heap, heap.status());
         }
         dimensions
     }

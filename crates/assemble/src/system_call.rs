@@ -1,0 +1,126 @@
+//! Sums of system calls, as the program in the kernel keeps and writes them.
+
+use syscalls::x86_64::Sysno;
+
+/// Bytes of a record: a [`Sum`], what the call returned, its duration and descriptor, the length of its path, and the path.
+pub const BYTES: usize = 8 * (Sum::KEY_WORDS + Sum::VALUE_WORDS + 4) + PATH_BYTES;
+const PATH_BYTES: usize = 256;
+
+/// The calls so far of one thread, at one place, to one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    pub(crate) key: [u64; Sum::KEY_WORDS],
+    value: [u64; Sum::VALUE_WORDS],
+}
+
+impl Sum {
+    /// Words of its key: thread and call, instruction, stack pointer, inode, device.
+    pub const KEY_WORDS: usize = 5;
+    /// Words of its value.
+    pub const VALUE_WORDS: usize = 7;
+    /// Offset in the value of the number of calls.
+    pub const COUNT: i16 = 0;
+    /// Of the number of those that failed.
+    pub const ERRORS: i16 = 8;
+    /// Of their time, in nanoseconds.
+    pub const TOTAL: i16 = 16;
+    /// Of the time of the longest.
+    pub const LONGEST: i16 = 24;
+    /// Of the bytes that they moved.
+    pub const BYTES: i16 = 32;
+    /// Of the time of its last record.
+    pub const WRITTEN: i16 = 40;
+    /// Of the end of the last call.
+    pub const LAST: i16 = 48;
+
+    /// The sum of a key.
+    pub fn new(key: [u64; Self::KEY_WORDS], value: [u64; Self::VALUE_WORDS]) -> Self {
+        Self { key, value }
+    }
+
+    fn word(&self, at: i16) -> u64 {
+        self.value[at as usize / 8]
+    }
+
+    /// The thread.
+    pub fn tid(&self) -> u32 {
+        self.key[0] as u32
+    }
+
+    /// The call's number.
+    pub fn call(&self) -> u32 {
+        (self.key[0] >> 32) as u32
+    }
+
+    /// The file's device and inode, if the call has a file.
+    pub fn file(&self) -> Option<(u64, u64)> {
+        (self.key[3] != 0).then_some((self.key[4], self.key[3]))
+    }
+
+    /// The end of its last call.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.word(Self::LAST)
+    }
+
+    /// What was added since an earlier state of it.
+    pub fn since(&self, before: Option<&Sum>) -> Amount {
+        let more = |at| self.word(at).saturating_sub(before.map_or(0, |before| before.word(at)));
+        Amount {
+            count: more(Self::COUNT),
+            errors: more(Self::ERRORS),
+            total_ns: more(Self::TOTAL),
+            longest_ns: self.word(Self::LONGEST),
+            bytes: more(Self::BYTES),
+        }
+    }
+}
+
+/// Some calls, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub count: u64,
+    /// How many of them failed.
+    pub errors: u64,
+    /// Their time, waits included.
+    pub total_ns: u64,
+    /// The longest so far; at most that of an earlier record of the same calls.
+    pub longest_ns: u64,
+    /// The bytes that they moved.
+    pub bytes: u64,
+}
+
+/// A record of a sum: that of the call which just ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CallRecord {
+    pub sum: Sum,
+    pub returned: i64,
+    pub duration_ns: u64,
+    pub descriptor: Option<u32>,
+    pub path: Option<String>,
+}
+
+impl CallRecord {
+    /// Of the raw data of a sample. `None` if they are no such record.
+    pub fn read(raw: &[u8]) -> Option<Self> {
+        let (words, path) = raw.get(..BYTES)?.split_at(BYTES - PATH_BYTES);
+        let mut words = words.as_chunks::<8>().0.iter().map(|&bytes| u64::from_ne_bytes(bytes));
+        let mut next = || words.next().expect("as many words as a record has");
+        let (key, value) = (std::array::from_fn(|_| next()), std::array::from_fn(|_| next()));
+        let (returned, duration_ns, descriptor, length) = (next() as i64, next(), next(), next() as i64);
+        // The length counts the zero at the end; a negative one is an error.
+        let path = usize::try_from(length).ok().and_then(|length| path.get(..length.checked_sub(1)?));
+        Some(Self {
+            sum: Sum { key, value },
+            returned,
+            duration_ns,
+            descriptor: u32::try_from(descriptor).ok(),
+            path: path.filter(|path| !path.is_empty()).map(|path| String::from_utf8_lossy(path).into_owned()),
+        })
+    }
+}
+
+/// The name of a call.
+pub(crate) fn name(call: u32) -> String {
+    Sysno::new(call as usize).map_or_else(|| format!("syscall_{call}"), |call| call.name().to_owned())
+}
