@@ -117,7 +117,8 @@ fn write_all(capture: &Capture) {
 #[test]
 fn damaged_inputs_are_read_as_far_as_they_are_good_and_never_panic() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    for format in FORMATS {
+    // Traces in folders are damaged in `crates/ctf/tests/damaged.rs`.
+    for format in FORMATS.iter().filter(|format| !format.is_a_folder()) {
         let folder = seeds.join(format.name().replace(['-', '.'], "_"));
         let files: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(!files.is_empty(), "{} has no file", folder.display());

@@ -222,6 +222,7 @@ mod tests {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         };
         capture.waits = vec![wait, Wait { start_ns: 40, end_ns: 45, ..wait }].into();
         let options = ExportOptions { evidence: Some(Evidence::OffCpu), ..ExportOptions::default() };

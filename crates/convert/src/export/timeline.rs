@@ -175,7 +175,18 @@ mod tests {
 
     fn wait(start_ns: u64, end_ns: u64, state: WaitState, runnable_ns: Option<u64>) -> Wait {
         let thread = ThreadId(0);
-        Wait { start_ns, end_ns, thread, stack: None, state, runnable_ns, cpu: None, waker: None, waker_stack: None }
+        Wait {
+            start_ns,
+            end_ns,
+            thread,
+            stack: None,
+            state,
+            runnable_ns,
+            cpu: None,
+            waker: None,
+            waker_stack: None,
+            count: 1,
+        }
     }
 
     fn drawn(thread: &Thread, waits: &[Wait]) -> Vec<String> {

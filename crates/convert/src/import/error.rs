@@ -17,6 +17,17 @@ pub enum ImportError {
     /// A folder was given.
     #[error("{0}: is a folder; captures need no import, open them with `stepscope show`")]
     Folder(String),
+    /// A stream was given of a format whose inputs are folders.
+    #[error("{0}: is the metadata of a CTF trace; import the trace's folder")]
+    NotAFolder(String),
+    /// A folder has no trace that can be read.
+    #[error("{file}: {error}")]
+    Trace {
+        /// The folder.
+        file: String,
+        /// Why.
+        error: stepscope_ctf::CtfError,
+    },
     /// Reading or unpacking failed.
     #[error("{file}: cannot be read after byte {offset}: {source}; nothing was imported, try a new copy")]
     Read {

@@ -3,23 +3,44 @@
 //! A format is an [`InputFormat`]: a name, a test of the first bytes, and a reader from a stream of bytes to a
 //! [`Capture`]. [`FORMATS`] lists them in the order of recognition; certain formats come before guesses.
 
+mod attach;
+mod cachegrind;
 mod call_tree;
+mod callgrind;
+mod content;
+pub mod ctf;
+mod cursor;
 mod error;
 pub mod folded;
+pub mod ftrace;
+mod heap_sums;
+pub mod heaptrack;
+mod json;
 mod lines;
+pub mod massif;
+pub mod memory_errors;
+pub mod memray;
 pub mod perf_data;
 pub mod perf_event;
 pub mod perf_script;
+mod perf_stat;
+pub mod perfetto;
+mod simulated;
 mod source;
+pub mod strace;
 mod text;
+mod trace;
 mod unrecognised;
 
 use std::fmt;
+use std::path::Path;
 
 use stepscope_model::{Capture, Origin, quantity::plural};
 
+use lines::{Line, Lines};
 use unrecognised::looks;
 
+pub use attach::attach;
 pub use error::ImportError;
 pub use source::{HEAD_BYTES, Head, Input, Source};
 
@@ -33,6 +54,11 @@ pub trait InputFormat: Sync {
 
     /// Whether an input with these first bytes has this format.
     fn recognises(&self, head: Head<'_>) -> bool;
+
+    /// Whether an input of it is a folder, of which the head is that of its file `metadata`.
+    fn is_a_folder(&self) -> bool {
+        false
+    }
 
     /// Reads the input. The caller sets the capture's origin and checks its handles.
     ///
@@ -52,8 +78,35 @@ impl fmt::Debug for dyn InputFormat {
 pub const FORMATS: &[&dyn InputFormat] = &[
     // Has a magic number.
     &perf_data::PerfData,
+    // Has a magic number.
+    &ftrace::TraceDat,
+    // Its first packets have known fields of the right types.
+    &perfetto::Perfetto,
+    // Its metadata have a magic number or name the format.
+    &ctf::Ctf,
+    // Its first line is its version.
+    &heaptrack::Heaptrack,
+    // Its first lines are a header with fixed words.
+    &massif::Massif,
+    // Names itself, or has a header line of its own.
+    &memray::Memray,
+    // Its root element names it.
+    &memory_errors::Valgrind,
+    // Its headlines name it.
+    &memory_errors::Sanitizer,
+    // Has a ruler below its header.
+    &strace::StraceSummary,
+    // Its lines have a thread, a CPU in brackets and a time.
+    &ftrace::FtraceText,
     // Its headers and frames have a unique layout.
     &perf_script::PerfScript,
+    // Its lines are calls with their results.
+    &strace::Strace,
+    // Their headers have unique keys.
+    &callgrind::Callgrind,
+    &cachegrind::Cachegrind,
+    // Its rows have a value, an event and a running time.
+    &perf_stat::PerfStat,
     // Matches any text whose lines end in numbers.
     &folded::Folded,
 ];
@@ -61,6 +114,11 @@ pub const FORMATS: &[&dyn InputFormat] = &[
 /// The format with this [name](InputFormat::name).
 pub fn format_named(name: &str) -> Option<&'static dyn InputFormat> {
     FORMATS.iter().copied().find(|format| format.name() == name)
+}
+
+/// Whether a folder is an input: it is a trace, or has one below it.
+pub fn is_input_folder(folder: &Path) -> bool {
+    folder.is_dir() && stepscope_ctf::first_trace(folder).is_some()
 }
 
 /// How to read an input.
@@ -106,6 +164,34 @@ pub fn import(source: Source<'_>, options: &ImportOptions) -> Result<Capture, Im
 
 fn recognise(head: Head<'_>) -> Option<&'static dyn InputFormat> {
     FORMATS.iter().copied().find(|format| format.recognises(head))
+}
+
+/// Gives each line of a text to `take`, and counts those that exceed the longest line.
+fn each_line(input: Input<'_>, mut take: impl FnMut(Line<'_>, &mut Malformed)) -> Result<Malformed, ImportError> {
+    let file = input.name().to_owned();
+    let mut lines = Lines::new(input);
+    let mut malformed = Malformed::default();
+    loop {
+        match lines.next_line() {
+            Ok(Some(line)) if line.too_long => malformed.add(line.number, "it is longer than 16 MiB"),
+            Ok(Some(line)) => take(line, &mut malformed),
+            Ok(None) => return Ok(malformed),
+            Err(source) => return Err(ImportError::Read { file, offset: lines.offset(), source }),
+        }
+    }
+}
+
+/// Gives each complete line to `take`, which says why a line is no record.
+fn each_record(
+    input: Input<'_>,
+    mut take: impl FnMut(&[u8]) -> Result<(), &'static str>,
+) -> Result<Malformed, ImportError> {
+    each_line(input, |line, malformed| {
+        let taken = if line.ended { take(line.bytes) } else { Err("the data end within it") };
+        if let Err(fault) = taken {
+            malformed.add(line.number, fault);
+        }
+    })
 }
 
 /// Malformed records of a text, for the capture's losses and notes.
@@ -169,10 +255,14 @@ mod tests {
 
     #[test]
     fn an_unknown_format_is_described_with_the_known_ones() {
+        let known: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
         assert_eq!(
             error(b"\x7fELF..."),
-            "it: unknown format (it is a program or library; `stepscope record -- PROGRAM` \
-             records one); import one of perf.data, perf-script, folded, or name the format"
+            format!(
+                "it: unknown format (it is a program or library; `stepscope record -- PROGRAM` records one); import one of \
+                 {}, or name the format",
+                known.join(", ")
+            )
         );
         assert!(error(b"PK\x03\x04").contains("a zip archive; unpack it first"));
         assert!(error(b"{\"traceEvents\":[]}").contains("it is JSON"));

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +19,7 @@ pub const HEAD_BYTES: usize = 64 * 1024;
 pub struct Source<'a> {
     name: String,
     bytes: Bytes<'a>,
+    folder: Option<PathBuf>,
     watch: Option<&'a AtomicU64>,
 }
 
@@ -37,10 +38,11 @@ impl Read for Bytes<'_> {
 }
 
 impl<'a> Source<'a> {
-    /// The file at `path`, or standard input if `path` is `-`.
+    /// The file at `path`, the CTF trace if it is a folder with one, or standard input if `path` is `-`.
     ///
     /// # Errors
-    /// [`ImportError::Open`] if there is no such file or it may not be read, [`ImportError::Folder`] if it is a folder.
+    /// [`ImportError::Open`] if there is no such file or it may not be read, [`ImportError::Folder`] if it is a folder
+    /// without a trace.
     pub fn open(path: &Path) -> Result<Self, ImportError> {
         if path == Path::new("-") {
             return Ok(Self::stdin());
@@ -48,9 +50,15 @@ impl<'a> Source<'a> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| ImportError::Open { file: name.clone(), source })?;
         if path.is_dir() {
-            return Err(ImportError::Folder(name));
+            let trace = stepscope_ctf::first_trace(path).ok_or_else(|| ImportError::Folder(name.clone()))?;
+            let metadata = trace.join(stepscope_ctf::METADATA_FILE);
+            let file = File::open(metadata).map_err(|source| ImportError::Open { file: name.clone(), source })?;
+            return Ok(Self { name, bytes: Bytes::File(file), folder: Some(path.to_owned()), watch: None });
         }
-        Ok(Self { name, bytes: Bytes::File(file), watch: None })
+        // The metadata of a trace stand for it.
+        let is_metadata = path.file_name().is_some_and(|name| name == stepscope_ctf::METADATA_FILE);
+        let folder = path.parent().filter(|_| is_metadata).map(Path::to_owned);
+        Ok(Self { name, bytes: Bytes::File(file), folder, watch: None })
     }
 
     /// Standard input, named `-`.
@@ -60,7 +68,7 @@ impl<'a> Source<'a> {
 
     /// A stream with a name of the caller's choice. Formats that seek read it into memory.
     pub fn stream(name: impl Into<String>, stream: impl Read + 'a) -> Self {
-        Self { name: name.into(), bytes: Bytes::Stream(Box::new(stream)), watch: None }
+        Self { name: name.into(), bytes: Bytes::Stream(Box::new(stream)), folder: None, watch: None }
     }
 
     /// Counts consumed bytes in `bytes`, for a progress display on another thread.
@@ -70,8 +78,9 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the head, and unpacks gzip and zstd.
-    pub(super) fn into_input(self) -> Result<Input<'a>, ImportError> {
-        let input = Input::new(self.name, self.bytes, self.watch)?;
+    pub(in crate::import) fn into_input(self) -> Result<Input<'a>, ImportError> {
+        let mut input = Input::new(self.name, self.bytes, self.watch)?;
+        input.folder = self.folder;
         match input.head.as_slice() {
             [0x1f, 0x8b, ..] => {
                 input.unpacked("gzip", |packed| Ok(Box::new(flate2::read::MultiGzDecoder::new(packed))))
@@ -93,6 +102,7 @@ pub struct Input<'a> {
     rest: Bytes<'a>,
     watch: Option<&'a AtomicU64>,
     damage: Damage,
+    folder: Option<PathBuf>,
 }
 
 impl<'a> Input<'a> {
@@ -104,7 +114,16 @@ impl<'a> Input<'a> {
             // The bytes before the error are valid, and the reader meets the error again.
             Err(_) => false,
         };
-        Ok(Self { name, head, head_is_whole, read_of_head: 0, rest: bytes, watch, damage: Damage::default() })
+        Ok(Self {
+            name,
+            head,
+            head_is_whole,
+            read_of_head: 0,
+            rest: bytes,
+            watch,
+            damage: Damage::default(),
+            folder: None,
+        })
     }
 
     fn unpacked(
@@ -119,9 +138,19 @@ impl<'a> Input<'a> {
         Ok(Input { damage, ..Input::new(name, Bytes::Stream(Box::new(unpacked)), None)? })
     }
 
+    /// A part of another input.
+    pub(in crate::import) fn of_bytes(name: String, bytes: &'a [u8]) -> Result<Self, ImportError> {
+        Self::new(name, Bytes::Stream(Box::new(bytes)), None)
+    }
+
     /// What is wrong with the bytes, as soon as the reader has met it.
     pub fn damage(&self) -> Damage {
         self.damage.clone()
+    }
+
+    /// The folder, if the input is one. The head is that of its file `metadata`.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Name of the bytes.

@@ -49,6 +49,7 @@ pub fn example() -> Capture {
         cpu: None,
         waker: Some(worker),
         waker_stack: c,
+        count: 1,
     };
     capture.waits.push(blocked);
     let state = WaitState::Preempted;

@@ -486,6 +486,7 @@ mod tests {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         };
         let rows = [10, 20, 30, 50].map(row);
         assert_eq!(cpu_deltas(&rows, &[wait(13, 17), wait(22, 45)]), [0, 6, 2, 5]);

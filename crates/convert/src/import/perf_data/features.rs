@@ -5,7 +5,7 @@ use linux_perf_event_reader::constants::{
 };
 use rustc_hash::FxHashMap;
 
-use super::cursor::{Cursor, until_zero};
+use crate::import::cursor::{Cursor, until_zero};
 
 /// The features that are read.
 #[derive(Debug, Default)]

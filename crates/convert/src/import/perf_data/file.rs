@@ -15,10 +15,10 @@ use linux_perf_event_reader::{
 };
 use rustc_hash::FxHashMap;
 
-use super::content::Content;
-use super::cursor::{self, Cursor};
 use super::features::Features;
 use super::record::{self, Kind};
+use crate::import::content::Content;
+use crate::import::cursor::{self, Cursor};
 
 /// A file's description, without its records.
 pub(super) struct PerfFile {

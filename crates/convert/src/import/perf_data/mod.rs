@@ -3,8 +3,6 @@
 //! Its records are the kernel's, so the [`Assembler`] and the [`Builder`] of live recordings process them. Specific to
 //! the file are its layout (`file`), its machine (`features`), and the order of its records (`order`).
 
-mod content;
-mod cursor;
 mod elsewhere;
 mod events;
 mod features;
@@ -26,8 +24,8 @@ use stepscope_model::{Capture, CaptureInfo, Dimension, DimensionStatus, Machine,
 use stepscope_symbolize::{RecordedKernel, Symbolizer};
 
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, perf_event};
-use content::Content;
-use cursor::Cursor;
+use crate::import::content::Content;
+use crate::import::cursor::Cursor;
 use elsewhere::{Elsewhere, Modules};
 use file::{Attribute, Missing, PerfFile};
 use order::{InOrder, Ordered, Outcome};
@@ -281,6 +279,9 @@ fn dimensions(capture: &Capture, attributes: &[Attribute]) -> BTreeMap<Dimension
             dimensions.insert(dimension, DimensionStatus::Recorded);
         }
     }
+    if !capture.data_accesses.is_empty() || attributes.iter().any(Attribute::samples_accesses) {
+        dimensions.insert(Dimension::Sharing, DimensionStatus::Recorded);
+    }
     let partial = |lacks: &str| DimensionStatus::Partial { lacks: vec![lacks.to_owned()] };
     let sched = match events::switches(attributes) {
         Switches::Unrecorded => return dimensions,
@@ -299,6 +300,11 @@ fn dimensions(capture: &Capture, attributes: &[Attribute]) -> BTreeMap<Dimension
 }
 
 impl Attribute {
+    /// Whether its samples have the address and the source of an access.
+    fn samples_accesses(&self) -> bool {
+        self.parse_info.sample_format.contains(SampleFormat::ADDR | SampleFormat::DATA_SRC)
+    }
+
     /// Whether it recorded context switches.
     fn records_switches(&self) -> bool {
         self.flags.contains(AttrFlags::CONTEXT_SWITCH)

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::vec::IntoIter;
 
-use super::content::Content;
 use super::file::PerfFile;
 use super::record::{self, Damage, Kind, Record};
 use super::unpack::Unpacking;
+use crate::import::content::Content;
 
 /// Limit of unpacked bytes that wait for the end of their round. perf ends a round whenever it has emptied the rings,
 /// so only a damaged file reaches the limit, and its records may stay unordered.

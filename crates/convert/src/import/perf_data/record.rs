@@ -5,7 +5,7 @@ use std::ops::Range;
 use linux_perf_event_reader::Endianness;
 use memchr::memmem;
 
-use super::cursor::Cursor;
+use crate::import::cursor::Cursor;
 
 /// A record's type: below 64 the kernel's, above perf's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -461,3 +461,70 @@ fn the_seeds_are_what_is_drawn_here() {
         );
     }
 }
+
+/// A file as `perf c2c record` writes it, drawn by hand from the layout of `PERF_RECORD_SAMPLE`: ADDR (8) after TIME, then WEIGHT (1 << 14)
+/// and DATA_SRC (1 << 15) at the end.
+fn accesses(samples: &[(u32, u64, u64, u64)]) -> Drawing {
+    const LINES: u64 = PERIODS | 8 | 1 << 14 | 1 << 15;
+    let mut drawing = Drawing::new();
+    let attribute = drawing.bytes().u32s(&[4, 128]).u64s(&[0x1cd, 999, LINES, 0, SAMPLE_ID_ALL]);
+    let mut attribute = attribute.0;
+    attribute.resize(128, 0);
+    drawing.attributes.push(attribute);
+    drawing.event_names(&["cpu/mem-loads,ldlat=30/P"]);
+    drawing.comm(40, "sim", 0).map(40, 0x55_0000, 0x2000, "/opt/sim/bin/sim");
+    for (index, &(tid, address, weight, source)) in samples.iter().enumerate() {
+        let time = 1_000 + index as u64;
+        let body = drawing.bytes().u64s(&[100, 0x55_0010]).u32s(&[40, tid]).u64s(&[time, address]).u32s(&[1, 0]);
+        let body = body.u64s(&[7, 2, USER, 0x55_0010, weight, source]);
+        drawing.record(9, USER_MODE, body);
+    }
+    drawing
+}
+
+/// L3 hit, HITM.
+const MODIFIED_LOAD: u64 = 0x02 | 0x42 << 5 | 0x10 << 19;
+/// L1 hit.
+const STORE: u64 = 0x04 | 0x0a << 5 | 0x02 << 19;
+/// Of a remote cache, HITM.
+const REMOTE_LOAD: u64 = 0x02 | 0x402 << 5 | 0x10 << 19;
+
+#[test]
+fn accesses_of_perf_c2c_are_read_with_their_cost() {
+    let lines = accesses(&[
+        (40, 0x9000, 300, MODIFIED_LOAD),
+        (41, 0x9008, 0, STORE),
+        (40, 0x9000, 500, REMOTE_LOAD),
+        (41, 0x7000, 40, MODIFIED_LOAD),
+        (41, 0, 40, MODIFIED_LOAD),
+    ]);
+    for bytes in [lines.file(), lines.pipe()] {
+        let capture = read(&bytes);
+        let row = |row: &stepscope_model::DataAccess| {
+            let tid = capture.threads[row.thread.index()].tid;
+            (tid, row.address, row.reads, row.writes, row.local_hitm, row.remote_hitm, row.latency_cycles)
+        };
+        let rows: Vec<_> = capture.data_accesses.iter().map(row).collect();
+        assert_eq!(
+            rows,
+            [(40, 0x9000, 2, 0, Some(1), Some(1), Some(800)), (41, 0x9008, 0, 1, Some(0), Some(0), Some(0))],
+            "a line of one thread is only counted, and an access without an address is none"
+        );
+        assert_eq!((capture.info.losses.private_accesses, capture.samples.len()), (Some(1), 5));
+        assert_eq!(capture.info.dimensions[&Dimension::Sharing], DimensionStatus::Recorded);
+        let function = capture.frames_of(capture.data_accesses[0].stack).map(|frame| capture.function(frame)).next();
+        assert_eq!(function, Some("sim+0x2010"));
+    }
+}
+
+#[test]
+fn accesses_that_are_cut_or_flipped_anywhere_do_not_panic() {
+    let file = accesses(&[(40, 0x9000, 300, MODIFIED_LOAD), (41, u64::MAX, u64::MAX, u64::MAX)]).file();
+    let try_to_read = |bytes: &[u8]| drop(import(Source::stream("perf.data", bytes), &options()));
+    for at in 0..file.len() {
+        try_to_read(&file[..at]);
+        let mut flipped = file.clone();
+        flipped[at] ^= 0xff;
+        try_to_read(&flipped);
+    }
+}

@@ -5,8 +5,8 @@ use std::ops::Range;
 use linux_perf_event_reader::Endianness;
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use super::cursor::Cursor;
 use super::record::{self, HEADER_BYTES, Kind, Record};
+use crate::import::cursor::Cursor;
 
 /// perf compresses what lies in a ring, in pieces of less than 64 KiB; no piece comes near this.
 const MAX_UNPACKED_BYTES: usize = 64 << 20;

@@ -4,7 +4,7 @@ use linux_perf_event_reader::Endianness;
 
 /// Reads from the front of a slice. `None` if it ends too early.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'a> {
+pub struct Cursor<'a> {
     pub bytes: &'a [u8],
     pub endian: Endianness,
 }
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The text before the first zero.
-pub(super) fn until_zero(bytes: &[u8]) -> String {
+pub fn until_zero(bytes: &[u8]) -> String {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

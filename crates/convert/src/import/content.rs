@@ -17,7 +17,7 @@ const HELD_BYTES: u64 = 32 << 20;
 const KEPT_BYTES: usize = 64 << 20;
 
 /// All bytes of an input.
-pub(super) struct Content<'a> {
+pub struct Content<'a> {
     bytes: Bytes,
     watch: Option<&'a AtomicU64>,
     touched: Cell<usize>,
@@ -87,6 +87,13 @@ impl<'a> Content<'a> {
             // SAFETY: the map is never written to, so dropped pages are read again from the file. Failure costs only
             // memory.
             let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
+    }
+
+    /// Adds bytes to the progress counter.
+    pub fn advance(&self, count: usize) {
+        if let Some(watch) = self.watch {
+            watch.fetch_add(count as u64, Ordering::Relaxed);
         }
     }
 

@@ -1,0 +1,269 @@
+//! CTF 1.8 traces: LTTng's of the kernel and of programs, and those of ros2_tracing.
+//!
+//! Scheduler events fill threads and waits (`sched_switch`, `sched_waking`, `sched_wakeup`, `sched_process_*`). Callbacks
+//! of ROS 2 (`ros2:callback_start`, `ros2:callback_end`) and functions compiled with `-finstrument-functions`
+//! (`lttng_ust_cyg_profile*`) fill scopes. Fields are found by name, because they differ between versions of the tracers.
+//! Other events are counted in a note.
+
+mod functions;
+mod kernel;
+mod kind;
+mod ros2;
+
+use stepscope_ctf::{EnvironmentValue, Event, Losses, Reader, Trace, Value};
+use stepscope_model::quantity::{grouped, plural};
+use stepscope_model::{Capture, CaptureInfo, Machine, Origin};
+use stepscope_symbolize::Symbolizer;
+
+use super::trace::{self, Caller, Remedies, others};
+use super::{Head, ImportError, ImportOptions, Input, InputFormat};
+use functions::Functions;
+use kind::Kind;
+use ros2::Graph;
+
+const REMEDIES: Remedies = Remedies {
+    wake_ups: "enable the event sched_waking",
+    processes: "`lttng add-context --kernel --type=pid --type=tid` records them.",
+    stacks: "CTF traces have none",
+};
+
+/// CTF 1.8 traces.
+pub struct Ctf;
+
+impl InputFormat for Ctf {
+    fn name(&self) -> &'static str {
+        "ctf"
+    }
+
+    fn describe(&self) -> &'static str {
+        "A folder with a CTF 1.8 trace: LTTng of the kernel or of programs, ros2_tracing."
+    }
+
+    fn recognises(&self, head: Head<'_>) -> bool {
+        stepscope_ctf::is_metadata(head.bytes)
+    }
+
+    fn is_a_folder(&self) -> bool {
+        true
+    }
+
+    fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
+        let file = input.name().to_owned();
+        let Some(folder) = input.folder() else { return Err(ImportError::NotAFolder(file)) };
+        let mut reader = Reader::open(folder).map_err(|error| ImportError::Trace { file: file.clone(), error })?;
+        let capture = Import::new(&reader).run(&mut reader, options);
+        capture.ok_or_else(|| ImportError::Nothing {
+            file,
+            format: self.name(),
+            first: reader.losses().first_damage.clone(),
+        })
+    }
+}
+
+struct Import {
+    /// By trace and class.
+    kinds: Vec<Vec<Kind>>,
+    /// Events of each class that fill no table, by trace and class.
+    others: Vec<Vec<u64>>,
+    /// Time zero of the capture, in ns since 1970: that of the first trace's clock.
+    origin_ns: i64,
+    events: u64,
+    untimed: u64,
+    /// Events of programs without a thread id.
+    without_thread: u64,
+    trace: trace::Trace,
+    graph: Graph,
+    functions: Functions,
+}
+
+impl Import {
+    fn new(reader: &Reader) -> Self {
+        let traces = reader.traces();
+        let kinds = |trace: &Trace| trace.schema.events.iter().map(|event| Kind::of(&event.name)).collect();
+        let origin = traces.iter().find_map(|trace| trace.schema.clocks.first());
+        Self {
+            kinds: traces.iter().map(kinds).collect(),
+            others: traces.iter().map(|trace| vec![0; trace.schema.events.len()]).collect(),
+            origin_ns: origin.map_or(0, |clock| clock.ns(0)),
+            events: 0,
+            untimed: 0,
+            without_thread: 0,
+            trace: trace::Trace::new(described(reader)),
+            graph: Graph::default(),
+            functions: Functions::default(),
+        }
+    }
+
+    /// Reads all events. `None` if there is no event with a time.
+    fn run(mut self, reader: &mut Reader, options: &ImportOptions) -> Option<Capture> {
+        let vpids: Vec<Option<u32>> = reader.traces().iter().map(environment_pid).collect();
+        while let Some(event) = reader.next_event() {
+            self.events += 1;
+            match event.time_ns().and_then(|ns| u64::try_from(ns.checked_sub(self.origin_ns)?).ok()) {
+                Some(time_ns) => self.event(&event, time_ns, vpids[event.trace()]),
+                None => self.untimed += 1,
+            }
+        }
+        self.finish(reader, options)
+    }
+
+    fn event(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) {
+        self.trace.at(time_ns);
+        match self.kinds[event.trace()][event.class_index()] {
+            Kind::Kernel(kind) => kernel::take(kind, event, time_ns, &mut self.trace),
+            Kind::Ros2(kind) => {
+                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
+                match kind {
+                    ros2::Kind::CallbackStart => {
+                        let callback = number(event, "callback").unwrap_or(0);
+                        let name = self.graph.name(caller.pid, callback);
+                        self.trace.begin(caller, callback, name, time_ns);
+                    }
+                    ros2::Kind::CallbackEnd => {
+                        self.trace.end(caller, number(event, "callback"), time_ns);
+                    }
+                    kind => self.graph.learn(kind, event, caller.pid),
+                }
+            }
+            Kind::Function(functions::Kind::Enter) => {
+                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
+                let address = number(event, "addr").unwrap_or(0);
+                let name = self.functions.name(caller.pid, address);
+                self.trace.begin(caller, address, name, time_ns);
+            }
+            Kind::Function(functions::Kind::Exit) => {
+                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
+                self.trace.end(caller, number(event, "addr"), time_ns);
+            }
+            Kind::Function(functions::Kind::Mapped) => {
+                let Some(pid) = pid_of(event).or(vpid) else { return };
+                self.functions.map(pid, event);
+            }
+            Kind::Other => {
+                self.others[event.trace()][event.class_index()] += 1;
+                if !event.stream_context().is_empty() {
+                    self.caller_if_known(event, time_ns, vpid);
+                }
+            }
+        }
+    }
+
+    fn caller(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+        let caller = self.caller_if_known(event, time_ns, vpid);
+        self.without_thread += u64::from(caller.is_none());
+        caller
+    }
+
+    /// The thread that made an event, by the contexts `vtid` and `vpid`; it is added if it is new.
+    fn caller_if_known(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+        let context = |name: &str| u32::try_from(event.context(name)?.as_u64()?).ok();
+        let tid = context("vtid").or_else(|| context("tid")).filter(|&tid| tid != 0)?;
+        let pid = pid_of(event).or(vpid);
+        let name = match event.context("procname") {
+            Some(Value::Text(name)) => Some(name),
+            _ => None,
+        };
+        let caller = Caller { pid: pid.unwrap_or(0), tid };
+        self.trace.saw(caller, name, time_ns);
+        Some(caller)
+    }
+
+    fn finish(self, reader: &Reader, options: &ImportOptions) -> Option<Capture> {
+        let losses = reader.losses();
+        let notes = self.notes(reader, losses);
+        let lost = stepscope_model::Losses {
+            lost_records: losses.discarded_events,
+            malformed_records: losses.damaged,
+            ..stepscope_model::Losses::default()
+        };
+        let mut symbolizer = Symbolizer::new(options.symbols.clone());
+        let mut capture = self.trace.finish(lost, notes, REMEDIES, &mut symbolizer)?;
+        self.functions.rename(&mut capture, &mut symbolizer);
+        Some(capture)
+    }
+
+    fn notes(&self, reader: &Reader, losses: &Losses) -> Vec<String> {
+        let mut notes = Vec::new();
+        if losses.discarded_events > 0 {
+            notes.push(format!(
+                "The tracer discarded {} events, because its buffers were full: waits and scopes around them are not \
+                 exact. Larger buffers lose less (`lttng enable-channel --subbuf-size`).",
+                grouped(losses.discarded_events.into())
+            ));
+        }
+        if losses.lost_packets > 0 {
+            notes.push(format!("{} of the trace are missing.", plural(losses.lost_packets as usize, "packet")));
+        }
+        if let Some(first) = &losses.first_damage {
+            notes.push(trace::note_of_damage(losses.damaged, losses.skipped_bytes, first));
+        }
+        if self.untimed > 0 {
+            notes.push(format!("{} have no time and were skipped.", plural(self.untimed as usize, "event")));
+        }
+        if self.without_thread > 0 {
+            notes.push(format!(
+                "{} name no thread, so their scopes are missing. Record with `lttng add-context --userspace --type=vpid \
+                 --type=vtid`.",
+                plural(self.without_thread as usize, "event")
+            ));
+        }
+        notes.extend(self.note_of_others(reader));
+        notes
+    }
+
+    /// Which events fill no table.
+    fn note_of_others(&self, reader: &Reader) -> Option<String> {
+        let names = reader.traces().iter().flat_map(|trace| &trace.schema.events).map(|class| class.name.as_str());
+        others::note(names.zip(self.others.iter().flatten().copied()), self.events)
+    }
+}
+
+fn described(reader: &Reader) -> CaptureInfo {
+    let text = |name: &str| reader.traces().iter().find_map(|trace| trace.schema.environment_text(name));
+    let clock = reader.traces().iter().find_map(|trace| trace.schema.clocks.first());
+    CaptureInfo {
+        // The caller sets the file.
+        origin: Origin::Imported { format: Ctf.name().to_owned(), file: String::new() },
+        clock: clock.map(|clock| match clock.name.as_str() {
+            "monotonic" => "CLOCK_MONOTONIC".to_owned(),
+            "" => "clock of the trace".to_owned(),
+            name => format!("clock `{name}` of the trace"),
+        }),
+        machine: text("hostname").map(|host| Machine {
+            host: host.to_owned(),
+            kernel: text("kernel_release").unwrap_or_default().to_owned(),
+            ..Machine::default()
+        }),
+        ..CaptureInfo::default()
+    }
+}
+
+fn environment_pid(trace: &Trace) -> Option<u32> {
+    trace.schema.environment.iter().find_map(|(name, value)| match value {
+        EnvironmentValue::Number(pid) if name == "vpid" => u32::try_from(*pid).ok(),
+        _ => None,
+    })
+}
+
+fn pid_of(event: &Event<'_>) -> Option<u32> {
+    let pid = event.context("vpid").or_else(|| event.context("pid"))?;
+    u32::try_from(pid.as_u64()?).ok()
+}
+
+fn number(event: &Event<'_>, field: &str) -> Option<u64> {
+    event.field(field)?.as_u64()
+}
+
+fn small(event: &Event<'_>, field: &str) -> Option<u32> {
+    u32::try_from(number(event, field)?).ok()
+}
+
+fn text<'a>(event: &Event<'a>, field: &str) -> Option<&'a [u8]> {
+    match event.field(field)? {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Traces drawn as lines of text.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use stepscope_model::{Capture, Dimension, DimensionStatus, WaitState};
+
+use crate::{ImportError, ImportOptions, Source, import};
+
+const HEAD: &str = r#"/* CTF 1.8 */
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+typealias integer { size = 64; align = 8; signed = false; } := u64;
+typealias integer { size = 64; align = 8; signed = true; } := i64;
+trace { major = 1; minor = 8; byte_order = le; };
+env { hostname = "robot"; kernel_release = "6.1"; };
+clock { name = "monotonic"; freq = 1000000000; offset = 1000000000000000000; };
+stream {
+    packet.context := struct { u32 cpu_id; };
+    event.header := struct { u32 id; integer { size = 64; align = 8; map = clock.monotonic.value; } timestamp; };
+    event.context := struct { u32 _vpid; u32 _vtid; string _procname; };
+};
+"#;
+
+/// Events with their fields: `s` for a text, `i` for a signed number, `u` for another one.
+const EVENTS: &[(&str, &str)] = &[
+    ("sched_switch", "s:prev_comm u:prev_tid i:prev_state s:next_comm u:next_tid"),
+    ("sched_waking", "s:comm u:tid"),
+    ("sched_process_fork", "u:parent_tid u:parent_pid s:child_comm u:child_tid u:child_pid"),
+    ("sched_process_exit", "s:comm u:tid"),
+    ("lttng_statedump_process_state", "u:tid u:pid s:name"),
+    ("irq_handler_entry", "u:irq"),
+    ("irq_handler_exit", "u:irq"),
+    ("ros2:rcl_node_init", "u:node_handle s:node_name s:namespace"),
+    ("ros2:rcl_subscription_init", "u:subscription_handle u:node_handle s:topic_name"),
+    ("ros2:rclcpp_subscription_init", "u:subscription_handle u:subscription"),
+    ("ros2:rclcpp_subscription_callback_added", "u:subscription u:callback"),
+    ("ros2:rcl_timer_init", "u:timer_handle u:period"),
+    ("ros2:rclcpp_timer_callback_added", "u:timer_handle u:callback"),
+    ("ros2:rclcpp_callback_register", "u:callback s:symbol"),
+    ("ros2:callback_start", "u:callback"),
+    ("ros2:callback_end", "u:callback"),
+    ("ros2:rclcpp_publish", "u:message"),
+    ("lttng_ust_statedump:bin_info", "u:baddr u:memsz s:path"),
+    ("lttng_ust_cyg_profile:func_entry", "u:addr"),
+    ("lttng_ust_cyg_profile:func_exit", "u:addr"),
+];
+
+fn metadata() -> String {
+    let mut text = HEAD.to_owned();
+    for (id, (name, fields)) in EVENTS.iter().enumerate() {
+        let declared: Vec<String> = fields
+            .split(' ')
+            .map(|field| match field.split_once(':').unwrap() {
+                ("s", name) => format!("string _{name};"),
+                ("i", name) => format!("i64 _{name};"),
+                (_, name) => format!("u64 _{name};"),
+            })
+            .collect();
+        text += &format!("event {{ name = \"{name}\"; id = {id}; fields := struct {{ {} }}; }};\n", declared.join(" "));
+    }
+    text
+}
+
+/// A trace: lines of `TIME CPU PID/TID EVENT ARGUMENT...`, by time. Events of the kernel have no thread (`0/0`).
+fn trace(drawn: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut streams: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for line in drawn.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [time, cpu, ids, event, arguments @ ..] = &words[..] else { panic!("{line}") };
+        let cpu: u32 = cpu.parse().unwrap();
+        let stream = streams.entry(cpu).or_insert_with(|| cpu.to_le_bytes().to_vec());
+        let id = EVENTS.iter().position(|(name, _)| name == event).unwrap_or_else(|| panic!("no event {event}"));
+        stream.extend((id as u32).to_le_bytes());
+        stream.extend(time.parse::<u64>().unwrap().to_le_bytes());
+        let (pid, tid) = ids.split_once('/').unwrap();
+        stream.extend(pid.parse::<u32>().unwrap().to_le_bytes());
+        stream.extend(tid.parse::<u32>().unwrap().to_le_bytes());
+        stream.extend(format!("thread{tid}\0").bytes());
+        let fields = EVENTS[id].1.split(' ');
+        for (field, argument) in fields.zip(arguments) {
+            match field.as_bytes()[0] {
+                b's' => stream.extend(argument.bytes().chain([0])),
+                _ => stream.extend(argument.parse::<i64>().unwrap().to_le_bytes()),
+            }
+        }
+    }
+    fs::write(folder.path().join("metadata"), metadata()).unwrap();
+    for (cpu, stream) in streams {
+        fs::write(folder.path().join(format!("channel0_{cpu}")), stream).unwrap();
+    }
+    folder
+}
+
+fn read(drawn: &str) -> Capture {
+    let folder = trace(drawn);
+    import(Source::open(folder.path()).unwrap(), &ImportOptions::default()).unwrap()
+}
+
+fn thread(capture: &Capture, tid: u32) -> (u32, &str, Option<u64>, Option<u64>) {
+    let thread = capture.threads.iter().find(|thread| thread.tid == tid).unwrap();
+    let process = &capture.processes[thread.process.unwrap().index()];
+    (process.pid, &thread.name, thread.cpu_ns, thread.runnable_ns)
+}
+
+fn scopes(capture: &Capture) -> Vec<String> {
+    let shown = |scope: &stepscope_model::Scope| {
+        let tid = capture.threads[scope.thread.index()].tid;
+        format!("{tid} {}-{} {} {}", scope.start_ns, scope.end_ns, scope.depth, scope.name)
+    };
+    capture.scopes.iter().map(shown).collect()
+}
+
+#[test]
+fn switches_and_wake_ups_become_waits_that_add_up() {
+    let capture = read(
+        "100 0 0/0 lttng_statedump_process_state 11 10 sim
+         110 0 0/0 sched_switch swapper/0 0 0 sim 11
+         150 0 0/0 sched_switch sim 11 1 swapper/0 0
+         160 1 0/0 sched_switch swapper/1 0 0 net 20
+         170 1 0/0 sched_waking sim 11
+         190 0 0/0 sched_switch swapper/0 0 0 sim 11
+         200 0 0/0 sched_switch sim 11 256 other 30
+         230 0 0/0 sched_switch other 30 0 sim 11
+         250 1 0/0 sched_switch net 20 2 swapper/1 0",
+    );
+    let waits: Vec<_> = capture
+        .waits
+        .iter()
+        .filter(|wait| capture.threads[wait.thread.index()].tid == 11)
+        .map(|wait| {
+            let waker = wait.waker.map(|waker| capture.threads[waker.index()].tid);
+            (wait.start_ns, wait.end_ns, wait.state, wait.runnable_ns, waker, wait.cpu)
+        })
+        .collect();
+    assert_eq!(
+        waits,
+        [
+            (100, 110, WaitState::Blocked, None, None, Some(0)),
+            (150, 190, WaitState::Blocked, Some(20), Some(20), Some(0)),
+            (200, 230, WaitState::Preempted, Some(30), None, Some(0)),
+        ]
+    );
+    // 110 to 150, 190 to 200, 230 to 250.
+    assert_eq!(thread(&capture, 11), (10, "sim", Some(70), Some(50)));
+    assert_eq!(thread(&capture, 20).2, Some(90));
+    assert_eq!((capture.info.start_ns, capture.info.end_ns), (Some(100), Some(250)));
+    assert_eq!(capture.info.dimensions[&Dimension::Sched], DimensionStatus::Recorded);
+    let machine = capture.info.machine.as_ref().unwrap();
+    assert_eq!((machine.host.as_str(), machine.kernel.as_str(), machine.cores), ("robot", "6.1", 2));
+    assert_eq!(capture.info.clock.as_deref(), Some("CLOCK_MONOTONIC"));
+}
+
+#[test]
+fn an_interrupt_is_no_waker() {
+    let capture = read(
+        "100 0 0/0 sched_switch a 11 1 b 12
+         110 0 0/0 irq_handler_entry 7
+         115 0 0/0 sched_waking a 11
+         120 0 0/0 irq_handler_exit 7
+         130 0 0/0 sched_switch b 12 0 a 11",
+    );
+    let wait = capture.waits.iter().find(|wait| wait.start_ns == 100 && wait.end_ns == 130).unwrap();
+    assert_eq!((wait.runnable_ns, wait.waker), (Some(15), None));
+}
+
+#[test]
+fn a_thread_that_ends_makes_room_for_another_with_its_id() {
+    let capture = read(
+        "100 0 0/0 sched_process_fork 10 10 child 11 11
+         110 0 0/0 sched_switch a 10 0 child 11
+         120 0 0/0 sched_process_exit child 11
+         125 0 0/0 sched_switch child 11 64 a 10
+         200 0 0/0 sched_process_fork 10 10 again 11 10
+         210 0 0/0 sched_switch a 10 0 again 11",
+    );
+    let lives: Vec<_> = capture
+        .threads
+        .iter()
+        .filter(|thread| thread.tid == 11)
+        .map(|thread| (thread.name.as_str(), thread.start_ns, thread.end_ns, thread.cpu_ns))
+        .collect();
+    assert_eq!(lives, [("child", Some(100), Some(125), Some(15)), ("again", Some(200), Some(210), Some(0))]);
+    let process = capture.processes.iter().find(|process| process.pid == 11).unwrap();
+    assert_eq!((process.parent_pid, process.start_ns, process.end_ns), (Some(10), Some(100), Some(120)));
+    assert_eq!(thread(&capture, 10).0, 10);
+}
+
+#[test]
+fn callbacks_of_ros_2_are_scopes_named_by_node_and_topic() {
+    let capture = read(
+        "10 0 5/5 ros2:rcl_node_init 100 listener /
+         11 0 5/5 ros2:rcl_subscription_init 200 100 /chatter
+         12 0 5/5 ros2:rclcpp_subscription_init 200 300
+         13 0 5/5 ros2:rclcpp_subscription_callback_added 300 400
+         14 0 5/5 ros2:rclcpp_callback_register 400 Listener::on
+         15 0 5/5 ros2:rcl_timer_init 500 100000000
+         16 0 5/5 ros2:rclcpp_timer_callback_added 500 600
+         20 0 5/6 ros2:callback_start 400
+         22 0 5/7 ros2:callback_start 600
+         25 0 5/6 ros2:rclcpp_publish 9
+         30 0 5/6 ros2:callback_end 400
+         31 0 5/7 ros2:callback_end 600
+         40 0 8/8 ros2:callback_start 400
+         50 0 8/8 ros2:callback_end 400
+         60 0 8/8 ros2:callback_start 401
+         61 0 8/8 ros2:callback_end 999",
+    );
+    assert_eq!(
+        scopes(&capture),
+        ["6 20-30 0 /listener: /chatter", "7 22-31 0 timer 100 ms", "8 40-50 0 callback 0x190"]
+    );
+    assert_eq!(thread(&capture, 6), (5, "thread6", None, None));
+    let notes = capture.info.notes.join("\n");
+    assert!(notes.contains("1 of 16 events fill no table: ros2:rclcpp_publish (1)."), "{notes}");
+    assert!(notes.contains("1 start and 1 end of scopes have no counterpart"), "{notes}");
+}
+
+#[test]
+fn functions_are_nested_scopes_named_by_their_file() {
+    let capture = read(
+        "10 0 5/5 lttng_ust_statedump:bin_info 4096 4096 /no/such/program
+         20 0 5/5 lttng_ust_cyg_profile:func_entry 4112
+         21 0 5/5 lttng_ust_cyg_profile:func_entry 4128
+         22 0 5/5 lttng_ust_cyg_profile:func_exit 4128
+         30 0 5/5 lttng_ust_cyg_profile:func_exit 4112
+         40 0 5/5 lttng_ust_cyg_profile:func_entry 99
+         41 0 5/5 lttng_ust_cyg_profile:func_exit 99",
+    );
+    assert_eq!(scopes(&capture), ["5 20-30 0 program+0x10", "5 21-22 1 program+0x20", "5 40-41 0 0x63"]);
+}
+
+#[test]
+fn a_truncated_trace_keeps_what_is_whole_and_says_what_is_lost() {
+    let folder = trace("10 0 5/5 ros2:callback_start 1\n20 0 5/5 ros2:callback_end 1\n30 0 5/5 ros2:callback_start 2");
+    let stream = folder.path().join("channel0_0");
+    let bytes = fs::read(&stream).unwrap();
+    fs::write(&stream, &bytes[..bytes.len() - 3]).unwrap();
+    let capture = import(Source::open(folder.path()).unwrap(), &ImportOptions::default()).unwrap();
+    assert_eq!(scopes(&capture), ["5 10-20 0 callback 0x1"]);
+    assert_eq!(capture.info.losses.malformed_records, 1);
+    assert!(capture.info.notes[0].starts_with("The trace is damaged in 1 place; "), "{:?}", capture.info.notes);
+}
+
+#[test]
+fn the_metadata_file_stands_for_its_folder_and_a_stream_of_it_is_an_error() {
+    let folder = trace("10 0 5/5 ros2:callback_start 1\n20 0 5/5 ros2:callback_end 1");
+    let metadata = folder.path().join("metadata");
+    let capture = import(Source::open(&metadata).unwrap(), &ImportOptions::default()).unwrap();
+    assert_eq!(capture.scopes.len(), 1);
+    let bytes = fs::read(metadata).unwrap();
+    let error = import(Source::stream("-", &bytes[..]), &ImportOptions::default()).unwrap_err();
+    assert!(matches!(error, ImportError::NotAFolder(_)), "{error}");
+    let empty = trace("");
+    let error = import(Source::open(empty.path()).unwrap(), &ImportOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("has no valid record of ctf"), "{error}");
+}

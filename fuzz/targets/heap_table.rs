@@ -1,0 +1,37 @@
+//! Tables of the heap, as a program could write them: header, then threads, nodes and records in thirds of the rest.
+#![no_main]
+
+use std::os::unix::fs::FileExt as _;
+
+use stepscope_heap::TableFile;
+use stepscope_heap::layout::{FILE_BYTES, Header, MAGIC, NODES_AT, RECORDS_AT, THREADS_AT, VERSION};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Ok(file) = tempfile::NamedTempFile::new() else { return };
+    let (header, rows) = data.split_at(data.len().min(size_of::<Header>()));
+    let (threads, rest) = rows.split_at(rows.len() / 3);
+    let (nodes, records) = rest.split_at(rest.len() / 2);
+    let mut start = header.to_vec();
+    start.resize(size_of::<Header>(), 0);
+    start[..8].copy_from_slice(&MAGIC.to_le_bytes());
+    start[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    // Numbers of rows: large ones only read zeros.
+    for number in start[36..48].chunks_exact_mut(4) {
+        number[2..].fill(0);
+    }
+    let is_written = file.as_file().set_len(FILE_BYTES as u64).is_ok()
+        && [(0, &start[..]), (THREADS_AT, threads), (NODES_AT, nodes), (RECORDS_AT, records)]
+            .iter()
+            .all(|(at, bytes)| file.as_file().write_all_at(bytes, *at as u64).is_ok());
+    if !is_written {
+        return;
+    }
+    let mut table = TableFile::open(file.path()).expect("it has this version").expect("it is complete");
+    table.sums().expect("it is readable");
+    let snapshot = table.read().expect("it is readable");
+    for record in &snapshot.records {
+        let (addresses, _) = table.stack(record.node);
+        assert!(addresses.len() <= table.nodes().len());
+        let _ = (record.live_bytes(), record.at_peak(snapshot.header.epoch));
+    }
+});
