@@ -106,6 +106,7 @@ fn synthetic() -> Capture {
             cpu: None,
             waker: None,
             waker_stack: None,
+            count: 1,
         });
     }
     capture.steps = (0..3_000)

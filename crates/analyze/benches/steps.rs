@@ -70,6 +70,7 @@ fn synthetic() -> Capture {
             cpu: None,
             waker,
             waker_stack: node(&mut random),
+            count: 1,
         });
     }
     let mut time = 0;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use stepscope_model::{
-    CallTree, Dimension, DimensionStatus, MACHINE_SPEED, Mark, Note, NoteValue, Table, TreeDifference, note,
+    CallTree, Capture, Dimension, DimensionStatus, MACHINE_SPEED, Mark, Note, NoteValue, Table, TreeDifference, note,
 };
 
 pub use crate::analyses::{ANALYSES, OF_SEVERAL};
@@ -211,9 +211,13 @@ pub fn not_recorded(selection: &Selection<'_>, dimension: Dimension) -> Option<N
         Dimension::Cpu => selection.event_id().is_some(),
         Dimension::Offcpu | Dimension::Sched => selection.has_switches(),
         Dimension::Faults => [Role::MinorFaults, Role::MajorFaults, Role::Faults].into_iter().any(has_samples),
-        Dimension::Cache => has_samples(Role::CacheMisses),
+        Dimension::Cache => has_samples(Role::CacheMisses) || !capture.event_counts.is_empty(),
         Dimension::Resources => capture.counters.iter().any(|one| !MACHINE_SPEED.contains(&&*one.name)),
         Dimension::Steps => !capture.steps.is_empty(),
+        Dimension::Heap => !capture.allocations.is_empty(),
+        Dimension::Syscalls => !capture.system_calls.is_empty(),
+        Dimension::Sharing => !capture.data_accesses.is_empty(),
+        Dimension::Memcheck => !capture.memory_errors.is_empty() || has_checker(capture),
         _ => false,
     };
     let name = NoteValue::names([dimension.name()], 1);
@@ -230,6 +234,13 @@ pub fn not_recorded(selection: &Selection<'_>, dimension: Dimension) -> Option<N
     }
 }
 
+/// Whether any checker of memory errors ran.
+pub(crate) fn has_checker(capture: &Capture) -> bool {
+    use Dimension::{Asan, Memcheck, Tsan, Ubsan};
+    let ran = |status: &DimensionStatus| !matches!(status, DimensionStatus::Missing { .. });
+    [Memcheck, Asan, Ubsan, Tsan].iter().any(|checker| capture.info.dimensions.get(checker).is_some_and(ran))
+}
+
 /// A sentence without its full stop.
 fn sentence(text: &str) -> &str {
     text.trim_end_matches('.')
@@ -238,6 +249,9 @@ fn sentence(text: &str) -> &str {
 fn how_to_record(dimension: Dimension) -> String {
     match dimension {
         Dimension::Steps => "`stepscope record --step-function NAME`, or mark steps in the program".to_owned(),
+        Dimension::Heap => "`stepscope record --with heap`".to_owned(),
+        Dimension::Sharing => "`stepscope record --with sharing`".to_owned(),
+        Dimension::Memcheck => "`stepscope record --with memcheck` (or asan, ubsan, tsan)".to_owned(),
         other => format!("`stepscope record --dimensions cpu,{other}`"),
     }
 }

@@ -39,6 +39,9 @@ fn example() -> Capture {
     let name: Arc<str> = capture.intern_text("rss_bytes");
     let process = Some(ProcessId(0));
     capture.counters.push(Counter { time_ns: 100, process, thread: None, name, value: 4096 });
+    let name: Arc<str> = capture.intern_text("heap_live_bytes");
+    capture.counters.push(Counter { time_ns: 100, process, thread: None, name, value: 64 });
+    drawn::allocations(&mut capture, 1_000..2_000, "main;main;gz::Run;gz::Step;malloc 40 640 30 64 128");
     capture
 }
 
@@ -179,7 +182,7 @@ fn every_analysis_has_a_page() {
 #[test]
 fn columns_of_one_name_are_of_one_kind_in_all_tables() {
     // The readings of counters have units of their own.
-    let readings = |table: &Table| table.name == "counters";
+    let readings = |table: &Table| ["counters", "monitor_trends", "monitor_machine"].contains(&&*table.name);
     let mut kinds: BTreeMap<String, (String, Kind)> = BTreeMap::new();
     for table in all_tables().into_iter().filter(|table| !readings(table)) {
         for column in table.columns {

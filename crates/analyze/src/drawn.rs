@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Capture, Event, EventId, Frame, FrameId, Language, Module, ModuleId, Process, Sample, StackId, Step, Thread,
-    ThreadId, Wait, WaitState,
+    Allocation, Capture, Event, EventId, Frame, FrameId, Language, Module, ModuleId, Process, ProcessId, Sample,
+    StackId, Step, SystemCalls, Thread, ThreadId, Wait, WaitState,
 };
 
 use crate::query::functions::Functions;
@@ -45,6 +45,65 @@ pub(crate) fn columns(text: &str) -> Capture {
         drawing.capture.samples.push(Sample { time_ns: None, thread, cpu: None, stack, event, weight });
     }
     drawing.capture
+}
+
+/// Allocations of the first process in an interval: `thread;root;...;leaf CALLS BYTES TEMPORARY LIVE PEAK` a line.
+pub(crate) fn allocations(capture: &mut Capture, interval: Range<u64>, text: &str) {
+    for line in text.lines().map(str::trim) {
+        let words: Vec<&str> = line.rsplitn(6, ' ').collect();
+        let numbers: Vec<i64> = words[..5].iter().rev().map(|word| word.parse().unwrap()).collect();
+        let [calls, bytes, temporary, live_bytes, peak_bytes] = numbers[..] else { panic!("five numbers: {line}") };
+        let stack = words[5];
+        let (thread, frames) = stack.split_once(';').unwrap();
+        let thread = capture.threads.iter().position(|row| row.name == thread).map(ThreadId::from_index);
+        let frames: Vec<_> = frames.split(';').map(|name| capture.intern_function(name)).collect();
+        let stack = capture.intern_stack(frames);
+        let mut sizes = [0; 12];
+        sizes[1] = calls as u32;
+        let mut lifetimes = [0; 8];
+        lifetimes[0] = temporary as u32;
+        capture.allocations.push(Allocation {
+            start_ns: interval.start,
+            end_ns: interval.end,
+            process: ProcessId(0),
+            thread,
+            stack,
+            calls: calls as u64,
+            bytes: bytes as u64,
+            temporary: temporary as u64,
+            frees: temporary as u64,
+            freed_bytes: 0,
+            foreign_frees: 0,
+            foreign_freed_bytes: 0,
+            live_blocks: i64::from(live_bytes > 0),
+            live_bytes,
+            peak_bytes,
+            sizes,
+            lifetimes,
+        });
+    }
+}
+
+/// System calls of 10 ns each at `thread;root;...;leaf`, the last of which ends at `end_ns`.
+pub(crate) fn system_calls(capture: &mut Capture, end_ns: u64, stack: &str, call: &str, count: u64) {
+    let (thread, frames) = stack.split_once(';').unwrap();
+    let thread = capture.threads.iter().position(|row| row.name == thread).map(ThreadId::from_index);
+    let frames: Vec<_> = frames.split(';').map(|name| capture.intern_function(name)).collect();
+    let stack = capture.intern_stack(frames);
+    capture.system_calls.push(SystemCalls {
+        start_ns: end_ns.saturating_sub(10),
+        end_ns,
+        thread: thread.expect("the thread is drawn"),
+        call: call.into(),
+        stack,
+        file: None,
+        count,
+        errors: 0,
+        total_ns: 10 * count,
+        longest_ns: 10,
+        bytes: 0,
+        last_ns: Some(10),
+    });
 }
 
 fn column_starts(header: &str) -> Vec<usize> {
@@ -142,8 +201,18 @@ impl Drawing {
     fn wait(mut self, thread: &str, when: Range<u64>, state: WaitState, runnable_ns: Option<u64>, stack: &str) -> Self {
         let (thread, stack) = (self.thread(thread), self.stack(stack));
         let (start_ns, end_ns) = (when.start, when.end);
-        let wait =
-            Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu: None, waker: None, waker_stack: None };
+        let wait = Wait {
+            start_ns,
+            end_ns,
+            thread,
+            stack,
+            state,
+            runnable_ns,
+            cpu: None,
+            waker: None,
+            waker_stack: None,
+            count: 1,
+        };
         self.capture.waits.push(wait);
         self
     }

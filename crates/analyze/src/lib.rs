@@ -39,15 +39,17 @@ pub mod unnamed;
 pub use analyses::hotspots::Hotspots;
 pub use analyses::{
     calltree, capacity, comparable, compare, cores, cost_tree, critical_path, diagnose, explain, faults, gate, growth,
-    history, hotspots, metrics, proof, rank, resources, sched, scopes, slow_steps, step_times, steps_over_time,
-    summary, threads, tree, wall,
+    heap, history, hotspots, metrics, proof, rank, resources, sched, scopes, slow_steps, step_classes, step_times,
+    steps_over_time, summary, threads, tree, wall,
 };
 pub use analysis::{ANALYSES, Analysis};
 pub use query::functions::{Function, Functions, Identity};
+pub use query::heap::Measure as HeapMeasure;
+pub use query::naming::Naming;
 pub use query::ownership::{Owned, Ownership};
 pub use query::pattern::{Pattern, PatternError};
 pub use query::select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};
 pub use query::{
-    basis, category, coverage, cpu_holders, events, function_names, functions, off_cpu, ownership, pattern,
+    basis, categories, coverage, cpu_holders, events, function_names, functions, off_cpu, ownership, pattern,
     process_label, qualified_name, select, step_candidates, step_paths, step_stacks, steps, wait_class, weights,
 };

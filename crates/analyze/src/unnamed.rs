@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_model::{Capture, Columns, FrameId, Module, Note, NoteValue, Table, note};
 
-use crate::query::category::is_unnamed;
+use crate::query::frame_kind::is_unnamed;
 use crate::query::weights::percent;
 
 /// A note on the module in whose unnamed functions a share of the samples ends, with the remedy.
@@ -20,6 +20,13 @@ pub(crate) fn note(capture: &Capture, module_name: &str, share: f64) -> Note {
     }
     let modules = capture.modules.iter().filter(|module| module.name() == module_name);
     let module = modules.max_by_key(|module| module.package.is_some());
+    if module.is_some_and(|module| module.path.contains("/valgrind/")) {
+        return note!(
+            Limit,
+            "{} of the samples are in valgrind, which ran the program: this profile does not show what the program costs.",
+            share
+        );
+    }
     let remedy = match module.and_then(debug_package) {
         Some(package) => format!("Install `{package}`"),
         None => "Install its debug symbols, or name a folder that has them with `--debug-dir DIR`".to_owned(),
@@ -179,5 +186,7 @@ mod tests {
              symbolize CAPTURE`; or ask a server: `DEBUGINFOD_URLS=... stepscope symbolize CAPTURE`."
         );
         assert!(note(&capture, "[jit]", 40.0).contains("generated code"));
+        capture.add_module(Module { path: "/usr/libexec/valgrind/memcheck-amd64-linux".into(), ..Module::default() });
+        assert!(note(&capture, "memcheck-amd64-linux", 66.0).contains("in valgrind, which ran the program"));
     }
 }

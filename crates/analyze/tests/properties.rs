@@ -81,6 +81,7 @@ fn capture(samples: &[Drawn], lives: &[DrawnLife]) -> Capture {
                 cpu: None,
                 waker: None,
                 waker_stack: None,
+                count: 1,
             });
         }
     }

@@ -82,6 +82,7 @@ fn capture(steps: &DrawnSteps, lives: &[DrawnLife], samples: &[(u64, u32, u64)])
                 // Sometimes two threads on one CPU, as in damaged captures.
                 cpu: Some(end_ns as u32 % 3).filter(|_| end_ns % 7 > 0),
                 waker_stack: None,
+                count: 1,
             });
         }
     }

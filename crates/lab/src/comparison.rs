@@ -5,6 +5,7 @@
 //! selection. [`compare_run`] does all of this for a run of `stepscope ab` and writes the results into its folder.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,19 +14,23 @@ use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
 use stepscope_analyze::compare::{
     ComparedScenario, Options, Reduction, ReductionError, differences, of_scenarios, reduce, tree,
 };
-use stepscope_analyze::{Filter, Ownership, parallel, summary};
+use stepscope_analyze::{Filter, Functions, Ownership, Selection, parallel, summary};
+use stepscope_app::page;
 use stepscope_convert::ImportOptions;
 use stepscope_model::{Capture, CaptureInfo, Note, Phase, Table, TreeDifference, note};
-use stepscope_view::report::write_html;
+use stepscope_view::report::{Report, Section};
 use stepscope_view::{Format, Style, render_all};
 
 use crate::lab_file::LabFile;
 use crate::report::{self, Compared as Page};
-use crate::run::write_file;
+use crate::run::{Run, write_file};
 use crate::source::{self, SourceError, assume_duration};
 
 /// The page about a run's comparison, in its folder.
 pub const PAGE_FILE: &str = "compare.html";
+
+/// A page holds all captures up to this number, else the most typical one of each side, scenario and phase.
+const MOST_SHOWN: usize = 8;
 
 /// The tables of a run's comparison, in its folder.
 const TABLES_FILE: &str = "compare.json";
@@ -147,8 +152,7 @@ impl CaptureSets {
             None => request.owned.clone(),
         };
         let owned = ownership.compile().map_err(|error| SourceError::Usage(error.to_string()))?;
-        let mut filter = request.filter.clone();
-        filter.process_names.extend(self.lab.iter().flat_map(|lab| lab.process_names.iter().cloned()));
+        let filter = self.filter(request);
         let pairing = Pairing { phase: request.phase, across: request.across.contains(&Difference::Scenario) };
         let sets: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
         let (scenarios, notes) = scenarios::pair(&sets, &self.names, pairing);
@@ -177,6 +181,45 @@ impl CaptureSets {
         Ok(compared)
     }
 
+    /// The request's filter, with the names of the lab file.
+    fn filter(&self, request: &Request) -> Filter {
+        let naming = self.lab.as_ref().map(|lab| lab.naming.clone()).unwrap_or_default();
+        Filter { naming, ..request.filter.clone() }
+    }
+
+    /// Writes the page about a comparison, with the captures that it can be looked at in.
+    ///
+    /// # Errors
+    /// If the ownership or the filter of the request cannot be applied, or the page not written.
+    pub fn write_page(&self, report: &Report, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+        let ownership = match &self.lab {
+            Some(lab) => request.owned.clone().or(&lab.owned),
+            None => request.owned.clone(),
+        };
+        let owned = ownership.compile().map_err(io::Error::other)?;
+        let filter = self.filter(request);
+        let captures = self.of_phase(request.phase);
+        let all: Vec<&Capture> = captures.iter().flatten().copied().collect();
+        let functions = parallel::map(&all, |capture| Functions::of(capture, &owned));
+        let pairs = all.iter().zip(&functions);
+        let selections = pairs.map(|(capture, functions)| Selection::new(capture, functions, &filter));
+        let mut selections = selections.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+        let mut report = report.clone();
+        report.sections.insert(0, report::of_sides(&selections));
+        if selections.len() > MOST_SHOWN {
+            let mut rest = selections.into_iter();
+            let sides = captures.iter().map(|side| rest.by_ref().take(side.len()).collect::<Vec<_>>());
+            selections = sides.flat_map(|side| report::typical(&side)).collect();
+        }
+        page::write(&report, &selections, page::BUDGET, out).map(|_| ())
+    }
+
+    /// The captures of each side.
+    fn of_phase(&self, phase: Option<Phase>) -> Vec<Vec<&Capture>> {
+        let of_phase = |capture: &&Capture| phase.is_none() || capture.info.phase == phase;
+        self.captures.iter().map(|side| side.iter().filter(of_phase).collect()).collect()
+    }
+
     /// Refuses differences that the request does not allow.
     fn check(&self, scenario: &Scenario<'_>, request: &Request) -> Result<Remarks, SourceError> {
         let sides = self.names.iter().zip(&scenario.sides);
@@ -202,7 +245,7 @@ impl Compared {
     }
 
     /// The page about the comparison; `tables` are its [`tables`](Self::tables).
-    pub fn page(&self, tables: Vec<Table>, options: &Options) -> stepscope_view::report::Report {
+    pub fn page(&self, tables: Vec<Table>, options: &Options) -> Report {
         let runs = || self.scenarios.iter().flat_map(|one| &one.sides).flat_map(|side| &side.runs);
         let (last, others) = self.names.split_last().expect("a comparison has two sides or more");
         let sides = self.scenarios.first().map(|one| one.sides.as_slice()).unwrap_or_default();
@@ -236,16 +279,53 @@ impl Compared {
 /// # Errors
 /// If the captures cannot be read or compared, or the results cannot be written.
 pub fn compare_run(folder: &Path, request: &Request) -> Result<Vec<Table>, SourceError> {
+    let OfRun { sets, tables, page } = of_run(folder, request)?;
+    write_file(&folder.join(TABLES_FILE), |out| render_all(&tables, Format::Json, &Style::PLAIN, out))?;
+    write_file(&folder.join(PAGE_FILE), |out| sets.write_page(&page, request, out))?;
+    Ok(tables)
+}
+
+/// The page that compares the variants of a run.
+///
+/// # Errors
+/// If the captures cannot be read or compared.
+pub fn page_of_run(folder: &Path) -> Result<Report, SourceError> {
+    Ok(of_run(folder, &Request::default())?.page)
+}
+
+/// The report of a run with the comparison of its variants as a section, if it interleaved them: the sentence, then what
+/// [`page_of_run`] has. A comparison that is impossible becomes a warning.
+pub fn with_comparison(report: Report, run: Option<&Run>) -> Report {
+    let Some(run) = run.filter(|run| run.info().is_some_and(|info| info.ab.is_some())) else { return report };
+    match page_of_run(run.folder()) {
+        Ok(page) => {
+            let section = Section::new("Comparison").anchor(SECTION);
+            let section = if page.subtitle.is_empty() { section } else { section.note(page.subtitle.as_str()) };
+            report.section(page.sections.into_iter().fold(section, Section::section))
+        }
+        Err(error) => report.warning(note!(Limit, "The variants are not compared: {}.", error.to_string())),
+    }
+}
+
+/// Name in links of the section with a run's comparison. The app reads the sentence on top from its first note.
+pub const SECTION: &str = "comparison";
+
+/// The comparison of a run's variants.
+struct OfRun {
+    sets: CaptureSets,
+    tables: Vec<Table>,
+    page: Report,
+}
+
+fn of_run(folder: &Path, request: &Request) -> Result<OfRun, SourceError> {
     let sets = CaptureSets::read(&[folder.to_owned()], request)?;
     let default = Options::default();
     let options = Options { tolerance: sets.tolerance().unwrap_or(default.tolerance), ..default };
     let extent = Extent { tables: true, trees: Some(tree::Drawing::default()) };
     let compared = sets.compare(request, &options, extent)?;
     let tables = compared.tables();
-    write_file(&folder.join(TABLES_FILE), |out| render_all(&tables, Format::Json, &Style::PLAIN, out))?;
     let page = compared.page(tables.clone(), &options);
-    write_file(&folder.join(PAGE_FILE), |out| write_html(&page, out))?;
-    Ok(tables)
+    Ok(OfRun { sets, tables, page })
 }
 
 /// Labels the trees of a scenario's pairs; differences that were allowed are named below each picture.

@@ -19,11 +19,12 @@ use std::time::{Duration, Instant};
 
 use stepscope_analyze::events;
 use stepscope_model::quantity::plural;
-use stepscope_model::{Phase, disk};
+use stepscope_model::{Capture, Phase, disk};
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport, allowed_cpus};
 use stepscope_record::proc::ProcessTree;
 use stepscope_record::{Label, RecordError, StepPoint};
 
+use crate::cache_simulation::{self, SimulatedProgram};
 use crate::calm::DuringSum;
 use crate::conditions::During;
 use crate::driver;
@@ -500,6 +501,17 @@ impl Execution<'_, '_> {
         (outcome, captured)
     }
 
+    /// Simulates the caches of the last phase, once for all repetitions: the program runs some 50 times slower.
+    fn simulate_caches(&self, phase: Phase, capture: &mut Capture) {
+        let scenario = &self.trial.scenario;
+        let is_last = scenario.record.phases.last() == Some(&phase);
+        if scenario.record.simulates_caches && is_last && self.trial.repetition.is_none_or(|number| number == 1) {
+            let (command, environment) = (&scenario.command, &scenario.env);
+            let program = SimulatedProgram { command, directory: Some(&scenario.cwd), environment };
+            cache_simulation::complete(capture, &program, self.context.interrupt);
+        }
+    }
+
     fn finish_phase(&mut self, phase: Phase) -> Result<(), String> {
         let folder = self.folder_of(phase);
         let _held = disk::hold_log(&folder).map_err(|error| error.to_string())?;
@@ -514,6 +526,7 @@ impl Execution<'_, '_> {
             checkout.label(&mut capture);
         }
         self.during.add(&capture.info);
+        self.simulate_caches(phase, &mut capture);
         disk::write(&capture, &folder).map_err(|error| {
             format!("{error}; afterwards, `stepscope recover {}` makes the capture", folder.display())
         })?;

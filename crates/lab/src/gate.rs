@@ -1,6 +1,7 @@
 //! `stepscope gate`: the limits of a lab file, applied to a comparison.
 
 use stepscope_analyze::PatternError;
+use stepscope_analyze::compare::Family;
 use stepscope_analyze::gate::{self, Allowed, Judgement, Limit, Limited, Outcome};
 use stepscope_model::{Note, NoteValue, Row, Table, Value, note};
 use stepscope_view::junit::{Case, CaseResult, Suite};
@@ -127,12 +128,15 @@ impl ScenarioVerdict {
 fn limit(limit: &lab_file::Limit) -> Result<Limit, PatternError> {
     let of = match &limit.of {
         lab_file::Limited::Metric(name) | lab_file::Limited::Own { name, .. } => Limited::Metric(name.clone()),
-        lab_file::Limited::Function(pattern) => Limited::Function(pattern.parse()?),
+        lab_file::Limited::Function(pattern) => Limited::Function(Family::Attributed, pattern.parse()?),
+        lab_file::Limited::Allocations(pattern) => Limited::Function(Family::Allocations, pattern.parse()?),
+        lab_file::Limited::SystemCalls(pattern) => Limited::Function(Family::SystemCalls, pattern.parse()?),
         lab_file::Limited::Thread(pattern) => Limited::Thread(pattern.parse()?),
     };
     let allowed = match limit.allowed {
         lab_file::Allowed::Percent(percent) => Allowed::Percent(percent),
         lab_file::Allowed::Amount { value, .. } => Allowed::Amount(value),
+        lab_file::Allowed::AtMost(most) => Allowed::AtMost(most),
     };
     Ok(Limit { of, allowed, text: limit.text() })
 }

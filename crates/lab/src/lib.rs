@@ -39,6 +39,7 @@
 //! | [`gate`] | judging a comparison by the limits of a lab file |
 //! | [`history`] | the metrics of every run, kept when the runs are deleted |
 //! | [`report`] | the sections of a report |
+//! | [`publish`] | runs as folders of a static site |
 //! | [`conditions`] | the background load of trials, and which of them it disturbed |
 //! | [`revision`] | the revision of a working tree |
 //! | [`outcome`] | how a trial can end, and the exit code that follows |
@@ -53,6 +54,7 @@
 //! | [`ready`] | when a program is ready |
 //! | [`ab`] | running two variants in alternation |
 //! | [`sweep`] | running scenarios at several sizes and on several numbers of CPUs |
+//! | [`cache_simulation`] | a program's cache misses, simulated below valgrind |
 //! | [`calm`] | waiting for a low background load |
 //! | [`checkout`] | a revision's files, checked out and built |
 //! | [`output`] | what programs print, followed and quoted |
@@ -65,6 +67,8 @@
 
 #[cfg(feature = "record")]
 pub mod ab;
+#[cfg(feature = "record")]
+pub mod cache_simulation;
 #[cfg(feature = "record")]
 pub mod calm;
 #[cfg(feature = "record")]
@@ -96,6 +100,7 @@ mod own_metrics;
 pub mod program;
 #[cfg(feature = "record")]
 pub mod proving;
+pub mod publish;
 #[cfg(feature = "record")]
 pub mod ready;
 #[cfg(feature = "record")]

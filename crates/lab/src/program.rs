@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
-use stepscope_record::proc::{self, ProcError, ProcessTree};
+use stepscope_record::proc::{self, ProcError, ProcessSelection, ProcessSet, ProcessTree};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
 use stepscope_record::{Label, LogError, RecordError, StepPoint};
 
@@ -35,8 +35,8 @@ const EXIT_REPORT: Duration = Duration::from_secs(10);
 pub enum Target {
     /// A program and its arguments, launched and terminated by the recording.
     Command(Vec<String>),
-    /// A process that already runs.
-    Process(u32),
+    /// Processes that already run.
+    Processes(ProcessSelection),
 }
 
 /// What to record, from when, and for how long.
@@ -214,11 +214,11 @@ impl ProgramRecording {
         listener: &mut dyn FnMut(ProgramEvent<'_>),
     ) -> Result<(Option<Launched>, Recording), ProgramError> {
         let command = match &self.target {
-            Target::Process(pid) => {
+            Target::Processes(selection) => {
                 if let Some(Ready::After(delay)) = self.start {
                     sleep(delay, interrupted);
                 }
-                return Ok((None, Recording::attach(*pid, &self.options, folder)?));
+                return Ok((None, Recording::attach_set(selection.clone(), &self.options, folder)?));
             }
             Target::Command(command) => command,
         };
@@ -284,7 +284,10 @@ impl Target {
     /// The file of the program.
     fn program(&self) -> Result<PathBuf, ProgramError> {
         Ok(match self {
-            Self::Process(pid) => proc::executable(*pid)?,
+            Self::Processes(selection) => {
+                let set = ProcessSet::open(selection.clone()).map_err(RecordError::from)?;
+                proc::executable(set.pids()[0])?
+            }
             Self::Command(command) => Launch::new(command).program()?,
         })
     }
@@ -293,17 +296,29 @@ impl Target {
     fn tree(&self, launched: Option<&Launched>) -> ProcessTree {
         match (self, launched) {
             (_, Some(launched)) => launched.tree(),
-            (Self::Process(pid), None) => ProcessTree::of(*pid),
+            (Self::Processes(selection), None) => {
+                let pids = pids(selection);
+                let mut tree = ProcessTree::of(pids.first().copied().unwrap_or_default());
+                pids.into_iter().for_each(|pid| tree.add(pid));
+                tree
+            }
             (Self::Command(_), None) => unreachable!("a command was launched"),
         }
     }
 
     fn libraries(&self, program: &Path) -> Vec<PathBuf> {
         match self {
-            Self::Process(pid) => libraries::of_process(*pid),
+            Self::Processes(selection) => {
+                pids(selection).first().map_or_else(Vec::new, |&pid| libraries::of_process(pid))
+            }
             Self::Command(_) => libraries::of_program(program, &BTreeMap::new()),
         }
     }
+}
+
+/// The processes that match now.
+fn pids(selection: &ProcessSelection) -> Vec<u32> {
+    ProcessSet::open(selection.clone()).map(|set| set.pids()).unwrap_or_default()
 }
 
 /// Searches the step function in the files that the program has mapped since, and observes it when it is found.

@@ -1,21 +1,27 @@
 //! What a report of recorded scenarios holds, in which order: the same tables that every other output shows.
 //!
-//! First what to change (the findings), then what decides (the rank over all scenarios), then what happened to each trial, then each capture by itself:
-//! summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
+//! First the verdict, then what to change (the findings), then what decides (the rank over all scenarios), then what
+//! happened to each trial, then each capture by itself: summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
 mod comparison;
+mod speed;
 mod sweep;
+mod verdict;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
 use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
+use stepscope_app::document::section_anchor;
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
 use stepscope_view::report::{Report, Section};
 
+use self::speed::Repeated;
+
 pub use self::comparison::{Compared, comparison};
 pub use self::sweep::sweep;
+pub use self::verdict::of_sides;
 use crate::outcome::Outcome;
 use crate::run::{RunInfo, TrialInfo};
 
@@ -27,14 +33,46 @@ pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tab
     if run.is_some_and(|run| run.sweep.is_some()) {
         return sweep(run, selections, findings);
     }
-    let report = head(run, selections);
+    let report =
+        heading(run, selections).section(verdict::verdict(run.and_then(|run| run.ab.as_ref()), selections, &findings));
     let report = report.section(findings_section(findings));
     let report = ranks(selections).into_iter().fold(report, Report::section);
-    let report = report.section(overview(run, selections));
-    selections.iter().map(capture).fold(report, Report::section)
+    let shown = shown(run, selections);
+    let report = report.section(with_hidden(overview(run, selections), selections.len(), shown.len()));
+    shown.iter().map(capture).fold(report, Report::section)
 }
 
-fn head(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
+/// The captures that a report shows one by one: all if they are few, else of each scenario, variant and phase the run whose
+/// steps take the median time; of a sweep those of its smallest and its largest point.
+pub fn shown<'a>(run: Option<&RunInfo>, selections: &[Selection<'a>]) -> Vec<Selection<'a>> {
+    const FEW: usize = 8;
+    match run.is_some_and(|run| run.sweep.is_some()) {
+        true => sweep::ends(selections),
+        false if selections.len() <= FEW => selections.to_vec(),
+        false => typical(selections),
+    }
+}
+
+/// Of each scenario, variant and phase the capture whose steps take the median time.
+pub fn typical<'a>(selections: &[Selection<'a>]) -> Vec<Selection<'a>> {
+    let all: Vec<&Selection<'a>> = selections.iter().collect();
+    Repeated::all(&all).iter().map(|repeated| repeated.typical.clone()).collect()
+}
+
+fn with_hidden(section: Section, all: usize, shown: usize) -> Section {
+    if shown == all {
+        return section;
+    }
+    section.note(note!(
+        Hint,
+        "Shows {} of {}; `stepscope view CAPTURE` shows any other.",
+        NoteValue::number(shown),
+        plural(all, "capture")
+    ))
+}
+
+/// The title of a report and what it is about, without its sections. It takes no time.
+pub fn heading(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
     let infos: Vec<&CaptureInfo> = selections.iter().map(|selection| &selection.capture().info).collect();
     let title = match (run, selections) {
         (Some(run), _) => run.name.clone(),
@@ -212,7 +250,9 @@ fn trials(run: &RunInfo) -> Table {
 /// The sections of a capture: those of each analysis, in the order of [`ANALYSES`].
 fn capture(selection: &Selection<'_>) -> Section {
     let label = summary::label(selection.capture());
-    let mut section = Section::new(label.replace('/', " · ")).anchor(label.replace('/', "-"));
+    let run = selection.capture().info.repetition.map_or(String::new(), |repetition| format!(" #{repetition}"));
+    let title = format!("{}{run}", label.replace('/', " · "));
+    let mut section = Section::new(title).anchor(section_anchor(selection.capture()));
     section.notes = selection.capture().info.notes.iter().map(|note| note.as_str().into()).collect();
     let sections = ANALYSES.iter().flat_map(|analysis| (analysis.report)(selection));
     sections.map(section_of).fold(section, Section::section)

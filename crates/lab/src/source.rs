@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use stepscope_analyze::diagnose::Calls;
-use stepscope_analyze::process_label::ProcessNameRule;
-use stepscope_analyze::{Filter, Functions, Owned, Ownership, SelectError, Selection};
+use stepscope_analyze::{Filter, Functions, Naming, Owned, Ownership, SelectError, Selection};
 use stepscope_assemble::Joiner;
+use stepscope_convert::import::is_input_folder;
 use stepscope_convert::{ImportError, ImportOptions, Source};
 use stepscope_model::disk::{self, DiskError};
 use stepscope_model::{Capture, CaptureInfo};
@@ -57,8 +57,8 @@ pub struct Loaded {
     pub run: Option<Run>,
     /// Ownership according to that run's lab file.
     pub ownership: Option<Ownership>,
-    /// Names of processes according to it.
-    pub process_names: Vec<ProcessNameRule>,
+    /// What that lab file calls processes and code.
+    pub naming: Naming,
     /// How often functions are called, if that run was deepened.
     pub calls: Calls,
     /// What was left out, in sentences.
@@ -67,9 +67,9 @@ pub struct Loaded {
 
 impl Loaded {
     fn follow(&mut self, lab: Option<LabFile>) {
-        (self.ownership, self.process_names) = match lab {
-            Some(lab) => (Some(lab.owned), lab.process_names),
-            None => (None, Vec::new()),
+        (self.ownership, self.naming) = match lab {
+            Some(lab) => (Some(lab.owned), lab.naming),
+            None => (None, Naming::default()),
         };
     }
 
@@ -102,14 +102,14 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
         captures: Vec::new(),
         run: None,
         ownership: None,
-        process_names: Vec::new(),
+        naming: Naming::default(),
         calls: Calls::default(),
         notes: Vec::new(),
     };
     for source in sources {
-        if !source.is_dir() || is_capture(source) {
+        if !source.is_dir() || is_capture(source) || is_input_folder(source) {
             let capture = read_one(source, importing, &AtomicU64::new(0))?;
-            if source.is_file() {
+            if source.is_file() || (source.is_dir() && !is_capture(source)) {
                 loaded.notes.extend(capture.info.notes.iter().cloned());
             }
             loaded.captures.push(capture);
@@ -167,7 +167,7 @@ pub fn read_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) ->
 /// # Errors
 /// As for [`read_one`].
 pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
-    if path.is_file() || path == Path::new("-") {
+    if path.is_file() || path == Path::new("-") || (!is_capture(path) && is_input_folder(path)) {
         return import(path, importing, consumed);
     }
     if path.is_dir() && !is_capture(path) {
@@ -251,7 +251,7 @@ pub fn is_capture(path: &Path) -> bool {
 /// # Errors
 /// If a source does not exist.
 pub fn captures_of(source: &Path) -> Result<Vec<PathBuf>, SourceError> {
-    if source == Path::new("-") || source.is_file() || is_capture(source) {
+    if source == Path::new("-") || source.is_file() || is_capture(source) || is_input_folder(source) {
         return Ok(vec![source.to_owned()]);
     }
     if source.is_dir() {

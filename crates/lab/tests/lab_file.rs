@@ -96,6 +96,7 @@ fn every_key_is_understood_and_paths_start_from_the_lab_file() {
 fn a_scenario_overrides_single_keys_of_the_general_settings() {
     let lab = parse(EVERY_KEY);
     let expected = RecordSettings {
+        simulates_caches: false,
         dimensions: vec![Dimension::Cpu, Dimension::Sched, Dimension::Steps],
         frequency_hz: 499,
         phases: vec![Phase::Loading, Phase::Steady],
@@ -240,6 +241,33 @@ fn a_variant_may_have_another_program_another_folder_or_another_revision() {
 }
 
 #[test]
+fn allocations_and_system_calls_of_functions_have_limits_in_numbers() {
+    let lab = parse(
+        "scenario.a = { command = ['a'] }\n[gate.allocations]\n'sim::*' = '+5%'\n[gate.system_calls]\n'sim::Save' = '+2'",
+    );
+    let allocations = Limit { of: Limited::Allocations("sim::*".to_owned()), allowed: Allowed::Percent(5.0) };
+    let two = Allowed::Amount { value: 2.0, unit: Unit::Plain };
+    let calls = Limit { of: Limited::SystemCalls("sim::Save".to_owned()), allowed: two };
+    assert_eq!(lab.limits.limits, [allocations, calls]);
+}
+
+#[test]
+fn the_number_of_memory_errors_has_a_limit_of_its_own() {
+    let lab = parse("scenario.a = { command = ['a'] }\n[gate]\nmemory_errors = 0");
+    let none = Limit { of: Limited::Metric("memory_errors".to_owned()), allowed: Allowed::AtMost(0.0) };
+    assert_eq!(lab.limits.limits, [none]);
+}
+
+#[test]
+fn caches_are_simulated_beside_other_dimensions() {
+    let lab = parse("scenario.a = { command = ['a'] }\n[record]\nwith = ['memcheck', 'sharing', 'cache-sim']");
+    let record = &lab.scenarios[0].record;
+    assert!(record.simulates_caches);
+    assert!(record.dimensions.ends_with(&[Dimension::Memcheck, Dimension::Sharing]), "{:?}", record.dimensions);
+    assert!(!parse("scenario.a = { command = ['a'] }").scenarios[0].record.simulates_caches);
+}
+
+#[test]
 fn the_gate_of_a_scenario_is_the_general_one_with_its_own_limits_in_place() {
     let lab = parse(COMPARING);
     let percent = |of, percent| Limit { of, allowed: Allowed::Percent(percent) };
@@ -326,9 +354,10 @@ fn examples() -> Vec<&'static str> {
 
 #[test]
 fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the_defaults() {
-    let [shortest, complete, comparing, names] = examples()[..] else { panic!("{:?}", examples()) };
+    let [shortest, complete, comparing, names, categories] = examples()[..] else { panic!("{:?}", examples()) };
     assert_eq!(labels(&parse(shortest), &[], &[]), ["shapes"]);
-    assert_eq!(parse(&format!("{shortest}{names}")).process_names.len(), 2);
+    assert_eq!(parse(&format!("{shortest}{names}")).naming.processes.len(), 2);
+    assert_eq!(parse(&format!("{shortest}{categories}")).naming.categories.rules.len(), 3);
     let complete = parse(complete);
     assert_eq!(complete.scenarios[0].record, RecordSettings::default());
     assert_eq!(complete.scenarios[0].stop, StopSettings::default());

@@ -20,12 +20,14 @@
 mod external;
 mod outline;
 mod owners;
+mod places;
 
 use stepscope_model::{Column, Columns, Dimension, Phase, Table, Value};
 
 use self::external::Libraries;
 use self::outline::Row;
 use self::owners::{Owners, Place, Weights};
+pub use self::places::{CostNode, CostPlaces};
 use crate::analyses::critical_path::PathWeights;
 use crate::analyses::rank::extent::{self, Extent, cost_column};
 use crate::analyses::rank::pairing;
@@ -201,14 +203,7 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
         Some(Place::Function(identity) | Place::Member(identity)) => Some(identity.clone()),
         _ => None,
     };
-    let kind = |row: &Row| match row.node.map(|node| &owners.nodes[node].place) {
-        None => "more",
-        Some(Place::All | Place::NoOwner) => "group",
-        Some(Place::Function(_)) => "function",
-        Some(Place::Instances(_)) => "instances",
-        Some(Place::Family(_)) => "family",
-        Some(Place::Member(_)) => "member",
-    };
+    let kind = |row: &Row| row.node.map_or("more", |node| owners.nodes[node].place.kind());
     columns
         .text("kind", "What the row is: function, instances, family, member, group, or more.", move |row| {
             kind(row).into()

@@ -18,6 +18,7 @@ use std::ops::Range;
 use stepscope_model::{Columns, Dimension, MACHINE_SPEED, Note, NoteValue, Table, note};
 
 use crate::analysis::{Analysis, View};
+use crate::query::machine_speed;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::waits::runnable_ns;
@@ -113,12 +114,10 @@ fn intervals(selection: &Selection<'_>, window: &Range<u64>) -> Vec<Disturbance>
     let count = length.div_ceil(interval_ns) as usize;
     let mut intervals = vec![Interval::default(); count];
     let at = |time_ns: u64| ((time_ns - window.start) / interval_ns) as usize;
-    for counter in selection.capture().counters.iter().filter(|one| window.contains(&one.time_ns) && one.value > 0) {
-        if let Some(kind) = MACHINE_SPEED.iter().position(|name| **name == *counter.name) {
-            let (sum, readings) = &mut intervals[at(counter.time_ns)].loops[kind];
-            *sum -= (counter.value as f64).ln();
-            *readings += 1;
-        }
+    for reading in machine_speed::readings(selection) {
+        let (sum, count) = &mut intervals[at(reading.counter.time_ns)].loops[reading.kind];
+        *sum += reading.slowness;
+        *count += 1;
     }
     let loops = Loops::of(selection);
     for wait in selection.waits() {

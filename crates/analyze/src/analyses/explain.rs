@@ -1,4 +1,4 @@
-//! One function explained: its cost by capture, callers, paths, callees, threads, lines and waits.
+//! One function explained: its cost by capture, callers, paths, callees, threads, lines, waits, steps, heap and system calls.
 //!
 //! The rank shows *that* a function is costly; these tables show *why*. All weights are of stacks that contain the function,
 //! each stack counted once:
@@ -8,10 +8,14 @@
 //!   weight too; `(self)` is the self weight.
 //! - *paths*: the owned functions from the root down to it, as own qualified names.
 //! - *leaves*: the leaves of the weight attributed to it.
+//! - *steps*: what it and its callees cost in a step, in the slowest twentieth of the steps, and in the others.
+//! - *heap*, *system calls*, *files*: those at stacks that contain it. `attributed` is the part whose nearest owned function it
+//!   is.
 //!
 //! [`function_names`](crate::query::function_names) maps a name to functions.
 
 mod calls;
+mod dimensions;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,7 +25,8 @@ use stepscope_model::{Column, Columns, Table, Value, WaitState};
 use thiserror::Error;
 
 use self::calls::Calls;
-use crate::analyses::rank;
+use crate::analyses::summary::label;
+use crate::analyses::{cache, rank};
 use crate::query::function_names::{FunctionNameError, matching};
 use crate::query::functions::source_of;
 use crate::query::select::Selection;
@@ -39,8 +44,8 @@ pub const ROOT: &str = "(root)";
 const LONGEST_LIST: usize = 20;
 
 /// The tables that explain a function: `explain_costs`, `explain_rank`, `explain_paths`, `explain_callers`,
-/// `explain_callees`, `explain_leaves`, `explain_threads`, `explain_lines`, `explain_blocked`; those without rows are left
-/// out.
+/// `explain_callees`, `explain_leaves`, `explain_threads`, `explain_lines`, `explain_blocked`, `explain_steps`,
+/// `explain_heap`, `explain_syscalls`, `explain_files`, `explain_sharing`, `explain_cache`; those without rows are left out.
 ///
 /// # Errors
 /// If no function has the name, or several functions do.
@@ -53,7 +58,8 @@ pub fn tables(selections: &[Selection<'_>], asked: &str, options: &rank::Options
         .collect();
     let ranks = in_rank(selections, &wanted, options);
     let lists = LISTS.iter().map(|about| listed(&calls, about)).chain([lines(&calls), blocked(&calls)]);
-    let all = [costs(&calls, asked)].into_iter().chain(ranks).chain(lists);
+    let all = [costs(&calls, asked)].into_iter().chain(ranks).chain(lists).chain(dimensions::tables(&calls));
+    let all = all.chain(in_cache(selections, &wanted));
     Ok(all.filter(|table| !table.rows.is_empty()).collect())
 }
 
@@ -145,6 +151,20 @@ fn in_rank(selections: &[Selection<'_>], wanted: &BTreeSet<String>, options: &ra
         table.name = "explain_rank".to_owned();
     }
     tables
+}
+
+/// The function's share of the cache misses of each capture that has some.
+fn in_cache(selections: &[Selection<'_>], wanted: &BTreeSet<String>) -> Vec<Table> {
+    let of_function = |selection: &Selection<'_>| {
+        let mut table = cache::by_function(selection);
+        let function = table.column("function").expect("cache misses are of functions");
+        table.rows.retain(|row| matches!(&row[function], Value::Text(name) if wanted.contains(name)));
+        table.notes.clear();
+        table.name = "explain_cache".to_owned();
+        table.title = format!("Its cache misses in {}", label(selection.capture()));
+        table
+    };
+    selections.iter().map(of_function).collect()
 }
 
 /// A table of a list: its name, title, first column with doc, and what makes the list.
@@ -344,8 +364,8 @@ fn class_times(calls: &Calls<'_, '_>) -> [ClassTime; WaitClass::ALL.len()] {
         if calls.is_attributed(stack) {
             time.attributed += u128::from(blocked);
         }
-        time.waits += 1;
-        time.longest = time.longest.max(blocked);
+        time.waits += u64::from(wait.count);
+        time.longest = time.longest.max(blocked / u64::from(wait.count.max(1)));
     }
     times
 }
@@ -476,6 +496,47 @@ mod tests {
             rows(&capture, "gz::Push", "explain_rank", &["rank", "score", "evidence"]),
             ["1 | 55 | cpu 40/40, offcpu 15/15, sched 0/10"]
         );
+    }
+
+    #[test]
+    fn its_share_of_the_cache_misses_is_set_against_its_share_of_the_cost() {
+        let capture = Drawing::new()
+            .folded(Event::weighed("cycles", "cycles"), "main;gz::Chase 20\nmain;gz::Run 80")
+            .folded(Event::weighed("cache-misses", "misses"), "main;gz::Chase 80\nmain;gz::Run 20")
+            .capture;
+        assert_eq!(rows(&capture, "gz::Chase", "explain_cache", &["verdict", "ratio"]), ["hostile | 4"]);
+    }
+
+    #[test]
+    fn steps_heap_and_system_calls_of_a_function_are_on_its_page() {
+        let samples = "@5 main;gz::Save;write 10\n@15 main;gz::Save;write 30\n@25 main;gz::Run 7";
+        let drawing = Drawing::new().window(0..100).process(7, "/usr/bin/sim").steps("main", 0, 10, 4, 1);
+        let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), samples).capture;
+        drawn::allocations(
+            &mut capture,
+            10..20,
+            "main;gz::Save;gz::Name;malloc 8 80 8 0 16\nmain;gz::Save;malloc 2 20 0 20 4",
+        );
+        drawn::allocations(&mut capture, 20..40, "main;gz::Run;malloc 5 50 0 0 0");
+        drawn::system_calls(&mut capture, 15, "main;gz::Save;gz::Name;openat", "openat", 6);
+        drawn::system_calls(&mut capture, 35, "main;gz::Save;write", "write", 2);
+        drawn::system_calls(&mut capture, 36, "main;gz::Run;write", "write", 50);
+        for calls in &mut capture.system_calls[..2] {
+            calls.file = Some("/tmp/stats".into());
+        }
+        let rows = |table: &str, columns: &[&str]| rows(&capture, "gz::Save", table, columns);
+        assert_eq!(rows("explain_steps", &["steps", "per_step", "per_slow_step"]), ["4 | 10 | -"]);
+        assert_eq!(
+            rows("explain_heap", &["calls", "attributed_calls", "temporary", "bytes", "peak_bytes", "leaked_bytes"]),
+            ["10 | 2 | 8 | 100 | 20 | 20"]
+        );
+        // Intervals within steps start after the first one: 3 steps.
+        assert_eq!(rows("explain_heap", &["calls_per_step", "bytes_per_step"]), ["3.333333 | 33.333333"]);
+        assert_eq!(
+            rows("explain_syscalls", &["call", "count", "attributed", "calls_per_step"]),
+            ["openat | 6 | 0 | 1.5", "write | 2 | 2 | 0.5"]
+        );
+        assert_eq!(rows("explain_files", &["file", "sequence"]), ["/tmp/stats | openat × 6, write × 2"]);
     }
 
     #[test]

@@ -15,6 +15,8 @@
 //! What was not measured is inconclusive too, with the reason: no data is no pass. A pattern that may fit many is about those of
 //! which there are enough samples to say anything.
 //!
+//! A limit on the number itself (`memory_errors = 0`) is for exact counts: the mean of the runs after is at most that, or the limit is broken.
+//!
 //! Several limits are several chances to err; each is judged at its own level, because each is a question of its own that was
 //! asked before anything was measured.
 
@@ -44,8 +46,8 @@ pub struct Limit {
 pub enum Limited {
     /// A metric of the whole recording: one of [`metrics::NAMES`], or `metric.NAME.STATISTIC`.
     Metric(String),
-    /// The attributed cost of each function that this fits: its name, or its own qualified name.
-    Function(Pattern),
+    /// The cost of each function that this fits, its name or its own qualified name, in a family of functions.
+    Function(Family, Pattern),
     /// The CPU time of the threads of each name that this fits.
     Thread(Pattern),
 }
@@ -55,6 +57,8 @@ pub enum Limited {
 pub enum Allowed {
     /// By this part of what it was, in percent.
     Percent(f64),
+    /// To this value, whatever it was before. Only for exact counts: the value has no interval.
+    AtMost(f64),
     /// By this amount, in the unit of what is limited, without what it is divided by: ns, bytes, a number.
     Amount(f64),
 }
@@ -129,9 +133,14 @@ fn of_limit(comparison: &Comparison, limit: &Limit) -> Vec<Judgement> {
             }
             None => vec![not_measured(limit, name.clone(), "it was not recorded on both sides".to_owned())],
         },
-        Limited::Function(pattern) => {
+        Limited::Function(family, pattern) => {
             let fits = |row: &Row| fits_function(pattern, row);
-            of_rows(comparison, limit, Family::Attributed, ("function", pattern), fits)
+            let what = match family {
+                Family::Allocations => "allocations of",
+                Family::SystemCalls => "system calls of",
+                _ => "function",
+            };
+            of_rows(comparison, limit, *family, (what, pattern), fits)
         }
         Limited::Thread(pattern) => {
             let fits = |row: &Row| pattern.matches(&row.identity().name);
@@ -153,7 +162,7 @@ fn of_rows(
     (what, pattern): (&str, &Pattern),
     fits: impl Fn(&Row) -> bool,
 ) -> Vec<Judgement> {
-    let unit = comparison.basis.unit(&comparison.unit);
+    let unit = comparison.basis.unit(family.unit().unwrap_or(&comparison.unit));
     let runs = comparison.runs.0.min(comparison.runs.1);
     let fitting: Vec<&Row> = comparison.rows(family).iter().filter(|row| fits(row)).collect();
     let told = |row: &&&Row| pattern.is_exact() || row.assessment.q.is_some();
@@ -164,9 +173,14 @@ fn of_rows(
     if !judged.is_empty() {
         return judged;
     }
+    let kind = if family == Family::Threads { "thread" } else { "function" };
     let reason = match fitting.is_empty() {
-        true => format!("no {what} of either side fits `{}`", pattern.as_str()),
-        false => format!("no {what} that fits `{}` could be tested: too few samples, or no counts", pattern.as_str()),
+        true => format!("no {kind} of either side fits `{}`", pattern.as_str()),
+        false => format!(
+            "no {kind} that fits `{}` could be tested: too few {}, or no counts",
+            pattern.as_str(),
+            family.counted()
+        ),
     };
     vec![not_measured(limit, format!("{what} {}", pattern.as_str()), reason)]
 }
@@ -236,6 +250,9 @@ impl Range {
             // What is new or vanished has no ratio: the part is of what it was before.
             (Allowed::Percent(percent), None) => Self::of_difference(numbers, percent / 100.0 * numbers.before, better),
             (Allowed::Amount(amount), _) => Self::of_difference(numbers, amount, better),
+            (Allowed::AtMost(most), _) => {
+                Self { value: numbers.after, low: numbers.after, high: numbers.after, limit: most }
+            }
         };
         match better {
             Better::Lower => range,
@@ -367,6 +384,17 @@ mod tests {
         assert_eq!(of(10.0, Better::Lower), Outcome::Inconclusive);
         assert_eq!(of(7.0, Better::Lower), Outcome::Regression);
         assert_eq!(of(0.0, Better::Higher), Outcome::Pass, "more is better");
+    }
+
+    #[test]
+    fn a_limit_on_the_number_itself_ignores_what_it_was() {
+        let of = |before, after, most| {
+            let difference = estimate(after - before, f64::NEG_INFINITY, f64::INFINITY);
+            outcome(&Numbers { before, after, difference, ratio: None }, Allowed::AtMost(most), Better::Lower)
+        };
+        assert_eq!(of(9.0, 0.0, 0.0), Outcome::Pass);
+        assert_eq!(of(0.5, 0.5, 0.0), Outcome::Regression, "an error in one of two runs");
+        assert_eq!(of(0.0, 3.0, 3.0), Outcome::Pass);
     }
 
     #[test]

@@ -12,6 +12,13 @@
 //! | `faults.minor`, `faults.major` | page faults; per step |
 //! | `switches` | context switches; per step |
 //! | `io.read`, `io.written` | bytes from and to storage; per step |
+//! | `heap.allocations`, `heap.temporary` | heap allocations, and the [temporary](crate::analyses::heap) ones; per step |
+//! | `heap.allocated` | bytes that they asked for; per step |
+//! | `heap.peak` | live bytes when a process had most, of all processes together |
+//! | `syscalls.count`, `syscalls.errors` | system calls, and those that failed; per step |
+//! | `memory_errors` | rows of [memory errors](crate::analyses::memory_errors), if a checker ran |
+//! | `syscalls.time` | time within system calls that do not wait for others; per step |
+//! | `cache.ipc`, `cache.mpki`, `cache.branch_miss_rate` | the [rates](crate::analyses::cache) of the whole recording |
 //!
 //! "Per step" is per second of wall time if no steps are known. Metrics that were not recorded are absent, not zero.
 
@@ -20,11 +27,14 @@ use std::borrow::Cow;
 pub use stepscope_model::Better;
 use stepscope_model::{OwnMetric, WaitState};
 
-use crate::analyses::resources;
+use crate::analyses::{cache, memory_errors, resources};
+use crate::analysis::has_checker;
 use crate::query::basis::Basis;
 use crate::query::coverage::cpu_ns;
+use crate::query::heap::HeapSums;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
+use crate::query::system_calls::SelectedCalls;
 use crate::query::waits::{blocked_ns, runnable_ns};
 use crate::query::weights::StackWeights;
 
@@ -87,7 +97,7 @@ pub fn place(name: &str) -> usize {
 }
 
 /// Every metric, in the order of tables.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 27] = [
     "rtf",
     "step.mean",
     "step.median",
@@ -104,6 +114,17 @@ pub const NAMES: [&str; 16] = [
     "switches",
     "io.read",
     "io.written",
+    "heap.allocations",
+    "heap.temporary",
+    "heap.allocated",
+    "heap.peak",
+    "syscalls.count",
+    "syscalls.errors",
+    "syscalls.time",
+    "memory_errors",
+    "cache.ipc",
+    "cache.mpki",
+    "cache.branch_miss_rate",
 ];
 
 /// The figures that a change is judged by first, the most telling first.
@@ -114,9 +135,9 @@ pub fn is_headline(name: &str, has_steps: bool) -> bool {
     HEADLINES.contains(&name) && !(has_steps && name == "wall")
 }
 
-/// Which way the metric of this name should go: costs should fall, and only the real-time factor should rise.
+/// Which way the metric of this name should go: costs should fall; the real-time factor and instructions per cycle should rise.
 pub fn better(name: &str) -> Better {
-    if name == "rtf" { Better::Higher } else { Better::Lower }
+    if matches!(name, "rtf" | "cache.ipc") { Better::Higher } else { Better::Lower }
 }
 
 /// The metrics of a recording, as far as they are known, in the order of [`NAMES`]. Those that are of a step need
@@ -136,6 +157,10 @@ pub fn of(selection: &Selection<'_>, basis: Basis) -> Vec<Metric> {
     found.of_time(inside, selection);
     found.add("rss.peak", "bytes", resources::peak_rss_together(selection).map(|bytes| bytes as f64));
     found.of_totals(inside);
+    found.of_heap(selection);
+    found.of_system_calls(inside);
+    found.of_memory_errors(selection);
+    found.of_cache(selection);
     found.metrics.extend(selection.capture().info.own_metrics.iter().flat_map(of_own));
     found.metrics.sort_by_key(|metric| place(&metric.name));
     found.metrics
@@ -220,6 +245,53 @@ impl Found {
     }
 }
 
+impl Found {
+    /// Allocations: they have a rate per step of their own, because tables are read at other times than steps start.
+    fn of_heap(&mut self, whole: &Selection<'_>) {
+        if whole.capture().allocations.is_empty() {
+            return;
+        }
+        let heap = HeapSums::of(whole);
+        let (total, per_step) = (heap.total(), self.basis == Basis::PerStep);
+        let rates = [
+            ("heap.allocations", "allocations", total.calls, total.step.calls),
+            ("heap.temporary", "allocations", total.temporary, total.step.temporary),
+            ("heap.allocated", "bytes", total.bytes, total.step.bytes),
+        ];
+        // Of massif, only live bytes are known.
+        for (name, unit, all, in_step) in rates.into_iter().filter(|_| total.calls > 0 || total.peak_bytes == 0) {
+            match per_step {
+                true => self.add(name, &self.basis.unit(unit), heap.has_steps.then_some(in_step)),
+                false => self.add_cost(name, unit, Some(all as f64)),
+            }
+        }
+        self.add("heap.peak", "bytes", Some(total.peak_bytes.max(0) as f64));
+    }
+
+    fn of_memory_errors(&mut self, whole: &Selection<'_>) {
+        let errors = has_checker(whole.capture()).then(|| memory_errors::count(whole) as f64);
+        self.add("memory_errors", "errors", errors);
+    }
+
+    fn of_system_calls(&mut self, inside: &Selection<'_>) {
+        if inside.capture().system_calls.is_empty() {
+            return;
+        }
+        let sum = SelectedCalls::of(inside).total();
+        self.add_cost("syscalls.count", "calls", Some(sum.count as f64));
+        self.add_cost("syscalls.errors", "calls", Some(sum.errors as f64));
+        self.add_cost("syscalls.time", "ns", Some(sum.busy_ns as f64));
+    }
+
+    /// Rates of the whole recording: counters are read at its end.
+    fn of_cache(&mut self, whole: &Selection<'_>) {
+        let reading = cache::whole(whole);
+        self.add("cache.ipc", "", reading.ipc());
+        self.add("cache.mpki", "", reading.mpki());
+        self.add("cache.branch_miss_rate", "percent", reading.branch_miss_rate());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +330,47 @@ mod tests {
                 ("blocked", "ns/step", 1_000.0 / 5.0),
                 ("runnable", "ns/step", 500.0 / 5.0),
                 ("switches", "switches/step", 2.0 / 5.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn allocations_are_those_of_intervals_within_steps_divided_by_the_steps_in_them() {
+        let mut capture = drawing().capture;
+        // Steps last from 1,000 to 6,000; the first one does not count.
+        drawn::allocations(&mut capture, 0..2_500, "main;main;gz::Load;malloc 9000 90000 0 0 7");
+        drawn::allocations(&mut capture, 2_500..4_000, "main;main;gz::Step;malloc 30 300 15 0 3");
+        drawn::allocations(&mut capture, 4_000..5_000, "main;main;gz::Step;malloc 20 200 10 0 3");
+        drawn::allocations(&mut capture, 5_000..9_000, "main;main;gz::Step;malloc 99 990 99 0 3");
+        let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerStep));
+        let heap: Vec<_> = named(&metrics).into_iter().filter(|(name, ..)| name.starts_with("heap")).collect();
+        assert_eq!(
+            heap,
+            [
+                ("heap.allocations", "allocations/step", 20.0),
+                ("heap.temporary", "allocations/step", 10.0),
+                ("heap.allocated", "bytes/step", 200.0),
+                ("heap.peak", "bytes", 10.0),
+            ]
+        );
+        let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerSecond));
+        assert_eq!(named(&metrics[6..7]), [("heap.allocations", "allocations/s", 9_149.0 / 10e-6)]);
+    }
+
+    #[test]
+    fn system_calls_are_those_that_end_within_steps_and_waits_are_no_time() {
+        let mut capture = drawing().capture;
+        for (call, end_ns, count) in [("write", 500, 7), ("write", 1_500, 10), ("futex", 3_000, 5)] {
+            drawn::system_calls(&mut capture, end_ns, "main;main;gz::Save;write", call, count);
+        }
+        let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerStep));
+        let calls: Vec<_> = named(&metrics).into_iter().filter(|(name, ..)| name.starts_with("sysc")).collect();
+        assert_eq!(
+            calls,
+            [
+                ("syscalls.count", "calls/step", 3.0),
+                ("syscalls.errors", "calls/step", 0.0),
+                ("syscalls.time", "ns/step", 20.0)
             ]
         );
     }

@@ -1,7 +1,9 @@
 //! The analyses: one module each, with its question, definition and limits. They import [`query`](crate::query) and make tables.
 
+pub mod cache;
 pub mod calltree;
 pub mod capacity;
+pub mod categories;
 pub mod comparable;
 pub mod compare;
 pub mod cores;
@@ -13,19 +15,25 @@ pub mod explain;
 pub mod faults;
 pub mod gate;
 pub mod growth;
+pub mod heap;
 pub mod history;
 pub mod hotspots;
+pub mod memory_errors;
 pub mod metrics;
+pub mod monitor;
 mod outline;
 pub mod proof;
 pub mod rank;
 pub mod resources;
 pub mod sched;
 pub mod scopes;
+pub mod sharing;
 pub mod slow_steps;
+pub mod step_classes;
 pub mod step_times;
 pub mod steps_over_time;
 pub mod summary;
+pub mod system_calls;
 pub mod threads;
 pub mod tree;
 pub mod wall;
@@ -43,11 +51,18 @@ pub static ANALYSES: &[Analysis] = &[
     hotspots::ANALYSIS,
     tree::ANALYSIS,
     threads::ANALYSIS,
+    categories::ANALYSIS,
     wall::ANALYSIS,
     sched::ANALYSIS,
     disturbances::ANALYSIS,
     faults::ANALYSIS,
+    cache::ANALYSIS,
+    sharing::ANALYSIS,
+    heap::ANALYSIS,
+    system_calls::ANALYSIS,
+    memory_errors::ANALYSIS,
     resources::ANALYSIS,
+    monitor::ANALYSIS,
 ];
 
 /// Every analysis of several captures.

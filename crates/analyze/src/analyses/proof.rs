@@ -27,7 +27,8 @@
 //!   [`SILENT_PERCENT`] of the CPU time.
 //! - **Diagnosis**: each switch alone: whether the first [finding](crate::analyses::diagnose) has a right kind and names a guilty
 //!   function, in the median recording. In fast settings and in controls: no finding above [`CLAIM_PERCENT`].
-//! - **Counts**: steps, scopes and context switches, recorded against counted by the program and the kernel.
+//! - **Counts**: steps, scopes, context switches, allocations and system calls, recorded against counted by the program and the
+//!   kernel.
 //! - **Overhead**: CPU time and wall time of a step, recorded over bare.
 
 mod diagnosis;

@@ -17,7 +17,8 @@
 //! (erratum 9).
 //!
 //! # Score
-//! The study's composite of a scenario's evidence, 0 to 100, from [exact values](score) (erratum 8):
+//! The study's composite of a scenario's evidence, 0 to 100, from [exact values](score) (erratum 8), with up to 20 points more
+//! for allocations and system calls, which the study had no points for:
 //!
 //! | dimension | points |
 //! |---|---|
@@ -26,6 +27,10 @@
 //! | offcpu | among the 5 callers with most blocked time: 15; among the first 10: 8; from 0.5 % of the wall time on |
 //! | sharing | share of modified-line hits above 5 %: 15; 1 to 5 %: 8 |
 //! | sched | runs on a thread that is [flagged](crate::analyses::sched) for delays that recorded threads cause: 10 |
+//! | heap | cost of its allocations, estimated as 40 ns each and 0.1 ns a byte: from 5 % of the CPU time on 6, from 1 % on 3; that of its temporary ones: from 1 % on 4, from 0.5 % on 2 |
+//! | syscalls | time in its calls that do not wait for others: from 5 % of the CPU time on 6, from 1 % on 3; 10 calls or more in a step (without steps: in a millisecond) that take 0.5 % of the CPU time: 4 |
+//!
+//! Allocations and system calls of functions with less than 0.5 % of the CPU time give no points.
 //!
 //! A dimension that was not recorded gives no points and lowers the highest possible score (`score_max`); `evidence` lists
 //! the recorded dimensions with their points. A function's score is that of the scenario in which it is highest. Missing
@@ -56,6 +61,7 @@ use stepscope_model::{Column, Columns, Importance, Phase, Table, Value, note};
 
 use self::costs::Costs;
 use self::extent::{Extent, cost_column};
+use self::pairing::Scenario;
 use self::score::Score;
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::summary::label;
@@ -119,6 +125,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
         table_columns(&costs, basis, options.by).table("rank", title(options.by, phase), ranked.iter().enumerate());
     table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
     table.add_notes(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
+    table.add_notes(scenarios.iter().flat_map(Scenario::apart));
     table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
         note!(Loss, "Not used: no CPU samples, and no capture of the same scenario that has some.").about(&one.label)
     }));
@@ -276,7 +283,29 @@ fn table_columns<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Columns<'a
         .flag("delayed", "Whether it runs on a thread that recorded threads delay, in that scenario.", |(_, one)| {
             one.scored_in.evidence(&one.function).delayed
         })
+        .number(
+            "allocations_per_step",
+            "allocations",
+            "Its allocations in a step of that scenario; missing without steps.",
+            |(_, one)| one.scored_in.allocations_per_step(&one.function).map(|of| of.calls),
+        )
+        .number("temporary_per_step", "allocations", "The temporary ones among them.", |(_, one)| {
+            one.scored_in.allocations_per_step(&one.function).map(|of| of.temporary)
+        })
+        .bytes("bytes_per_step", "Their bytes.", |(_, one)| {
+            one.scored_in.allocations_per_step(&one.function).map(|of| of.bytes)
+        })
+        .number(
+            "system_calls_per_step",
+            "calls",
+            "Its system calls in a step of that scenario; missing without steps.",
+            |(_, one)| one.scored_in.system_calls_per_step(&one.function).map(|of| of.count),
+        )
+        .duration("system_call_time_per_step", "Time within those that do not wait for others.", |(_, one)| {
+            one.scored_in.system_calls_per_step(&one.function).map(|of| of.busy_ns)
+        })
         .essential("function share")
+        .detail("allocations_per_step temporary_per_step bytes_per_step system_calls_per_step system_call_time_per_step")
         .detail("module inclusive_share scenarios score_max score_scenario evidence cache_ratio offcpu_place blocked delayed");
     if costs.len() > 1 {
         for one in costs.iter().copied() {

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stepscope_model::{Column, Columns, Dimension, Process, ProcessId, Table};
+use stepscope_model::{Column, Columns, Dimension, Process, ProcessId, SYSTEM_PID, Table, reading_kind};
 
 use crate::analysis::{Analysis, View};
 use crate::query::select::Selection;
@@ -28,20 +28,26 @@ pub const ALL: &str = "(all)";
 
 /// The readings of one quantity of one process, by time.
 #[derive(Debug, Clone, Default)]
-struct Series {
+pub(super) struct Series {
     readings: Vec<(u64, i64)>,
 }
 
 /// What became of a quantity in a range of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Course {
-    first: i64,
-    last: i64,
-    max: i64,
-    change: i64,
+pub(super) struct Course {
+    pub first: i64,
+    pub last: i64,
+    pub max: i64,
+    pub change: i64,
 }
 
 impl Series {
+    /// The reading that holds at a time: the last one up to it.
+    pub fn value_at(&self, time_ns: u64) -> Option<i64> {
+        let after = self.readings.partition_point(|(time, _)| *time <= time_ns);
+        Some(self.readings[after.checked_sub(1)?].1)
+    }
+
     /// Its course within `window`; `None` if nothing was read by the window's end.
     fn course(&self, window: &Range<u64>, from_zero: bool) -> Option<Course> {
         let inside = self.readings.partition_point(|(time, _)| *time < window.start);
@@ -57,15 +63,19 @@ impl Series {
     }
 }
 
-/// Whether a quantity counts from the beginning of the process.
-fn is_total(name: &str) -> bool {
-    const PREFIXES: [&str; 7] =
-        ["cpu_", "thread_cpu_", "io_", "context_switches", "minor_faults", "major_faults", "run_queue_delay"];
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// Whether a quantity counts from the beginning of the process. Counters that programs name themselves are levels, unless their name
+/// starts like that of a total.
+pub fn is_total(name: &str) -> bool {
+    const PREFIXES: [&str; 4] = ["cpu_", "io_", "heap_calls", "heap_bytes"];
+    match reading_kind(name) {
+        Some(kind) => kind.is_total,
+        None => PREFIXES.iter().any(|prefix| name.starts_with(prefix)),
+    }
 }
 
 /// The unit that a quantity's name ends in.
-fn unit_of(name: &str) -> &'static str {
+pub fn unit_of(name: &str) -> &'static str {
+    let name = name.split(':').next().unwrap_or(name);
     match name {
         _ if name.ends_with("_ns") => "ns",
         _ if name.ends_with("_bytes") => "bytes",
@@ -76,17 +86,17 @@ fn unit_of(name: &str) -> &'static str {
 }
 
 /// A process of the selection with its readings.
-struct Observed<'a> {
-    id: ProcessId,
-    process: &'a Process,
+pub(super) struct Observed<'a> {
+    pub id: ProcessId,
+    pub process: &'a Process,
     /// The part of the selected time in which it lived.
-    window: Range<u64>,
-    quantities: BTreeMap<&'a str, Series>,
+    pub window: Range<u64>,
+    pub quantities: BTreeMap<&'a str, Series>,
     exact_cpu_ns: Option<u64>,
 }
 
 impl Observed<'_> {
-    fn course(&self, name: &str) -> Option<Course> {
+    pub fn course(&self, name: &str) -> Option<Course> {
         self.quantities.get(name)?.course(&self.window, is_total(name) && self.started_inside())
     }
 
@@ -94,11 +104,21 @@ impl Observed<'_> {
         self.process.start_ns.is_some_and(|start| start >= self.window.start)
     }
 
-    fn change(&self, name: &str) -> Option<i64> {
+    pub fn last(&self, name: &str) -> Option<i64> {
+        self.course(name).map(|course| course.last)
+    }
+
+    /// A change per second of the time in which the process was observed.
+    pub fn per_second(&self, change: i64) -> Option<f64> {
+        let observed_ns = observed_ns(&self.window);
+        (observed_ns > 0).then(|| change as f64 * 1e9 / observed_ns as f64)
+    }
+
+    pub fn change(&self, name: &str) -> Option<i64> {
         self.course(name).map(|course| course.change)
     }
 
-    fn cpu_ns(&self) -> Option<i64> {
+    pub fn cpu_ns(&self) -> Option<i64> {
         let read = || Some(self.change("cpu_user_ns")?.saturating_add(self.change("cpu_system_ns")?));
         self.exact_cpu_ns.and_then(|exact| i64::try_from(exact).ok()).or_else(read)
     }
@@ -112,7 +132,7 @@ impl Observed<'_> {
 }
 
 /// The selected processes with their readings, in the order of the capture.
-fn observed<'a>(selection: &Selection<'a>) -> Vec<Observed<'a>> {
+pub(super) fn observed<'a>(selection: &Selection<'a>) -> Vec<Observed<'a>> {
     let capture = selection.capture();
     let Some(window) = selection.window() else { return Vec::new() };
     let mut selected = vec![!selection.filters_threads(); capture.processes.len()];
@@ -209,6 +229,7 @@ pub fn change_together(selection: &Selection<'_>, quantity: &str) -> Option<i64>
 /// The table `resources`: a row for all processes together, then one each by CPU time, name and id.
 pub fn table(selection: &Selection<'_>) -> Table {
     let mut processes = observed(selection);
+    processes.retain(|one| one.process.pid != SYSTEM_PID);
     processes.sort_by_key(|one| (Reverse(one.cpu_ns()), selection.process_label(one.id).to_owned(), one.process.pid));
     let together = (!processes.is_empty()).then(|| Row::together(selection, &processes));
     let rows = together.into_iter().chain(processes.iter().map(|one| Row::of(one, selection.process_label(one.id))));
@@ -341,7 +362,7 @@ fn table_columns<'a>() -> Columns<'a, Row<'a>> {
     )
 }
 
-fn observed_ns(window: &Range<u64>) -> u64 {
+pub(super) fn observed_ns(window: &Range<u64>) -> u64 {
     (window.end - window.start).saturating_sub(1)
 }
 

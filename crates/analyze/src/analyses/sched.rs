@@ -49,6 +49,8 @@ pub struct Delays {
     pub total_ns: u128,
     /// Whether there were delays that are known only in the total, or not at all, since wake-ups were not recorded.
     pub wake_ups_unrecorded: bool,
+    /// Whether some delays were added up while recording, so that percentiles and the maximum are of the others.
+    pub has_sums: bool,
     /// Times it was switched out because it waited for something.
     pub voluntary: u64,
     /// Times it was switched out though it wanted to run.
@@ -62,9 +64,9 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Mean delay in ns: over the delays, or over all switches where only the total of some is known.
+    /// Mean delay in ns: over the delays, or over all switches where only the total of some is known by itself.
     pub fn mean_ns(&self) -> Option<f64> {
-        if !self.wake_ups_unrecorded {
+        if !self.wake_ups_unrecorded && !self.has_sums {
             return self.recorded.mean();
         }
         let switches = self.voluntary + self.involuntary;
@@ -102,17 +104,21 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let capture = selection.capture();
     let unrecorded = WakeUps::of(selection) == WakeUps::Unrecorded;
     let mut recorded: Vec<Vec<u64>> = vec![Vec::new(); capture.threads.len()];
+    let mut summed = vec![0_u128; capture.threads.len()];
     let mut switches = vec![(0_u64, 0_u64, false); capture.threads.len()];
     let mut causes = Causes::of(selection);
     for wait in selection.thread_waits() {
         let thread = wait.thread.index();
         let (voluntary, involuntary, missing) = &mut switches[thread];
         match wait.state {
-            WaitState::Blocked => *voluntary += 1,
-            WaitState::Preempted => *involuntary += 1,
+            WaitState::Blocked => *voluntary += u64::from(wait.count),
+            WaitState::Preempted => *involuntary += u64::from(wait.count),
         }
         if wait.state == WaitState::Blocked && wait.runnable_ns.is_none() {
             *missing |= unrecorded && wake_ups::is_missing(selection, &wait);
+        } else if wait.is_aggregated() {
+            summed[thread] += u128::from(runnable_ns(&wait));
+            causes.add(&wait);
         } else {
             recorded[thread].push(runnable_ns(&wait));
             causes.add(&wait);
@@ -121,11 +127,12 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let cpu_times = selection.cpu_times();
     let of_thread = |(id, _): (ThreadId, _)| {
         let (voluntary, involuntary, wake_ups_unrecorded) = switches[id.index()];
+        let summed = summed[id.index()];
         let recorded: Distribution = recorded[id.index()].iter().copied().collect();
         let counted = capture.threads[id.index()].runnable_ns.filter(|_| !selection.filters_time());
         let total_ns = match counted {
             Some(counted) if wake_ups_unrecorded => recorded.sum().max(u128::from(counted)),
-            _ => recorded.sum(),
+            _ => recorded.sum() + summed,
         };
         let lifetime_ns = selection.lifetime(id).map(|life| life.end - life.start);
         let cpu_ns = cpu_times[id.index()];
@@ -133,6 +140,7 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
             thread: id,
             recorded,
             total_ns,
+            has_sums: summed > 0,
             wake_ups_unrecorded,
             voluntary,
             involuntary,

@@ -13,6 +13,7 @@ use stepscope_model::{CallNode, CallTree, Columns, Dimension, FrameKind, Table};
 use crate::analyses::calltree;
 use crate::analyses::outline::{self, Branches, Content, OutlineRow};
 use crate::analysis::{Analysis, ReportSection, View};
+use crate::query::events;
 use crate::query::select::Selection;
 use crate::query::weights::percent;
 
@@ -200,7 +201,9 @@ pub const ANALYSIS: Analysis = Analysis {
     also_in: &["flamegraph"],
     report: |selection| {
         let tree = calltree::of_samples(selection, &calltree::Options::default());
-        ReportSection::of_tree("On-CPU flame graph", tree).into_iter().collect()
+        let is_memory = selection.event().is_some_and(events::is_memory);
+        let heading = if is_memory { "Flame graph" } else { "On-CPU flame graph" };
+        ReportSection::of_tree(heading, tree).into_iter().collect()
     },
     ..Analysis::NONE
 };

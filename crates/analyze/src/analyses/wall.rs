@@ -294,6 +294,7 @@ fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Ve
             NoteValue::ns(estimated)
         ));
     }
+    notes.extend(aggregated(selection));
     if without > 0 {
         let (asleep_ns, threads) = asleep_before(selection);
         let asleep = match threads {
@@ -309,6 +310,28 @@ fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Ve
         ));
     }
     notes
+}
+
+/// How many waits were added up while recording, and how well their stacks are known.
+fn aggregated(selection: &Selection<'_>) -> Option<Note> {
+    let count = |sum: u64, wait: Wait| sum + u64::from(wait.count);
+    let all = selection.thread_waits().fold(0, count);
+    let summed = selection.thread_waits().filter(Wait::is_aggregated).fold(0, count);
+    if summed == 0 {
+        return None;
+    }
+    let losses = &selection.capture().info.losses;
+    let (checked, differing) = (losses.checked_stacks.unwrap_or(0), losses.differing_stacks.unwrap_or(0));
+    Some(note!(
+        Limit,
+        "{} of {} waits are aggregated: they were added up in the kernel, because their threads switch very often. Their \
+         times are exact; who ended each is unknown. Of {} stacks that were copied again, {} differed from the stack known \
+         for their place. More single waits: --switch-stacks-hz.",
+        NoteValue::number(summed),
+        NoteValue::number(all),
+        NoteValue::number(checked),
+        NoteValue::percent(percent(u128::from(differing), u128::from(checked)).unwrap_or(0.0))
+    ))
 }
 
 /// Blocked time without a stack of threads that were asleep when the recording began, and how many they are.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use stepscope_model::FrameKind;
 
-use crate::query::category::undecorated;
+use crate::query::frame_kind::undecorated;
 use crate::query::functions::{Function, FunctionId, Functions};
 use crate::query::qualified_name::{own_name, trait_name};
 

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use stepscope_model::{Process, Thread};
 
+use crate::query::naming::Naming;
 use crate::query::pattern::{Pattern, PatternError};
-use crate::query::process_label::{ProcessNameRule, process_name};
+use crate::query::process_label::process_name;
 
 /// What of a capture to look at. The default is everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,8 +28,8 @@ pub struct Filter {
     pub steps: Option<StepRange>,
     /// The event, by name.
     pub event: Option<String>,
-    /// Labels that the user chose for processes. They select nothing.
-    pub process_names: Vec<ProcessNameRule>,
+    /// What the lab file calls processes and code. It selects nothing.
+    pub naming: Naming,
 }
 
 /// On which side of ownership a stack is.

@@ -105,7 +105,7 @@ pub(super) fn chosen_stacks(
         let module = &functions.get(id).module;
         !module.is_empty() && pattern.matches(module)
     })?;
-    let passes = |flags: &Option<Vec<bool>>| flags.as_ref().map(|flags| paths_through(capture, functions, flags));
+    let passes = |flags: &Option<Vec<bool>>| flags.as_ref().map(|flags| functions.paths_through(capture, flags));
     let (by_function, by_module) = (passes(&by_function), passes(&by_module));
     let on_side = |owned: bool| match filter.ownership {
         None => true,
@@ -173,15 +173,6 @@ fn known_for(what: &str, functions: &Functions, pattern: &Pattern) -> Vec<String
         functions.all().map(|(_, one)| one.name.to_string()).filter(|name| name.to_lowercase().contains(&text)),
     );
     if similar.is_empty() { distinct(functions.all().map(|(_, one)| one.name.to_string())) } else { similar }
-}
-
-fn paths_through(capture: &Capture, functions: &Functions, flags: &[bool]) -> Vec<bool> {
-    let mut passes: Vec<bool> = Vec::with_capacity(capture.stacks.len());
-    for node in &capture.stacks {
-        let above = node.parent.is_some_and(|parent| passes[parent.index()]);
-        passes.push(above || flags[functions.of_frame(node.frame).index()]);
-    }
-    passes
 }
 
 /// The event of this name.

@@ -1,4 +1,4 @@
-//! [`Functions`]: the functions of a capture, with ownership and category.
+//! [`Functions`]: the functions of a capture, with ownership and kind of code.
 //!
 //! One function has many frames, at different lines and addresses. Two frames are of the same function if their names and
 //! the file names of their modules are exactly equal. (A join on a part of a name attributes cost to the wrong function:
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, StackId};
 
-use crate::query::category;
+use crate::query::frame_kind;
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
 
@@ -19,7 +19,7 @@ use crate::query::qualified_name::{own_name, python_function};
 pub const NO_STACK: &str = "(no stack)";
 
 /// The function that a stack's cost is attributed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Caller {
     /// The nearest one that costs are attributed to.
     Function(FunctionId),
@@ -202,6 +202,16 @@ impl Functions {
         self.outermost[node.index()]
     }
 
+    /// One flag per node: whether a function with a flag is on the path from the root to it.
+    pub(crate) fn paths_through(&self, capture: &Capture, flags: &[bool]) -> Vec<bool> {
+        let mut passes: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+        for node in &capture.stacks {
+            let above = node.parent.is_some_and(|parent| passes[parent.index()]);
+            passes.push(above || flags[self.of_frame(node.frame).index()]);
+        }
+        passes
+    }
+
     fn tell_apart(&mut self, capture: &Capture, owned: &Owned) {
         let modules = ModuleNames::of(capture, owned);
         let mut rows: FxHashMap<(&str, u32), FunctionId> = FxHashMap::default();
@@ -213,7 +223,7 @@ impl Functions {
                     name: frame.function.clone(),
                     module: modules.names[module as usize].clone(),
                     owned: owned.owns_name(&frame.function),
-                    kind: category::of(frame, module_of(capture, frame)),
+                    kind: frame_kind::of(frame, module_of(capture, frame)),
                 });
                 FunctionId(self.functions.len() as u32 - 1)
             });

@@ -36,7 +36,10 @@ impl Steps {
         let first = all.first().copied();
         let inside =
             |step: &Step| window.is_none_or(|window| step.start_ns >= window.start && step.end_ns <= window.end);
-        let rows: Vec<Step> = all.into_iter().filter(inside).collect();
+        let mut rows = all;
+        if window.is_some() {
+            rows.retain(inside);
+        }
         let before = rows.iter().scan(0, |sum, step| {
             let before = *sum;
             *sum += step.end_ns - step.start_ns;
@@ -300,16 +303,19 @@ impl Factor {
 /// The loops of a capture: steps in order, none overlapping another of its loop.
 fn separate(capture: &Capture) -> Vec<Vec<Step>> {
     let mut steps = capture.steps.to_vec();
-    steps.sort_unstable_by_key(|step| (step.start_ns, step.end_ns, step.index, step.thread));
+    // They mostly are in order, and there may be millions.
+    if !steps.windows(2).all(|pair| pair[0].start_ns < pair[1].start_ns) {
+        steps.sort_unstable_by_key(|step| (step.start_ns, step.end_ns, step.index, step.thread));
+    }
     let mut order: Vec<Option<ProcessId>> = Vec::new();
     let mut by_process: FxHashMap<Option<ProcessId>, Vec<Step>> = FxHashMap::default();
-    for step in steps {
-        let process = capture.threads[step.thread.index()].process;
+    for of_thread in steps.chunk_by(|a, b| a.thread == b.thread) {
+        let process = capture.threads[of_thread[0].thread.index()].process;
         let of_process = by_process.entry(process).or_insert_with(|| {
             order.push(process);
             Vec::new()
         });
-        of_process.push(step);
+        of_process.extend_from_slice(of_thread);
     }
     let mut loops = Vec::new();
     for process in order {

@@ -20,6 +20,15 @@ pub struct Spent {
     pub blocked: u64,
 }
 
+impl Spent {
+    /// Moves a wait within the range from running to blocked and runnable.
+    pub(crate) fn add(&mut self, wait: &Wait) {
+        self.blocked = self.blocked.saturating_add(blocked_ns(wait));
+        self.runnable = self.runnable.saturating_add(runnable_ns(wait));
+        self.running = self.running.saturating_sub(blocked_ns(wait).saturating_add(runnable_ns(wait)));
+    }
+}
+
 /// All threads' time off the CPU, in order.
 #[derive(Debug, Clone)]
 pub struct OffCpu<'a> {
@@ -82,6 +91,11 @@ impl<'a> OffCpu<'a> {
         self.rows(thread).map(|place| self.at(place))
     }
 
+    /// Rows in the capture of the waits of a thread, by start.
+    pub fn rows_of(&self, thread: ThreadId) -> impl Iterator<Item = usize> + '_ {
+        self.rows(thread).map(|place| self.row(place))
+    }
+
     /// The waits of a thread in a range of time, each cut to it.
     pub fn within(&self, thread: ThreadId, range: Range<u64>) -> impl Iterator<Item = Wait> + '_ {
         self.met(thread, &range).filter_map(move |place| cut(&self.at(place), &range))
@@ -92,6 +106,12 @@ impl<'a> OffCpu<'a> {
         let rows = self.rows(thread);
         let count = self.count(rows.clone(), |wait| wait.start_ns < time_ns);
         Some(self.at(rows.start + count.checked_sub(1)?))
+    }
+
+    /// How much of a range of time a thread lived; `None` if its lifetime is unknown.
+    pub fn alive(&self, thread: ThreadId, range: Range<u64>) -> Option<u64> {
+        let row = &self.capture.threads[thread.index()];
+        Some(row.end_ns?.min(range.end).saturating_sub(row.start_ns?.max(range.start)))
     }
 
     /// What a thread did in a range of time; `None` if its lifetime is unknown.
@@ -132,8 +152,11 @@ impl<'a> OffCpu<'a> {
 
     /// The wait at a place in the order by thread and start.
     fn at(&self, place: usize) -> Wait {
-        let row = self.order.as_ref().map_or(place, |order| order[place] as usize);
-        self.capture.waits.at(row)
+        self.capture.waits.at(self.row(place))
+    }
+
+    fn row(&self, place: usize) -> usize {
+        self.order.as_ref().map_or(place, |order| order[place] as usize)
     }
 
     /// How many waits there are at these places before the first that is not `early`.

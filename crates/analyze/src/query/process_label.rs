@@ -30,7 +30,7 @@ pub struct ProcessNameRule {
 }
 
 /// The label of each process, in their order. The first rule that matches decides; rules come from
-/// [`Filter::process_names`](crate::query::filter::Filter::process_names).
+/// [`Naming`](crate::query::naming::Naming).
 pub fn process_labels(processes: &[Process], rules: &[ProcessNameRule]) -> Vec<String> {
     let arguments: Vec<Vec<String>> = processes.iter().map(|process| arguments(&process.command_line)).collect();
     let rule = |process: &Process| rules.iter().find(|rule| rule.command_line.matches(&process.command_line));

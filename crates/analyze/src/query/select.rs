@@ -23,12 +23,13 @@ use stepscope_model::{
     Capture, Dimension, DimensionStatus, Event, EventId, ProcessId, Sample, StackId, Step, Thread, ThreadId, Wait,
 };
 
+use crate::query::categories::{Categories, CategoryRules};
 use crate::query::events;
 use crate::query::filter::describe;
 pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use crate::query::filter_matches::{absolute, chosen_stacks, chosen_threads, find_event, recording};
 use crate::query::functions::Functions;
-use crate::query::loops::Loops;
+use crate::query::loops::{Loops, Steps};
 use crate::query::process_label::process_labels;
 pub use crate::query::select_error::SelectError;
 use crate::query::step_paths::Paths;
@@ -47,6 +48,8 @@ pub struct Selection<'a> {
     process_labels: Arc<[String]>,
     description: Vec<String>,
     thinned_stacks: Arc<OnceLock<Option<ThinnedStacks>>>,
+    category_rules: Arc<CategoryRules>,
+    categories: Arc<OnceLock<Categories>>,
     pub(crate) steps: Arc<KnownSteps>,
 }
 
@@ -57,6 +60,15 @@ pub struct Selection<'a> {
 pub(crate) struct KnownSteps {
     pub loops: OnceLock<Option<Arc<Loops>>>,
     pub paths: OnceLock<Option<Paths>>,
+}
+
+impl KnownSteps {
+    /// The same loops, if all their steps lie in a shorter time: a program may take millions of steps.
+    fn within(&self, time: &Range<u64>) -> Self {
+        let is_inside = |steps: &Steps| time.start <= steps.span.start && steps.span.end <= time.end;
+        let same = self.loops.get().filter(|loops| loops.as_ref().is_some_and(|loops| loops.all().all(is_inside)));
+        Self { loops: same.cloned().map_or_else(OnceLock::new, OnceLock::from), paths: OnceLock::new() }
+    }
 }
 
 impl<'a> Selection<'a> {
@@ -74,6 +86,8 @@ impl<'a> Selection<'a> {
             process_labels,
             description: Vec::new(),
             thinned_stacks: Arc::default(),
+            category_rules: Arc::default(),
+            categories: Arc::default(),
             steps: Arc::default(),
         }
     }
@@ -84,8 +98,12 @@ impl<'a> Selection<'a> {
     /// If a filter matches nothing in the capture.
     pub fn new(capture: &'a Capture, functions: &'a Functions, filter: &Filter) -> Result<Self, SelectError> {
         let mut selection = Self::all(capture, functions);
-        if !filter.process_names.is_empty() {
-            selection.process_labels = process_labels(&capture.processes, &filter.process_names).into();
+        let naming = &filter.naming;
+        if !naming.processes.is_empty() {
+            selection.process_labels = process_labels(&capture.processes, &naming.processes).into();
+        }
+        if naming.categories != CategoryRules::default() {
+            selection.category_rules = Arc::new(naming.categories.clone());
         }
         selection.threads = chosen_threads(capture, &selection.process_labels, filter)?;
         selection.stacks = chosen_stacks(capture, functions, filter)?;
@@ -113,7 +131,8 @@ impl<'a> Selection<'a> {
             Some(time) => time.start.max(range.start)..time.end.min(range.end),
             None => range,
         };
-        Self { time: Some(time), steps: Arc::default(), ..self.clone() }
+        let steps = Arc::new(self.steps.within(&time));
+        Self { time: Some(time), steps, ..self.clone() }
     }
 
     /// The same selection, of one thread only.
@@ -130,6 +149,12 @@ impl<'a> Selection<'a> {
     /// The label of a thread's process; empty if that is unknown.
     pub fn process_label_of(&self, thread: &Thread) -> &str {
         thread.process.map_or("", |process| self.process_label(process))
+    }
+
+    /// The categories of the capture's samples.
+    pub fn categories(&self) -> &Categories {
+        let make = || Categories::of(self.capture, self.functions, &self.process_labels, &self.category_rules);
+        self.categories.get_or_init(make)
     }
 
     /// The capture.
@@ -184,6 +209,13 @@ impl<'a> Selection<'a> {
         let complete = move |row, wait| thinned.map_or(wait, |thinned| thinned.completed(self.capture, row, wait));
         let rows = self.capture.waits.iter().enumerate().filter(|(_, wait)| self.has_thread(wait.thread));
         rows.filter_map(move |(row, wait)| Some((row, complete(row, self.cut(&wait)?))))
+    }
+
+    /// The wait in a row of the capture, not cut, with the stack of a [similar wait](crate::query::thinned_stacks) if its own was
+    /// left out.
+    pub fn completed_wait(&self, row: usize) -> Wait {
+        let wait = self.capture.waits.at(row);
+        self.thinned_stacks().map_or(wait, |thinned| thinned.completed(self.capture, row, wait))
     }
 
     /// Stacks for waits without one; `None` if no stacks were left out.
@@ -330,6 +362,7 @@ fn span_of_steps(selection: &Selection<'_>, range: StepRange) -> Result<Range<u6
 mod tests {
     use super::*;
     use crate::drawn::{self, Drawing, owned_by};
+    use crate::query::naming::Naming;
     use crate::query::pattern::Pattern;
     use crate::query::process_label::ProcessNameRule;
 
@@ -395,7 +428,13 @@ mod tests {
             "no process matches `Map`; there are `rosnode_bench map`, `rosnode_bench lidar`"
         );
         let rule = ProcessNameRule { command_line: "*:=map".parse().unwrap(), label: "mapper".into() };
-        assert_eq!(weights(&capture, &Filter { process_names: vec![rule], ..filter("mapper") }), [2]);
+        assert_eq!(
+            weights(
+                &capture,
+                &Filter { naming: Naming { processes: vec![rule], ..Naming::default() }, ..filter("mapper") }
+            ),
+            [2]
+        );
     }
 
     #[test]

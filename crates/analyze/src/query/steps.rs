@@ -80,7 +80,8 @@ impl Loops {
             let steps = self.number_of(wait.thread);
             let inside = self.each()[steps].time_within(&blocked);
             if inside > 0 {
-                *weights.at(wait.stack) += Amount { weight: factors[steps].apply(inside.into()), count: 1 };
+                let count = wait.count.into();
+                *weights.at(wait.stack) += Amount { weight: factors[steps].apply(inside.into()), count };
             }
         }
         weights
@@ -88,13 +89,18 @@ impl Loops {
 }
 
 impl Paths {
+    /// Whether steps, context switches and wake-ups are known. It takes no time, unlike the paths.
+    pub fn are_known(selection: &Selection<'_>) -> bool {
+        let recorded = selection.has_switches() && WakeUps::of(selection) != WakeUps::Unrecorded;
+        recorded && Loops::of(selection).is_some()
+    }
+
     /// The critical paths of the main loop's steps; `None` without steps, context switches or wake-ups.
     pub fn of<'s>(selection: &'s Selection<'_>) -> Option<&'s Self> {
         let walk = || {
-            let loops = Loops::of(selection)?;
-            let recorded = selection.has_switches() && WakeUps::of(selection) != WakeUps::Unrecorded;
+            let loops = Loops::of(selection).filter(|_| Self::are_known(selection))?;
             let capture = selection.capture();
-            recorded.then(|| Self::walk(capture, loops.main(), &OffCpu::of(capture)))
+            Some(Self::walk(capture, loops.main(), &OffCpu::of(capture)))
         };
         selection.steps.paths.get_or_init(walk).as_ref()
     }

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameKind, StackId};
 use strum::{EnumCount, IntoStaticStr, VariantArray};
 
-use crate::query::category::undecorated;
+use crate::query::frame_kind::undecorated;
 use crate::query::functions::Functions;
 use crate::query::qualified_name::own_name;
 

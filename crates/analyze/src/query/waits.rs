@@ -27,7 +27,15 @@ pub fn cut(wait: &Wait, range: &Range<u64>) -> Option<Wait> {
         let woken = wait.end_ns.saturating_sub(runnable).max(start_ns);
         end_ns.saturating_sub(woken)
     });
-    Some(Wait { start_ns, end_ns, runnable_ns, ..*wait })
+    let count = match wait.count {
+        0..=1 => wait.count,
+        // As many as fit into this part of their time.
+        count => {
+            let (part, whole) = (u128::from(end_ns - start_ns), u128::from((wait.end_ns - wait.start_ns).max(1)));
+            (u128::from(count) * part).div_ceil(whole) as u32
+        }
+    };
+    Some(Wait { start_ns, end_ns, runnable_ns, count, ..*wait })
 }
 
 /// When a blocked thread was woken; the start of a preempted interval, and the end of one whose wake-up is not known.

@@ -91,7 +91,7 @@ impl StackWeights {
         let mut weights = Self::none(selection.capture());
         weights.counts_known = true;
         for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
-            *weights.at(wait.stack) += Amount { weight: u128::from(blocked_ns(&wait)), count: 1 };
+            *weights.at(wait.stack) += Amount { weight: u128::from(blocked_ns(&wait)), count: wait.count.into() };
         }
         weights
     }

@@ -301,7 +301,7 @@ fn compares(own: &str) -> bool {
     if own.contains("::") {
         return METHODS.contains(&last_part(own));
     }
-    begins(crate::query::category::undecorated(own), &OF_C)
+    begins(crate::query::frame_kind::undecorated(own), &OF_C)
 }
 
 /// What a container that grows does, too.

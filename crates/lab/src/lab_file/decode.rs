@@ -73,6 +73,10 @@ impl<'t> Field<'t> {
         self.value().is_str()
     }
 
+    pub(super) fn is_integer(&self) -> bool {
+        self.value().is_integer()
+    }
+
     pub(super) fn is_table(&self) -> bool {
         self.value().is_table()
     }

@@ -11,6 +11,9 @@ use super::problem::did_you_mean;
 
 const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
 
+/// The metric whose number itself can be limited: no sampling is in it.
+const EXACT_COUNT: &str = "memory_errors";
+
 /// `[gate]`, overridden by the scenario's own `gate`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Limits {
@@ -45,6 +48,10 @@ pub enum Limited {
     },
     /// The attributed cost per step (or second) of each function that this name, glob or `/regex/` fits.
     Function(String),
+    /// The allocations per step (or second) of each function that this name, glob or `/regex/` fits.
+    Allocations(String),
+    /// The system calls per step (or second) of each function that this name, glob or `/regex/` fits.
+    SystemCalls(String),
     /// The CPU time per step (or second) of the threads that this name, glob or `/regex/` fits.
     Thread(String),
 }
@@ -61,6 +68,8 @@ pub enum Allowed {
         /// Its unit.
         unit: Unit,
     },
+    /// The value itself may be at most this, whatever it was before. Only for exact counts.
+    AtMost(f64),
 }
 
 /// Units of amounts.
@@ -92,8 +101,13 @@ impl Limited {
         match self {
             Limited::Metric(name) => metrics::better(name),
             Limited::Own { better, .. } => *better,
-            Limited::Function(_) | Limited::Thread(_) => Better::Lower,
+            _ => Better::Lower,
         }
+    }
+
+    /// Whether its values are exact, so that they need no interval.
+    fn is_exact_count(&self) -> bool {
+        *self == Limited::Metric(EXACT_COUNT.to_owned())
     }
 
     /// Unit of its amounts.
@@ -101,11 +115,16 @@ impl Limited {
         let name = match self {
             Limited::Metric(name) => name,
             Limited::Own { unit, .. } => return *unit,
+            Limited::Allocations(_) | Limited::SystemCalls(_) => return Unit::Plain,
             Limited::Function(_) | Limited::Thread(_) => return Unit::Nanoseconds,
         };
         match name.as_str() {
-            "rss.peak" | "io.read" | "io.written" => Unit::Bytes,
+            "rss.peak" | "io.read" | "io.written" | "heap.allocated" | "heap.peak" => Unit::Bytes,
             "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
+            "heap.allocations" | "heap.temporary" | "syscalls.count" | "syscalls.errors" | "memory_errors" => {
+                Unit::Plain
+            }
+            name if name.starts_with("cache.") => Unit::Plain,
             _ => Unit::Nanoseconds,
         }
     }
@@ -116,6 +135,8 @@ impl fmt::Display for Limited {
         match self {
             Limited::Metric(name) | Limited::Own { name, .. } => f.write_str(name),
             Limited::Function(name) => write!(f, "function {name}"),
+            Limited::Allocations(name) => write!(f, "allocations of {name}"),
+            Limited::SystemCalls(name) => write!(f, "system calls of {name}"),
             Limited::Thread(name) => write!(f, "thread {name}"),
         }
     }
@@ -126,6 +147,7 @@ impl Limit {
     pub fn text(&self) -> String {
         let sign = if self.of.better() == Better::Higher { '-' } else { '+' };
         match self.allowed {
+            Allowed::AtMost(value) => format!("at most {value}"),
             Allowed::Percent(percent) => format!("{sign}{percent}%"),
             Allowed::Amount { value, unit: Unit::Plain } => format!("{sign}{value}"),
             Allowed::Amount { value, unit } => {
@@ -153,11 +175,17 @@ impl PartialLimits {
         let field = fields.take("inconclusive").or(earlier);
         let inconclusive = field.and_then(|field| inconclusive(&field, problems));
         let mut partial = Self { inconclusive, ..Self::default() };
-        if let Some(field) = fields.take("function") {
-            partial.read_named(&field, "function", Limited::Function, problems);
-        }
-        if let Some(field) = fields.take("thread") {
-            partial.read_named(&field, "thread", Limited::Thread, problems);
+        type Of = fn(String) -> Limited;
+        const NAMED: [(&str, Of); 4] = [
+            ("function", Limited::Function),
+            ("allocations", Limited::Allocations),
+            ("system_calls", Limited::SystemCalls),
+            ("thread", Limited::Thread),
+        ];
+        for (kind, of) in NAMED {
+            if let Some(field) = fields.take(kind) {
+                partial.read_named(&field, kind, of, problems);
+            }
         }
         for (name, field) in fields.take_all() {
             partial.read_metric(name, &field, own, problems);
@@ -178,7 +206,7 @@ impl PartialLimits {
             return self.read_limit(metric, field, problems);
         }
         let Some(known) = metrics::NAMES.into_iter().find(|known| *known == name) else {
-            let others = ["inconclusive", "function", "thread"];
+            let others = ["inconclusive", "function", "allocations", "system_calls", "thread"];
             let own = own_metrics(own);
             let hint = match did_you_mean(name, metrics::NAMES.into_iter().chain(others)) {
                 _ if name.starts_with(metrics::OWN_PREFIX) && own.is_empty() => {
@@ -209,17 +237,25 @@ impl PartialLimits {
     }
 
     fn read_limit(&mut self, of: Limited, field: &Field, problems: &mut Problems) {
+        if field.is_integer() && of.is_exact_count() {
+            let Some(most) = field.integer(problems, 0..=u64::from(u32::MAX)) else { return };
+            return self.add(of, Some(Allowed::AtMost(most as f64)), field, problems);
+        }
         let Some(text) = field.string(problems, LIMIT) else { return };
         let allowed = match text.as_str() {
             "off" => Ok(None),
             text => allowed(&of, text).map(Some),
         };
         match allowed {
-            Ok(_) if self.limits.iter().any(|(there, _)| *there == of) => {
-                problems.add(field.key_span.clone(), format!("{of} has two limits"));
-            }
-            Ok(allowed) => self.limits.push((of, allowed)),
+            Ok(allowed) => self.add(of, allowed, field, problems),
             Err(reason) => problems.add(field.span(), format!("{} is \"{text}\": {reason}", field.what)),
+        }
+    }
+
+    fn add(&mut self, of: Limited, allowed: Option<Allowed>, field: &Field, problems: &mut Problems) {
+        match self.limits.iter().any(|(there, _)| *there == of) {
+            true => problems.add(field.key_span.clone(), format!("{of} has two limits")),
+            false => self.limits.push((of, allowed)),
         }
     }
 
@@ -370,6 +406,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_shown_as_written() {
+        let none = Limit { of: Limited::Metric("memory_errors".into()), allowed: Allowed::AtMost(0.0) };
+        assert_eq!(none.text(), "at most 0");
         let limit = |of, allowed| Limit { of, allowed }.text();
         assert_eq!(limit(Limited::Metric("rtf".into()), Allowed::Percent(3.0)), "-3%");
         let amount = |value, unit| Allowed::Amount { value, unit };

@@ -1,5 +1,6 @@
 //! From the text of a lab file to a [`LabFile`].
 
+mod categories;
 mod metric;
 mod process_names;
 mod record;
@@ -12,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use stepscope_analyze::Ownership;
+use stepscope_analyze::{Naming, Ownership};
 use toml::de::DeTable;
 
 use self::record::PartialRecord;
@@ -99,7 +100,11 @@ impl Reader {
             project.finish(problems);
         }
         let process_names = self.section(top.take("process_names"), "process_names", problems);
-        let process_names = process_names.map(|fields| process_names::read(fields, problems)).unwrap_or_default();
+        let categories = self.section(top.take("categories"), "categories", problems);
+        let naming = Naming {
+            processes: process_names.map(|fields| process_names::read(fields, problems)).unwrap_or_default(),
+            categories: categories.map(|fields| categories::read(fields, problems)).unwrap_or_default(),
+        };
         let metrics = self.metrics(top.take("metric"), problems);
         let gate = self.section(top.take("gate"), "gate", problems);
         let limits = gate
@@ -134,7 +139,7 @@ impl Reader {
             text,
             name,
             owned: defaults.owned,
-            process_names,
+            naming,
             scenarios,
             variants,
             ab,

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regex::Regex;
-use stepscope_analyze::Ownership;
-use stepscope_analyze::process_label::ProcessNameRule;
+use stepscope_analyze::{Naming, Ownership};
 use stepscope_model::{Dimension, Phase};
 
 use super::limits::Limits;
@@ -32,8 +31,8 @@ pub struct LabFile {
     pub name: String,
     /// `[project] owned`. Relative source patterns also match from the file's folder.
     pub owned: Ownership,
-    /// `[process_names]`: names of processes; the first rule that matches counts.
-    pub process_names: Vec<ProcessNameRule>,
+    /// `[process_names]` and `[categories]`: what processes and code are called.
+    pub naming: Naming,
     /// The scenarios, in the order of the file. Never empty.
     pub scenarios: Vec<Scenario>,
     /// The variants, in the order of the file.
@@ -145,6 +144,8 @@ pub enum StepSource {
 pub struct RecordSettings {
     /// Requested dimensions, each once. A scenario with a `step` also requests `steps`.
     pub dimensions: Vec<Dimension>,
+    /// Whether the program runs once more below valgrind, to simulate its caches.
+    pub simulates_caches: bool,
     /// Samples per second of CPU time.
     pub frequency_hz: u64,
     /// Recorded phases, in order of time. Never empty.
@@ -178,6 +179,7 @@ impl Default for RecordSettings {
                 Dimension::Faults,
                 Dimension::Resources,
             ],
+            simulates_caches: false,
             frequency_hz: 997,
             phases: vec![Phase::Loading, Phase::Steady],
             loading_timeout: Duration::from_secs(120),

@@ -71,7 +71,7 @@ impl ProgramRecording {
             words.extend(["--step-module".to_owned(), module.display().to_string()]);
         }
         match &self.target {
-            Target::Process(pid) => words.extend(["--pid".to_owned(), pid.to_string()]),
+            Target::Processes(selection) => words.extend(selection.arguments()),
             Target::Command(command) => words.extend(std::iter::once("--".to_owned()).chain(command.iter().cloned())),
         }
         shlex::try_join(words.iter().map(String::as_str)).ok()

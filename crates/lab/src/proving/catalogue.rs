@@ -23,6 +23,12 @@ pub struct Catalogue {
     /// Marked scopes that the program also counts.
     #[serde(default)]
     pub counted_scopes: Vec<CountedScope>,
+    /// Allocations that the program also counts.
+    #[serde(default)]
+    pub counted_allocations: Vec<CountedAllocations>,
+    /// System calls that the program also counts.
+    #[serde(default)]
+    pub counted_calls: Vec<CountedCalls>,
 }
 
 /// A pathology that can be switched on.
@@ -67,6 +73,34 @@ pub struct CountedScope {
     pub world: String,
     /// The scope's name.
     pub scope: String,
+    /// The counter's name in accounts.
+    pub counter: String,
+}
+
+/// Allocations of a function with all it calls, as many as a counter less others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountedAllocations {
+    /// The world.
+    pub world: String,
+    /// The function.
+    pub function: String,
+    /// Temporary ones only.
+    pub temporary: bool,
+    /// The counter's name in accounts.
+    pub counter: String,
+    /// Counters to take off.
+    pub less: Vec<String>,
+}
+
+/// System calls of functions, as many as a counter counts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CountedCalls {
+    /// The world.
+    pub world: String,
+    /// Parts of the names of the functions that make them.
+    pub functions: Vec<String>,
+    /// Name of the system call.
+    pub call: String,
     /// The counter's name in accounts.
     pub counter: String,
 }

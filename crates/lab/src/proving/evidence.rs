@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_analyze::proof::{Build, Case, Counted, Profile, Runs};
 use stepscope_analyze::{Functions, Owned, Selection};
-use stepscope_model::{Capture, ThreadId};
+use stepscope_model::{Capture, Dimension, DimensionStatus, ThreadId};
 
 use super::account::Account;
+use super::catalogue::{CountedAllocations, CountedCalls};
 use super::{Catalogue, Switch};
 
 /// Folder of accounts in a run's folder.
@@ -165,7 +166,7 @@ pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalog
     // Only the program's, because its children have context switches of their own.
     let process = |thread: ThreadId| capture.threads[thread.index()].process;
     let own = capture.steps.first().and_then(|step| process(step.thread));
-    let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).count() as u64;
+    let waits = capture.waits.iter().filter(|wait| process(wait.thread) == own).map(|wait| u64::from(wait.count)).sum();
     rows.push(row(
         "context switches",
         switches,
@@ -173,15 +174,56 @@ pub(super) fn counted(world: &str, capture: &Capture, account: &Account, catalog
         10 + switches / 100,
         "the program's account ends some milliseconds before the recording, and begins after it",
     ));
-    let allocations = whole.counts.get("allocations").copied().unwrap_or(0);
-    rows.push(row("allocations", allocations, None, 0, "not recorded by this version"));
-    for (name, count) in &whole.counts {
-        let of_calls = ["file_opens", "file_writes", "file_reads", "datagrams_sent", "datagrams_received"];
-        if of_calls.contains(&name.as_str()) {
-            rows.push(row(name, *count, None, 0, "system calls are not recorded by this version"));
-        }
+    let count = |name: &str| whole.counts.get(name).copied().unwrap_or(0);
+    let heap = why_missing(capture, Dimension::Heap);
+    for counted in catalogue.counted_allocations.iter().filter(|counted| counted.world == world) {
+        let program = counted.less.iter().fold(count(&counted.counter), |all, less| all.saturating_sub(count(less)));
+        let kind = if counted.temporary { "temporary allocations" } else { "allocations" };
+        let recorded = heap.is_empty().then(|| allocations(capture, counted));
+        rows.push(row(&format!("{kind} under {}", counted.function), program, recorded, 0, &heap));
+    }
+    let calls = why_missing(capture, Dimension::Syscalls);
+    for counted in catalogue.counted_calls.iter().filter(|counted| counted.world == world) {
+        let recorded = calls.is_empty().then(|| system_calls(capture, counted));
+        let what = format!("system calls {} for {}", counted.call, counted.counter);
+        rows.push(row(&what, count(&counted.counter), recorded, 0, &calls));
     }
     rows
+}
+
+/// Why a dimension is not whole; empty if it is.
+fn why_missing(capture: &Capture, dimension: Dimension) -> String {
+    match capture.info.dimensions.get(&dimension) {
+        Some(DimensionStatus::Recorded) => String::new(),
+        Some(DimensionStatus::Missing { reason, .. }) => reason.clone(),
+        Some(DimensionStatus::Partial { lacks }) => lacks.join(" "),
+        None => format!("`{dimension}` was not recorded"),
+    }
+}
+
+/// Recorded allocations of a function with all it calls.
+fn allocations(capture: &Capture, counted: &CountedAllocations) -> u64 {
+    let is_under = under(capture, |function| function == counted.function);
+    let rows = capture.allocations.iter().filter(|row| row.stack.is_some_and(|stack| is_under[stack.index()]));
+    rows.map(|row| if counted.temporary { row.temporary } else { row.calls }).sum()
+}
+
+/// Recorded system calls at stacks with any of the functions.
+fn system_calls(capture: &Capture, counted: &CountedCalls) -> u64 {
+    let is_under = under(capture, |function| counted.functions.iter().any(|part| function.contains(part.as_str())));
+    let of_call = capture.system_calls.iter().filter(|row| *row.call == *counted.call);
+    of_call.filter(|row| row.stack.is_some_and(|stack| is_under[stack.index()])).map(|row| row.count).sum()
+}
+
+/// One flag per stack: whether it has a function.
+fn under(capture: &Capture, is_it: impl Fn(&str) -> bool) -> Vec<bool> {
+    let of_frame: Vec<bool> = capture.frames.iter().map(|frame| is_it(&frame.function)).collect();
+    let mut under: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+    for node in &capture.stacks {
+        let above = node.parent.is_some_and(|parent| under[parent.index()]);
+        under.push(above || of_frame[node.frame.index()]);
+    }
+    under
 }
 
 /// The profile of a recording.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stepscope_analyze::proof::{Build, Case, ControlCase, Counted, Proof, gains};
 use stepscope_analyze::{Owned, Ownership};
-use stepscope_model::{Capture, Phase, disk};
+use stepscope_model::{Capture, Dimension, Phase, disk};
 use stepscope_stats::SplitMix64;
 
 use super::account::Account;
@@ -183,10 +183,11 @@ impl Plan {
     ) -> Self {
         let template = &lab.scenarios[0];
         let mut planned = VecDeque::new();
-        let mut add = |scenario: String, variant: &str, repetition: u32| {
+        let mut add = |scenario: String, variant: &str, repetition: u32, with: &[Dimension]| {
             let mut scenario = crate::lab_file::Scenario { name: scenario, ..template.clone() };
             scenario.record.warmup = Duration::ZERO;
             scenario.record.loading_timeout = PATIENCE;
+            scenario.record.dimensions.extend(with);
             let trial = Trial {
                 scenario,
                 variant: Some(variant.to_owned()),
@@ -201,7 +202,7 @@ impl Plan {
             for switch in switches {
                 for round in 1..=options.runs {
                     for setting in Setting::EACH {
-                        add(subject.scenario(&switch.name), setting.name(), round);
+                        add(subject.scenario(&switch.name), setting.name(), round, &[]);
                     }
                 }
             }
@@ -209,9 +210,11 @@ impl Plan {
                 continue;
             }
             for control in catalogue.controls_for(switches) {
-                (1..=options.runs).for_each(|round| add(control.name.clone(), CONTROL, round));
+                (1..=options.runs).for_each(|round| add(control.name.clone(), CONTROL, round, &[]));
             }
-            worlds(switches, catalogue).iter().for_each(|switch| add(counts_of(&switch.world), Setting::All.name(), 1));
+            for switch in worlds(switches, catalogue) {
+                add(counts_of(&switch.world), Setting::All.name(), 1, &[Dimension::Heap, Dimension::Syscalls]);
+            }
         }
         Self(planned)
     }

@@ -6,7 +6,7 @@
 
 use stepscope_analyze::metrics;
 use stepscope_model::quantity::{self, grouped};
-use stepscope_model::{Note, Table, TreeDifference, Value};
+use stepscope_model::{Importance, Note, Table, TreeDifference, Value};
 use stepscope_view::chart::Forest;
 use stepscope_view::report::{Report, Section};
 use stepscope_view::sentence;
@@ -137,7 +137,15 @@ impl<'a> Verdicts<'a> {
         self.rows().filter(|&row| self.is(row, "verdict", "changed"))
     }
 
-    /// `2 of 45 functions changed: `a` x0.50, `b` x1.20.`
+    /// The rows that were tested: those with an adjusted p-value, where the table has them.
+    fn tested(&self) -> usize {
+        match self.0.column("q") {
+            Some(_) => self.rows().filter(|&row| self.number(row, "q").is_some()).count(),
+            None => self.0.rows.len(),
+        }
+    }
+
+    /// `2 of 45 tested functions changed: `a` x0.50, `b` x1.20.`
     fn summary(&self) -> String {
         let named = |row: usize| {
             let ratio = self.number(row, "ratio").map_or(String::new(), |ratio| format!(" \u{d7}{ratio:.2}"));
@@ -146,7 +154,7 @@ impl<'a> Verdicts<'a> {
         let changed = self.changed().count();
         let names: Vec<String> = self.changed().take(MOST_NAMED).map(named).collect();
         let more = if changed > MOST_NAMED { format!(", {} more", changed - MOST_NAMED) } else { String::new() };
-        let of = quantity::plural(self.0.rows.len(), "function");
+        let of = quantity::plural(self.tested(), "tested function");
         match changed {
             0 => format!("0 of {of} changed."),
             changed => format!("{changed} of {of} changed: {}{more}.", names.join(", ")),
@@ -234,7 +242,7 @@ fn part(mut table: Table, tolerance: f64) -> Option<Section> {
 }
 
 /// What a reader looks for first, after the name, in this order; other columns follow in their own.
-const IN_VIEW: [&str; 11] = [
+const IN_VIEW: [&str; 12] = [
     "unit",
     "before",
     "after",
@@ -245,6 +253,7 @@ const IN_VIEW: [&str; 11] = [
     "ratio_low",
     "ratio_high",
     "verdict",
+    "q",
     "more_runs",
 ];
 
@@ -259,6 +268,12 @@ fn verdict_in_view(table: &mut Table) {
     let columns = order.iter().map(|&index| table.columns[index].clone()).collect();
     table.rows.iter_mut().for_each(|row| *row = order.iter().map(|&index| row[index].clone()).collect());
     table.columns = columns;
+    // A verdict is read with the probability that it is a false one.
+    table
+        .columns
+        .iter_mut()
+        .filter(|column| column.name == "q")
+        .for_each(|column| column.importance = Importance::Essential);
 }
 
 /// The flame graph stands after the functions that it shows, or last.
@@ -273,8 +288,9 @@ fn in_order(parts: Vec<Section>, graph: Section) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_app::page;
     use stepscope_model::{Column, Kind};
-    use stepscope_view::report::{Block, write_html};
+    use stepscope_view::report::Block;
 
     use super::*;
 
@@ -322,15 +338,16 @@ mod tests {
         assert_eq!(
             report.subtitle,
             "Changed: step.median 4.21 ms → 2.10 ms: ×0.50 [0.48, 0.52]; rtf 0.90 → 1.80: ×2.00 [1.90, 2.10]. \
-             1 of 2 functions changed: `gz::Step` ×0.50."
+             1 of 2 tested functions changed: `gz::Step` ×0.50."
         );
         let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
         assert_eq!(titles, ["Whole run", "Functions", "Threads"]);
         assert_eq!(report.warnings, ["the machines differ."]);
         assert!(matches!(report.sections[0].blocks.as_slice(), [Block::Forest(_), Block::Table(_)]));
         let mut page = Vec::new();
-        write_html(&report, &mut page).unwrap();
-        assert!(String::from_utf8(page).unwrap().contains("gz::Step: 0.50 [0.45, 0.55], changed"));
+        page::write(&report, &[], page::BUDGET, &mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        assert!(page.contains(r#""kind":"forest""#) && page.contains(r#""gz::Step","gz::Load""#));
     }
 
     #[test]
@@ -344,7 +361,7 @@ mod tests {
         assert_eq!(
             subtitle(vec![runs.clone(), functions]),
             "Nothing changed significantly: step.median 4.00 ms → 4.10 ms: ×1.02 [0.97, 1.08], inconclusive. These runs \
-             detect a change of 4.25 % or more in four of five cases. 0 of 1 function changed."
+             detect a change of 4.25 % or more in four of five cases. 0 of 1 tested function changed."
         );
         let changed = table("compare_attributed", "function", &FUNCTIONS, &[]);
         assert!(subtitle(vec![runs, changed]).starts_with("No headline figure changed: step.median"));

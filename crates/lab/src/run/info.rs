@@ -52,7 +52,7 @@ pub struct RunInfo {
 }
 
 /// How two variants were interleaved.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AbInfo {
     /// The baseline.
     pub baseline: String,

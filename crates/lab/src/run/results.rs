@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::{Filter, diagnose, rank};
+use stepscope_app::page;
 use stepscope_convert::ImportOptions;
 use stepscope_model::Table;
-use stepscope_view::report::write_html;
 use stepscope_view::{Format, Style, render};
 
 use super::folder::{Run, write_file};
@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::execution::Context;
 use crate::history::{AddError, Added, Store};
 use crate::lab_file::{LabFile, Trial};
-use crate::report::report;
+use crate::report::{report, shown};
 use crate::source::{self, SourceError};
 
 /// Name of a run's report in its folder.
@@ -73,7 +73,7 @@ impl RunResults {
         let loaded = source::open(std::slice::from_ref(&folder), &ImportOptions::default())?;
         let owned = loaded.ownership.clone().unwrap_or_default().compile();
         let functions = loaded.functions(&owned.map_err(|error| SourceError::Usage(error.to_string()))?);
-        let filter = Filter { process_names: loaded.process_names.clone(), ..Filter::default() };
+        let filter = Filter { naming: loaded.naming.clone(), ..Filter::default() };
         let selections = source::selections(&loaded.captures, &functions, &filter)?;
         let rank = rank::table(&selections, &rank::Options::default());
         for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
@@ -82,7 +82,8 @@ impl RunResults {
         let findings = diagnose::table(&selections, &loaded.calls);
         let path = folder.join(REPORT_FILE);
         let report = report(self.run.info(), &selections, findings.clone());
-        write_file(&path, |out| write_html(&report, out))?;
+        let shown = shown(self.run.info(), &selections);
+        write_file(&path, |out| page::write(&report, &shown, page::BUDGET, out).map(|_| ()))?;
         self.findings = Some(findings);
         self.rank = Some(rank);
         self.report = Some(path);

@@ -33,7 +33,7 @@ pub(super) fn build(
         growing.add_group(groups.path(of_group[0].group), of_group);
     }
     drop(sums);
-    growing.finish(selection, title, unit)
+    growing.finish(selection, &title_of(title, options), unit)
 }
 
 /// The weight of a stack in a group.
@@ -285,7 +285,7 @@ impl<'a> Growing<'a> {
         self.own(here, weight);
     }
 
-    /// Adds up totals, and sorts children by name.
+    /// Adds up totals, and sorts children.
     fn finish(mut self, selection: &Selection<'_>, title: &str, unit: &str) -> CallTree {
         // Not needed any more, and large.
         (self.children, self.on_stack) = (HashTable::new(), Vec::new());
@@ -305,19 +305,17 @@ impl<'a> Growing<'a> {
             ..self.draw(&self.nodes[index as usize], whole, nothing)
         };
         CallTree {
-            title: match self.order {
-                Order::CallersFirst => title.to_owned(),
-                Order::LeavesFirst => format!("{title}, inverted"),
-            },
+            title: title.to_owned(),
             subtitle: subtitle(selection),
             unit: unit.to_owned(),
-            nodes: self.in_order_of_names().into_iter().map(drawn).collect(),
+            nodes: self.in_drawing_order().into_iter().map(drawn).collect(),
             inverted: self.order == Order::LeavesFirst,
         }
     }
 
-    /// Nodes with their new parents: each is followed by its subtree, and children are sorted by name and module.
-    fn in_order_of_names(&self) -> Vec<(u32, Option<u32>)> {
+    /// Nodes with their new parents: each is followed by its subtree. Children are sorted by name and module, so that two
+    /// recordings can be compared by eye; in inverted trees the heaviest comes first, as there is one list of leaves to read.
+    fn in_drawing_order(&self) -> Vec<(u32, Option<u32>)> {
         // The children of all nodes in one list: those of node `i` are from `starts[i]` to `starts[i + 1]`.
         let mut starts = vec![0_u32; self.nodes.len() + 1];
         let parents =
@@ -337,10 +335,19 @@ impl<'a> Growing<'a> {
             ordered.push((index, parent));
             let siblings = &mut children[starts[index as usize] as usize..starts[index as usize + 1] as usize];
             // From the last to the first: they are taken from the end.
-            siblings.sort_unstable_by(|a, b| self.name(*b).cmp(&self.name(*a)));
+            let key = |child: u32| (Reverse(self.weight_in_order(child)), self.name(child));
+            siblings.sort_unstable_by(|a, b| key(*b).cmp(&key(*a)));
             waiting.extend(siblings.iter().map(|child| (*child, Some(number))));
         }
         ordered
+    }
+
+    /// What siblings are sorted by before their names.
+    fn weight_in_order(&self, node: u32) -> u64 {
+        match self.order {
+            Order::CallersFirst => 0,
+            Order::LeavesFirst => self.nodes[node as usize].total,
+        }
     }
 
     /// Name and module of a node.
@@ -384,6 +391,21 @@ impl<'a> Growing<'a> {
         }
         drawn
     }
+}
+
+/// What the tree shows, and how it is grouped and ordered.
+fn title_of(weight: &str, options: &Options) -> String {
+    let grouping = match options.grouping {
+        Grouping::None => "",
+        Grouping::Thread => " by thread",
+        Grouping::ThreadName => " by thread name",
+        Grouping::Scope => " by scope",
+    };
+    let order = match options.order {
+        Order::CallersFirst => "",
+        Order::LeavesFirst => ", inverted",
+    };
+    format!("{weight}{grouping}{order}")
 }
 
 fn subtitle(selection: &Selection<'_>) -> String {

@@ -7,7 +7,7 @@
 //! An inverted tree has the leaves directly below node 0, and their callers below them. The total of a node directly below
 //! node 0 is the self weight of its function.
 //!
-//! Children are sorted by name, so that two recordings can be compared by eye.
+//! Children are sorted by name, so that two recordings can be compared by eye; in inverted trees the heaviest comes first.
 
 mod build;
 #[cfg(test)]
@@ -17,6 +17,7 @@ use stepscope_model::{CallTree, Sample, StackId, ThreadId, Wait, WaitState};
 
 use crate::query::basis::Basis;
 use crate::query::events::{self, Role};
+use crate::query::heap::{self, Measure};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::waits::blocked_ns;
@@ -87,13 +88,18 @@ impl WeightedStack {
 
 /// The tree of the selected samples' weights.
 pub fn of_samples(selection: &Selection<'_>, options: &Options) -> CallTree {
-    let (title, unit) = match selection.event() {
-        Some(event) if event.unit == "ns" && events::role(event) == Role::Cpu => ("On-CPU time", "ns"),
-        Some(event) => (event.name.as_str(), event.unit.as_str()),
-        None => ("No samples", ""),
-    };
+    let (title, unit) = title(selection);
     let stacks = selection.samples().map(WeightedStack::of_sample);
     build(selection, options, title, unit, stacks)
+}
+
+/// What the samples of the selected event are samples of, and their unit.
+pub(crate) fn title<'a>(selection: &Selection<'a>) -> (&'a str, &'a str) {
+    match selection.event() {
+        Some(event) if events::is_cpu_time(event) => ("On-CPU time", "ns"),
+        Some(event) => (event.name.as_str(), event.unit.as_str()),
+        None => ("No samples", ""),
+    }
 }
 
 /// The tree of the selected waits' blocked time in ns, by the stack blocked at.
@@ -117,6 +123,15 @@ pub fn faults(selection: &Selection<'_>, options: &Options) -> CallTree {
     build(selection, options, "Page faults", "faults", stacks)
 }
 
+/// The tree of the selected heap allocations.
+pub fn heap(selection: &Selection<'_>, options: &Options, measure: Measure) -> CallTree {
+    let (title, unit) = measure.title();
+    let weights = heap::weights(selection, measure).into_iter();
+    let stacks =
+        weights.map(|of| WeightedStack { thread: of.thread, time_ns: None, stack: of.stack, weight: of.weight });
+    build(selection, options, title, unit, stacks)
+}
+
 /// The tree of the costs of this [basis](crate::query::basis), before their division. For [`Basis::PerStep`], it has the main
 /// loop's steps only.
 pub(crate) fn of_basis(selection: &Selection<'_>, options: &Options, basis: Basis, evidence: Evidence) -> CallTree {
@@ -127,8 +142,8 @@ pub(crate) fn of_basis(selection: &Selection<'_>, options: &Options, basis: Basi
         (Evidence::OnCpu, Some(loops)) => {
             let inside = selection.samples().filter(|sample| loops.main_step_of(sample).is_some());
             let stacks = inside.map(WeightedStack::of_sample);
-            let unit = selection.event().map_or("", |event| event.unit.as_str());
-            build(selection, options, "On-CPU time", unit, stacks)
+            let (title, unit) = title(selection);
+            build(selection, options, title, unit, stacks)
         }
         (Evidence::Blocked, Some(loops)) => {
             build(selection, options, "Blocked time", "ns", blocked_in_steps(selection, &loops))
@@ -139,11 +154,11 @@ pub(crate) fn of_basis(selection: &Selection<'_>, options: &Options, basis: Basi
 /// The tree of one step's on-CPU time: [`of_samples`] within steps, divided by their number. `None` without steps.
 pub fn of_samples_per_step(selection: &Selection<'_>, options: &Options) -> Option<CallTree> {
     let loops = Loops::of(selection)?;
-    let unit = selection.event().map_or("", |event| event.unit.as_str());
-    let title = if unit == "ns" { "On-CPU time per step" } else { "Weight per step" };
+    let (title, unit) = title(selection);
+    let title = format!("{title} per step");
     let inside = selection.samples().filter(|sample| loops.main_step_of(sample).is_some());
     let stacks = inside.map(WeightedStack::of_sample);
-    Some(per_step(selection, options, title, unit, loops.main().count() as u64, stacks))
+    Some(per_step(selection, options, &title, unit, loops.main().count() as u64, stacks))
 }
 
 /// The tree of one step's blocked time: [`off_cpu`] within steps, divided by their number. `None` without steps.

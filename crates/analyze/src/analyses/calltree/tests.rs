@@ -6,6 +6,7 @@ use super::*;
 use crate::drawn::{self, Drawing};
 use crate::query::filter::Filter;
 use crate::query::functions::Functions;
+use crate::query::naming::Naming;
 use crate::query::process_label::ProcessNameRule;
 
 /// A tree as text: two spaces a level, `name total/own` a line.
@@ -50,13 +51,14 @@ fn an_inverted_tree_grows_from_the_leaves() {
         [
             "all 31/0",
             "  (no stack) 16/16",
-            "  a 2/0",
-            "    run 2/2",
             "  poll 8/8",
             "  run 5/1",
             "    b 4/0",
             "      run 4/4",
-        ]
+            "  a 2/0",
+            "    run 2/2",
+        ],
+        "the heaviest leaf first"
     );
     assert!(tree.inverted);
     assert_eq!(tree.title, "On-CPU time, inverted");
@@ -72,7 +74,7 @@ fn threads_of_several_processes_are_groups_within_their_process_by_its_label() {
     }
     let rule = ProcessNameRule { command_line: "*lidar*".parse().unwrap(), label: "front lidar".to_owned() };
     let functions = Functions::of(&capture, &drawn::owned_by(&[]));
-    let filter = Filter { process_names: vec![rule], ..Filter::default() };
+    let filter = Filter { naming: Naming { processes: vec![rule], ..Naming::default() }, ..Filter::default() };
     let selection = Selection::new(&capture, &functions, &filter).unwrap();
     let by_thread = of_samples(&selection, &Options { grouping: Grouping::Thread, ..Options::default() });
     assert_eq!(
@@ -150,6 +152,7 @@ fn samples_stand_below_the_scopes_that_their_thread_is_in() {
             "  idle 5/5",
         ]
     );
+    assert_eq!(tree.title, "On-CPU time by scope");
 }
 
 #[test]
@@ -185,4 +188,18 @@ fn both_sorts_of_faults_are_one_tree() {
 fn a_tree_of_nothing_is_its_whole() {
     let tree = tree(&Capture::default(), Order::CallersFirst, Grouping::None);
     assert_eq!(outline(&tree), ["all 0/0"]);
+}
+
+#[test]
+fn trees_of_bytes_are_not_called_time() {
+    let event = stepscope_model::Event::weighed("inuse_space", "bytes");
+    let drawing = Drawing::new().window(0..100).steps("main", 0, 10, 10, 1);
+    let capture = drawing.folded(event, "@5 main;load;malloc 4096").capture;
+    drawn::selected(&capture, &[], |selection| {
+        assert_eq!(of_samples(selection, &Options::default()).title, "inuse_space");
+        assert_eq!(of_samples_per_step(selection, &Options::default()).unwrap().title, "inuse_space per step");
+        let report = (crate::analyses::tree::ANALYSIS.report)(selection);
+        assert!(report.iter().all(|section| !section.title.contains("CPU")));
+        assert_eq!(crate::analyses::hotspots::table(selection).title, "inuse_space by function");
+    });
 }

@@ -16,8 +16,10 @@ use super::slowness::{self, Slowness};
 use crate::analyses::metrics::{self, Metric};
 use crate::query::basis::Basis;
 use crate::query::functions::{Caller, FunctionId, Identity, NO_STACK};
+use crate::query::heap::HeapSums;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
+use crate::query::system_calls::{SelectedCalls, is_wait};
 use crate::query::waits::blocked_ns;
 use crate::query::weights::{Amount, StackWeights};
 
@@ -41,16 +43,63 @@ pub enum Family {
     Inclusive,
     /// Threads by name.
     Threads,
-    /// Kinds of code, by self weight.
+    /// [Categories](crate::query::categories).
     Categories,
     /// Functions, by the blocked time attributed to them.
     Waits,
+    /// Functions, by the number of allocations attributed to them.
+    Allocations,
+    /// The same of temporary allocations.
+    TemporaryAllocations,
+    /// The same of allocated bytes.
+    AllocatedBytes,
+    /// Functions, by the number of system calls attributed to them.
+    SystemCalls,
+    /// The same of the time within system calls that do not wait for others.
+    SystemCallTime,
 }
 
 impl Family {
     /// Every family, in the order of tables.
-    pub const ALL: [Family; 6] =
-        [Family::Attributed, Family::Own, Family::Inclusive, Family::Threads, Family::Categories, Family::Waits];
+    pub const ALL: [Family; 11] = [
+        Family::Attributed,
+        Family::Own,
+        Family::Inclusive,
+        Family::Threads,
+        Family::Categories,
+        Family::Waits,
+        Family::Allocations,
+        Family::TemporaryAllocations,
+        Family::AllocatedBytes,
+        Family::SystemCalls,
+        Family::SystemCallTime,
+    ];
+
+    /// What its counts are of.
+    pub fn counted(self) -> &'static str {
+        match self {
+            Family::Waits => "waits",
+            Family::Allocations | Family::TemporaryAllocations | Family::AllocatedBytes => "allocations",
+            Family::SystemCalls | Family::SystemCallTime => "system calls",
+            _ => "samples",
+        }
+    }
+
+    /// The unit of its numbers; `None` if it is that of the samples.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Family::Waits | Family::SystemCallTime => Some("ns"),
+            Family::Allocations | Family::TemporaryAllocations => Some("allocations"),
+            Family::AllocatedBytes => Some("bytes"),
+            Family::SystemCalls => Some("calls"),
+            _ => None,
+        }
+    }
+
+    /// Whether its numbers are exact, so that only the spread between runs is noise.
+    pub fn is_exact(self) -> bool {
+        self.counted() != "samples"
+    }
 }
 
 /// What one row weighs in a recording.
@@ -116,8 +165,12 @@ impl Evidence {
         gathered.samples(selection, &blocks);
         if basis == Basis::Share {
             evidence.exposure = vec![gathered.total / 100.0];
-        } else if selection.has_switches() {
-            gathered.waits(selection, &blocks);
+        } else {
+            if selection.has_switches() {
+                gathered.waits(selection, &blocks);
+            }
+            gathered.allocations(selection, basis, &evidence.exposure);
+            gathered.system_calls(selection, &blocks);
         }
         evidence.rows = gathered.into_rows(selection);
         evidence
@@ -247,8 +300,10 @@ struct Gathered {
     functions: [Vec<Course>; 3],
     no_stack: Course,
     threads: FxHashMap<String, Course>,
-    categories: FxHashMap<FrameKind, Course>,
-    waits: FxHashMap<Caller, Course>,
+    /// By row of the selection's categories.
+    categories: Vec<Course>,
+    /// By function, of families whose numbers are exact.
+    exact: FxHashMap<(Family, Caller), Course>,
 }
 
 impl Gathered {
@@ -260,13 +315,13 @@ impl Gathered {
             functions: std::array::from_fn(|_| vec![Course::default(); functions]),
             no_stack: Course::default(),
             threads: FxHashMap::default(),
-            categories: FxHashMap::default(),
-            waits: FxHashMap::default(),
+            categories: vec![Course::default(); selection.categories().len()],
+            exact: FxHashMap::default(),
         }
     }
 
     fn samples(&mut self, selection: &Selection<'_>, blocks: &Blocks) {
-        let capture = selection.capture();
+        let (capture, categories) = (selection.capture(), selection.categories());
         let Some(event) = selection.event() else { return };
         let mut in_blocks = vec![Vec::new(); self.blocks];
         for sample in selection.samples() {
@@ -282,6 +337,8 @@ impl Gathered {
                 None => self.threads.entry(name.clone()).or_default(),
             };
             course.add(block, self.blocks, amount);
+            let category = categories.at(sample.thread, sample.stack);
+            self.categories[category.index()].add(block, self.blocks, amount);
         }
         for (block, samples) in in_blocks.into_iter().enumerate() {
             let mut weights = StackWeights::none(capture);
@@ -294,12 +351,6 @@ impl Gathered {
     fn block(&mut self, selection: &Selection<'_>, block: usize, weights: &StackWeights) {
         let (capture, functions) = (selection.capture(), selection.functions());
         let own = weights.self_by_function(capture, functions);
-        for (id, function) in functions.all() {
-            let amount = own[id.index()];
-            if !amount.is_zero() {
-                self.categories.entry(function.kind).or_default().add(block, self.blocks, amount);
-            }
-        }
         let sums = [weights.attributed_by_function(functions), own, weights.inclusive_by_function(capture, functions)];
         for (courses, amounts) in self.functions.iter_mut().zip(sums) {
             for (course, amount) in courses.iter_mut().zip(amounts).filter(|(_, amount)| !amount.is_zero()) {
@@ -308,7 +359,6 @@ impl Gathered {
         }
         if !weights.no_stack.is_zero() {
             self.no_stack.add(block, self.blocks, weights.no_stack);
-            self.categories.entry(FrameKind::Unknown).or_default().add(block, self.blocks, weights.no_stack);
         }
         self.total += weights.total().weight as f64;
     }
@@ -317,12 +367,57 @@ impl Gathered {
         let functions = selection.functions();
         for wait in selection.waits().filter(|wait| wait.state == WaitState::Blocked) {
             let caller = functions.caller(wait.stack);
-            let course = self.waits.entry(caller).or_default();
-            let mut count = 1;
+            let course = self.exact.entry((Family::Waits, caller)).or_default();
+            let mut count = u64::from(wait.count);
             blocks.parts(wait.thread, &(wait.start_ns..wait.start_ns + blocked_ns(&wait)), |block, ns| {
                 let weight = blocks.scaled(wait.thread, ns.into());
                 course.add(block, self.blocks, Amount { weight, count: std::mem::take(&mut count) });
             });
+        }
+    }
+
+    /// Allocations are exact, but not known by block: they are spread over the blocks evenly.
+    fn allocations(&mut self, selection: &Selection<'_>, basis: Basis, exposure: &[f64]) {
+        if selection.capture().allocations.is_empty() {
+            return;
+        }
+        let heap = HeapSums::of(selection);
+        let per_step = basis == Basis::PerStep;
+        if per_step && !heap.has_steps {
+            return;
+        }
+        let whole: f64 = exposure.iter().sum();
+        for (caller, sums) in heap.by_caller(selection.functions()) {
+            let step = sums.step;
+            let amounts = [
+                (Family::Allocations, step.calls, sums.calls, sums.calls),
+                (Family::TemporaryAllocations, step.temporary, sums.temporary, sums.temporary),
+                (Family::AllocatedBytes, step.bytes, sums.bytes, sums.calls),
+            ];
+            for (family, in_step, all, count) in amounts {
+                let rate = if per_step { in_step } else { all as f64 / whole };
+                if rate > 0.0 {
+                    let blocks = exposure.iter().map(|exposure| rate * exposure).collect();
+                    self.exact.insert((family, caller), Course { blocks, count });
+                }
+            }
+        }
+    }
+
+    /// Each row belongs to the block in which its last call ended.
+    fn system_calls(&mut self, selection: &Selection<'_>, blocks: &Blocks) {
+        let functions = selection.functions();
+        for (row, _) in &SelectedCalls::of(selection).rows {
+            let Some(block) = blocks.at(row.thread, Some(row.end_ns)) else { continue };
+            let caller = functions.caller(row.stack);
+            let busy_ns = if is_wait(row) { 0 } else { row.total_ns };
+            for (family, weight) in [(Family::SystemCalls, row.count), (Family::SystemCallTime, busy_ns)] {
+                if weight > 0 {
+                    let weight = blocks.scaled(row.thread, weight.into());
+                    let course = self.exact.entry((family, caller)).or_default();
+                    course.add(block, self.blocks, Amount { weight, count: row.count });
+                }
+            }
         }
     }
 
@@ -337,21 +432,27 @@ impl Gathered {
         if !self.no_stack.blocks.is_empty() {
             own.insert(named(NO_STACK), self.no_stack);
         }
-        let met = |course: &Course| !course.blocks.is_empty();
+        let names = selection.categories().names();
         let of_caller = |caller: Caller| match caller {
             Caller::Function(id) => identity(id),
             Caller::NotOwned => named(functions.no_owner()),
             Caller::NoStack => named(NO_STACK),
         };
-        let waits = self.waits.into_iter().filter(|(_, course)| met(course));
-        [
-            attributed,
-            own,
-            inclusive,
-            self.threads.into_iter().map(|(name, course)| (named(&name), course)).collect(),
-            self.categories.into_iter().map(|(kind, course)| (named(kind.name()), course)).collect(),
-            waits.map(|(caller, course)| (of_caller(caller), course)).collect(),
-        ]
+        let mut rows: [Rows; Family::ALL.len()] = Default::default();
+        rows[Family::Attributed as usize] = attributed;
+        rows[Family::Own as usize] = own;
+        rows[Family::Inclusive as usize] = inclusive;
+        rows[Family::Threads as usize] =
+            self.threads.into_iter().map(|(name, course)| (named(&name), course)).collect();
+        rows[Family::Categories as usize] = names
+            .zip(self.categories)
+            .filter(|(_, course)| !course.blocks.is_empty())
+            .map(|(name, course)| (named(name), course))
+            .collect();
+        for ((family, caller), course) in self.exact.into_iter().filter(|(_, course)| !course.blocks.is_empty()) {
+            rows[family as usize].insert(of_caller(caller), course);
+        }
+        rows
     }
 }
 

@@ -36,6 +36,7 @@
 //! an estimate of the extra runs needed per side. Tables show the interval that the verdict rests on: a changed row's
 //! excludes "no change", and an inconclusive row's includes it.
 
+mod chain;
 pub mod evidence;
 mod judge;
 mod levels_note;
@@ -43,6 +44,7 @@ mod options;
 mod reduction;
 pub mod renames;
 mod rows;
+mod scenario_tables;
 pub mod scenarios;
 mod side;
 mod slowness;
@@ -61,8 +63,9 @@ pub use options::Options;
 pub use reduction::{ComparedScenario, Reduction, ReductionError, differences};
 pub use renames::Rename;
 pub use rows::{MetricRow, Row};
+pub use scenario_tables::of_scenarios;
 pub use side::{SelectedSide, Side, reduce};
-pub use tables::{of_scenarios, tables};
+pub use tables::tables;
 
 use crate::analyses::metrics;
 use crate::query::basis::Basis;

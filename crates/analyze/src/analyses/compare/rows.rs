@@ -86,12 +86,8 @@ pub(super) fn of_family(before: &Side, after: &Side, family: Family, judge: &Jud
                     |run: &Evidence| identity.as_ref().and_then(|one| run.rows(family).get(one)).map(|one| one.count);
                 side.runs.iter().filter_map(of).sum()
             };
-            let counted = Counted {
-                before: count(before, &old),
-                after: count(after, &new),
-                // Counts of waits are exact, not samples.
-                sampled: family != Family::Waits,
-            };
+            let counted =
+                Counted { before: count(before, &old), after: count(after, &new), sampled: !family.is_exact() };
             let assessment =
                 judge.row(&courses(before, &old), &courses(after, &new), Some(counted), Some(Direction::Same));
             let nature = nature(before, after, &old, &new);

@@ -3,6 +3,7 @@
 use stepscope_model::{MACHINE_SPEED, ThreadId};
 use stepscope_stats::control_variate::Reading;
 
+use crate::query::machine_speed;
 use crate::query::select::Selection;
 
 /// The logarithm of the time of each loop of [`MACHINE_SPEED`] in a recording and in its blocks; `None` if it was not measured.
@@ -14,15 +15,12 @@ pub(super) fn of(
     blocks: usize,
     block_at: impl Fn(ThreadId, u64) -> Option<usize>,
 ) -> Slowness {
-    let window = selection.window();
     let mut sums = vec![vec![(0.0, 0.0); blocks]; MACHINE_SPEED.len()];
-    for counter in &selection.capture().counters {
-        let Some(kind) = MACHINE_SPEED.iter().position(|name| **name == *counter.name) else { continue };
-        let inside = window.as_ref().is_none_or(|window| window.contains(&counter.time_ns));
-        let (Some(thread), true) = (counter.thread, inside && counter.value > 0) else { continue };
-        if let Some(block) = block_at(thread, counter.time_ns) {
-            let (sum, count) = &mut sums[kind][block];
-            *sum -= (counter.value as f64).ln();
+    for reading in machine_speed::readings(selection) {
+        let Some(thread) = reading.counter.thread else { continue };
+        if let Some(block) = block_at(thread, reading.counter.time_ns) {
+            let (sum, count) = &mut sums[reading.kind][block];
+            *sum += reading.slowness;
             *count += 1.0;
         }
     }

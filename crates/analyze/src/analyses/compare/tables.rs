@@ -5,10 +5,7 @@ use stepscope_model::{Column, Columns, Kind, Note, NoteValue, Table, Value, Verd
 use super::Comparison;
 use super::evidence::Family;
 use super::judge::{Assessment, Noise};
-use super::reduction::ComparedScenario;
 use super::rows::{MetricRow, Row};
-use super::side::Side;
-use crate::analyses::metrics;
 use crate::columns;
 use crate::query::basis::Basis;
 
@@ -127,33 +124,39 @@ fn verdict_columns() -> Columns<'static, Assessment> {
 }
 
 /// The name, title and first column of a family's table.
-fn heading(family: Family) -> (&'static str, &'static str, &'static str) {
+pub(super) fn heading(family: Family) -> (&'static str, &'static str, &'static str) {
     match family {
         Family::Attributed => ("compare_attributed", "Functions by attributed cost", "function"),
         Family::Own => ("compare_self", "Functions by self cost", "function"),
         Family::Inclusive => ("compare_inclusive", "Functions by inclusive cost", "function"),
         Family::Threads => ("compare_threads", "Threads by name", "thread"),
-        Family::Categories => ("compare_categories", "Categories of code by self cost", "category"),
+        Family::Categories => ("compare_categories", "Categories", "category"),
         Family::Waits => ("compare_waits", "Callers by blocked time", "function"),
+        Family::Allocations => ("compare_allocations", "Functions by allocations", "function"),
+        Family::TemporaryAllocations => ("compare_temporary", "Functions by temporary allocations", "function"),
+        Family::AllocatedBytes => ("compare_allocated", "Functions by allocated bytes", "function"),
+        Family::SystemCalls => ("compare_syscalls", "Functions by system calls", "function"),
+        Family::SystemCallTime => ("compare_syscall_time", "Functions by time in system calls", "function"),
     }
+}
+
+/// A column of costs in this unit, on the comparison's basis.
+pub(super) fn cost_column(comparison: &Comparison, unit: &str, name: &str, doc: &str) -> Column {
+    let kind = match (comparison.basis, unit) {
+        (Basis::Share, _) => Kind::Percent,
+        (_, "ns") => Kind::Duration,
+        (_, "bytes") => Kind::Bytes,
+        _ => Kind::Number,
+    };
+    Column::new(name, kind, comparison.basis.unit(unit), doc)
 }
 
 fn family_table(comparison: &Comparison, family: Family) -> Table {
     let (name, subject, key) = heading(family);
     let of_functions = key == "function";
-    let (unit, counted) = match family {
-        Family::Waits => ("ns", "waits"),
-        _ => (comparison.unit.as_str(), "samples"),
-    };
-    let cost = |name: &str, doc: &str| {
-        let kind = match (comparison.basis, unit) {
-            (Basis::Share, _) => Kind::Percent,
-            (_, "ns") => Kind::Duration,
-            (_, "bytes") => Kind::Bytes,
-            _ => Kind::Number,
-        };
-        Column::new(name, kind, comparison.basis.unit(unit), doc)
-    };
+    let counted = family.counted();
+    let unit = family.unit().unwrap_or(&comparison.unit);
+    let cost = |name: &str, doc: &str| cost_column(comparison, unit, name, doc);
     let presence = Column::text("presence", "`both`, `new` or `vanished`.").detail();
     let count = |name: &str, side: &str| {
         Column::count(name, counted, &format!("Number of {counted} {side}, in all runs.")).detail()
@@ -196,6 +199,11 @@ fn matched_value(row: &Row) -> Value {
     matched.into()
 }
 
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
+}
+
 /// Changed functions that a note names.
 const MOST_NAMED: usize = 3;
 
@@ -224,153 +232,21 @@ fn family_notes(comparison: &Comparison, family: Family) -> Vec<Note> {
         if rows.len() > tested.len() {
             notes.push(note!(
                 Limit,
-                "{} not tested: fewer than {} samples on both sides together.",
+                "{} not tested: fewer than {} {} on both sides together.",
                 NoteValue::plural(rows.len() - tested.len(), "row"),
-                NoteValue::number(comparison.least_count)
+                NoteValue::number(comparison.least_count),
+                family.counted()
             ));
         }
     }
-    if family == Family::Waits && comparison.noise == Noise::Sampling {
+    let counted = family.counted();
+    if family.is_exact() && comparison.noise == Noise::Sampling {
         notes.push(note!(
             Limit,
-            "Waits are exact, not sampled. With one run per side, the difference between runs is unknown, so they are \
-             inconclusive."
+            "{} are exact, not sampled. With one run per side, the difference between runs is unknown, so they are \
+             inconclusive.",
+            capitalised(counted)
         ));
     }
     notes
-}
-
-/// The tables of compared scenarios: every pair, and with three sides or more a table of the whole chain.
-///
-/// Several scenarios or pairs share tables, whose first columns then say `scenario` and `variants`.
-pub fn of_scenarios(scenarios: &[ComparedScenario]) -> Vec<Table> {
-    let several_scenarios = scenarios.len() > 1;
-    let several_pairs = scenarios.iter().any(|one| one.sides.len() > 2);
-    let mut leading = Vec::new();
-    if several_scenarios {
-        leading.push(("scenario", "The scenario and phase."));
-    }
-    let scenario = |one: &ComparedScenario| several_scenarios.then(|| one.label.clone());
-    let chains = scenarios.iter().filter(|_| several_pairs).map(|one| {
-        let table = chain(&one.sides, &one.to_first, &one.to_previous);
-        Part { labels: scenario(one).into_iter().collect(), tables: vec![table] }
-    });
-    let mut all = stacked(&leading, chains.collect());
-    if several_pairs {
-        leading.push(("variants", "The compared variants: `before -> after`."));
-    }
-    let pairs = scenarios.iter().flat_map(|one| one.pairs().map(move |pair| (one, pair)));
-    let parts = pairs.map(|(one, pair)| {
-        let variants = several_pairs.then(|| format!("{} -> {}", pair.before, pair.after));
-        Part { labels: scenario(one).into_iter().chain(variants).collect(), tables: tables(pair) }
-    });
-    all.extend(stacked(&leading, parts.collect()));
-    all
-}
-
-/// The tables of one comparison, and the values of its leading columns.
-struct Part {
-    labels: Vec<String>,
-    tables: Vec<Table>,
-}
-
-/// The tables of several comparisons, those of one name as one table with these leading columns.
-fn stacked(leading: &[(&str, &str)], parts: Vec<Part>) -> Vec<Table> {
-    let mut stacked: Vec<Table> = Vec::new();
-    for Part { labels, tables } in parts {
-        let subject = labels.join(", ");
-        for table in tables {
-            let known = stacked.iter().position(|known| known.name == table.name).unwrap_or_else(|| {
-                let lead = leading.iter().map(|(name, doc)| Column::text(name, doc).essential().grouping());
-                let all = lead.chain(table.columns.iter().cloned()).collect();
-                // With several comparisons in it, the columns name them.
-                let general = table.title.split(": ").next().unwrap_or(&table.title);
-                let title = if leading.is_empty() { table.title.as_str() } else { general };
-                stacked.push(Table::new(&table.name, title, all));
-                stacked.len() - 1
-            });
-            let into = &mut stacked[known];
-            for (column, other) in into.columns[leading.len()..].iter_mut().zip(&table.columns) {
-                if column.label != other.label {
-                    column.label = None;
-                }
-            }
-            let lead: Vec<Value> = labels.iter().map(|label| label.as_str().into()).collect();
-            table.rows.into_iter().for_each(|row| into.push(lead.iter().cloned().chain(row).collect()));
-            let about = |note: Note| if subject.is_empty() { note } else { note.about(subject.as_str()) };
-            into.add_notes(table.notes.into_iter().map(about));
-        }
-    }
-    stacked
-}
-
-/// One metric of one variant of a chain.
-struct Link<'a> {
-    metric: &'a str,
-    unit: &'a str,
-    variant: &'a str,
-    value: f64,
-    to_first: Option<&'a Assessment>,
-    to_previous: Option<&'a Assessment>,
-}
-
-/// Each variant against the first and the one before it: `to_first[i]` and `to_previous[i]` are those of variant `i + 1`.
-pub(super) fn chain(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]) -> Table {
-    let names = metrics::names(sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics));
-    let mut links = Vec::new();
-    for name in &names {
-        for (place, side) in sides.iter().enumerate() {
-            let values: Vec<_> =
-                side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == *name)).collect();
-            let Some(first) = values.first() else { continue };
-            links.push(Link {
-                metric: name,
-                unit: &first.unit,
-                variant: &side.name,
-                value: values.iter().map(|one| one.value).sum::<f64>() / values.len() as f64,
-                to_first: assessment_in(to_first, place, name),
-                to_previous: assessment_in(to_previous, place, name),
-            });
-        }
-    }
-    Columns::<Link<'_>>::new()
-        .with(Column::text("metric", "Metric of the whole run.").essential(), |link| link.metric.into())
-        .with(Column::text("unit", "Its unit.").detail(), |link| link.unit.into())
-        .with(Column::text("variant", "The variant.").essential(), |link| link.variant.into())
-        .with(Column::new("value", Kind::InRowUnit, "", "Mean of its runs.").essential(), |link| link.value.into())
-        .with_all(link_columns("first", "the first variant", |link| link.to_first))
-        .with_all(link_columns("previous", "the variant before it", |link| link.to_previous))
-        .table("compare_chain", "Variant by variant", links)
-}
-
-/// The assessment of a metric of the variant at this place; the first variant has none.
-fn assessment_in<'a>(comparisons: &'a [Comparison], place: usize, metric: &str) -> Option<&'a Assessment> {
-    let comparison = &comparisons[place.checked_sub(1)?];
-    comparison.metrics.iter().find(|row| row.name == metric).map(|row| &row.assessment)
-}
-
-/// Ratio and verdict against another variant.
-fn link_columns<'a>(
-    other: &str,
-    name: &str,
-    assessment: impl for<'l> Fn(&'l Link<'a>) -> Option<&'l Assessment> + Copy + 'a,
-) -> Columns<'a, Link<'a>> {
-    let ratio = move |link: &Link<'a>| assessment(link).and_then(|assessment| assessment.adjusted.ratio);
-    let number = |end: &str, doc: &str| Column::number(&format!("ratio_to_{other}{end}"), "", doc);
-    let verdict = format!("`changed`, `equivalent` or `inconclusive`, against {name}.");
-    Columns::new()
-        .with(number("", &format!("Divided by that of {name}.")).essential(), move |link| {
-            ratio(link).map(|ratio| ratio.value).into()
-        })
-        .with(
-            number("_low", "Lower bound of its confidence interval, adjusted for the number of rows.").detail(),
-            move |link| ratio(link).map(|ratio| ratio.low).into(),
-        )
-        .with(
-            number("_high", "Upper bound of its confidence interval, adjusted for the number of rows.").detail(),
-            move |link| ratio(link).map(|ratio| ratio.high).into(),
-        )
-        .with(Column::text(&format!("verdict_to_{other}"), &verdict).essential(), move |link| {
-            assessment(link).map(|assessment| assessment.verdict.name()).into()
-        })
 }

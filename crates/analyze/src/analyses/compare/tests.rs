@@ -2,7 +2,8 @@ use stepscope_model::{Capture, Counter, Counts, Event, MACHINE_SPEED, Value, Ver
 use stepscope_stats::SplitMix64;
 
 use super::*;
-use crate::analyses::metrics;
+use crate::analyses::{gate, metrics};
+use crate::columns::read::cells;
 use crate::drawn::{self, Drawing};
 
 const SECOND: u64 = 1_000_000_000;
@@ -174,11 +175,42 @@ fn metrics_are_compared_by_run_and_a_chain_has_every_variant() {
     let cpu = to_first[0].metrics.iter().find(|row| row.name == "step.mean").unwrap();
     assert_eq!(cpu.runs, (5, 5));
     assert_eq!(cpu.assessment.ratio.map(|ratio| ratio.value), Some(1.0));
-    let chain = tables::chain(&sides, &to_first, &to_previous);
+    let chain = chain::metrics_table(&sides, &to_first, &to_previous);
     let rows: Vec<_> = (0..3).map(|row| (chain.get(row, "metric"), chain.get(row, "variant"))).collect();
     assert_eq!(rows[2], (Some(&Value::from("rtf")), Some(&Value::from("tuned"))));
     assert_eq!(chain.get(0, "ratio_to_first"), Some(&Value::Missing));
     assert_eq!(chain.get(2, "verdict_to_previous"), Some(&Value::from("equivalent")));
+}
+
+#[test]
+fn a_chain_has_each_thread_and_each_category_of_every_variant() {
+    let side_of = |name: &str, folded: &str| side(name, &[counted(folded)]);
+    let sides = [
+        side_of("default", "main;f 700\nrecv;dds_read 130"),
+        side_of("tuned", "main;f 690"),
+        side_of("optimised", "main;f 300\nhelper;g 20"),
+    ];
+    let compare = |a: usize, b: usize| Comparison::of(&sides[a], &sides[b], &Options::default());
+    let (to_first, to_previous) = ([compare(0, 1), compare(0, 2)], [compare(0, 1), compare(1, 2)]);
+    let tables = chain::tables(&sides, &to_first, &to_previous);
+    let threads = tables.iter().find(|table| table.name == "compare_chain_threads").unwrap();
+    let rows = cells(threads, &["thread", "variant", "verdict_to_first", "verdict_to_previous"]);
+    assert_eq!(
+        rows,
+        [
+            "main | default | - | -",
+            "main | tuned | inconclusive | inconclusive",
+            "main | optimised | changed | changed",
+            "recv | default | - | -",
+            "recv | tuned | changed | changed",
+            "recv | optimised | changed | -",
+            "helper | default | - | -",
+            "helper | tuned | - | -",
+            "helper | optimised | inconclusive | inconclusive",
+        ]
+    );
+    let categories = tables.iter().find(|table| table.name == "compare_chain_categories").unwrap();
+    assert!(cells(categories, &["category", "variant"]).contains(&"DDS receive | default".to_owned()));
 }
 
 #[test]
@@ -348,4 +380,63 @@ fn runs_on_two_levels_are_named() {
     assert!(note.starts_with("The runs lie on two levels of cpu"), "{note}");
     assert!(note.contains("4 of 8 runs of before are at") && note.contains("1.01 (lower) and 0.99 (upper)"), "{note}");
     assert!(compared(&runs(8, 0.3, 1), &runs(8, 0.3, 2)).notes.is_empty());
+}
+
+/// A run in which `gz::Find` makes `calls` allocations and system calls in each of 100 steps.
+fn run_with_calls(calls: u64) -> Capture {
+    let drawing = Drawing::new().window(0..1_000).process(7, "/usr/bin/sim").steps("main", 0, 10, 100, 1);
+    let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), "@5 main;gz::Find 10").capture;
+    let allocations = format!("main;gz::Find;malloc {} {} {} 0 0", 99 * calls, 990 * calls, 99 * calls);
+    drawn::allocations(&mut capture, 10..1_000, &allocations);
+    for step in 0..100 {
+        drawn::system_calls(&mut capture, 10 * step + 5, "main;gz::Find;write", "write", calls);
+    }
+    capture
+}
+
+#[test]
+fn allocations_and_system_calls_are_compared_per_step_and_per_function() {
+    let sides = |calls| (0..6).map(|_| run_with_calls(calls)).collect::<Vec<_>>();
+    let comparison = compared(&sides(40), &sides(10));
+    let metric = |name| comparison.metrics.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no {name}"));
+    for (name, before, after) in [
+        ("heap.allocations", 40.0, 10.0),
+        ("heap.temporary", 40.0, 10.0),
+        ("heap.allocated", 400.0, 100.0),
+        ("syscalls.count", 40.0, 10.0),
+        ("syscalls.time", 400.0, 100.0),
+    ] {
+        let one = &metric(name).assessment;
+        assert_eq!((one.before, one.after, one.verdict), (before, after, Verdict::Changed), "{name}");
+    }
+    for (family, before) in [
+        (Family::Allocations, 40.0),
+        (Family::TemporaryAllocations, 40.0),
+        (Family::AllocatedBytes, 400.0),
+        (Family::SystemCalls, 40.0),
+        (Family::SystemCallTime, 400.0),
+    ] {
+        let one = &row(&comparison, family, "gz::Find").assessment;
+        assert!((one.before - before).abs() < 1e-9 && one.is_changed(), "{family:?}: {one:?}");
+    }
+    let limit = |family| gate::Limit {
+        of: gate::Limited::Function(family, "gz::*".parse().unwrap()),
+        allowed: gate::Allowed::Percent(5.0),
+        text: "+5%".to_owned(),
+    };
+    let limits = [limit(Family::Allocations), limit(Family::SystemCalls)];
+    let judged = |comparison| -> Vec<(String, String, gate::Outcome)> {
+        let judged = gate::judge(comparison, &limits).into_iter();
+        judged.map(|one| (one.metric, one.unit, one.outcome)).collect()
+    };
+    let with = |outcome| {
+        let row = |what: &str, unit: &str| (format!("{what} gz::Find"), format!("{unit}/step"), outcome);
+        vec![row("allocations of", "allocations"), row("system calls of", "calls")]
+    };
+    assert_eq!(judged(&comparison), with(gate::Outcome::Pass));
+    assert_eq!(judged(&compared(&sides(10), &sides(40))), with(gate::Outcome::Regression));
+    let one_run = compared(&sides(40)[..1], &sides(10)[..1]);
+    let tables = tables(&one_run);
+    let table = tables.iter().find(|table| table.name == "compare_allocations").unwrap();
+    assert!(table.notes.iter().any(|note| note.contains("Allocations are exact, not sampled.")), "{:?}", table.notes);
 }

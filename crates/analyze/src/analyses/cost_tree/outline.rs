@@ -2,9 +2,6 @@
 
 use crate::analyses::cost_tree::owners::{Node, Owners, Place, Weights};
 use crate::analyses::outline::{self, Branches, Content, OutlineRow};
-use crate::query::family::Family;
-use crate::query::functions::NO_OWNER;
-use crate::query::qualified_name::own_name;
 use crate::query::weights::percent;
 
 /// A row of the cost tree.
@@ -115,11 +112,6 @@ impl Shown<'_> {
         beside.zip(whole).any(|(beside, whole)| percent(beside, whole).is_some_and(|share| share >= self.least_percent))
     }
 
-    /// Whether only its full name tells it from its siblings.
-    fn is_instance(&self, node: usize) -> bool {
-        matches!(self.owners.nodes[self.owners.nodes[node].parent].place, Place::Instances(_))
-    }
-
     /// The last two parts of a function's name, as a chain shows them.
     fn short(&self, node: usize) -> String {
         let text = self.text(node);
@@ -130,16 +122,11 @@ impl Shown<'_> {
         text[start..].to_owned()
     }
 
-    /// A function is shown by its own name; `function` has the full one.
     fn text(&self, node: usize) -> String {
+        let name = self.owners.name(node);
         match &self.owners.nodes[node].place {
-            Place::All => "all".to_owned(),
-            Place::NoOwner => NO_OWNER.to_owned(),
-            Place::Function(identity) if self.is_instance(node) => identity.name.to_string(),
-            Place::Function(identity) | Place::Member(identity) => own_name(&identity.name).into_owned(),
-            Place::Instances(name) => format!("{name} ({} functions)", self.owners.nodes[node].children.len()),
-            Place::Family(Family::Group(pattern)) => format!("[{pattern}]"),
-            Place::Family(family) => format!("[{}]", family.name()),
+            Place::Instances(_) => format!("{name} ({} functions)", self.owners.nodes[node].children.len()),
+            _ => name,
         }
     }
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::StackId;
 
 use crate::query::family::Family;
-use crate::query::functions::{FunctionId, Functions, Identity};
+use crate::query::functions::{FunctionId, Functions, Identity, NO_OWNER};
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::weights::StackWeights;
@@ -51,6 +51,19 @@ pub(super) enum Place {
     Member(Identity),
 }
 
+impl Place {
+    /// What tables call it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Place::All | Place::NoOwner => "group",
+            Place::Function(_) => "function",
+            Place::Instances(_) => "instances",
+            Place::Family(_) => "family",
+            Place::Member(_) => "member",
+        }
+    }
+}
+
 /// A node of the tree.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -74,8 +87,8 @@ pub(super) struct Owners {
 
 /// Where the stacks of one capture are in the tree.
 pub(super) struct Places {
-    of_stack: Vec<usize>,
-    no_stack: usize,
+    pub(super) of_stack: Vec<usize>,
+    pub(super) no_stack: usize,
 }
 
 impl Owners {
@@ -179,7 +192,7 @@ impl Owners {
         }
     }
 
-    fn depth(&self, mut node: usize) -> usize {
+    pub(super) fn depth(&self, mut node: usize) -> usize {
         let mut depth = 0;
         while node != 0 {
             node = self.nodes[node].parent;
@@ -189,7 +202,7 @@ impl Owners {
     }
 
     /// Puts siblings that are one function for a reader below a node of their own.
-    fn join_instances(&mut self) {
+    pub(super) fn join_instances(&mut self) {
         let mut siblings: FxHashMap<(usize, Arc<str>), Vec<usize>> = FxHashMap::default();
         for (index, node) in self.nodes.iter().enumerate() {
             if let Place::Function(identity) = &node.place {
@@ -206,6 +219,27 @@ impl Owners {
                 self.nodes[node].parent = joined;
             }
         }
+    }
+}
+
+/// Names.
+impl Owners {
+    /// A node's name: a function's own one, as `function` has the full one.
+    pub(super) fn name(&self, node: usize) -> String {
+        match &self.nodes[node].place {
+            Place::All => "all".to_owned(),
+            Place::NoOwner => NO_OWNER.to_owned(),
+            Place::Function(identity) if self.is_instance(node) => identity.name.to_string(),
+            Place::Function(identity) | Place::Member(identity) => own_name(&identity.name).into_owned(),
+            Place::Instances(name) => name.to_string(),
+            Place::Family(Family::Group(pattern)) => format!("[{pattern}]"),
+            Place::Family(family) => format!("[{}]", family.name()),
+        }
+    }
+
+    /// Whether only its full name tells it from its siblings.
+    fn is_instance(&self, node: usize) -> bool {
+        matches!(self.nodes[self.nodes[node].parent].place, Place::Instances(_))
     }
 }
 

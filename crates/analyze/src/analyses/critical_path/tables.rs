@@ -120,6 +120,14 @@ fn path_notes(selection: &Selection<'_>, loops: &Loops, off_cpu: &OffCpu<'_>) ->
             NoteValue::number(of)
         ));
     }
+    if let Some(aggregated) = selection.capture().info.losses.aggregated_waits.filter(|&waits| waits > 0) {
+        notes.push(note!(
+            Limit,
+            "{} waits are aggregated, because their threads switch very often: who ended each is unknown. On the path, \
+             they count as blocked.",
+            NoteValue::number(aggregated)
+        ));
+    }
     if StepParts::of(selection, loops, loops.main(), off_cpu).is_paced() {
         notes.push(note!(
             Limit,

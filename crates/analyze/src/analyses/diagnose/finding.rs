@@ -53,6 +53,8 @@ pub(super) struct Found {
     pub evidence: Vec<Evidence>,
     /// What it gains at twice the largest size of a sweep, over what it gains at that size.
     pub twice: Option<Estimate>,
+    /// Whether what would confirm it was recorded, and does.
+    pub is_confirmed: bool,
 }
 
 impl Found {
@@ -67,6 +69,7 @@ impl Found {
             confidence: Confidence::Fair,
             evidence: Vec::new(),
             twice: None,
+            is_confirmed: false,
         }
     }
 
@@ -80,7 +83,14 @@ impl Found {
             confidence: Confidence::Fair,
             evidence: Vec::new(),
             twice: None,
+            is_confirmed: false,
         }
+    }
+
+    /// The recording that would confirm it is there, and does: it is sure, and this is why.
+    #[must_use]
+    pub fn confirmed(self, text: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { confidence: Confidence::Strong, is_confirmed: true, ..self.because(text, command) }
     }
 
     #[must_use]

@@ -13,6 +13,8 @@ pub(super) enum GainBasis {
     PhaseCpu,
     /// Waiting time of steps.
     Waiting,
+    /// Time within system calls.
+    SystemCalls,
     /// A share of the samples, whose costs are no times.
     Share,
 }
@@ -24,6 +26,7 @@ impl GainBasis {
             Self::StepCpu => "CPU per step",
             Self::PhaseCpu => "CPU of the phase",
             Self::Waiting => "waits of steps",
+            Self::SystemCalls => "time in system calls",
             Self::Share => "share of samples",
         }
     }
@@ -52,8 +55,17 @@ pub(super) fn sampled(value: f64, samples: u64) -> Estimate {
 impl Gain {
     /// A gain of waiting time per step, known exactly.
     pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {
+        Self::exact(ns, whole_ns, GainBasis::Waiting)
+    }
+
+    /// A gain of time within system calls, known exactly.
+    pub fn of_calls(ns: f64, whole_ns: f64) -> Self {
+        Self::exact(ns, whole_ns, GainBasis::SystemCalls)
+    }
+
+    fn exact(ns: f64, whole_ns: f64, basis: GainBasis) -> Self {
         let ns = ns.min(whole_ns);
-        Self { time: Estimate { value: ns, low: ns, high: ns }, whole_ns, basis: GainBasis::Waiting }
+        Self { time: Estimate { value: ns, low: ns, high: ns }, whole_ns, basis }
     }
 
     /// The time, if it is one.

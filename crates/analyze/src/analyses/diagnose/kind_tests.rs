@@ -120,3 +120,30 @@ fn a_library_that_loading_runs_is_weak_without_the_steady_phase() {
     let capture = loading(|ms| work(ms, &[(40, linked)], "sim::Read"));
     assert!(found(&capture).is_empty(), "a library in the program's own file: {:?}", found(&capture));
 }
+
+#[test]
+fn library_calls_are_found_at_their_owned_caller_if_they_cost_much_all_the_time() {
+    let of = |stack: &str, tenths: u64| found(&looping(|_, tenth| work(tenth, &[(tenths, stack)], "sim::Move")));
+    let sort = "sim::Order;std::sort<int*>;std::__introsort_loop<int*>;sim::Order::Less";
+    assert_eq!(of(sort, 4)[0], "sort-each-step | sim::Order | 40");
+    assert_eq!(of("sim::Get;__cxa_throw;_Unwind_RaiseException;memcmp", 4)[0], "exceptions-each-step | sim::Get | 40");
+    assert_eq!(of("sim::Visit;__dynamic_cast;__strcmp_evex", 3)[0], "dynamic-casts-each-step | sim::Visit | 30");
+    assert_eq!(of("sim::Touch;clock_gettime;__vdso_clock_gettime", 2)[0], "clock-read-often | sim::Touch | 20");
+    let once = looping(|step, tenth| work(tenth, &[(u64::from(step == 50) * 10, sort)], "sim::Move"));
+    assert!(found(&once).iter().all(|row| !row.starts_with("sort")), "one step sorts: {:?}", found(&once));
+}
+
+#[test]
+fn a_note_names_the_function_with_most_of_the_cost_if_no_finding_is_about_it() {
+    let notes = |stack: &str| {
+        let capture = looping(|_, tenth| work(tenth, &[(6, stack)], "sim::Move"));
+        let table = drawn::selected(&capture, &["sim::"], |selection| {
+            table(std::slice::from_ref(selection), &Calls::default())
+        });
+        let notes = table.notes.iter().map(ToString::to_string);
+        notes.filter(|note| note.contains("no finding says why")).collect::<Vec<_>>()
+    };
+    let note = notes("sim::Walk").pop().unwrap();
+    assert!(note.contains("`sim::Walk` takes 60.00 % of the CPU time of steps"), "{note}");
+    assert!(notes(FIND).is_empty(), "the search is found");
+}

@@ -21,8 +21,11 @@ mod finding;
 mod gain;
 mod kinds;
 mod laws;
+mod recorded;
 mod seen;
+mod step_waits;
 mod table;
+mod unexplained;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -170,6 +173,8 @@ struct Diagnosis {
     totals: Vec<Total>,
     /// Captures that are kept apart.
     notes: Vec<Note>,
+    /// Functions that cost much, and that no finding is about.
+    unexplained: Vec<Note>,
 }
 
 impl Diagnosis {
@@ -211,7 +216,9 @@ impl Diagnosis {
                 let Some(first) = captures.first() else { continue };
                 let scenario = Scenario { label: paired.label, phase: first.seen.capture().info.phase };
                 diagnosis.totals.extend(total(&scenario, &captures));
-                findings.extend(of_scenario(&scenario, &captures));
+                let of_scenario = of_scenario(&scenario, &captures);
+                diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
+                findings.extend(of_scenario);
             }
             diagnosis.findings.extend(joined(findings));
         }
@@ -379,6 +386,10 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]
+mod recorded_tests;
+#[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wait_kind_tests;

@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId};
+use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
+use super::recorded::Recorded;
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
@@ -45,6 +46,8 @@ pub(super) struct Seen<'s, 'a> {
     pub laws: Option<Arc<Laws>>,
     /// Functions whose calls were counted.
     pub calls: Vec<Rate>,
+    /// Allocations and system calls.
+    pub recorded: Recorded<'a>,
 }
 
 impl<'s, 'a> Seen<'s, 'a> {
@@ -59,7 +62,19 @@ impl<'s, 'a> Seen<'s, 'a> {
         let total = cpu.total().weight;
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
-        (total > 0).then_some(Self { selection, loops, cpu, total, work, off_cpu, path, laws: None, calls: Vec::new() })
+        let recorded = Recorded::of(selection, loops.as_deref());
+        (total > 0).then_some(Self {
+            selection,
+            loops,
+            cpu,
+            total,
+            work,
+            off_cpu,
+            path,
+            laws: None,
+            calls: Vec::new(),
+            recorded,
+        })
     }
 
     pub fn capture(&self) -> &'a Capture {
@@ -181,6 +196,16 @@ impl<'s, 'a> Seen<'s, 'a> {
         samples >= FEWEST_SAMPLES && met >= STEADY * expected
     }
 
+    /// Owned functions with at least `least` percent of work that counts, all the time; in loading at any time.
+    pub fn lasting(
+        &self,
+        least: f64,
+        counts: impl Fn(Work) -> bool + Copy,
+    ) -> impl Iterator<Item = (FunctionId, Amount)> {
+        let large = self.by_owner(counts).into_iter().filter(move |(_, amount)| self.share(*amount) >= least);
+        large.filter(move |(owner, _)| self.is_loading() || self.is_steady(self.is_at(*owner, counts)))
+    }
+
     /// Takes the counts of calls of this capture's functions, if it has steps and CPU time.
     pub fn take_calls(&mut self, calls: &Calls) {
         let Some((steps, _)) = self.steps().filter(|_| self.is_timed()) else { return };
@@ -218,6 +243,12 @@ impl<'s, 'a> Seen<'s, 'a> {
         busiest
             .and_then(|index| self.off_cpu.spent(ThreadId::from_index(index), window))
             .map_or(0, |spent| spent.runnable)
+    }
+
+    /// The waits of a thread, by start. Those whose stack was left out have that of a
+    /// [similar wait](crate::query::thinned_stacks).
+    pub fn waits(&self, thread: ThreadId) -> impl Iterator<Item = Wait> + '_ {
+        self.off_cpu.rows_of(thread).map(|row| self.selection.completed_wait(row))
     }
 
     /// The threads that run the main loop.

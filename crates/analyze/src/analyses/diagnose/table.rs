@@ -32,6 +32,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
     if findings.is_empty() {
         table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
     }
+    table.add_notes(diagnosis.unexplained.iter().cloned());
     let in_loop = |one: &Selection<'_>| !one.capture().steps.is_empty() && one.capture().info.sweep.is_empty();
     if !selections.is_empty() && selections.iter().all(in_loop) {
         table.note(note!(
@@ -147,9 +148,12 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
             |(_, one)| evidence(&one.found.evidence).into(),
         )
         .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
-        .with(Column::prose("confirm", "What would confirm it.").labelled("to confirm").below(), |(_, one)| {
-            one.kind.confirm().into()
-        })
+        .with(
+            Column::prose("confirm", "What would confirm it; missing if it was recorded, and does.")
+                .labelled("to confirm")
+                .below(),
+            |(_, one)| (!one.found.is_confirmed).then(|| one.kind.confirm()).into(),
+        )
         .essential("finding gain scenario")
         .detail("gain_low gain_high gain_at_2x function module kind also_in within how captures")
 }

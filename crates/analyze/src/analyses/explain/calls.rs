@@ -101,6 +101,11 @@ impl<'s, 'a> Calls<'s, 'a> {
         self.sum(|_, call| call.below.is_none())
     }
 
+    /// Whether a stack contains the function.
+    pub(super) fn is_under(&self, stack: Option<StackId>) -> bool {
+        stack.is_some_and(|stack| self.calls[stack.index()].is_some())
+    }
+
     pub(super) fn is_attributed(&self, stack: StackId) -> bool {
         self.all().attributed(stack).is_some_and(|owner| self.functions.contains(&owner))
     }

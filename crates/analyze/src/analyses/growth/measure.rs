@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use stepscope_model::Phase;
+use stepscope_model::{CaptureInfo, Phase};
 use stepscope_stats::growth::{Growth, Point};
 
 use super::LEAST_SHARE;
@@ -80,6 +80,13 @@ struct Value {
     share: Option<f64>,
 }
 
+/// What the captures of a series have in common, but for their phase: scenario, and variant without the axes of the sweep.
+pub fn series_label(info: &CaptureInfo) -> String {
+    let is_axis = |part: &str| info.sweep.iter().any(|(axis, value)| part == format!("{axis}={value}"));
+    let variant = info.variant.as_deref().unwrap_or("").split('+').filter(|part| !part.is_empty() && !is_axis(part));
+    info.scenario.as_deref().into_iter().chain(variant).collect::<Vec<_>>().join("/")
+}
+
 /// The captures of a sweep by series, each with its runs by size. Captures without a size or number of CPUs are left out.
 pub(crate) fn series<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Series<'s, 'a>> {
     /// Label, phase and axis.
@@ -92,10 +99,7 @@ pub(crate) fn series<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<Series<'s, 
         }
         let size = info.sweep.iter().find(|(axis, _)| *axis != CORES);
         let (axis, n) = size.map_or((String::new(), 1.0), |(axis, n)| (axis.clone(), *n));
-        let without = |part: &&str| !info.sweep.iter().any(|(axis, value)| **part == format!("{axis}={value}"));
-        let variant = info.variant.as_deref().unwrap_or("");
-        let variant: Vec<&str> = variant.split('+').filter(without).filter(|part| !part.is_empty()).collect();
-        let label = info.scenario.iter().map(String::as_str).chain(variant).collect::<Vec<_>>().join("/");
+        let label = series_label(info);
         let run = Run { n, cores: info.sweep.get(CORES).copied(), selection };
         all.entry((label, Reverse(info.phase), axis)).or_default().push(run);
     }

@@ -40,6 +40,7 @@ pub use change::change;
 pub use chart::marks;
 pub(crate) use chart::{Curve, curves_table};
 pub use fits::{Fits, Options};
+pub use measure::series_label;
 pub(crate) use measure::{FunctionCosts, LoopCosts, Measure, Measured, Series, series};
 pub use tables::table;
 

@@ -4,11 +4,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyses::rank::extent::Extent;
 use crate::analyses::rank::pairing::Scenario;
-use crate::analyses::rank::score::{Evidence, Part};
-use crate::analyses::sched;
-use crate::query::events::{self, Role};
-use crate::query::functions::{FunctionId, Identity};
+use crate::analyses::rank::score::{self, Evidence, Heap, Part};
+use crate::analyses::{sched, sharing};
+use crate::query::coverage::cpu_ns;
+use crate::query::events;
+use crate::query::functions::{Caller, FunctionId, Identity};
+use crate::query::heap::{AllocationRates, HeapSums};
 use crate::query::select::Selection;
+use crate::query::steps::Loops;
+use crate::query::system_calls::SelectedCalls;
 use crate::query::weights::{Amount, StackWeights};
 
 /// The evidence of one scenario, by function.
@@ -18,9 +22,31 @@ pub(super) struct Costs {
     /// The weight that is attributed to any function.
     pub(super) under_owned: u128,
     by_function: FxHashMap<Identity, (u128, u128)>,
+    /// Whether the weights are bytes or allocations, which are no evidence about CPUs.
+    is_memory: bool,
     misses: Option<(u128, FxHashMap<Identity, u128>)>,
+    /// Loads of lines that another core had modified.
+    modified: Option<(u128, FxHashMap<Identity, u128>)>,
     blocked: Option<Blocked>,
     delayed: Option<FxHashSet<Identity>>,
+    allocations: Option<Rates<AllocationRates>>,
+    system_calls: Option<Rates<SystemCalls>>,
+}
+
+/// What functions do in a step, or in the whole recording without steps, and the CPU time there.
+struct Rates<T> {
+    by_function: FxHashMap<Identity, T>,
+    cpu_ns: f64,
+    /// Milliseconds of wall time; `None` for a step.
+    wall_ms: Option<f64>,
+}
+
+/// System calls of a function.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SystemCalls {
+    pub(super) count: f64,
+    /// Time within those that do not wait for others.
+    pub(super) busy_ns: f64,
 }
 
 /// Blocked time by attributed caller, and the callers' places, the most blocked one first.
@@ -36,17 +62,25 @@ impl Costs {
             extent: Extent::default(),
             under_owned: 0,
             by_function: FxHashMap::default(),
+            is_memory: false,
             misses: None,
+            modified: None,
             blocked: None,
             delayed: None,
+            allocations: None,
+            system_calls: None,
         };
         for selection in scenario.cpu() {
+            costs.is_memory |= selection.event().is_some_and(events::is_memory);
             costs.add_cpu(selection);
         }
         for selection in &scenario.captures {
             costs.add_misses(selection);
+            costs.add_modified(selection);
             costs.add_blocked(selection);
             costs.add_delays(selection);
+            costs.add_allocations(selection);
+            costs.add_system_calls(selection);
         }
         costs.place_blocked();
         costs
@@ -67,11 +101,23 @@ impl Costs {
     }
 
     fn add_misses(&mut self, selection: &Selection<'_>) {
-        for event in events::of_role(selection.capture(), Role::CacheMisses) {
+        for event in events::cache_misses(selection.capture()) {
             let (total, by_function) = self.misses.get_or_insert_default();
             let weights = StackWeights::of_samples(&selection.of_event(event));
             *total += weights.total().weight;
             add_by_identity(by_function, selection, &weights.attributed_by_function(selection.functions()));
+        }
+    }
+
+    /// Adds loads of modified lines, if the CPU sampled them.
+    fn add_modified(&mut self, selection: &Selection<'_>) {
+        for access in &selection.capture().data_accesses {
+            let Some(hits) = sharing::hitm(access).filter(|_| selection.has_thread(access.thread)) else { continue };
+            let (whole, by_function) = self.modified.get_or_insert_default();
+            *whole += u128::from(hits);
+            if let Caller::Function(id) = selection.functions().caller(access.stack) {
+                *by_function.entry(selection.functions().get(id).identity()).or_default() += u128::from(hits);
+            }
         }
     }
 
@@ -108,6 +154,41 @@ impl Costs {
         }
     }
 
+    /// Adds the first capture with allocations: several have steps of their own.
+    fn add_allocations(&mut self, selection: &Selection<'_>) {
+        if self.allocations.is_some() || selection.capture().allocations.is_empty() {
+            return;
+        }
+        let heap = HeapSums::of(selection);
+        let sums = heap.by_caller(selection.functions());
+        self.allocations = Rates::of(selection, heap.has_steps, sums, |sums, in_step| sums.rates(in_step));
+    }
+
+    /// Adds the first capture with system calls.
+    fn add_system_calls(&mut self, selection: &Selection<'_>) {
+        if self.system_calls.is_some() || selection.capture().system_calls.is_empty() {
+            return;
+        }
+        let calls = SelectedCalls::of(selection);
+        let functions = selection.functions();
+        let sums = calls.by(|calls| Some(functions.caller(calls.stack)));
+        let steps = calls.steps.map_or(1.0, |steps| steps as f64);
+        self.system_calls = Rates::of(selection, calls.steps.is_some(), sums, |sum, in_step| {
+            let (count, busy_ns) =
+                if in_step { (sum.in_steps.count, sum.in_steps.busy_ns) } else { (sum.count, sum.busy_ns) };
+            let per = if in_step { steps } else { 1.0 };
+            SystemCalls { count: count as f64 / per, busy_ns: busy_ns as f64 / per }
+        });
+    }
+
+    pub(super) fn allocations_per_step(&self, function: &Identity) -> Option<AllocationRates> {
+        self.allocations.as_ref()?.in_step(function)
+    }
+
+    pub(super) fn system_calls_per_step(&self, function: &Identity) -> Option<SystemCalls> {
+        self.system_calls.as_ref()?.in_step(function)
+    }
+
     pub(super) fn attributed(&self, function: &Identity) -> u128 {
         self.by_function.get(function).map_or(0, |sums| sums.0)
     }
@@ -127,15 +208,20 @@ impl Costs {
             by_function.get(function).map(|part| Part { part: *part, whole: *whole })
         });
         Evidence {
-            cpu: self.has_cpu().then_some(part),
+            cpu: (self.has_cpu() && !self.is_memory).then_some(part),
             misses,
             blocked: self
                 .blocked_ns(function)
                 .zip(self.extent.wall_ns())
                 .map(|(ns, wall)| Part { part: ns, whole: wall.into() }),
             blocked_place: self.blocked.as_ref().map(|blocked| blocked.places.get(function).copied()),
-            modified_hits: None,
+            modified_hits: self
+                .modified
+                .as_ref()
+                .map(|(whole, by)| Part { part: by.get(function).copied().unwrap_or(0), whole: *whole }),
             delayed: self.delayed.as_ref().map(|delayed| delayed.contains(function)),
+            heap: self.allocations.as_ref().map(|rates| rates.heap(function)),
+            system_calls: self.system_calls.as_ref().map(|rates| rates.calls(function)),
         }
     }
 
@@ -147,6 +233,68 @@ impl Costs {
     pub(super) fn functions(&self) -> impl Iterator<Item = &Identity> {
         let blocked = self.blocked.as_ref().map(|blocked| blocked.ns.keys());
         self.by_function.keys().chain(blocked.into_iter().flatten())
+    }
+}
+
+impl<T: Copy + Default> Rates<T> {
+    /// `None` if the CPU time is not known.
+    fn of<S>(
+        selection: &Selection<'_>,
+        in_step: bool,
+        sums: impl IntoIterator<Item = (Caller, S)>,
+        rate: impl Fn(&S, bool) -> T,
+    ) -> Option<Self> {
+        let loops = Loops::of_costs(selection).filter(|_| in_step);
+        let of_steps = loops.as_ref().map(|loops| selection.within(loops.main().span.clone()));
+        let sampled = |selection: &Selection<'_>| {
+            let in_ns = selection.event().is_some_and(|event| event.unit == "ns");
+            in_ns.then(|| StackWeights::of_samples(selection).total().weight as f64)
+        };
+        let cpu_ns = |selection: &Selection<'_>| cpu_ns(selection).map(|ns| ns as f64).or_else(|| sampled(selection));
+        let cpu_ns = cpu_ns(of_steps.as_ref().unwrap_or(selection)).filter(|ns| *ns > 0.0)?;
+        let steps = loops.as_ref().map(|loops| loops.main().count() as f64);
+        let functions = selection.functions();
+        let of_function = |(caller, sums): (Caller, S)| match caller {
+            Caller::Function(id) => Some((functions.get(id).identity(), rate(&sums, steps.is_some()))),
+            Caller::NotOwned | Caller::NoStack => None,
+        };
+        let wall_ms = || selection.wall_ns().map_or(f64::INFINITY, |wall| wall as f64 / 1e6);
+        Some(Self {
+            by_function: sums.into_iter().filter_map(of_function).collect(),
+            cpu_ns: cpu_ns / steps.unwrap_or(1.0),
+            wall_ms: if steps.is_some() { None } else { Some(wall_ms()) },
+        })
+    }
+
+    fn of_function(&self, function: &Identity) -> T {
+        self.by_function.get(function).copied().unwrap_or_default()
+    }
+
+    fn in_step(&self, function: &Identity) -> Option<T> {
+        self.wall_ms.is_none().then(|| self.of_function(function))
+    }
+
+    /// A part of the CPU time, in thousandths of a nanosecond: a step may be short.
+    fn part(&self, ns: f64) -> Part {
+        Part { part: (ns * 1e3) as u128, whole: (self.cpu_ns * 1e3) as u128 }
+    }
+}
+
+impl Rates<AllocationRates> {
+    fn heap(&self, function: &Identity) -> Heap {
+        let one = self.of_function(function);
+        Heap {
+            all: self.part(score::allocation_cost(one.calls, one.bytes)),
+            temporary: self.part(score::allocation_cost(one.temporary, one.temporary * one.mean_bytes())),
+        }
+    }
+}
+
+impl Rates<SystemCalls> {
+    fn calls(&self, function: &Identity) -> score::SystemCalls {
+        let one = self.of_function(function);
+        let are_many = one.count / self.wall_ms.unwrap_or(1.0) >= score::MANY_CALLS;
+        score::SystemCalls { time: self.part(one.busy_ns), are_many }
     }
 }
 

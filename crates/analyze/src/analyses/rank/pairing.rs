@@ -21,12 +21,38 @@ pub struct Scenario<'s, 'a> {
 
 impl<'s, 'a> Scenario<'s, 'a> {
     /// The captures with samples of CPU cost.
+    ///
+    /// Time or cycles come before instructions, which a simulation counts, and before counts of unknown kind. Only captures that
+    /// count the same are added up.
     pub fn cpu(&self) -> impl Iterator<Item = &'s Selection<'a>> + '_ {
-        let is_cpu = |selection: &&&Selection<'_>| {
-            let role = selection.event().map(events::role);
-            matches!(role, Some(Role::Cpu | Role::Other)) && selection.samples().next().is_some()
+        let counted = |selection: &Selection<'_>| {
+            let event = selection.event().filter(|_| selection.samples().next().is_some())?;
+            let order = [Role::Cpu, Role::Other, Role::Instructions]
+                .into_iter()
+                .position(|role| events::role(event) == role)?;
+            Some((order, event.unit.clone()))
         };
-        self.captures.iter().filter(is_cpu).copied()
+        let best = self.captures.iter().filter_map(|one| counted(one)).reduce(|a, b| if b.0 < a.0 { b } else { a });
+        self.captures.iter().filter(move |one| best.is_some() && counted(one) == best).copied()
+    }
+
+    /// The captures whose samples count something else than [`cpu`](Self::cpu), and no cache misses or faults.
+    fn unlike(&self) -> impl Iterator<Item = &'s Selection<'a>> + '_ {
+        let is_used = |one: &Selection<'a>| self.cpu().any(|cpu| std::ptr::eq(cpu, one));
+        let could_be_cpu = |one: &Selection<'a>| {
+            one.event().is_some_and(|event| matches!(events::role(event), Role::Cpu | Role::Other))
+                && one.samples().next().is_some()
+        };
+        self.captures.iter().copied().filter(move |one| could_be_cpu(one) && !is_used(one))
+    }
+
+    /// Says which captures' samples are not added to the others.
+    pub fn apart(&self) -> impl Iterator<Item = Note> + '_ {
+        self.unlike().map(|one| {
+            let counted = one.event().map_or("", |event| event.name.as_str()).to_owned();
+            note!(Limit, "Left out: samples of `{}`, which do not add up with the others.", counted)
+                .about(label(one.capture()))
+        })
     }
 }
 

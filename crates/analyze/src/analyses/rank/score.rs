@@ -27,15 +27,20 @@ impl Part {
         self.reaches_permille(percent * 10)
     }
 
+    /// The points of the first of these thousandths that it reaches.
+    fn grade(self, grades: [(u128, u32); 2]) -> u32 {
+        grades.into_iter().find(|(permille, _)| self.reaches_permille(*permille)).map_or(0, |(_, points)| points)
+    }
+
     /// Whether it is `permille` thousandths of the whole or more, exactly.
     pub fn reaches_permille(self, permille: u128) -> bool {
         self.whole > 0 && self.part.saturating_mul(1_000) >= self.whole.saturating_mul(permille)
     }
 }
 
-/// The study's cost floor, in thousandths: a function below it has no points for cache misses, a caller below it none for
-/// blocked time.
-const FLOOR_PERMILLE: u128 = 5;
+/// The study's cost floor, in thousandths of the CPU time: a function below it has no points for cache misses, allocations and
+/// system calls. A caller with less of the wall time has none for blocked time.
+pub(crate) const FLOOR_PERMILLE: u128 = 5;
 
 /// A function's figures in a scenario; the outer `None` where the dimension was not recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,6 +57,42 @@ pub struct Evidence {
     pub modified_hits: Option<Part>,
     /// Whether it runs on a thread with scheduler delay.
     pub delayed: Option<bool>,
+    /// Its allocations.
+    pub heap: Option<Heap>,
+    /// Its system calls.
+    pub system_calls: Option<SystemCalls>,
+}
+
+/// What a function's allocations cost, [estimated](allocation_cost), as parts of the CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heap {
+    /// Of all its allocations.
+    pub all: Part,
+    /// Of the temporary ones.
+    pub temporary: Part,
+}
+
+/// A function's system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemCalls {
+    /// Time within those that do not wait for others, as a part of the CPU time.
+    pub time: Part,
+    /// Whether there are [many](MANY_CALLS) of them.
+    pub are_many: bool,
+}
+
+/// What an allocation and its release cost at least, in ns: glibc's own cost where its caches hold the block.
+const ALLOCATION_NS: f64 = 40.0;
+
+/// What writing an allocated byte costs, in ns.
+const BYTE_NS: f64 = 0.1;
+
+/// Calls in a step, or in a millisecond without steps, that are many.
+pub const MANY_CALLS: f64 = 10.0;
+
+/// An estimate of what allocations cost, in ns.
+pub fn allocation_cost(calls: f64, bytes: f64) -> f64 {
+    calls * ALLOCATION_NS + bytes * BYTE_NS
 }
 
 impl Evidence {
@@ -63,6 +104,10 @@ impl Evidence {
         (below > 0.0).then(|| misses.part as f64 * cpu.whole as f64 / below)
     }
 
+    fn is_below_floor(&self) -> bool {
+        !self.cpu.is_some_and(|cpu| cpu.reaches_permille(FLOOR_PERMILLE))
+    }
+
     fn points(&self, dimension: Dimension) -> Option<u32> {
         match dimension {
             Dimension::Cpu => self.cpu.map(|cpu| match cpu {
@@ -72,7 +117,7 @@ impl Evidence {
                 _ => 0,
             }),
             Dimension::Cache => self.misses.map(|_| match self.cache_ratio() {
-                _ if !self.cpu.is_some_and(|cpu| cpu.reaches_permille(FLOOR_PERMILLE)) => 0,
+                _ if self.is_below_floor() => 0,
                 Some(ratio) if ratio > 2.0 => 20,
                 Some(ratio) if ratio > 1.3 => 10,
                 _ => 0,
@@ -88,6 +133,17 @@ impl Evidence {
                 _ if hits.reaches(1) => 8,
                 _ => 0,
             }),
+            Dimension::Heap => self.heap.map(|heap| match heap {
+                _ if self.is_below_floor() => 0,
+                heap => heap.all.grade([(50, 6), (10, 3)]) + heap.temporary.grade([(10, 4), (5, 2)]),
+            }),
+            Dimension::Syscalls => self.system_calls.map(|calls| match calls {
+                _ if self.is_below_floor() => 0,
+                calls => {
+                    let are_many = calls.are_many && calls.time.reaches_permille(FLOOR_PERMILLE);
+                    calls.time.grade([(50, 6), (10, 3)]) + if are_many { 4 } else { 0 }
+                }
+            }),
             Dimension::Sched => self.delayed.map(|delayed| if delayed { 10 } else { 0 }),
             _ => None,
         }
@@ -95,12 +151,14 @@ impl Evidence {
 }
 
 /// The dimensions of the score, each with the most that it can give.
-pub const MOST: [(Dimension, u32); 5] = [
+pub const MOST: [(Dimension, u32); 7] = [
     (Dimension::Cpu, 40),
     (Dimension::Cache, 20),
     (Dimension::Offcpu, 15),
     (Dimension::Sharing, 15),
     (Dimension::Sched, 10),
+    (Dimension::Heap, 10),
+    (Dimension::Syscalls, 10),
 ];
 
 /// A composite score.
@@ -188,6 +246,28 @@ mod tests {
         assert_eq!([off_cpu(4), off_cpu(5)], [0, 15]);
     }
 
+    #[test]
+    fn allocations_and_system_calls_count_by_what_they_cost_and_not_below_the_floor() {
+        let cpu = |part| Some(Part { part, whole: 1_000 });
+        let heap = |cpu_part, all, temporary| {
+            let part = |part| Part { part, whole: 1_000 };
+            let heap = Some(Heap { all: part(all), temporary: part(temporary) });
+            Evidence { cpu: cpu(cpu_part), heap, ..Evidence::default() }.points(Dimension::Heap).unwrap()
+        };
+        assert_eq!([heap(100, 9, 4), heap(100, 10, 0), heap(100, 50, 5), heap(100, 50, 10)], [0, 3, 8, 10]);
+        assert_eq!([heap(4, 50, 10), heap(5, 50, 10)], [0, 10]);
+        let calls = |cpu_part, time, are_many| {
+            let system_calls = Some(SystemCalls { time: Part { part: time, whole: 1_000 }, are_many });
+            Evidence { cpu: cpu(cpu_part), system_calls, ..Evidence::default() }.points(Dimension::Syscalls).unwrap()
+        };
+        assert_eq!(
+            [calls(100, 4, true), calls(100, 5, true), calls(100, 10, false), calls(100, 50, true)],
+            [0, 4, 3, 10]
+        );
+        assert_eq!([calls(4, 50, true), calls(5, 50, true)], [0, 10]);
+        assert_eq!(allocation_cost(1_000.0, 64_000.0), 46_400.0);
+    }
+
     /// Erratum 5.
     #[test]
     fn no_data_is_not_zero() {
@@ -199,7 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn everything_at_once_is_a_hundred_and_the_evidence_is_named() {
+    fn everything_at_once_is_a_hundred_and_twenty_and_the_evidence_is_named() {
+        let part = Part { part: 6, whole: 100 };
         let all = Evidence {
             cpu: Some(Part { part: 11, whole: 100 }),
             misses: Some(Some(Part { part: 90, whole: 100 })),
@@ -207,10 +288,15 @@ mod tests {
             blocked: Some(Part { part: 6, whole: 100 }),
             modified_hits: Some(Part { part: 6, whole: 100 }),
             delayed: Some(true),
+            heap: Some(Heap { all: part, temporary: part }),
+            system_calls: Some(SystemCalls { time: part, are_many: true }),
         };
         let score = Score::of(&all);
-        assert_eq!((score.points, score.reachable), (100, 100));
-        assert_eq!(score.to_string(), "cpu 40/40, cache 20/20, offcpu 15/15, sharing 15/15, sched 10/10");
+        assert_eq!((score.points, score.reachable), (120, 120));
+        assert_eq!(
+            score.to_string(),
+            "cpu 40/40, cache 20/20, offcpu 15/15, sharing 15/15, sched 10/10, heap 10/10, syscalls 10/10"
+        );
     }
 
     #[test]

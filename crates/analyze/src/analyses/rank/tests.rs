@@ -1,10 +1,10 @@
 //! Tests of the rank.
 
-use stepscope_model::{Capture, Conditions, Event, Machine, Module, Origin};
+use stepscope_model::{Capture, Conditions, Event, Machine, Module, Note, Origin};
 
 use super::*;
 use crate::columns::read::cells;
-use crate::drawn::{Drawing, owned_by};
+use crate::drawn::{self, Drawing, owned_by};
 use crate::query::functions::Functions;
 
 fn cycles() -> Event {
@@ -162,6 +162,25 @@ fn the_worst_scenario_is_the_one_with_the_largest_cost_and_not_the_first_with_th
         cells(&table, &["function", "score", "worst_scenario", "share", "cost_min", "cost_max", "cost"]),
         ["gz::Recreate | 40 | static | 45 | 10.8 | 45 | 27.9"]
     );
+}
+
+#[test]
+fn samples_that_do_not_count_the_same_are_not_added_up() {
+    let cpu = sampled("static", "main;gz::Each 20\nmain;gz::Write 80");
+    let of =
+        |event: Event| of_scenario("static", Drawing::new().folded(event, "main;gz::Each 900\nmain;gz::Write 100"));
+    let simulated = of(Event::weighed("Ir", "instructions"));
+    let unknown = of(Event::weighed("weight", "weight"));
+    let columns = ["function", "share"];
+    for captures in [[&cpu, &simulated, &unknown], [&unknown, &simulated, &cpu]] {
+        let table = by_cost(&captures);
+        assert_eq!(cells(&table, &columns), ["gz::Write | 80", "gz::Each | 20"]);
+        let is_named =
+            |note: &Note| *note == "static/steady: Left out: samples of `weight`, which do not add up with the others.";
+        assert!(table.notes.iter().any(is_named), "{:?}", table.notes);
+    }
+    // Alone, instructions are the cost.
+    assert_eq!(cells(&by_cost(&[&simulated]), &columns), ["gz::Each | 90", "gz::Write | 10"]);
 }
 
 /// Erratum 4.
@@ -367,4 +386,40 @@ fn where_nothing_is_owned_the_programs_own_functions_are_ranked() {
 fn nothing_to_rank_is_an_empty_table() {
     assert!(by_cost(&[]).rows.is_empty());
     assert!(by_cost(&[&Capture::default()]).rows.is_empty());
+}
+
+#[test]
+fn allocations_and_system_calls_are_evidence_for_the_nearest_owned_function() {
+    let text = "@5 main;gz::Find;std::string::string;malloc 4000\n@15 main;gz::Save;write 4000\n@25 main;gz::Idle 30";
+    let drawing = Drawing::new().window(0..40).process(7, "/usr/bin/sim").steps("main", 0, 10, 4, 1);
+    let mut capture = of_scenario("static", drawing.folded(cpu_clock(), text));
+    let allocations = "main;gz::Find;std::string::string;malloc 3 48 3 0 0\nmain;gz::Idle;malloc 3 48 3 0 0";
+    drawn::allocations(&mut capture, 10..40, allocations);
+    drawn::system_calls(&mut capture, 15, "main;gz::Save;write", "write", 40);
+    drawn::system_calls(&mut capture, 16, "main;gz::Find;poll", "poll", 99);
+    let table = by_score(&[&capture]);
+    // A step takes 2007.5 ns of CPU time. One allocation costs 41.6 ns, ten calls 100 ns; gz::Idle has less than 0.5 %.
+    let columns = [
+        "function",
+        "evidence",
+        "allocations_per_step",
+        "temporary_per_step",
+        "system_calls_per_step",
+        "system_call_time_per_step",
+    ];
+    assert_eq!(
+        cells(&table, &columns),
+        [
+            "gz::Find | cpu 40/40, heap 7/10, syscalls 0/10 | 1 | 1 | 24.75 | 0",
+            "gz::Save | cpu 40/40, heap 0/10, syscalls 7/10 | 0 | 0 | 10 | 100",
+            "gz::Idle | cpu 0/40, heap 0/10, syscalls 0/10 | 1 | 1 | 0 | 0",
+        ]
+    );
+}
+
+#[test]
+fn bytes_are_no_evidence_about_cpus() {
+    let event = Event { unit: "bytes".to_owned(), ..Event::weighed("inuse_space", "bytes") };
+    let capture = of_scenario("static", Drawing::new().folded(event, "main;gz::Load;malloc 4096"));
+    assert_eq!(cells(&by_score(&[&capture]), &["function", "cost", "score", "evidence"]), ["gz::Load | 100 | 0 | "]);
 }

@@ -91,6 +91,11 @@ pub fn tables(selection: &Selection<'_>, options: &Options) -> Vec<Table> {
     }
 }
 
+/// The slow and the typical steps of the main loop. `None` if the steps are too few or too equal to split.
+pub fn sets(selection: &Selection<'_>) -> Option<Sets> {
+    Comparison::of(selection, &Options::default()).ok().map(|comparison| comparison.sets)
+}
+
 /// Call trees of slow and of typical steps for a differential flame graph, in ns (or the event's unit) per step.
 ///
 /// The difference of a node's totals is the table's inclusive difference, if the function is at one node only.
@@ -105,7 +110,7 @@ pub fn trees(
 ) -> Result<(CallTree, CallTree), String> {
     let comparison = Comparison::of(selection, options).map_err(|why| why.to_string())?;
     let waits = if evidence == Evidence::Blocked { comparison.waits() } else { Vec::new() };
-    let unit = selection.event().map_or("", |event| event.unit.as_str());
+    let (what, unit) = calltree::title(selection);
     let of = |side: Side, name: &str| {
         let here = |position: usize| comparison.sets.of_position(position) == Some(side);
         let count = comparison.count(side) as u64;
@@ -115,7 +120,7 @@ pub fn trees(
                 let samples =
                     selection.samples().filter(|sample| comparison.loops.main_step_of(sample).is_some_and(here));
                 let stacks = samples.map(WeightedStack::of_sample);
-                let title = format!("On-CPU time per step, {steps}");
+                let title = format!("{what} per step, {steps}");
                 calltree::per_step(selection, tree, &title, unit, count, stacks)
             }
             Evidence::Blocked => {

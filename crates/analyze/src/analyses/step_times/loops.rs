@@ -5,7 +5,7 @@ use std::ops::Range;
 use stepscope_model::{Columns, Note, NoteValue, Step, Table, Thread, ThreadId, note};
 use stepscope_stats::{Distribution, Estimate, Levels, trend, two_levels};
 
-use super::stalls::times_the_neighbours;
+use super::stalls::{stalls, times_the_neighbours};
 use super::{STALL, StepPart, StepParts};
 use crate::columns::trend;
 use crate::query::off_cpu::OffCpu;
@@ -16,7 +16,7 @@ use crate::query::weights::percent;
 const CONFIDENCE: f64 = 0.95;
 
 /// The levels of a quantity, without the first step.
-fn levels(steps: &Steps, values: &[u64]) -> Option<Levels> {
+pub(crate) fn levels(steps: &Steps, values: &[u64]) -> Option<Levels> {
     let kept: Vec<f64> = values[steps.after_first()].iter().map(|ns| *ns as f64).collect();
     two_levels(&kept)
 }
@@ -182,6 +182,11 @@ fn stalled(times: &[u64], kept: Range<usize>) -> Stalls {
     let beyond = |position: usize| Some((times[position] as f64 * (1.0 - 1.0 / ratio(position)?)) as u64);
     let found: Vec<u64> = (0..times.len()).filter_map(beyond).collect();
     Stalls { number: found.len(), beyond_ns: found.iter().sum() }
+}
+
+/// Which steps after the first are stalls, by their times without pacing.
+pub(crate) fn stalls_after_first(steps: &Steps, times: &[u64]) -> Vec<bool> {
+    stalls(&times[steps.after_first()])
 }
 
 /// Simulated over wall time, without the pacing in that wall time.

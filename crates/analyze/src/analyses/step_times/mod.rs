@@ -23,7 +23,8 @@
 //!
 //! # Levels
 //! Steps may alternate between two times, such as 3 and 5 ms. [`two_levels`](stepscope_stats::two_levels) says when these are
-//! two levels and not outliers or a trend.
+//! two levels and not outliers or a trend. A trend within the levels may change them by some quarter; a larger one hides them,
+//! and only the trend is reported.
 //!
 //! # Trend
 //! The [Theil-Sen](stepscope_stats::trend) slope of the step times without pacing, with a 95 % confidence interval, as the
@@ -49,6 +50,7 @@ use crate::query::steps::Loops;
 #[cfg(doc)]
 use crate::query::wait_class::WaitClass;
 
+pub(crate) use loops::{levels, stalls_after_first};
 pub(crate) use parts::StepPart;
 pub use parts::{Pacing, StepParts};
 pub use stalls::{NEIGHBOURS, STALL, stalls};

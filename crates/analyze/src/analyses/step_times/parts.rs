@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use stepscope_model::{StackId, ThreadId, Wait, WaitState};
+use stepscope_model::{StackId, Step, ThreadId, Wait, WaitState};
 
 use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
-use crate::query::waits::blocked_ns;
+use crate::query::waits::{blocked_ns, cut};
 
 /// Classifies the waits of a loop's thread: [pacing](super#pacing) or not.
 #[derive(Debug, Clone)]
@@ -24,15 +24,14 @@ impl<'a> Pacing<'a> {
         let classes = Classes::new(selection.capture(), selection.functions());
         let mut pacing = Self { classes, without_stack: false };
         let (mut waits, mut ended_ns, mut pacing_ns) = (0_u32, 0_u128, 0_u128);
-        for (position, step) in steps.rows().iter().enumerate() {
-            let of_step = off_cpu.within(step.thread, steps.range(position));
-            for wait in of_step.filter(|wait| wait.stack.is_some() && no_thread_ended(wait)) {
-                let ns = u128::from(blocked_ns(&wait));
+        each_wait(steps, off_cpu, |_, wait| {
+            if wait.stack.is_some() && no_thread_ended(wait) {
+                let ns = u128::from(blocked_ns(wait));
                 waits = waits.saturating_add(1);
                 ended_ns += ns;
-                pacing_ns += if pacing.is_pacing(&wait) { ns } else { 0 };
+                pacing_ns += if pacing.is_pacing(wait) { ns } else { 0 };
             }
-        }
+        });
         pacing.without_stack = waits >= FEWEST && pacing_ns * 10 >= ended_ns * 9;
         pacing
     }
@@ -105,17 +104,20 @@ impl StepParts {
     }
 
     fn split_loop_thread(&mut self, steps: &Steps, off_cpu: &OffCpu<'_>, pacing: &mut Pacing<'_>) {
-        let rows = steps.rows();
-        self.spent = rows.iter().map(|step| off_cpu.spent(step.thread, step.start_ns..step.end_ns)).collect();
-        for (position, step) in rows.iter().enumerate() {
-            for wait in off_cpu.within(step.thread, steps.range(position)) {
-                if pacing.is_pacing(&wait) {
-                    self.pacing[position] = self.pacing[position].saturating_add(blocked_ns(&wait));
-                } else if wait.stack.is_none() {
-                    self.unknown_ns = self.unknown_ns.saturating_add(blocked_ns(&wait));
-                }
+        let alive = |step: &Step| off_cpu.alive(step.thread, step.start_ns..step.end_ns);
+        let mut spent: Option<Vec<Spent>> =
+            steps.rows().iter().map(|step| Some(Spent { running: alive(step)?, ..Spent::default() })).collect();
+        each_wait(steps, off_cpu, |position, wait| {
+            if let Some(spent) = &mut spent {
+                spent[position].add(wait);
             }
-        }
+            if pacing.is_pacing(wait) {
+                self.pacing[position] = self.pacing[position].saturating_add(blocked_ns(wait));
+            } else if wait.stack.is_none() {
+                self.unknown_ns = self.unknown_ns.saturating_add(blocked_ns(wait));
+            }
+        });
+        self.spent = spent;
     }
 
     /// Pacing of the loop's thread.
@@ -148,6 +150,24 @@ impl StepParts {
     /// Whether there is any pacing.
     pub fn is_paced(&self) -> bool {
         self.pacing.iter().any(|ns| *ns > 0)
+    }
+}
+
+/// Visits the waits of each step's thread, cut to the step. It looks for the steps of each wait: steps may be a microsecond
+/// long, and most of them have no wait.
+fn each_wait(steps: &Steps, off_cpu: &OffCpu<'_>, mut visit: impl FnMut(usize, &Wait)) {
+    let rows = steps.rows();
+    let mut threads: Vec<ThreadId> =
+        rows.chunk_by(|a, b| a.thread == b.thread).map(|of_one| of_one[0].thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    for thread in threads {
+        for wait in off_cpu.waits(thread) {
+            let own = steps.pieces(wait.start_ns..wait.end_ns).filter(|(position, _)| rows[*position].thread == thread);
+            for (position, range) in own {
+                cut(&wait, &range).iter().for_each(|part| visit(position, part));
+            }
+        }
     }
 }
 

@@ -204,3 +204,40 @@ fn a_trend_within_two_levels_is_found_and_one_shift_is_no_trend() {
     assert!(!note(&outliers, "Step times"), "{:?}", outliers[0].notes);
     assert_eq!(cells(&outliers[0], &["stalls", "upper_level"]), ["9 | -"]);
 }
+
+/// What the notes say of 400 steps: the number of levels, `once` for a single shift, and the trend.
+fn said_of(length: impl Fn(u64) -> u64) -> (&'static str, &'static str) {
+    let tables = all(&of_lengths(length));
+    let has = |start: &str| tables[0].notes.iter().any(|note| note.starts_with(start));
+    let levels = match (has("Step times have two levels"), has("Step times shift once")) {
+        (true, _) => "two",
+        (_, true) => "once",
+        _ => "one",
+    };
+    let trend = match (has("Steps become slower"), has("Steps become faster")) {
+        (true, _) => "slower",
+        (_, true) => "faster",
+        _ => "none",
+    };
+    (levels, trend)
+}
+
+#[test]
+fn levels_are_told_from_a_trend_a_shift_and_all_of_these_together() {
+    /// True in about `percent` of the steps, as if by chance.
+    fn by_chance(index: u64, percent: u64) -> bool {
+        (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 100 < percent
+    }
+    let flip = |index: u64| if by_chance(index, 45) { 3_000 } else { 5_000 };
+    // By 30 % of the first step over the recording.
+    let growing = |index: u64, ns: u64| ns * (4_000 + index * 3) / 4_000;
+    assert_eq!(said_of(flip), ("two", "none"), "steps that flip");
+    assert_eq!(said_of(|index| growing(index, 3_000)), ("one", "slower"), "a trend");
+    assert_eq!(said_of(|index| if index < 150 { 5_000 } else { 3_000 }), ("once", "none"), "a shift");
+    assert_eq!(said_of(|index| growing(index, if index < 150 { 2_000 } else { 5_000 })), ("once", "slower"), "both");
+    assert_eq!(said_of(|index| growing(index, flip(index))), ("two", "slower"), "levels that grow");
+    assert_eq!(said_of(|index| flip(index) * (10_000 - index * 5) / 10_000), ("two", "faster"), "levels that shrink");
+    // The lower level becomes more frequent: the median falls by two fifths, and no step becomes faster.
+    let more_often = |index: u64| if by_chance(index, 20 + index / 7) { 3_000 } else { 5_000 };
+    assert_eq!(said_of(more_often), ("two", "none"), "one level becomes more frequent");
+}

@@ -39,8 +39,8 @@ pub fn callers(selection: &Selection<'_>) -> Table {
         let blocked = blocked_ns(&wait);
         let sum = sums.entry(caller).or_default();
         sum.blocked += u128::from(blocked);
-        sum.waits += 1;
-        sum.longest = sum.longest.max(blocked);
+        sum.waits += u64::from(wait.count);
+        sum.longest = sum.longest.max(blocked / u64::from(wait.count.max(1)));
         sum.threads.insert(wait.thread);
         if let Some(stack) = wait.stack {
             sum.classes[classes.of(stack).index()] += u128::from(blocked);

@@ -25,7 +25,7 @@ mod tests {
     fn rules(text: &str) -> Result<Vec<String>, String> {
         let text = format!("[scenario.s]\ncommand = [\"sim\"]\n[process_names]\n{text}\n");
         let lab = LabFile::parse("/lab/stepscope.toml".as_ref(), &text).map_err(|error| error.to_string())?;
-        Ok(lab.process_names.iter().map(|rule| format!("{} is {}", rule.command_line, rule.label)).collect())
+        Ok(lab.naming.processes.iter().map(|rule| format!("{} is {}", rule.command_line, rule.label)).collect())
     }
 
     #[test]

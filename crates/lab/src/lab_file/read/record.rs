@@ -10,10 +10,19 @@ use super::values::Reader;
 
 const MOST_HZ: u64 = 100_000;
 
+/// Evidence in `with`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Further {
+    Dimension(Dimension),
+    /// Caches, simulated in a run of its own.
+    CacheSimulation,
+}
+
 /// The given keys of a `[record]`.
 #[derive(Clone, Default)]
 pub(super) struct PartialRecord {
     dimensions: Option<Vec<Dimension>>,
+    with: Option<Vec<Further>>,
     frequency_hz: Option<u64>,
     phases: Option<Vec<Phase>>,
     loading_timeout: Option<Duration>,
@@ -36,6 +45,7 @@ impl PartialRecord {
     pub(super) fn over(self, general: &PartialRecord) -> Self {
         Self {
             dimensions: self.dimensions.or_else(|| general.dimensions.clone()),
+            with: self.with.or_else(|| general.with.clone()),
             frequency_hz: self.frequency_hz.or(general.frequency_hz),
             phases: self.phases.or_else(|| general.phases.clone()),
             loading_timeout: self.loading_timeout.or(general.loading_timeout),
@@ -50,6 +60,13 @@ impl PartialRecord {
     pub(super) fn settled(self, has_step: bool, has_ready: bool) -> RecordSettings {
         let default = RecordSettings::default();
         let mut dimensions = self.dimensions.unwrap_or(default.dimensions);
+        let with = self.with.unwrap_or_default();
+        for further in &with {
+            match further {
+                Further::Dimension(further) if !dimensions.contains(further) => dimensions.push(*further),
+                Further::Dimension(_) | Further::CacheSimulation => {}
+            }
+        }
         if has_step && !dimensions.contains(&Dimension::Steps) {
             dimensions.push(Dimension::Steps);
         }
@@ -60,6 +77,7 @@ impl PartialRecord {
         }
         RecordSettings {
             dimensions,
+            simulates_caches: with.contains(&Further::CacheSimulation),
             frequency_hz: self.frequency_hz.unwrap_or(default.frequency_hz),
             phases,
             loading_timeout: self.loading_timeout.unwrap_or(default.loading_timeout),
@@ -74,10 +92,12 @@ impl PartialRecord {
 impl Reader {
     pub(super) fn record(&self, mut fields: Fields, problems: &mut Problems) -> PartialRecord {
         let dimensions = fields.take("dimensions").and_then(|field| self.dimensions(&field, problems));
+        let with = fields.take("with").and_then(|field| self.further(&field, problems));
         let frequency_hz = fields.take("frequency_hz").and_then(|field| field.integer(problems, 1..=MOST_HZ));
         let phases = fields.take("phases").and_then(|field| self.phases(&field, problems));
         let speed_probe = fields.take("speed_probe").and_then(|field| field.boolean(problems));
-        let mut partial = PartialRecord { dimensions, frequency_hz, phases, speed_probe, ..PartialRecord::default() };
+        let mut partial =
+            PartialRecord { dimensions, with, frequency_hz, phases, speed_probe, ..PartialRecord::default() };
         let loading = fields.take("loading");
         let expected = r#"a table, e.g. { timeout_s = 120 } (phases = ["steady"] leaves this phase out)"#;
         if let Some(mut loading) = loading.and_then(|field| field.table(problems, "`loading`".to_owned(), expected)) {
@@ -108,6 +128,12 @@ impl Reader {
 
     fn dimensions(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Dimension>> {
         self.choices(field, "dimension", &Dimension::ALL.map(|dimension| (dimension.name(), dimension)), problems)
+    }
+
+    fn further(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Further>> {
+        let dimensions = Dimension::ALL.iter().map(|dimension| (dimension.name(), Further::Dimension(*dimension)));
+        let known: Vec<_> = dimensions.chain([("cache-sim", Further::CacheSimulation)]).collect();
+        self.choices(field, "dimension", &known, problems)
     }
 
     fn phases(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Phase>> {

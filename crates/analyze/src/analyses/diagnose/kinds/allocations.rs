@@ -2,7 +2,10 @@
 //!
 //! Evidence: below one owned function, allocation and the growth of containers cost in all parts of the steady phase. With
 //! far more look-ups beside them, the allocations are temporaries, such as the string that a key is made of.
-//! Look-alikes: two buffers that are swapped; allocations that live on. A heap recording shows lifetimes.
+//! Look-alikes: two buffers that are swapped; allocations that live on.
+//!
+//! A recorded heap decides: without an allocation in most steps there is no finding, and with many temporary ones a smaller
+//! cost is enough.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +29,20 @@ const MOSTLY: f64 = 0.8;
 /// Least part of it that taking and releasing memory is: elements that are put into a container with room for them need none.
 const MEMORY: f64 = 0.1;
 
+/// Fewest allocations per step of a recorded heap.
+const FEWEST: f64 = 0.5;
+
+/// Fewest temporary allocations per step that are a finding of their own, and their least part of a function's allocations
+/// in percent.
+const FEWEST_TEMPORARY: f64 = 10.0;
+const MOSTLY_TEMPORARY: f64 = 80.0;
+
+/// Least share of CPU time that these take.
+const LEAST_OF_TEMPORARY: f64 = 1.0;
+
+/// The largest mean size of a key that is made for a look-up, in bytes.
+const KEY_BYTES: f64 = 256.0;
+
 /// Share from which little memory is enough: a container that is built at its full size takes memory once.
 const MUCH: f64 = 10.0;
 
@@ -41,7 +58,7 @@ impl Kind for Allocations {
     }
 
     fn confirm(&self) -> &'static str {
-        "Record the heap (`heaptrack`): allocations of one step that die in the same step confirm it."
+        "Record the heap (`record --with heap`): many allocations per step, most of them temporary, confirm it."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -57,20 +74,55 @@ impl Kind for Allocations {
             if seen.share(amount) < LEAST || !seen.is_steady(at) || !is_rebuilt(seen, amount, &at) {
                 continue;
             }
-            found.push(of_function(seen, function, amount, &at));
+            let one = of_function(seen, function, amount, &at);
             covered.iter_mut().zip(&under).for_each(|(covered, under)| *covered |= under);
+            found.extend(with_heap(seen, one, function, &|stack: StackId| under[stack.index()]));
         }
         for (owner, _) in seen.by_owner(allocates) {
             let of_owner = seen.is_at(owner, allocates);
             let at = |stack: StackId| of_owner(stack) && !covered[stack.index()];
             let amount = seen.sum(at);
-            let least = if is_for_look_ups(seen, owner, amount) { LEAST_FOR_LOOK_UPS } else { LEAST };
+            let least = match () {
+                () if makes_temporaries(seen, owner) => LEAST_OF_TEMPORARY,
+                () if is_for_look_ups(seen, owner, amount) => LEAST_FOR_LOOK_UPS,
+                () => LEAST,
+            };
             if seen.share(amount) >= least && seen.is_steady(at) && is_rebuilt(seen, amount, &at) {
-                found.push(of_function(seen, owner, amount, &at));
+                let is_at = |stack: StackId| seen.functions().attributed(stack) == Some(owner);
+                found.extend(with_heap(seen, of_function(seen, owner, amount, &at), owner, &is_at));
             }
         }
         found
     }
+}
+
+/// Whether a function makes many temporary allocations, and few others.
+fn makes_temporaries(seen: &Seen<'_, '_>, owner: FunctionId) -> bool {
+    let made = seen.recorded.allocations(|stack| seen.functions().attributed(stack) == Some(owner));
+    made.temporary >= FEWEST_TEMPORARY && made.temporary_percent() >= MOSTLY_TEMPORARY
+}
+
+/// A finding with what the recorded heap says of the allocations at its stacks; `None` if there are hardly any.
+fn with_heap(seen: &Seen<'_, '_>, found: Found, function: FunctionId, at: &dyn Fn(StackId) -> bool) -> Option<Found> {
+    if !seen.recorded.has_heap() {
+        return Some(found);
+    }
+    let made = seen.recorded.allocations(at);
+    if made.calls < FEWEST {
+        return None;
+    }
+    let told = format!("It makes {}.", seen.recorded.told_allocations(&made));
+    let found = found.confirmed(told, "show --view heap --sort temporary");
+    if made.temporary_percent() < MOSTLY_TEMPORARY || made.temporary < FEWEST_TEMPORARY {
+        return Some(found);
+    }
+    let looks_up = seen.at_owner(function, |work| work == Work::LookUp);
+    let name = seen.name(function);
+    let title = match made.mean_bytes() <= KEY_BYTES && seen.share(looks_up) >= LEAST_OF_TEMPORARY {
+        true => format!("`{name}` makes a temporary for each look-up"),
+        false => format!("`{name}` makes many temporary allocations in every step"),
+    };
+    Some(Found { title, ..found })
 }
 
 fn allocates(work: Work) -> bool {

@@ -87,7 +87,7 @@ impl Kind for Barrier {
 
 /// Whether other threads than the last run the function, too.
 fn others_do_it(seen: &Seen<'_, '_>, last: ThreadId, function: FunctionId, own: Amount) -> bool {
-    let owner = |stack: StackId| seen.functions().attributed(stack) == Some(function);
-    let others = seen.selection.samples().filter(|sample| sample.thread != last && sample.stack.is_some_and(owner));
+    let does = seen.is_at(function, |_| true);
+    let others = seen.selection.samples().filter(|sample| sample.thread != last && sample.stack.is_some_and(&does));
     others.map(|sample| sample.weight as f64).sum::<f64>() >= LEAST_OF_OTHERS * own.weight as f64
 }

@@ -1,10 +1,11 @@
 //! A directory is listed, and each entry looked at, to find a few.
 //!
 //! Evidence: an owned function lists directories, and it or what it calls opens files or asks for their state. Look-alikes:
-//! a backup, an index that is built once.
+//! a backup, an index that is built once. Recorded system calls count what is listed and looked at.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Found, explain, percent};
+use crate::analyses::diagnose::recorded::{OPENS, STATES};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::work::Work;
 
@@ -13,6 +14,9 @@ const LEAST: f64 = 2.0;
 
 /// Least part of it that listing takes: a call returns the names of many files.
 const LISTING: f64 = 0.04;
+
+/// Fewest files that are looked at for each call that lists a directory.
+const FILES_PER_LISTING: u64 = 10;
 
 pub(super) struct DirectoryScan;
 
@@ -26,7 +30,7 @@ impl Kind for DirectoryScan {
     }
 
     fn confirm(&self) -> &'static str {
-        "Count the entries read and those used: `strace -c -e getdents64,newfstatat,statx,openat`."
+        "Record system calls (`record --with syscalls`): many files opened or asked for per listed directory confirm it."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -43,16 +47,36 @@ impl Kind for DirectoryScan {
                 let goes = |index: usize| under[index] && (is_of_files(seen.work[index]) || prepares(seen.work[index]));
                 let title = format!("`{}` lists a directory and looks at each file", seen.name(owner));
                 let without = parts((0..under.len()).map(goes));
-                Some(Found::of(seen, owner, title, without).because(
+                let found = Found::of(seen, owner, title, without).because(
                     format!(
                         "Listing takes {} of the CPU time, opening files and asking for their state {}.",
                         percent(seen.share(listing)),
                         percent(seen.share(state))
                     ),
                     explain(seen, owner),
-                ))
+                );
+                Some(with_calls(seen, &under, found))
             })
             .collect()
+    }
+}
+
+/// A finding with the number of files that recorded system calls look at.
+fn with_calls(seen: &Seen<'_, '_>, under: &[bool], found: Found) -> Found {
+    if !seen.recorded.has_calls() {
+        return found;
+    }
+    let count = |names: &[&str]| seen.recorded.count(names, |stack| under[stack.index()]);
+    let (lists, opened, asked) = (count(&["getdents", "getdents64"]), count(&OPENS), count(&STATES));
+    let told = format!(
+        "{} of `getdents64`, {}, {}.",
+        seen.recorded.told(lists, "calls"),
+        seen.recorded.told(opened, "files opened"),
+        seen.recorded.told(asked, "files asked for their state")
+    );
+    match opened + asked >= FILES_PER_LISTING * lists.max(1) {
+        true => found.confirmed(told, "show --view syscalls"),
+        false => found.because(told, "show --view syscalls"),
     }
 }
 

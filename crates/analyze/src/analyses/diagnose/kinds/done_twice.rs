@@ -35,7 +35,7 @@ impl Kind for DoneTwice {
     }
 
     fn confirm(&self) -> &'static str {
-        "Compare the inputs: `strace -e openat` shows a file that is read twice."
+        "Compare the inputs: `record --with syscalls` shows a file that is read twice."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {

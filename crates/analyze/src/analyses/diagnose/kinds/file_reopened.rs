@@ -3,17 +3,25 @@
 //! Evidence: one owned function opens and closes files in all parts of the steady phase, at a cost; or in
 //! loading at a high one, for a file per item. Look-alikes: a log that is rotated, a file that must be seen whole by others after each
 //! record, assets that are files.
+//!
+//! Recorded system calls show which file is opened how often. In steps, files that are all opened once only are no finding.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::recorded::{FileUse, Recorded};
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
 use crate::query::work::Work;
+use stepscope_model::{NoteValue, StackId};
 
 /// Least share of CPU time that opening and closing takes.
 const LEAST: f64 = 1.0;
 
 /// The same in loading, which opens files anyway.
 const LEAST_IN_LOADING: f64 = 10.0;
+
+/// Fewest opens of a file, on average, that is opened again and again.
+const FEWEST_OPENS: u64 = 5;
 
 /// Fewest samples of opening and closing in loading.
 const FEWEST: u64 = 15;
@@ -30,7 +38,7 @@ impl Kind for FileReopened {
     }
 
     fn confirm(&self) -> &'static str {
-        "Count `openat` per step: `strace -c -e openat`. One call per record confirms it."
+        "Record system calls (`record --with syscalls`): one `openat` of the same file per record confirms it."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -53,15 +61,47 @@ impl Kind for FileReopened {
                     false => (format!("`{}` opens a file each time it is used", seen.name(owner)), Confidence::Strong),
                 };
                 let found = Found::of(seen, owner, title, seen.without(owner, files)).sure(confidence);
-                Some(found.because(
+                let found = found.because(
                     format!(
                         "Opening and closing take {} of the CPU time, all its file calls {}.",
                         percent(seen.share(amount)),
                         percent(seen.share(all))
                     ),
                     explain(seen, owner),
-                ))
+                );
+                with_calls(seen, owner, found)
             })
             .collect()
     }
+}
+
+/// A finding with what recorded system calls say of the files that its function opens; `None` if these are opened once.
+fn with_calls(seen: &Seen<'_, '_>, owner: FunctionId, found: Found) -> Option<Found> {
+    if !seen.recorded.has_calls() {
+        return Some(found);
+    }
+    let of_owner = |stack: StackId| seen.functions().attributed(stack) == Some(owner);
+    let opened = Recorded::files(seen.selection, seen.recorded.calls(of_owner));
+    let opened: Vec<FileUse<'_>> = opened.into_iter().filter(|file| file.opens > 0).collect();
+    let (opens, files) = (opened.iter().map(|one| one.opens).sum::<u64>(), opened.iter().map(|one| one.files).sum());
+    let told = seen.recorded.told(opens, "times");
+    if seen.is_loading() {
+        return Some(found.because(format!("It opens {} {told}.", files_text(files)), "show --view syscalls"));
+    }
+    let most = opened.first().filter(|_| opens >= FEWEST_OPENS * files as u64)?;
+    let all =
+        Recorded::files(seen.selection, seen.recorded.calls(|_| true)).into_iter().find(|one| one.path == most.path);
+    let (reads, writes) = all.map_or((0, 0), |all| (all.reads, all.writes));
+    let use_of_one = format!(
+        "`{}` is opened {} times for {} writes and {} reads",
+        most.path,
+        NoteValue::number(most.opens),
+        NoteValue::number(writes),
+        NoteValue::number(reads)
+    );
+    Some(found.confirmed(format!("It opens {} {told}: {use_of_one}.", files_text(files)), "show --view syscalls"))
+}
+
+fn files_text(files: usize) -> NoteValue {
+    NoteValue::plural(files, "file")
 }

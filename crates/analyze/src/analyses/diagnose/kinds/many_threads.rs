@@ -51,7 +51,7 @@ impl Kind for ManyThreads {
         let cpu = seen.selection.cpu_times();
         let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads() {
-            let switches = seen.off_cpu.waits(thread).len();
+            let switches = seen.off_cpu.waits(thread).map(|wait| wait.count as usize).sum();
             let outermost = common_function(seen, thread);
             let little = cpu[thread.index()].is_some_and(|cpu| cpu as f64 <= LITTLE * wall as f64);
             if let Some(function) = outermost.filter(|_| little) {
@@ -103,7 +103,7 @@ impl Kind for ManyThreads {
 /// The deepest owned function that is on the stacks of all waits of a thread.
 fn common_function(seen: &Seen<'_, '_>, thread: ThreadId) -> Option<FunctionId> {
     let mut common: Option<Vec<FunctionId>> = None;
-    let mut stacks: Vec<StackId> = seen.off_cpu.waits(thread).filter_map(|wait| wait.stack).collect();
+    let mut stacks: Vec<StackId> = seen.waits(thread).filter_map(|wait| wait.stack).collect();
     stacks.sort_unstable();
     stacks.dedup();
     for stack in stacks {

@@ -24,7 +24,7 @@ impl Kind for Memory {
     }
 
     fn confirm(&self) -> &'static str {
-        "Record the heap (`heaptrack`) at two sizes and compare the stacks that hold most."
+        "Record the heap (`record --with heap`) at two sizes and compare who holds the peak (`show --view heap --sort peak_bytes`)."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {

@@ -2,31 +2,39 @@
 
 mod allocations;
 mod barrier;
+mod busy_wait;
 mod called_often;
 mod decoding;
 mod directory_scan;
 mod done_twice;
+mod failed_look_ups;
+mod file_read_again;
 mod file_reopened;
+mod file_wait;
 mod first_step;
 mod fixed_start;
 mod full_scan;
 mod kernel_files;
+mod library_calls;
 mod linking;
 mod list_search;
 mod lock_wait;
 mod many_threads;
 mod memory;
+mod memory_growth;
 mod one_thread;
 mod page_faults;
 mod polling;
 mod query_per_item;
 mod recursion;
 mod run_queue;
+mod sleep_within;
 mod small_messages;
 mod stalls;
 mod superlinear;
 mod text_conversion;
 mod text_look_up;
+mod threads_each_step;
 mod unoptimised;
 
 use super::Kind;
@@ -36,11 +44,17 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &file_reopened::FileReopened,
     &directory_scan::DirectoryScan,
     &kernel_files::KernelFiles,
+    &file_read_again::FileReadAgain,
+    &failed_look_ups::FailedLookUps,
     &allocations::Allocations,
     &decoding::Decoding,
     &text_conversion::TextConversion,
     &list_search::ListSearch,
     &text_look_up::TextLookUp,
+    &library_calls::SORT,
+    &library_calls::EXCEPTIONS,
+    &library_calls::CASTS,
+    &library_calls::CLOCKS,
     &query_per_item::QueryPerItem,
     &small_messages::SmallMessages,
     &stalls::Stalls,
@@ -49,8 +63,12 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &page_faults::PageFaults,
     &barrier::Barrier,
     &lock_wait::LockWait,
+    &file_wait::FileWait,
+    &sleep_within::SleepWithin,
     &one_thread::OneThread,
+    &threads_each_step::ThreadsEachStep,
     &many_threads::ManyThreads,
+    &busy_wait::BusyWait,
     &polling::Polling,
     &run_queue::RunQueue,
     &linking::Linking,
@@ -59,6 +77,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &superlinear::Superlinear,
     &full_scan::FullScan,
     &memory::Memory,
+    &memory_growth::MemoryGrowth,
     &called_often::CalledOften,
     &unoptimised::Unoptimised,
 ];

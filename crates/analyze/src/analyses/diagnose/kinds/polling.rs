@@ -50,11 +50,8 @@ impl Kind for Polling {
         let paced = seen.loop_threads();
         let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
-            let blocked: Vec<_> = seen
-                .off_cpu
-                .waits(thread)
-                .filter(|wait| wait.state == WaitState::Blocked && blocked_ns(wait) > 0)
-                .collect();
+            let is_blocked = |wait: &Wait| wait.state == WaitState::Blocked && blocked_ns(wait) > 0;
+            let blocked: Vec<_> = seen.waits(thread).filter(is_blocked).collect();
             let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
                 Some(WaitClass::Sleep) => true,
                 Some(WaitClass::Network | WaitClass::Condition) => wait.waker.is_none(),

@@ -55,13 +55,13 @@ impl Kind for QueryPerItem {
         let inside = inside(seen);
         let mut found = Vec::new();
         for (owner, amount) in seen.by_owner(|_| true).into_iter().filter(|(_, all)| seen.share(*all) >= LEAST) {
-            let of_owner = |stack: StackId| seen.functions().attributed(stack) == Some(owner);
+            let of_owner = seen.is_at(owner, |_| true);
             let part = |least: Inside| seen.sum(|stack| of_owner(stack) && inside[stack.index()] >= least);
             let (all, fixed): (Amount, Amount) = (part(Inside::Database), part(Inside::Fixed));
             if seen.share(all) < LEAST || (fixed.weight as f64) < FIXED * all.weight as f64 {
                 continue;
             }
-            if !seen.is_loading() && !seen.is_steady(of_owner) {
+            if !seen.is_loading() && !seen.is_steady(&of_owner) {
                 continue;
             }
             let goes = |index: usize| of_owner(StackId::from_index(index)) && inside[index] >= Inside::Fixed;

@@ -32,9 +32,7 @@ impl Kind for SmallMessages {
             return Vec::new();
         }
         let sends = |work: Work| work == Work::Send;
-        let owners = seen.by_owner(sends).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let steady = owners.filter(|(owner, _)| seen.is_steady(seen.is_at(*owner, sends)));
-        steady
+        seen.lasting(LEAST, sends)
             .map(|(owner, amount)| {
                 let title = format!("`{}` sends many messages in each step", seen.name(owner));
                 Found::of_program(title, None).about(Some(owner)).sure(Confidence::Weak).because(

@@ -93,8 +93,8 @@ fn below_common_callers<'a>(seen: &Seen<'_, 'a>, laws: &'a Laws, mut alone: Vec<
     // The nearest common caller comes first.
     for (caller, inclusive) in seen.inclusive().into_iter().rev() {
         let Some(law) = laws.of_function(seen.name(caller)) else { continue };
-        let is_whole_step = laws.without(law).is_none();
-        if alone.len() < 2 || is_whole_step || law.inclusive.exponent.low <= LEAST_EXPONENT {
+        // What is left without the whole step has no law. It is fitted last, because that takes time.
+        if alone.len() < 2 || law.inclusive.exponent.low <= LEAST_EXPONENT || laws.without(law).is_none() {
             continue;
         }
         let under = seen.under(caller);

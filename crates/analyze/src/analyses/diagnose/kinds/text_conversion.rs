@@ -33,11 +33,9 @@ impl Kind for TextConversion {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let converts = |work: Work| work == Work::Formatting;
-        let owners = seen.by_owner(converts).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let steady = owners.filter(|(owner, _)| seen.is_loading() || seen.is_steady(seen.is_at(*owner, converts)));
         let (there_and_back, writers) = (there_and_back(seen), writers(seen));
         let mut found = Vec::new();
-        for (owner, amount) in steady {
+        for (owner, amount) in seen.lasting(LEAST, converts) {
             let is_at = seen.is_at(owner, converts);
             let both = seen.sum(|stack| there_and_back[stack.index()] && is_at(stack));
             let phase = if seen.is_loading() { "while loading" } else { "all the time" };

@@ -33,10 +33,8 @@ impl Kind for TextLookUp {
             return Vec::new();
         }
         let compares = |work: Work| work == Work::Comparison;
-        let owners = seen.by_owner(compares).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let steady =
-            owners.filter(|(owner, _)| seen.is_steady(seen.is_at(*owner, compares)) && !is_written_out(seen, *owner));
-        steady
+        seen.lasting(LEAST, compares)
+            .filter(|(owner, _)| !is_written_out(seen, *owner))
             .map(|(owner, amount)| {
                 let title = format!("`{}` compares texts one after the other in every step", seen.name(owner));
                 // Going from one to the next is part of it.

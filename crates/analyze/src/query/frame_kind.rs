@@ -1,4 +1,4 @@
-//! The category of a frame: its kind of code, for tables and colours.
+//! The kind of a frame's code, for tables and colours.
 //!
 //! The first rule that matches decides:
 //!
@@ -16,7 +16,7 @@ use stepscope_model::{Frame, FrameKind, Language, Module};
 
 use crate::query::qualified_name::{own_name, trait_name};
 
-/// The category of a frame whose code is in `module`.
+/// The kind of code of a frame whose code is in `module`.
 pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
     let name = &*frame.function;
     let module = module.map_or("", Module::name);
@@ -92,7 +92,11 @@ fn is_library(module: &str, stem: &str) -> bool {
 }
 
 fn is_allocator_library(module: &str) -> bool {
-    ["libjemalloc", "libmimalloc", "libtcmalloc", "libtcmalloc_minimal"].iter().any(|stem| is_library(module, stem))
+    // The library that records the heap stands before the allocator.
+    module.starts_with("stepscope-heap-")
+        || ["libjemalloc", "libmimalloc", "libtcmalloc", "libtcmalloc_minimal"]
+            .iter()
+            .any(|stem| is_library(module, stem))
 }
 
 fn is_runtime_library(module: &str) -> bool {
@@ -198,22 +202,22 @@ fn is_runtime_function(own: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn category(name: &str, path: &str) -> &'static str {
+    fn kind(name: &str, path: &str) -> &'static str {
         let module = (!path.is_empty()).then(|| Module { path: path.to_owned(), ..Module::default() });
         of(&Frame::named(name), module.as_ref()).name()
     }
 
     #[test]
     fn libraries_decide_whatever_the_functions_name() {
-        assert_eq!(category("__sin_fma", "/lib/x86_64-linux-gnu/libm.so.6"), "runtime");
-        assert_eq!(category("libc.so.6+0x8a1b0", "/lib/x86_64-linux-gnu/libc.so.6"), "runtime");
-        assert_eq!(category("do_lookup_x", "/lib64/ld-linux-x86-64.so.2"), "runtime");
-        assert_eq!(category("__vdso_clock_gettime", "[vdso]"), "runtime");
-        assert_eq!(category("x", "/lib/libc-2.31.so"), "runtime");
-        assert_eq!(category("arena_decay", "/usr/lib/libjemalloc.so.2"), "allocator");
-        assert_eq!(category("dart::step", "/usr/lib/libcurl.so.4"), "native");
-        assert_eq!(category("dart::step", "/usr/lib/libmujoco.so.3"), "native");
-        assert_eq!(category("main", "/usr/bin/ld-wrapper"), "native");
+        assert_eq!(kind("__sin_fma", "/lib/x86_64-linux-gnu/libm.so.6"), "runtime");
+        assert_eq!(kind("libc.so.6+0x8a1b0", "/lib/x86_64-linux-gnu/libc.so.6"), "runtime");
+        assert_eq!(kind("do_lookup_x", "/lib64/ld-linux-x86-64.so.2"), "runtime");
+        assert_eq!(kind("__vdso_clock_gettime", "[vdso]"), "runtime");
+        assert_eq!(kind("x", "/lib/libc-2.31.so"), "runtime");
+        assert_eq!(kind("arena_decay", "/usr/lib/libjemalloc.so.2"), "allocator");
+        assert_eq!(kind("dart::step", "/usr/lib/libcurl.so.4"), "native");
+        assert_eq!(kind("dart::step", "/usr/lib/libmujoco.so.3"), "native");
+        assert_eq!(kind("main", "/usr/bin/ld-wrapper"), "native");
     }
 
     #[test]
@@ -221,46 +225,46 @@ mod tests {
         for name in
             ["malloc", "__GI___libc_free", "_int_malloc", "malloc_consolidate", "operator new", "operator delete[]"]
         {
-            assert_eq!(category(name, "/lib/libc.so.6"), "allocator", "{name}");
-            assert_eq!(category(name, ""), "allocator", "{name}");
+            assert_eq!(kind(name, "/lib/libc.so.6"), "allocator", "{name}");
+            assert_eq!(kind(name, ""), "allocator", "{name}");
         }
-        assert_eq!(category("operator new(unsigned long)", "/usr/lib/libstdc++.so.6"), "allocator");
-        assert_eq!(category("gz::Pool::malloc", "/usr/lib/libgz.so"), "native");
-        assert_eq!(category("__rust_alloc", "/srv/sim"), "allocator");
+        assert_eq!(kind("operator new(unsigned long)", "/usr/lib/libstdc++.so.6"), "allocator");
+        assert_eq!(kind("gz::Pool::malloc", "/usr/lib/libgz.so"), "native");
+        assert_eq!(kind("__rust_alloc", "/srv/sim"), "allocator");
     }
 
     #[test]
     fn the_kernel_is_known_by_module_language_and_mark() {
-        assert_eq!(category("do_syscall_64", "[kernel.kallsyms]"), "kernel");
-        assert_eq!(category("nft_do_chain", "[nf_tables]"), "kernel");
-        assert_eq!(category("do_syscall_64_[k]", ""), "kernel");
+        assert_eq!(kind("do_syscall_64", "[kernel.kallsyms]"), "kernel");
+        assert_eq!(kind("nft_do_chain", "[nf_tables]"), "kernel");
+        assert_eq!(kind("do_syscall_64_[k]", ""), "kernel");
         assert_eq!(of(&Frame { language: Language::Kernel, ..Frame::named("x") }, None), FrameKind::Kernel);
     }
 
     #[test]
     fn a_place_without_a_name_is_unknown() {
         for name in ["[unknown]", "[libdart.so.6.13.2]", "0x7f00aa10", "_[i]"] {
-            assert_eq!(category(name, ""), "unknown", "{name}");
+            assert_eq!(kind(name, ""), "unknown", "{name}");
         }
-        assert_eq!(category("libdart.so.6.13.2+0x1f30", "/usr/lib/libdart.so.6.13.2"), "unknown");
-        assert_eq!(category("a+0x10", "/usr/lib/libdart.so.6.13.2"), "native");
-        assert_eq!(category("[[vdso]]", ""), "runtime");
-        assert_eq!(category("[libc.so.6]", ""), "runtime");
+        assert_eq!(kind("libdart.so.6.13.2+0x1f30", "/usr/lib/libdart.so.6.13.2"), "unknown");
+        assert_eq!(kind("a+0x10", "/usr/lib/libdart.so.6.13.2"), "native");
+        assert_eq!(kind("[[vdso]]", ""), "runtime");
+        assert_eq!(kind("[libc.so.6]", ""), "runtime");
     }
 
     #[test]
     fn standard_library_code_is_runtime_also_inside_the_program() {
-        assert_eq!(category("std::_Hashtable<gz::A, int>::find", "/srv/sim"), "runtime");
-        assert_eq!(category("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
-        assert_eq!(category("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
-        assert_eq!(category("<usize>::abs_diff", "/srv/sim"), "runtime");
-        assert_eq!(category("<usize as core::cmp::PartialOrd>::lt", "/srv/sim"), "runtime");
-        assert_eq!(category("<T as core::slice::sort::SmallSort>::small_sort", "/srv/sim"), "runtime");
-        assert_eq!(category("<T as sim::Solve>::solve", "/srv/sim"), "native");
-        assert_eq!(category("<sim::Pose as core::clone::Clone>::clone", "/srv/sim"), "native");
-        assert_eq!(category("pthread_mutex_lock", ""), "runtime");
-        assert_eq!(category("__memset_avx2_unaligned_erms", ""), "runtime");
-        assert_eq!(category("poll", "/srv/sim"), "native", "a function of the program's own that is called so");
-        assert_eq!(category("py::step:/srv/a.py", ""), "python");
+        assert_eq!(kind("std::_Hashtable<gz::A, int>::find", "/srv/sim"), "runtime");
+        assert_eq!(kind("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
+        assert_eq!(kind("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
+        assert_eq!(kind("<usize>::abs_diff", "/srv/sim"), "runtime");
+        assert_eq!(kind("<usize as core::cmp::PartialOrd>::lt", "/srv/sim"), "runtime");
+        assert_eq!(kind("<T as core::slice::sort::SmallSort>::small_sort", "/srv/sim"), "runtime");
+        assert_eq!(kind("<T as sim::Solve>::solve", "/srv/sim"), "native");
+        assert_eq!(kind("<sim::Pose as core::clone::Clone>::clone", "/srv/sim"), "native");
+        assert_eq!(kind("pthread_mutex_lock", ""), "runtime");
+        assert_eq!(kind("__memset_avx2_unaligned_erms", ""), "runtime");
+        assert_eq!(kind("poll", "/srv/sim"), "native", "a function of the program's own that is called so");
+        assert_eq!(kind("py::step:/srv/a.py", ""), "python");
     }
 }

@@ -1,0 +1,196 @@
+//! A thread waits in a loop that uses a CPU all the time.
+//!
+//! Evidence: a thread of its own that never blocks, much of its time at a few instructions or in `sched_yield`, and its other
+//! work always at the same time of a step: it works in lockstep with the steps and yet never waits for them. A thread
+//! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Look-alikes: a thread that computes all the time, which is in
+//! lockstep with nothing; a spin of some microseconds before blocking.
+
+use stepscope_model::{FrameKind, Sample, ThreadId};
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, percent};
+use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
+use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
+use crate::query::steps::Steps;
+
+/// Most of its life that such a thread is blocked.
+const BLOCKED: f64 = 0.02;
+
+/// Least of its life that it runs.
+const RUNNING: f64 = 0.2;
+
+/// The longest loop that only waits, in bytes of code.
+const LOOP_BYTES: u64 = 32;
+
+/// Least part of its samples that are in the loop.
+const LEAST: f64 = 0.3;
+
+/// Other samples than this part show no work.
+const NO_WORK: f64 = 0.01;
+
+/// Fewest samples of a thread, and of its other work.
+const FEWEST: (usize, usize) = (100, 20);
+
+/// Parts that a step is divided into.
+const PARTS: usize = 5;
+
+/// Chi-square with four degrees of freedom is larger by chance once in 30,000.
+const LOCKSTEP: f64 = 26.0;
+
+pub(super) struct BusyWait;
+
+impl Kind for BusyWait {
+    fn name(&self) -> &'static str {
+        "busy-wait"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Let it block until there is work: a condition variable, a semaphore, `std::atomic::wait`; spin for microseconds only."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "See `show --view threads`: it is busy all the time, also while there is no work."
+    }
+
+    fn effects(&self) -> &'static [&'static str] {
+        &["cpu-held-by-others"]
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some(window) = seen.selection.window().filter(|_| seen.is_timed() && seen.selection.has_switches()) else {
+            return Vec::new();
+        };
+        let Some(loops) = &seen.loops else { return Vec::new() };
+        let own = seen.loop_threads();
+        let mut by_thread: Vec<Vec<&Sample>> = vec![Vec::new(); seen.capture().threads.len()];
+        for sample in seen.selection.samples() {
+            by_thread[sample.thread.index()].push(sample);
+        }
+        let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
+        let never_blocks = |thread: ThreadId| {
+            let life = seen.selection.lifetime(thread).unwrap_or(window.clone());
+            let lived = life.end.saturating_sub(life.start).max(1) as f64;
+            seen.off_cpu
+                .spent(thread, life)
+                .is_some_and(|spent| spent.blocked as f64 <= BLOCKED * lived && spent.running as f64 >= RUNNING * lived)
+        };
+        let mut found: Vec<Found> = Vec::new();
+        for (thread, name) in seen.selection.threads().filter(|(thread, _)| !own.contains(thread)) {
+            let samples = &by_thread[thread.index()];
+            if samples.len() < FEWEST.0 || !never_blocks(thread) {
+                continue;
+            }
+            let Some(spin) = Spin::of(seen, samples) else { continue };
+            let part = spin.samples as f64 / samples.len() as f64;
+            let others: Vec<&Sample> =
+                samples.iter().zip(&spin.is_in).filter(|(_, is_in)| !**is_in).map(|(one, _)| *one).collect();
+            let does_nothing_else = others.len() as f64 <= NO_WORK * samples.len() as f64;
+            if part < LEAST || !(does_nothing_else || is_in_lockstep(loops.main(), samples, &others)) {
+                continue;
+            }
+            let time = sampled(spin.weight as f64, spin.samples as u64);
+            let gain = Gain { time, whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu };
+            if found.iter().any(|one| one.function == Some(spin.function)) {
+                continue;
+            }
+            let function = seen.name(spin.function);
+            let one = if does_nothing_else {
+                let title =
+                    format!("`{function}` repeats a few instructions all the time, on a thread that never blocks");
+                let text = format!("Thread `{}` does nothing else; it may wait there or compute.", name.name);
+                Found::of_program(title, None).sure(Confidence::Weak).because(text, "show --view threads")
+            } else {
+                let text = format!(
+                    "Thread `{}` never blocks: {} of its samples are in a loop of a few instructions, and its other work always \
+                     comes at the same time of a step.",
+                    name.name,
+                    percent(100.0 * part)
+                );
+                let title = format!("`{function}` waits in a busy loop");
+                Found::of_program(title, Some(gain)).sure(Confidence::Strong).because(text, "show --view threads")
+            };
+            found.push(one.about(Some(spin.function)));
+        }
+        found
+    }
+}
+
+/// A loop of a few instructions, or `sched_yield`.
+struct Spin {
+    /// The owned function that has it.
+    function: FunctionId,
+    /// Of each sample of the thread whether it is in the loop.
+    is_in: Vec<bool>,
+    samples: usize,
+    weight: u64,
+}
+
+impl Spin {
+    fn of(seen: &Seen<'_, '_>, samples: &[&Sample]) -> Option<Self> {
+        let capture = seen.capture();
+        let yields = {
+            let is_yield = |name: &str| name.contains("sched_yield") || name.contains("thread::yield");
+            let flags: Vec<bool> = seen.functions().all().map(|(_, one)| is_yield(&one.name)).collect();
+            seen.functions().paths_through(capture, &flags)
+        };
+        // Where the owned function itself is: the address of its innermost frame, what is inlined into it included.
+        let place = |sample: &Sample| -> Option<(FunctionId, u64)> {
+            let stack = sample.stack?;
+            let owner = seen.functions().attributed(stack)?;
+            if yields[stack.index()] {
+                // All of it is one place.
+                return Some((owner, u64::MAX));
+            }
+            let leaf = &capture.frames[capture.stacks[stack.index()].frame.index()];
+            let kind = seen.functions().get(seen.functions().of_node(capture, stack)).kind;
+            let of_owner = capture
+                .nodes_of(Some(stack))
+                .find(|node| !capture.frames[capture.stacks[node.index()].frame.index()].inlined)
+                .is_some_and(|node| seen.functions().of_node(capture, node) == owner);
+            (of_owner && kind != FrameKind::Kernel).then_some((owner, leaf.address?))
+        };
+        let places: Vec<Option<(FunctionId, u64)>> = samples.iter().map(|sample| place(sample)).collect();
+        let mut sorted: Vec<(FunctionId, u64)> = places.iter().flatten().copied().collect();
+        sorted.sort_unstable_by_key(|(function, address)| (function.index(), *address));
+        let is_near =
+            |first: &(FunctionId, u64), one: &(FunctionId, u64)| one.0 == first.0 && one.1 - first.1 < LOOP_BYTES;
+        let (mut first, mut most) = (0, (0, 0));
+        for last in 0..sorted.len() {
+            while !is_near(&sorted[first], &sorted[last]) {
+                first += 1;
+            }
+            if last + 1 - first > most.1 - most.0 {
+                most = (first, last + 1);
+            }
+        }
+        let (from, to) = (*sorted.get(most.0)?, *sorted.get(most.1.checked_sub(1)?)?);
+        let is_in = |place: &Option<(FunctionId, u64)>| {
+            place.is_some_and(|(function, address)| function == from.0 && (from.1..=to.1).contains(&address))
+        };
+        let is_in: Vec<bool> = places.iter().map(is_in).collect();
+        let inside = samples.iter().zip(&is_in).filter(|(_, is_in)| **is_in);
+        let (samples, weight) = inside.fold((0, 0), |(count, sum), (one, _)| (count + 1, sum + one.weight));
+        Some(Self { function: from.0, is_in, samples, weight })
+    }
+}
+
+/// Whether the thread does its other work at another time of a step than all that it does.
+fn is_in_lockstep(steps: &Steps, all: &[&Sample], others: &[&Sample]) -> bool {
+    let parts = |samples: &[&Sample]| -> [f64; PARTS] {
+        let mut parts = [0.0; PARTS];
+        for time in samples.iter().filter_map(|sample| sample.time_ns) {
+            let Some(step) = steps.at(time).map(|step| steps.range(step)) else { continue };
+            let at = (time - step.start) as usize * PARTS / (step.end - step.start).max(1) as usize;
+            parts[at.min(PARTS - 1)] += 1.0;
+        }
+        parts
+    };
+    let (all, others) = (parts(all), parts(others));
+    let (sum, number) = (all.iter().sum::<f64>(), others.iter().sum::<f64>());
+    if number < FEWEST.1 as f64 {
+        return false;
+    }
+    let expected = all.map(|count| (count / sum * number).max(0.5));
+    others.iter().zip(expected).map(|(seen, expected)| (seen - expected).powi(2) / expected).sum::<f64>() > LOCKSTEP
+}

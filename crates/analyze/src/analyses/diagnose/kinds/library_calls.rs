@@ -1,0 +1,196 @@
+//! Library functions that cost much below one owned function in every step: sorting, exceptions, dynamic casts, clocks.
+//!
+//! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it.
+//! Each has its own look-alikes.
+
+use std::cmp::Reverse;
+
+use stepscope_model::StackId;
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
+use crate::query::weights::Amount;
+
+/// A group of library functions.
+pub(super) struct LibraryCalls {
+    name: &'static str,
+    /// What the owned function does, after its name.
+    does: &'static str,
+    /// What costs, at the start of a sentence.
+    subject: &'static str,
+    advice: &'static str,
+    confirm: &'static str,
+    /// Least share of the CPU time of steps.
+    least: f64,
+    /// Least time per step in ns: a clock that is read once a step is no defect, however short the step.
+    least_ns: f64,
+    /// Beginnings of the functions' names.
+    functions: &'static [&'static str],
+    effects: &'static [&'static str],
+}
+
+/// A sequence is sorted again in every step. Looks alike: data that is new in every step.
+pub(super) static SORT: LibraryCalls = LibraryCalls {
+    name: "sort-each-step",
+    does: "sorts in every step",
+    subject: "Sorting takes",
+    advice: "Keep it sorted and insert in place, use a heap (`std::priority_queue`), or select without sorting (`std::nth_element`).",
+    confirm: "Count what changes its place from step to step.",
+    least: 5.0,
+    least_ns: 0.0,
+    functions: &[
+        "std::sort",
+        "std::stable_sort",
+        "std::partial_sort",
+        "std::ranges::sort",
+        "std::ranges::__sort_fn",
+        "std::__sort",
+        "std::__introsort",
+        "std::__stable_sort",
+        "std::__merge_sort",
+        "std::__inplace_stable_sort",
+        "std::__final_insertion_sort",
+        "std::list::sort",
+        "qsort",
+        "__qsort",
+        "msort_with_tmp",
+        "core::slice::sort::",
+        "alloc::slice::stable_sort",
+        "core::slice::<impl [T]>::sort",
+        "alloc::slice::<impl [T]>::sort",
+    ],
+    effects: &["text-compared-each-step"],
+};
+
+/// Exceptions are part of the usual way. Looks alike: errors that are real.
+pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
+    name: "exceptions-each-step",
+    does: "throws exceptions in every step",
+    subject: "Throwing and catching take",
+    advice: "Return what is missing as a value (`std::optional`, a pointer, a code), and ask before you look it up.",
+    confirm: "Count them: `perf trace` or a breakpoint on `__cxa_throw`.",
+    least: 3.0,
+    least_ns: 0.0,
+    functions: &[
+        "__cxa_throw",
+        "__cxa_rethrow",
+        "__cxa_begin_catch",
+        "__cxa_end_catch",
+        "__cxa_allocate_exception",
+        "_Unwind_Resume",
+        "_Unwind_RaiseException",
+    ],
+    effects: &["allocations-each-step", "text-compared-each-step"],
+};
+
+/// Types are asked for at run time. Looks alike: nothing; the cost is that of the casts.
+pub(super) static CASTS: LibraryCalls = LibraryCalls {
+    name: "dynamic-casts-each-step",
+    does: "casts dynamically in every step",
+    subject: "`dynamic_cast` takes",
+    advice: "Keep the objects of each type apart, ask a virtual function or a number for the type, or cast once and keep the pointer.",
+    confirm: "Count the casts of one step: `diagnose --deepen` counts the calls of the function.",
+    least: 5.0,
+    least_ns: 0.0,
+    functions: &["__dynamic_cast"],
+    effects: &["text-compared-each-step"],
+};
+
+/// The clock is read for each item. Looks alike: a loop that waits for a time.
+pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
+    name: "clock-read-often",
+    does: "reads the clock again and again",
+    subject: "Reading the clock takes",
+    advice: "Read it once a step and pass the time on.",
+    confirm: "Count the reads: `diagnose --deepen` counts the calls of the function.",
+    least: 5.0,
+    least_ns: 2_000.0,
+    functions: &[
+        "__vdso_clock_gettime",
+        "__vdso_gettimeofday",
+        "__kernel_clock_gettime",
+        "clock_gettime",
+        "__clock_gettime",
+        "gettimeofday",
+        "std::chrono::_V2::steady_clock::now",
+        "std::chrono::_V2::system_clock::now",
+        "std::time::Instant::now",
+        "std::time::SystemTime::now",
+    ],
+    effects: &[],
+};
+
+impl Kind for LibraryCalls {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn advice(&self) -> &'static str {
+        self.advice
+    }
+
+    fn confirm(&self) -> &'static str {
+        self.confirm
+    }
+
+    fn effects(&self) -> &'static [&'static str] {
+        self.effects
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some((steps, _)) = seen.steps().filter(|_| !seen.is_loading()) else { return Vec::new() };
+        let callers = self.callers(seen);
+        let mut sums = vec![Amount::default(); seen.functions().len()];
+        for (stack, amount) in seen.cpu.occupied() {
+            if let Some(caller) = callers[stack.index()] {
+                sums[caller.index()] += amount;
+            }
+        }
+        let large = seen.functions().all().map(|(id, _)| (id, sums[id.index()]));
+        let mut large: Vec<_> = large
+            .filter(|(_, amount)| {
+                let ns = amount.weight as f64 / steps as f64;
+                seen.share(*amount) >= self.least && (ns >= self.least_ns || !seen.is_timed())
+            })
+            .collect();
+        large.sort_by_key(|(id, amount)| (Reverse(amount.weight), id.index()));
+        let is_at = |caller: FunctionId| {
+            let callers = &callers;
+            move |stack: StackId| callers[stack.index()] == Some(caller)
+        };
+        let lasting = large.into_iter().filter(|(caller, _)| seen.is_steady(is_at(*caller)));
+        lasting
+            .map(|(caller, amount)| {
+                let title = format!("`{}` {}", seen.name(caller), self.does);
+                let without = parts(callers.iter().map(|one| *one == Some(caller)));
+                Found::of(seen, caller, title, without).sure(Confidence::Fair).because(
+                    format!("{} {} of the CPU time of steps.", self.subject, percent(seen.share(amount))),
+                    explain(seen, caller),
+                )
+            })
+            .collect()
+    }
+}
+
+impl LibraryCalls {
+    /// Of each node below such a function the owned function that calls it. An owned comparison within is part of the sort.
+    fn callers(&self, seen: &Seen<'_, '_>) -> Vec<Option<FunctionId>> {
+        let (capture, functions) = (seen.capture(), seen.functions());
+        let is_one = |function: &crate::Function| {
+            let own = own_name(&function.name);
+            !function.owned && self.functions.iter().any(|start| own.starts_with(start))
+        };
+        let flags: Vec<bool> = functions.all().map(|(_, function)| is_one(function)).collect();
+        let mut callers: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
+        for (index, node) in capture.stacks.iter().enumerate() {
+            let above = node.parent.and_then(|parent| callers[parent.index()]);
+            let is_one = flags[functions.of_node(capture, StackId::from_index(index)).index()];
+            let begins = || node.parent.filter(|_| is_one).and_then(|parent| functions.attributed(parent));
+            callers.push(above.or_else(begins));
+        }
+        callers
+    }
+}

@@ -1,0 +1,149 @@
+//! Memory grows while the program runs.
+//!
+//! Evidence: live heap bytes have a rising trend (Theil and Sen; the 95 % interval lies above zero) in the steps, and in their
+//! second half nearly as much. Each of 20 parts of the time counts by its smallest value, so that what is freed again does not
+//! count. The function holds most of the growth. Without a recorded heap resident memory is the evidence; that
+//! is weak, because allocators keep what is freed. Look-alikes: a cache that fills, a log that is kept.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::{NoteValue, ProcessId, StackId, ThreadId};
+use stepscope_stats::trend::theil_sen;
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, percent};
+use crate::analyses::diagnose::seen::Seen;
+use crate::query::functions::FunctionId;
+
+/// Parts of the time.
+const PARTS: usize = 20;
+
+/// Least growth: of heap bytes and of resident memory, and in percent.
+const LEAST_BYTES: [f64; 2] = [65_536.0, 16_777_216.0];
+const LEAST_PERCENT: f64 = 5.0;
+
+/// Least slope of the second half as a part of the whole one: what fills up grows ever more slowly.
+const STILL: f64 = 0.8;
+
+pub(super) struct MemoryGrowth;
+
+/// A series that grows.
+struct Growth {
+    /// Smallest values of the first and of the last part.
+    first: f64,
+    last: f64,
+    bytes_per_s: f64,
+}
+
+impl Kind for MemoryGrowth {
+    fn name(&self) -> &'static str {
+        "memory-grows-over-time"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Release what is no longer used, or bound the container that keeps it."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Record the heap (`record --with heap`) for longer: the function whose live bytes grow on."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        if seen.is_loading() || seen.loops.is_none() {
+            return Vec::new();
+        }
+        let [least_heap, least_resident] = LEAST_BYTES;
+        match seen.recorded.has_heap() {
+            true => growth(seen, "heap_live_bytes", least_heap).map(|growth| of_heap(seen, &growth)),
+            false => growth(seen, "rss_bytes", least_resident).map(|growth| {
+                Found::of_program("Resident memory grows while it runs".to_owned(), None)
+                    .sure(Confidence::Weak)
+                    .because(growth.told("Resident memory"), "show --view resources")
+            }),
+        }
+        .into_iter()
+        .collect()
+    }
+}
+
+impl Growth {
+    fn told(&self, what: &str) -> String {
+        let bytes = |bytes: f64| NoteValue::of(bytes.round(), "bytes");
+        let (first, last, hour) = (bytes(self.first), bytes(self.last), bytes(self.bytes_per_s * 3600.0));
+        format!("{what} grow{} from {first} to {last}: {hour} per hour.", if what.ends_with('s') { "" } else { "s" })
+    }
+}
+
+fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
+    let holders = holders(seen);
+    let told = growth.told("Live heap bytes");
+    let all: i64 = holders.values().filter(|bytes| **bytes > 0).sum();
+    let most = holders.into_iter().max_by_key(|(owner, bytes)| (*bytes, *owner)).filter(|(_, bytes)| *bytes > 0);
+    let Some((Some(owner), bytes)) = most else {
+        let found = Found::of_program("The heap grows while it runs".to_owned(), None);
+        return found.because(told, "show --view heap-time");
+    };
+    let share = percent(100.0 * bytes as f64 / all.max(1) as f64);
+    let title = format!("`{}` holds more memory with every step", seen.name(owner));
+    Found::of_program(title, None)
+        .about(Some(owner))
+        .because(told, "show --view heap-time")
+        .confirmed(format!("It holds {share} of the growth."), "show --view heap --sort leaked_bytes")
+}
+
+/// The trend of a quantity of all processes in the steps; `None` if it does not grow.
+fn growth(seen: &Seen<'_, '_>, quantity: &str, least_bytes: f64) -> Option<Growth> {
+    let span = seen.loops.as_ref()?.main().span.clone();
+    let length = span.end.checked_sub(span.start).filter(|length| *length > 0)?;
+    let mut least: BTreeMap<ProcessId, [Option<i64>; PARTS]> = BTreeMap::new();
+    for reading in &seen.capture().counters {
+        if *reading.name != *quantity || !span.contains(&reading.time_ns) {
+            continue;
+        }
+        let part = (u128::from(reading.time_ns - span.start) * PARTS as u128 / u128::from(length)) as usize;
+        let of_part = &mut least.entry(reading.process?).or_default()[part];
+        *of_part = Some(of_part.map_or(reading.value, |least| least.min(reading.value)));
+    }
+    let part_s = length as f64 / 1e9 / PARTS as f64;
+    let sum = |part: usize| -> Option<(f64, f64)> {
+        let values: Option<Vec<i64>> = least.values().map(|parts| parts[part]).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some((part as f64 * part_s, values.iter().sum::<i64>() as f64))
+    };
+    let points: Vec<(f64, f64)> = (0..PARTS).filter_map(sum).collect();
+    if points.len() < PARTS / 2 {
+        return None;
+    }
+    let slope = |points: &[(f64, f64)]| theil_sen(points, 0.95).filter(|slope| slope.low > 0.0);
+    let (all, late) = slope(&points).zip(slope(&points[points.len() / 2..]))?;
+    if late.value < all.value * STILL {
+        return None;
+    }
+    let (first, last) = (points[0].1, points[points.len() - 1].1);
+    let is_large = last - first >= least_bytes && (last - first) * 100.0 >= first * LEAST_PERCENT;
+    is_large.then_some(Growth { first, last, bytes_per_s: all.value })
+}
+
+/// By how much the live bytes of each function grew from the first half of the steps to the end.
+fn holders(seen: &Seen<'_, '_>) -> BTreeMap<Option<FunctionId>, i64> {
+    let middle = seen.loops.as_ref().map_or(0, |loops| {
+        let span = &loops.main().span;
+        span.start + (span.end - span.start) / 2
+    });
+    type Place = (ProcessId, Option<ThreadId>, Option<StackId>);
+    let mut live: FxHashMap<Place, [i64; 2]> = FxHashMap::default();
+    for row in &seen.capture().allocations {
+        let [before, after] = live.entry((row.process, row.thread, row.stack)).or_default();
+        *after = row.live_bytes;
+        if row.end_ns <= middle {
+            *before = row.live_bytes;
+        }
+    }
+    let mut by_owner: BTreeMap<Option<FunctionId>, i64> = BTreeMap::new();
+    for ((_, _, stack), [before, after]) in live {
+        let owner = stack.and_then(|stack| seen.functions().attributed(stack));
+        *by_owner.entry(owner).or_default() += after - before;
+    }
+    by_owner
+}

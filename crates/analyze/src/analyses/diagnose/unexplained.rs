@@ -1,0 +1,34 @@
+//! [`note`]: the function that costs most, where no finding is about it.
+
+use stepscope_model::{Note, NoteValue, note};
+
+use super::Finding;
+use super::finding::explain;
+use super::seen::Seen;
+use crate::analyses::summary;
+
+/// Least share of the CPU time of steps.
+const LEAST: f64 = 25.0;
+
+/// Names the owned function with the most CPU time of steps. None if a finding is about it, or about half as much.
+pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
+    if seen.is_loading() || seen.loops.is_none() {
+        return None;
+    }
+    let (function, amount) = seen.by_owner(|_| true).into_iter().next()?;
+    let share = seen.share(amount);
+    let identity = seen.functions().get(function).identity();
+    let is_about = |one: &Finding| one.function.as_ref() == Some(&identity) || one.share() >= share / 2.0;
+    if share < LEAST || findings.iter().any(is_about) {
+        return None;
+    }
+    let note = note!(
+        Hint,
+        "`{}` takes {} of the CPU time of steps, and no finding says why. Is all of that work needed in each step? See \
+         `stepscope {}`.",
+        seen.name(function),
+        NoteValue::percent(share),
+        explain(seen, function)
+    );
+    Some(note.about(summary::label(seen.capture())))
+}

@@ -1,0 +1,140 @@
+//! Kinds about waits and threads, with what looks like them.
+
+use std::fmt::Write as _;
+
+use super::tests::found;
+use crate::drawn::Drawing;
+use stepscope_model::{Capture, Event, Phase};
+
+const STEPS: u64 = 100;
+const STEP_NS: u64 = 1_000_000;
+
+/// A program whose loop does nothing known, with the samples of this text beside it.
+fn drawing(threads: &[&str], text: &str) -> Drawing {
+    let mut all = String::new();
+    for tenth in 0..10 * STEPS {
+        let _ = writeln!(all, "@{} main;sim::Step;sim::Move 100000", tenth * STEP_NS / 10 + 50_000);
+    }
+    let whole = 0..STEPS * STEP_NS;
+    let mut drawing = Drawing::new().window(whole.clone()).process(1, "sim").lived("main", whole.clone(), whole.end);
+    for thread in threads {
+        drawing = drawing.lived(thread, whole.clone(), whole.end);
+    }
+    let drawing = drawing.steps("main", 0, STEP_NS, STEPS, 1).folded(Event::sampled("cpu-clock", "ns"), &(all + text));
+    // So that switches were recorded.
+    drawing.blocked("main", 10..20, "sim::Step;futex")
+}
+
+/// What is found, with the addresses of functions by name.
+fn findings(mut capture: Capture, addresses: &[(&str, u64)]) -> Vec<String> {
+    capture.info.phase = Some(Phase::Steady);
+    for index in 0..capture.frames.len() {
+        let name = capture.frames[index].function.clone();
+        let address = addresses.iter().find(|(of, _)| **of == *name).map(|(_, address)| *address);
+        capture.frames[index].address = address;
+    }
+    found(&capture).into_iter().filter(|row| !row.starts_with("single-threaded")).collect()
+}
+
+#[test]
+fn a_thread_that_spins_until_the_next_step_is_told_from_one_that_computes() {
+    // Ten samples a step: the first two of the work, or two anywhere.
+    let helper = |is_work: &dyn Fn(u64, u64) -> bool| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            for tenth in 0..10 {
+                let at = step * STEP_NS + tenth * STEP_NS / 10 + 60_000;
+                let function = if is_work(step, tenth) { "sim::Plan" } else { "sim::Loop" };
+                let _ = writeln!(text, "@{at} helper;{function} 100000");
+            }
+        }
+        findings(drawing(&["helper"], &text).capture, &[("sim::Loop", 0x100), ("sim::Plan", 0x900)])
+    };
+    assert_eq!(helper(&|_, tenth| tenth < 2), ["busy-wait | sim::Loop | 40"]);
+    let computing = helper(&|step, tenth| (step * 7 + tenth * 3) % 10 < 2);
+    assert!(computing.is_empty(), "{computing:?}");
+    assert_eq!(helper(&|_, _| false), ["busy-wait | sim::Loop | -"], "it may compute: weak, without a gain");
+}
+
+#[test]
+fn a_thread_that_blocks_between_its_work_is_no_busy_wait() {
+    let mut text = String::new();
+    for tenth in 0..10 * STEPS {
+        let _ = writeln!(text, "@{} helper;sim::Loop 100000", tenth * STEP_NS / 10 + 60_000);
+    }
+    let mut drawing = drawing(&["helper"], &text);
+    for step in 0..STEPS {
+        let start = step * STEP_NS + 500_000;
+        drawing = drawing.blocked("helper", start..start + 400_000, "sim::Loop;pthread_cond_wait");
+    }
+    let rows = findings(drawing.capture, &[("sim::Loop", 0x100)]);
+    assert!(rows.iter().all(|row| !row.starts_with("busy-wait")), "{rows:?}");
+}
+
+#[test]
+fn steps_that_wait_for_the_disk_are_found_also_where_most_stacks_were_left_out() {
+    let mut with_all = drawing(&[], "");
+    for step in 0..STEPS {
+        let start = step * STEP_NS + 300_000;
+        with_all = with_all.blocked_then_runnable("main", start..start + 200_000, 0, "sim::Log;fdatasync");
+    }
+    let mut capture = with_all.capture;
+    assert_eq!(findings(capture.clone(), &[]), ["file-wait | sim::Log | 20"]);
+    let mut row = 0;
+    capture.waits.change_all(|wait| {
+        row += 1;
+        if row % 5 != 0 {
+            wait.stack = None;
+        }
+    });
+    capture.info.losses.offcpu_stack_period = Some(5);
+    assert_eq!(findings(capture, &[]), ["file-wait | sim::Log | 20"]);
+}
+
+#[test]
+fn threads_that_each_step_starts_are_found_and_a_pool_that_grows_at_first_is_not() {
+    let started_in = |steps: std::ops::Range<u64>| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let at = step * STEP_NS;
+            let _ = writeln!(
+                text,
+                "@{} main;sim::Step;sim::Fork;std::thread::_M_start_thread;pthread_create 200000",
+                at + 70_000
+            );
+        }
+        let mut drawing = drawing(&[], &text);
+        for step in steps {
+            for worker in 0..2 {
+                let start = step * STEP_NS + 100_000;
+                drawing = drawing.lived(&format!("worker {step} {worker}"), start..start + 50_000, 50_000);
+            }
+        }
+        findings(drawing.capture, &[])
+    };
+    let rows = started_in(0..STEPS);
+    assert!(rows.iter().any(|row| row.starts_with("threads-each-step | sim::Fork")), "{rows:?}");
+    let rows = started_in(0..20);
+    assert!(rows.iter().all(|row| !row.starts_with("threads-each-step")), "{rows:?}");
+}
+
+#[test]
+fn a_sleep_before_more_work_is_found_and_the_pacing_of_the_loop_is_not() {
+    let sleeping_from = |offset: u64| {
+        let mut drawing = drawing(&[], "");
+        for step in 0..STEPS {
+            let start = step * STEP_NS + offset;
+            drawing =
+                drawing.blocked_then_runnable("main", start..start + 300_000, 0, "sim::Fetch;usleep;clock_nanosleep");
+        }
+        findings(drawing.capture, &[])
+    };
+    assert!(
+        sleeping_from(400_000).contains(&"sleep-within-step | sim::Fetch | 30".to_owned()),
+        "{:?}",
+        sleeping_from(400_000)
+    );
+    for pacing in [sleeping_from(0), sleeping_from(700_000)] {
+        assert!(pacing.iter().all(|row| !row.starts_with("sleep-within-step")), "{pacing:?}");
+    }
+}

@@ -1,0 +1,275 @@
+//! System calls: how often, how long, on which files, and which functions make them.
+//!
+//! The rows are those of [`SystemCalls`]: calls of one thread from one place to one file, added up until their next record. A
+//! row belongs to the selection if its last call ended within it. Costs go to the function to which those of the calls'
+//! stacks are [attributed](crate::query::functions::Functions::attributed).
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use stepscope_model::quantity::grouped;
+use stepscope_model::{Columns, Dimension, NoteValue, SystemCalls, Table, note};
+
+use crate::analysis::{Analysis, ReportSection, View};
+use crate::query::functions::{Caller, NO_STACK};
+use crate::query::select::Selection;
+use crate::query::system_calls::{CallSum as Sum, SelectedCalls as Calls, of_any_process};
+
+/// The columns of a sum.
+pub(super) fn columns<'t, R: 't>(calls: &Calls<'_>, sum: impl Fn(&R) -> &Sum + Copy + 't) -> Columns<'t, R> {
+    let steps = calls.steps.filter(|&steps| steps > 0);
+    let rate = move |of_steps: u64| steps.map(|steps| of_steps as f64 / steps as f64);
+    let columns = Columns::new()
+        .count("count", "calls", "Number of calls. It is exact.", move |row| sum(row).count)
+        .duration("total", "Time within them, waits included.", move |row| sum(row).total_ns);
+    let columns = match steps {
+        Some(_) => columns
+            .number("calls_per_step", "calls", "Calls within steps, by number of steps.", move |row| {
+                rate(sum(row).in_steps.count)
+            })
+            .number("errors_per_step", "calls", "Calls within steps that failed, by number of steps.", move |row| {
+                rate(sum(row).in_steps.errors)
+            })
+            .duration(
+                "time_per_step",
+                "Time within calls in steps, by number of steps. Calls that wait for others (`futex`, `poll`) do not count.",
+                move |row| rate(sum(row).in_steps.busy_ns),
+            )
+            .detail("errors_per_step time_per_step"),
+        None => columns,
+    };
+    columns
+        .duration("mean", "Their mean time.", move |row| sum(row).mean_ns())
+        .duration(
+            "p99",
+            "99th percentile of the calls that have a record: the first ones of each place, then one per 10 ms.",
+            move |row| sum(row).p99_ns(),
+        )
+        .duration("longest", "The longest call.", move |row| sum(row).longest_ns)
+        .count("errors", "calls", "Calls that failed.", move |row| sum(row).errors)
+        .bytes("bytes", "Bytes that they read or wrote.", move |row| Some(sum(row).bytes).filter(|&bytes| bytes > 0))
+        .essential("count")
+        .essential("total")
+        .detail("mean")
+}
+
+/// The tables `syscalls`, `syscall_files` and `syscall_functions`.
+pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
+    let calls = Calls::of(selection);
+    vec![by_call(&calls), by_file(selection, &calls), by_function(selection, &calls)]
+}
+
+/// The table `syscalls`: a row for each call.
+fn by_call(calls: &Calls<'_>) -> Table {
+    let rows = calls.by(|calls| Some(calls.call.clone()));
+    let (count, total_ns) = rows.iter().fold((0, 0), |(count, ns), (_, sum)| (count + sum.count, ns + sum.total_ns));
+    let mut table = Columns::<(Arc<str>, Sum)>::new()
+        .text("call", "Name of the system call.", |(call, _)| (&**call).into())
+        .essential("call")
+        .with_all(columns(calls, |row: &(Arc<str>, Sum)| &row.1))
+        .table("syscalls", "System calls", rows);
+    table.note(note!(Fact, "{} took {}.", NoteValue::plural(count as usize, "call"), NoteValue::ns(total_ns)));
+    table
+}
+
+/// The calls to one file.
+pub(super) struct OfFile<'a> {
+    pub(super) file: Cow<'a, str>,
+    files: usize,
+    pub(super) sum: Sum,
+    calls: Vec<(&'a str, u64)>,
+    place: Option<String>,
+}
+
+impl OfFile<'_> {
+    /// The calls in the order in which they began, with the number of each.
+    pub(super) fn described(&self) -> String {
+        let most = self.calls.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        // A few calls more are those before the loop and after it.
+        let repeats = |count: u64| most > 1 && most - count <= 2 + most / 50 && count > 1;
+        let (repeated, others): (Vec<_>, Vec<_>) = self.calls.iter().partition(|(_, count)| repeats(*count));
+        let least = repeated.iter().map(|(_, count)| *count).min().unwrap_or(0);
+        let names: Vec<&str> = repeated.iter().map(|(name, _)| *name).collect();
+        let repeated = (!names.is_empty()).then(|| format!("{} × {}", names.join("-"), grouped(least.into())));
+        let others = others.iter().map(|(name, count)| format!("{name} × {}", grouped((*count).into())));
+        repeated.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A row for each file and socket. Files of `/proc` that differ only in the process that they are about are one row.
+pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<OfFile<'a>> {
+    #[derive(Default)]
+    struct Uses<'a> {
+        calls: Vec<(&'a str, u64, u64)>,
+        places: BTreeMap<String, u64>,
+        paths: BTreeSet<&'a str>,
+    }
+    let mut uses: FxHashMap<Cow<'_, str>, Uses<'_>> = FxHashMap::default();
+    for &(row, _) in &calls.rows {
+        let Some(file) = row.file.as_deref() else { continue };
+        let of_file = uses.entry(of_any_process(file)).or_default();
+        match of_file.calls.iter_mut().find(|(name, ..)| *name == &*row.call) {
+            Some((_, count, first_ns)) => (*count, *first_ns) = (*count + row.count, row.start_ns.min(*first_ns)),
+            None => of_file.calls.push((&row.call, row.count, row.start_ns)),
+        }
+        *of_file.places.entry(place(selection, row)).or_default() += row.total_ns;
+        of_file.paths.insert(file);
+    }
+    let rows = calls.by(|calls| calls.file.as_deref().map(of_any_process)).into_iter().map(|(file, sum)| {
+        let Uses { mut calls, places, paths } = uses.remove(&file).unwrap_or_default();
+        // What is opened first may be closed at once, before the loop: then its `close` came before other calls.
+        calls.sort_by_key(|(name, _, first_ns)| (*name == "close", *first_ns));
+        let place = places.into_iter().max_by_key(|(_, ns)| *ns).map(|(name, _)| name);
+        let calls = calls.into_iter().map(|(name, count, _)| (name, count)).collect();
+        OfFile { file, files: paths.len(), sum, calls, place }
+    });
+    rows.collect()
+}
+
+/// The table `syscall_files`: a row for each file and socket.
+fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
+    Columns::<OfFile<'_>>::new()
+        .text(
+            "file",
+            "Path of the file, or the name of a socket or pipe. Calls by path have the path that was given. `[pid]` stands for \
+             any process.",
+            |row| (&*row.file).into(),
+        )
+        .prose(
+            "sequence",
+            "Which calls, in the order in which they began. Calls that come equally often are one sequence.",
+            |row| row.described().into(),
+        )
+        .text("function", "The function with most of their time, as costs are attributed.", |row| {
+            row.place.as_deref().into()
+        })
+        .count("files", "files", "Number of different files: more than one if `[pid]` stands for several.", |row| row.files)
+        .essential("file")
+        .essential("sequence")
+        .detail("files")
+        .with_all(columns(calls, |row: &OfFile<'_>| &row.sum))
+        .table("syscall_files", "System calls by file", of_files(selection, calls))
+}
+
+/// The table `syscall_functions`: a row for each function and call.
+fn by_function(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
+    let rows = calls.by(|calls| Some((place(selection, calls), calls.call.clone())));
+    Columns::<((String, Arc<str>), Sum)>::new()
+        .text("function", "The function that its time is attributed to: the nearest owned one on the stack.", |row| {
+            row.0.0.as_str().into()
+        })
+        .text("call", "Name of the system call.", |row| (&*row.0.1).into())
+        .essential("function")
+        .essential("call")
+        .with_all(columns(calls, |row: &((String, Arc<str>), Sum)| &row.1))
+        .table("syscall_functions", "System calls by function", rows)
+}
+
+/// The name of the function that calls are attributed to.
+fn place(selection: &Selection<'_>, calls: &SystemCalls) -> String {
+    let functions = selection.functions();
+    match functions.caller(calls.stack) {
+        Caller::Function(id) => functions.get(id).name.to_string(),
+        Caller::NotOwned => functions.no_owner().to_owned(),
+        Caller::NoStack => NO_STACK.to_owned(),
+    }
+}
+
+/// System calls.
+pub const ANALYSIS: Analysis = Analysis {
+    title: "System calls",
+    views: &[View {
+        name: "syscalls",
+        question: "Which system calls are made, on which files, and by which functions?",
+        tables: |selection, _| tables(selection),
+    }],
+    needs: &[Dimension::Syscalls],
+    report: |selection| ReportSection::of_rows("System calls", tables(selection)).into_iter().collect(),
+    ..Analysis::NONE
+};
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{Capture, ThreadId};
+
+    use super::*;
+    use crate::columns::read::cells;
+    use crate::drawn;
+
+    /// Calls with their ends, counts, errors and files.
+    fn with(calls: &[(&str, u64, u64, u64, Option<&str>)]) -> Capture {
+        let mut capture = drawn::folded("main;sim::Save;write 1\nmain;sim::Look;stat 1");
+        for &(call, end_ns, count, errors, file) in calls {
+            let stack = if call == "newfstatat" { capture.samples[1].stack } else { capture.samples[0].stack };
+            capture.system_calls.push(SystemCalls {
+                start_ns: end_ns - 10,
+                end_ns,
+                thread: ThreadId(0),
+                call: call.into(),
+                stack,
+                file: file.map(Into::into),
+                count,
+                errors,
+                total_ns: count * 10,
+                longest_ns: 10,
+                bytes: if call == "write" { count * 64 } else { 0 },
+                last_ns: Some(10),
+            });
+        }
+        capture
+    }
+
+    #[test]
+    fn sums_of_a_call_are_those_of_its_rows() {
+        let capture =
+            with(&[("write", 20, 1, 0, Some("/o")), ("write", 40, 99, 2, Some("/p")), ("close", 50, 7, 0, None)]);
+        let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(0);
+        let columns = ["call", "count", "errors", "total", "mean", "longest", "bytes"];
+        assert_eq!(
+            cells(&table, &columns),
+            ["write | 100 | 2 | 1000 | 10 | 10 | 6400", "close | 7 | 0 | 70 | 10 | 10 | -"]
+        );
+        assert_eq!(table.notes, ["107 calls took 1.07 µs."]);
+    }
+
+    #[test]
+    fn calls_that_come_equally_often_to_a_file_are_one_sequence() {
+        let capture = with(&[
+            ("close", 25, 1000, 0, Some("/o")),
+            ("write", 30, 1000, 0, Some("/o")),
+            ("openat", 20, 1001, 0, Some("/o")),
+            ("newfstatat", 60, 10, 10, Some("/missing")),
+        ]);
+        let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(1);
+        assert_eq!(
+            cells(&table, &["file", "sequence", "function", "errors"]),
+            ["/o | openat-write-close × 1,000 | sim::Save | 0", "/missing | newfstatat × 10 | sim::Look | 10"]
+        );
+    }
+
+    #[test]
+    fn a_file_of_each_process_is_one_row() {
+        let capture = with(&[
+            ("read", 20, 3, 0, Some("/proc/12/net/tcp")),
+            ("read", 30, 4, 0, Some("/proc/345/net/tcp")),
+            ("read", 40, 1, 0, Some("/proc/self/net/tcp")),
+        ]);
+        let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(1);
+        assert_eq!(
+            cells(&table, &["file", "sequence", "files"]),
+            ["/proc/[pid]/net/tcp | read × 7 | 2", "/proc/self/net/tcp | read × 1 | 1"]
+        );
+    }
+
+    #[test]
+    fn calls_are_attributed_to_the_nearest_owned_function() {
+        let capture = with(&[("write", 20, 3, 0, None), ("newfstatat", 30, 2, 2, None)]);
+        let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(2);
+        assert_eq!(
+            cells(&table, &["function", "call", "count"]),
+            ["sim::Save | write | 3", "sim::Look | newfstatat | 2"]
+        );
+    }
+}

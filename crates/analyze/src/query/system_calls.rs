@@ -1,0 +1,136 @@
+//! Sums of the selected system calls.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use stepscope_model::SystemCalls;
+use stepscope_stats::Distribution;
+
+use crate::query::select::Selection;
+use crate::query::steps::Loops;
+
+/// Calls of one kind, added up.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallSum {
+    pub count: u64,
+    pub errors: u64,
+    pub total_ns: u64,
+    /// The part of it in calls that do not [wait](is_wait) for others.
+    pub busy_ns: u64,
+    pub longest_ns: u64,
+    pub bytes: u64,
+    /// Those that ended within steps of the main loop.
+    pub in_steps: InSteps,
+    /// Times of single calls: of the last one of each row.
+    pub times: Vec<u64>,
+}
+
+/// Calls that ended within steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct InSteps {
+    pub count: u64,
+    pub errors: u64,
+    /// Time within calls that do not [wait](is_wait) for others.
+    pub busy_ns: u64,
+}
+
+impl CallSum {
+    fn add(&mut self, calls: &SystemCalls, in_step: bool) {
+        self.count += calls.count;
+        self.errors += calls.errors;
+        self.total_ns += calls.total_ns;
+        self.longest_ns = self.longest_ns.max(calls.longest_ns);
+        self.bytes += calls.bytes;
+        let busy_ns = if is_wait(calls) { 0 } else { calls.total_ns };
+        self.busy_ns += busy_ns;
+        if in_step {
+            self.in_steps.count += calls.count;
+            self.in_steps.errors += calls.errors;
+            self.in_steps.busy_ns += busy_ns;
+        }
+        self.times.extend(calls.last_ns);
+    }
+
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.count)
+    }
+
+    pub fn p99_ns(&self) -> Option<u64> {
+        self.times.iter().copied().collect::<Distribution>().percentile(99.0)
+    }
+}
+
+/// The selected rows of system calls. A row counts for the moment at which its last call ended.
+pub fn selected_rows<'a>(selection: &Selection<'a>) -> impl Iterator<Item = &'a SystemCalls> {
+    let is_selected = |calls: &&SystemCalls| {
+        selection.has_thread(calls.thread) && selection.has_time(Some(calls.end_ns)) && selection.has_stack(calls.stack)
+    };
+    selection.capture().system_calls.iter().filter(is_selected)
+}
+
+/// The selected calls.
+pub(crate) struct SelectedCalls<'a> {
+    pub rows: Vec<(&'a SystemCalls, bool)>,
+    /// Number of steps of the main loop.
+    pub steps: Option<usize>,
+}
+
+impl<'a> SelectedCalls<'a> {
+    pub fn of(selection: &Selection<'a>) -> Self {
+        let loops = Loops::of_costs(selection);
+        let main = loops.as_ref().map(|loops| loops.main());
+        Self {
+            rows: selected_rows(selection)
+                .map(|calls| (calls, main.is_some_and(|main| main.at(calls.end_ns).is_some())))
+                .collect(),
+            steps: main.map(|main| main.count()),
+        }
+    }
+
+    /// A sum for each key. Those with most time in calls that do not wait come first, then those with most time.
+    pub fn by<K: Ord + Clone>(&self, key: impl Fn(&'a SystemCalls) -> Option<K>) -> Vec<(K, CallSum)> {
+        let mut sums: BTreeMap<K, CallSum> = BTreeMap::new();
+        for (calls, in_step) in &self.rows {
+            if let Some(key) = key(calls) {
+                sums.entry(key).or_default().add(calls, *in_step);
+            }
+        }
+        let mut sums: Vec<(K, CallSum)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, sum)| Reverse((sum.busy_ns, sum.total_ns)));
+        sums
+    }
+
+    /// All calls together.
+    pub fn total(&self) -> CallSum {
+        self.by(|_| Some(())).pop().map(|(_, sum)| sum).unwrap_or_default()
+    }
+
+    /// A number of all steps, by step. `None` without steps.
+    pub fn per_step(&self, of_steps: u64) -> Option<f64> {
+        self.steps.filter(|steps| *steps > 0).map(|steps| of_steps as f64 / steps as f64)
+    }
+}
+
+/// Whether a call waits for others: for a lock, a moment, a descriptor, a child. Its time is no cost of its own.
+pub(crate) fn is_wait(calls: &SystemCalls) -> bool {
+    #[rustfmt::skip]
+    const WAITS: [&str; 21] = [
+        "futex", "futex_wait", "futex_waitv", "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait",
+        "epoll_pwait2", "nanosleep", "clock_nanosleep", "pause", "rt_sigsuspend", "rt_sigtimedwait", "wait4", "waitid",
+        "sched_yield", "accept", "accept4", "restart_syscall",
+    ];
+    const READS: [&str; 5] = ["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+    // What has no path is a socket, a pipe or the like: there, a read waits for the other side.
+    let is_stream = calls.file.as_deref().is_some_and(|file| !file.starts_with('/'));
+    WAITS.contains(&&*calls.call) || (is_stream && READS.contains(&&*calls.call))
+}
+
+/// The path of a file with `[pid]` in place of a process's number.
+pub(crate) fn of_any_process(path: &str) -> Cow<'_, str> {
+    let Some((pid, rest)) = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/')) else {
+        return path.into();
+    };
+    let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { format!("/proc/[pid]/{rest}").into() } else { path.into() }
+}

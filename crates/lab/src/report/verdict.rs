@@ -1,0 +1,366 @@
+//! The section `verdict` of a report: what the program keeps up with, what a change would gain, what is doubtful.
+//!
+//! It is the first screen of the app, and made of the analyses that the other sections show in full:
+//!
+//! | table | a row is | from |
+//! |---|---|---|
+//! | `verdict_speed` | a scenario and variant with steps: RTF, step time, budget; repetitions are one row | [`speed`](super::speed) |
+//! | `verdict_gains` | a finding, or a function on the critical path, with what it would gain | [`diagnose`](stepscope_analyze::diagnose), [`critical_path`], [`rank`] |
+//! | `verdict_doubts` | a loss, or a dimension that was not recorded, and the fix | [`summary`] |
+
+use std::collections::HashSet;
+
+use stepscope_analyze::{Selection, critical_path, rank, summary};
+use stepscope_model::quantity::{number, percent, plural};
+use stepscope_model::{Columns, NoteKind, Phase, Table, Value};
+use stepscope_view::report::Section;
+
+use super::speed::{self, Repeated, Speed};
+use crate::run::AbInfo;
+
+/// Name of the section in links.
+pub const ANCHOR: &str = "verdict";
+
+/// Findings that are listed.
+const MOST_FINDINGS: usize = 5;
+/// Functions that are listed for each capture.
+const MOST_FUNCTIONS: usize = 3;
+/// A function below this share of the step is not listed, in percent.
+const LEAST_SHARE: f64 = 5.0;
+
+/// The section of captures with these findings. Of an A/B run, the functions are those of the candidate.
+pub fn verdict(ab: Option<&AbInfo>, selections: &[Selection<'_>], findings: &Table) -> Section {
+    let repeated = Repeated::all(&judged(selections));
+    let is_candidate = |one: &&Repeated<'_, '_>| {
+        ab.is_none_or(|ab| one.typical.capture().info.variant.as_deref() == Some(ab.candidate.as_str()))
+    };
+    let candidates: Vec<&Repeated<'_, '_>> = repeated.iter().filter(is_candidate).collect();
+    let gains = gains(selections, findings, &candidates);
+    section([speed::table(&repeated), gains_table(&gains), doubts_table(&doubts(selections))])
+}
+
+/// The section of a comparison: what its sides keep up with, and what is doubtful.
+pub fn of_sides(selections: &[Selection<'_>]) -> Section {
+    section([speed::table(&Repeated::all(&judged(selections))), doubts_table(&doubts(selections))])
+}
+
+fn section(tables: impl IntoIterator<Item = Table>) -> Section {
+    let filled = tables.into_iter().filter(|table| !table.rows.is_empty());
+    filled.fold(Section::new("Verdict").anchor(ANCHOR), Section::table)
+}
+
+/// The section of a sweep: its capacities in place of speeds.
+pub fn of_sweep(selections: &[Selection<'_>], findings: &Table, capacities: &[Table]) -> Section {
+    let mut found: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
+    found.truncate(MOST_FINDINGS);
+    let capacity = capacities.iter().find(|table| table.name == "capacity").cloned();
+    section(capacity.into_iter().chain([gains_table(&found), doubts_table(&doubts(selections))]))
+}
+
+/// Captures of the steady phase; all if there are none.
+fn judged<'s, 'a>(selections: &'s [Selection<'a>]) -> Vec<&'s Selection<'a>> {
+    let is_steady = |one: &&Selection<'_>| one.capture().info.phase == Some(Phase::Steady);
+    let steady: Vec<_> = selections.iter().filter(is_steady).collect();
+    if steady.is_empty() { selections.iter().collect() } else { steady }
+}
+
+/// A change and what it would gain.
+struct Gain {
+    what: String,
+    /// The function to look at.
+    function: Option<String>,
+    capture: Option<String>,
+    gain: Value,
+    share: Value,
+    rtf_after: Value,
+    confidence: &'static str,
+}
+
+/// The findings, then functions of the typical capture of each scenario.
+fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'_, '_>]) -> Vec<Gain> {
+    let mut gains: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
+    gains.truncate(MOST_FINDINGS);
+    let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
+    for one in repeated {
+        let label = summary::label(one.typical.capture());
+        let functions = on_the_path(one.typical, one.speed(), &label).unwrap_or_else(|| by_cost(one.typical, &label));
+        let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
+        gains.extend(functions.into_iter().filter(is_new).take(MOST_FUNCTIONS));
+    }
+    gains
+}
+
+fn text(table: &Table, row: usize, column: &str) -> Option<String> {
+    match table.get(row, column) {
+        Some(Value::Text(text)) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn value(table: &Table, row: usize, column: &str) -> Value {
+    table.get(row, column).cloned().unwrap_or(Value::Missing)
+}
+
+fn of_finding(selections: &[Selection<'_>], findings: &Table, row: usize) -> Gain {
+    let what = text(findings, row, "finding").unwrap_or_default();
+    let (scenario, phase) = (text(findings, row, "scenario"), text(findings, row, "phase"));
+    let is_of = |selection: &&Selection<'_>| {
+        let info = &selection.capture().info;
+        let label = summary::label(selection.capture());
+        let is_of_phase = phase.is_none() || phase == info.phase.map(|phase| phase.to_string());
+        scenario.as_ref().is_none_or(|scenario| label == *scenario || label.starts_with(&format!("{scenario}/")))
+            && is_of_phase
+    };
+    let selection = selections.iter().find(is_of);
+    let is_function = |name: &&str| {
+        selection.is_some_and(|selection| selection.functions().all().any(|(_, function)| *function.name == **name))
+    };
+    let function = what.split('`').skip(1).step_by(2).find(is_function).map(str::to_owned);
+    Gain {
+        function,
+        capture: selection.map(|selection| summary::label(selection.capture())),
+        gain: value(findings, row, "gain"),
+        share: value(findings, row, "gain_share"),
+        rtf_after: value(findings, row, "rtf_after"),
+        confidence: match text(findings, row, "confidence").as_deref() {
+            Some("strong") => "strong",
+            Some("fair") => "fair",
+            _ => "weak",
+        },
+        what,
+    }
+}
+
+/// The functions with the largest attributed time on the critical path. `None` if the path is unknown.
+fn on_the_path(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) -> Option<Vec<Gain>> {
+    let tables = critical_path::tables(selection);
+    let table = tables.iter().find(|table| table.name == "critical_path" && !table.rows.is_empty())?;
+    let gain = |row: usize| {
+        let path = value(table, row, "path");
+        let function = text(table, row, "function")?;
+        let share = number(&value(table, row, "share")).filter(|share| *share >= LEAST_SHARE)?;
+        let rtf_after = speed.and_then(|speed| speed.without(number(&path)?));
+        Some(Gain {
+            what: format!("`{function}` takes {} of the step", percent(share)),
+            function: Some(function),
+            capture: Some(capture.to_owned()),
+            gain: path,
+            share: share.into(),
+            rtf_after: rtf_after.into(),
+            confidence: "upper bound",
+        })
+    };
+    Some((0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect())
+}
+
+/// The functions with the largest attributed cost. What they would gain is unknown.
+fn by_cost(selection: &Selection<'_>, capture: &str) -> Vec<Gain> {
+    let options = rank::Options { by: rank::Order::Cost, phase: selection.capture().info.phase };
+    let table = rank::table(std::slice::from_ref(selection), &options);
+    let gain = |row: usize| {
+        let function = text(&table, row, "function")?;
+        let share = number(&value(&table, row, "share")).filter(|share| *share >= LEAST_SHARE)?;
+        Some(Gain {
+            what: format!("`{function}` takes {} of the CPU time", percent(share)),
+            function: Some(function),
+            capture: Some(capture.to_owned()),
+            gain: Value::Missing,
+            share: share.into(),
+            rtf_after: Value::Missing,
+            confidence: "cost",
+        })
+    };
+    (0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect()
+}
+
+fn gains_table(gains: &[Gain]) -> Table {
+    Columns::<Gain>::new()
+        .prose("what", "What costs.", |row| row.what.as_str().into())
+        .text("function", "The function to look at.", |row| row.function.as_deref().into())
+        .text("capture", "Scenario, variant and phase.", |row| row.capture.as_deref().into())
+        .duration("gain", "Time that a change would gain per step, or of the phase where it has no steps.", |row| {
+            row.gain.clone()
+        })
+        .percentage("gain_share", "The gain in percent of the step or phase; without a gain, the share of the cost.", |row| {
+            row.share.clone()
+        })
+        .number("rtf_after", "", "Real-time factor with that gain, if the program runs as fast as it can.", |row| {
+            row.rtf_after.clone()
+        })
+        .text(
+            "confidence",
+            "strong, fair, weak: a finding's evidence. upper bound: the function's whole time on the critical path. cost: the \
+             gain is unknown.",
+            |row| row.confidence.into(),
+        )
+        .essential("what gain gain_share")
+        .table("verdict_gains", "What a change would gain", gains)
+}
+
+/// What limits the figures, and the fix.
+#[derive(Debug, PartialEq)]
+struct Doubt {
+    what: String,
+    fix: String,
+    captures: Vec<String>,
+}
+
+/// Losses and missing dimensions. Those of several captures are one.
+fn doubts(selections: &[Selection<'_>]) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    let mut add = |what: String, fix: String, capture: String| {
+        match doubts.iter_mut().find(|doubt| doubt.what == what) {
+            Some(doubt) => doubt.captures.push(capture),
+            None => doubts.push(Doubt { what, fix, captures: vec![capture] }),
+        };
+    };
+    for selection in selections {
+        let label = summary::label(selection.capture());
+        let losses = summary::table(std::slice::from_ref(selection)).notes;
+        for note in losses.iter().filter(|note| note.kind() == NoteKind::Loss) {
+            add(note.to_string(), String::new(), label.clone());
+        }
+        let dimensions = summary::dimensions(std::slice::from_ref(selection));
+        for row in 0..dimensions.rows.len() {
+            let Some(detail) = text(&dimensions, row, "detail") else { continue };
+            let name = text(&dimensions, row, "dimension").unwrap_or_default();
+            let status = text(&dimensions, row, "status").unwrap_or_default();
+            let fix = text(&dimensions, row, "remedy").unwrap_or_default();
+            add(format!("{name} ({status}): {detail}"), fix, label.clone());
+        }
+    }
+    doubts
+}
+
+fn doubts_table(doubts: &[Doubt]) -> Table {
+    Columns::<Doubt>::new()
+        .prose("doubt", "What is lost, missing or uncertain.", |row| row.what.as_str().into())
+        .prose("fix", "The command or change that would mend it.", |row| row.fix.as_str().into())
+        .text("captures", "The captures that it is about.", |row| match row.captures.as_slice() {
+            [one] => one.as_str().into(),
+            several => plural(several.len(), "capture").into(),
+        })
+        .essential("doubt fix")
+        .table("verdict_doubts", "What is doubtful", doubts)
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_analyze::{Functions, Ownership};
+    use stepscope_model::{Capture, Event, Sample, Step};
+    use stepscope_view::report::Block;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Ten steps that take 2 ms and simulate 1 ms, with a sample of one function in each.
+    fn slow() -> Capture {
+        steps_of(2 * MS)
+    }
+
+    /// A repetition of a variant with steps of this length.
+    fn repetition(variant: &str, repetition: u32, step_ns: u64) -> Capture {
+        let mut capture = steps_of(step_ns);
+        capture.info.scenario = Some("shapes".to_owned());
+        capture.info.variant = Some(variant.to_owned());
+        capture.info.repetition = Some(repetition);
+        capture
+    }
+
+    fn steps_of(step_ns: u64) -> Capture {
+        let mut capture = Capture::default();
+        let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
+        let thread = capture.add_thread_named("main");
+        let function = capture.intern_function("gz::Physics::Update");
+        let stack = capture.intern_stack([function]);
+        for index in 0..10 {
+            let (start_ns, end_ns) = (index * step_ns, (index + 1) * step_ns);
+            capture.steps.push(Step { index, start_ns, end_ns, sim_time_ns: Some((index + 1) * MS), thread });
+            let time_ns = Some(start_ns + step_ns / 2);
+            capture.samples.push(Sample { time_ns, thread, cpu: None, stack, event, weight: MS });
+        }
+        capture
+    }
+
+    fn tables(capture: &Capture, findings: &Table) -> Vec<Table> {
+        tables_of(None, std::slice::from_ref(capture), findings)
+    }
+
+    fn tables_of(ab: Option<&AbInfo>, captures: &[Capture], findings: &Table) -> Vec<Table> {
+        let owned = Ownership::default().compile().expect("no patterns");
+        let functions: Vec<Functions> = captures.iter().map(|capture| Functions::of(capture, &owned)).collect();
+        let selections: Vec<Selection<'_>> =
+            captures.iter().zip(&functions).map(|(capture, functions)| Selection::all(capture, functions)).collect();
+        let section = verdict(ab, &selections, findings);
+        assert_eq!(section.anchor, ANCHOR);
+        let table = |block: Block| if let Block::Table(table) = block { Some(table) } else { None };
+        section.blocks.into_iter().filter_map(table).collect()
+    }
+
+    #[test]
+    fn a_step_that_takes_longer_than_it_simulates_is_slower_than_real_time() {
+        let tables = tables(&slow(), &Table::new("findings", "", Vec::new()));
+        let speed = tables.iter().find(|table| table.name == "verdict_speed").expect("there are steps");
+        let said = "Slower than real time: a step simulates 1.00 ms and takes 2.00 ms.";
+        assert_eq!(speed.get(0, "verdict"), Some(&said.into()));
+        assert_eq!(speed.get(0, "rtf"), Some(&0.5.into()));
+        assert_eq!(speed.get(0, "budget"), Some(&1e6.into()));
+        assert_eq!(speed.get(0, "over_budget"), Some(&100.0.into()));
+    }
+
+    #[test]
+    fn repetitions_are_one_row_with_their_spread_and_functions_are_those_of_the_candidate() {
+        let captures = [
+            repetition("before", 1, 4 * MS),
+            repetition("before", 2, 2 * MS),
+            repetition("before", 3, MS),
+            repetition("after", 1, MS),
+        ];
+        let ab = AbInfo { candidate: "after".to_owned(), ..AbInfo::default() };
+        let tables = tables_of(Some(&ab), &captures, &Table::new("findings", "", Vec::new()));
+        let speed = tables.iter().find(|table| table.name == "verdict_speed").expect("there are steps");
+        let of = |row: usize, names: &[&str]| -> Vec<Value> {
+            names.iter().map(|name| speed.get(row, name).cloned().expect("a column")).collect()
+        };
+        assert_eq!(speed.rows.len(), 2);
+        let names = ["runs", "repetition", "rtf", "rtf_low", "rtf_high", "step_median", "steps"];
+        let before: [Value; 7] =
+            [3_u32.into(), 2_u32.into(), 0.5.into(), 0.25.into(), 1.0.into(), 2e6.into(), 24_u32.into()];
+        assert_eq!(of(0, &names), before);
+        assert_eq!(of(1, &["runs", "rtf_low"]), [1_u32.into(), Value::Missing]);
+        let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there is a function");
+        assert_eq!(gains.rows.len(), 1);
+        assert_eq!(gains.get(0, "capture"), Some(&"shapes/after".into()));
+    }
+
+    #[test]
+    fn findings_come_first_and_functions_of_findings_are_not_repeated() {
+        let rows = ["`gz::Physics::Update` builds a container in every step", "Thread `main` does all the work"];
+        let columns = Columns::<(&str, f64)>::new().prose("finding", "What happens.", |row| row.0.into()).duration(
+            "gain",
+            "Its gain.",
+            |row| row.1,
+        );
+        let findings = columns.table("findings", "", [(rows[0], 5e5), (rows[1], 1e5)]);
+        let tables = tables(&slow(), &findings);
+        let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there are findings");
+        assert_eq!(gains.rows.len(), 2);
+        assert_eq!(gains.get(0, "function"), Some(&"gz::Physics::Update".into()));
+        assert_eq!(gains.get(0, "gain"), Some(&5e5.into()));
+        assert_eq!(gains.get(1, "function"), Some(&Value::Missing), "`main` is a thread");
+    }
+
+    #[test]
+    fn without_a_critical_path_functions_have_a_cost_and_no_gain() {
+        let tables = tables(&slow(), &Table::new("findings", "", Vec::new()));
+        let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there is a function");
+        assert_eq!(gains.get(0, "what"), Some(&"`gz::Physics::Update` takes 100.00 % of the CPU time".into()));
+        assert_eq!(gains.get(0, "gain"), Some(&Value::Missing));
+    }
+
+    #[test]
+    fn a_capture_of_nothing_has_no_verdict() {
+        assert!(tables(&Capture::default(), &Table::new("findings", "", Vec::new())).is_empty());
+    }
+}
