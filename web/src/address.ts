@@ -6,7 +6,7 @@ export interface View {
   search: string;
   /** The zoomed frame, by the weight to its left and its depth; absent for the whole. */
   zoom?: { x: number; y: number };
-  /** In a difference: whose weights give the widths; absent for the tree's own. */
+  /** In a difference: whose weights give the widths; absent for the larger of both. */
   widths?: number;
 }
 
@@ -42,7 +42,7 @@ export function putView(view: View, parameters: URLSearchParams): void {
     parameters.set("x", String(view.zoom.x));
     parameters.set("y", String(view.zoom.y));
   }
-  if (view.widths) parameters.set("w", String(view.widths));
+  if (view.widths !== undefined) parameters.set("w", String(view.widths));
 }
 
 /** The query of a standalone flame graph: `graph.svg?s=REGEX&x=WEIGHT&y=DEPTH`. */
@@ -56,26 +56,6 @@ export class QueryAddress implements Address {
     putView(view, parameters);
     const query = parameters.toString();
     setUrl(location.pathname + (query ? `?${query}` : "") + location.hash, entry);
-  }
-}
-
-/** The fragment of a page with several flame graphs: `report.html#flame=3&s=REGEX`. It holds one graph at a time. */
-export class FragmentAddress implements Address {
-  private readonly id: string;
-
-  constructor(id: string) {
-    this.id = id;
-  }
-
-  read(): View {
-    const parameters = new URLSearchParams(location.hash.slice(1));
-    return parameters.get("flame") === this.id ? viewOf(parameters) : { search: "" };
-  }
-
-  write(view: View, entry: Entry): void {
-    const parameters = new URLSearchParams({ flame: this.id });
-    putView(view, parameters);
-    setUrl(`${location.pathname}${location.search}#${parameters.toString()}`, entry);
   }
 }
 

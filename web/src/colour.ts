@@ -37,8 +37,8 @@ const JUDGED = [
   ["unsure", "inconclusive"],
 ] as const;
 
-/** A significant change is never grey, however small. */
-function changeClass(share: number, verdict: Verdict | undefined): string {
+/** The class of a change by this share of the whole. A significant change is never grey, however small. */
+export function changeClass(share: number, verdict: Verdict | undefined): string {
   if (verdict === "equivalent") return "even";
   if (verdict === "inconclusive") return "unsure";
   const known = verdict === "changed" ? 1 : 0;

@@ -28,7 +28,7 @@ const KEYS: [keys: string, effect: string][] = [
   ["Shift+click, s", "search for all calls of the function"],
   ["f", "flip: root at the bottom or at the top"],
   ["c", "colours: kind of code or module"],
-  ["w", "in a difference: widths of one tree, of the other, or of the larger"],
+  ["w", "in a difference: widths of the larger weight, of one tree, or of the other"],
 ];
 
 /** Where a flame graph stands: alone, or in a page. */
@@ -57,6 +57,8 @@ export class FlameGraph {
     autocomplete: "off",
   });
   private readonly matched = html("output", { class: "fg-matched" });
+  /** Beside the trail, which scrolls. */
+  private readonly reset = html("button", { type: "button", class: "fg-reset", title: "Zoom out to the whole (Esc)", hidden: true }, "Reset zoom");
   private readonly details = html("div", { class: "fg-details", "aria-live": "polite" });
   private readonly legend = html("div", { class: "fg-legend" });
   private readonly help = html("div", { class: "fg-help", hidden: true });
@@ -91,7 +93,7 @@ export class FlameGraph {
   /** Shows the view of the address. */
   restore(): void {
     const { search: pattern, zoom, widths } = this.address.read();
-    this.tree.turnTo(widths === 1 || widths === 2 ? widths : 0);
+    this.tree.turnTo(widths === 0 || widths === 1 ? widths : 2);
     this.showWidths();
     this.zoomed = (zoom && this.tree.find(zoom.x, zoom.y)) ?? 0;
     this.input.value = pattern;
@@ -132,7 +134,7 @@ export class FlameGraph {
     this.root.classList.add("fg");
     this.root.append(
       html("header", { class: "fg-header" }, heading, tools),
-      this.trail,
+      html("div", { class: "fg-where" }, this.reset, this.trail),
       this.view,
       this.details,
       this.legend,
@@ -142,6 +144,7 @@ export class FlameGraph {
   }
 
   private listen(): void {
+    this.reset.addEventListener("click", () => this.zoomTo(0));
     this.flipButton.addEventListener("click", () => this.flip());
     this.colourButton.addEventListener("click", () => this.switchColours());
     this.widthButton.addEventListener("click", () => this.switchWidths());
@@ -333,7 +336,8 @@ export class FlameGraph {
   }
 
   private remember(entry: Entry): void {
-    const view = { search: this.hits?.pattern ?? "", widths: this.tree.widths };
+    const { sides, widths } = this.tree;
+    const view = { search: this.hits?.pattern ?? "", ...(sides && widths !== 2 ? { widths } : {}) };
     const zoom = { x: this.tree.start[this.zoomed], y: this.tree.depth[this.zoomed] };
     this.address.write(this.zoomed === 0 ? view : { ...view, zoom }, entry);
   }
@@ -492,6 +496,7 @@ export class FlameGraph {
     this.trail.replaceChildren();
     if (this.tree.size === 0) return;
     const path = this.tree.path(this.zoomed);
+    this.reset.hidden = path.length <= 1;
     for (const node of path) {
       const { name, kind } = this.tree.frameOf(node);
       const last = node === this.zoomed;
@@ -500,13 +505,7 @@ export class FlameGraph {
       crumb.addEventListener("click", () => this.zoomTo(node));
       this.trail.append(crumb);
     }
-    if (path.length > 1) {
-      const reset = html("button", { type: "button", class: "fg-reset", title: "Zoom out to the whole (Esc)" }, "Reset zoom");
-      reset.addEventListener("click", () => this.zoomTo(0));
-      this.trail.prepend(reset);
-    } else {
-      this.trail.append(html("span", { class: "fg-hint" }, `${this.hint()}Click a frame to zoom in.`));
-    }
+    if (path.length <= 1) this.trail.append(html("span", { class: "fg-hint" }, `${this.hint()}Click a frame to zoom in.`));
     this.trail.scrollLeft = this.trail.scrollWidth;
   }
 

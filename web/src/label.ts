@@ -10,38 +10,116 @@ const CLOSES: Record<string, string> = { ">": "<", ")": "(", "]": "[", "}": "{" 
 const OPERATOR_WITH_BRACKETS = /^operator(?:<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|\(\)|<|>)/;
 const OPERATOR = /^operator(?![A-Za-z0-9_])/;
 
-/** All forms of a name, from the whole to its last part, each no longer than the one before. */
+/** The forms of a name that `fit` chooses from, each no longer than the one before. */
 export interface Forms {
-  /** The forms with their widths in columns. */
-  forms: { text: string; columns: number }[];
+  whole: Form;
+  /** Without parameters and with `<…>` for template arguments, and shorter ones. */
+  bare: Form[];
+  /** The name that `bare` is of, and its template arguments. */
+  name: string;
+  template: Brackets[];
 }
 
-/** The forms that `fit` chooses from. Parsing a name is slower than choosing; keep the result. */
+interface Form {
+  text: string;
+  columns: number;
+}
+
+/** Fewest columns in which template arguments tell something. */
+const FEWEST_ARGUMENTS = 10;
+
+/** Wrappers whose template argument names what runs, and which one it is: the first, or the last (-1). */
+const WRAPPERS: [start: string, argument: number][] = [
+  ["std::_Function_handler<", -1],
+  ["std::_Function_base::_Base_manager<", 0],
+  ["std::__1::__function::__func<", 0],
+];
+
+/** The forms of a name. Parsing a name is slower than choosing; keep the result. */
 export function formsOf(name: string): Forms {
-  const bare = withoutArguments(name);
+  const form = (text: string): Form => ({ text, columns: columnsOf(text) });
+  const told = wrapped(name) ?? name;
+  const { template, parameters } = argumentsOf(told);
+  const bare = withoutArguments(told, { template, parameters });
   const { qualified, lastTwo, last } = parts(bare);
-  const texts = [name, bare, bare.slice(qualified), bare.slice(lastTwo), bare.slice(last)];
-  return { forms: texts.map((text) => ({ text, columns: columnsOf(text) })) };
+  return { whole: form(name), bare: [bare, bare.slice(qualified), bare.slice(lastTwo), bare.slice(last)].map(form), name: told, template };
 }
 
 /** The longest form in at most `columns` columns, or the start of the last; undefined if not even that fits. */
-export function fit({ forms }: Forms, columns: number): string | undefined {
-  if (forms[0].columns <= columns) return forms[0].text;
+export function fit(forms: Forms, columns: number): string | undefined {
+  if (forms.whole.columns <= columns) return forms.whole.text;
   if (columns < 3) return undefined;
-  const form = forms.find((form) => form.columns <= columns);
-  return form ? form.text : cut(forms[forms.length - 1].text, columns);
+  const [bare] = forms.bare;
+  if (bare.columns <= columns) return withSomeArguments(forms, columns);
+  const form = forms.bare.find((form) => form.columns <= columns);
+  return form ? form.text : cut(forms.bare[3].text, columns);
+}
+
+/** The name with as much of its template arguments as there is room for: short ones whole, of the next one both ends. */
+function withSomeArguments({ bare: [bare], name, template }: Forms, columns: number): string {
+  let room = columns - bare.columns;
+  if (template.length === 0 || room + 1 < FEWEST_ARGUMENTS) return bare.text;
+  const inner = (pair: Brackets) => name.slice(pair.open + 1, pair.close);
+  const kept = new Map<number, string>();
+  for (const pair of [...template].sort((a, b) => columnsOf(inner(a)) - columnsOf(inner(b)) || a.open - b.open)) {
+    const text = inner(pair);
+    const shown = columnsOf(text) <= room + 1 ? text : room + 1 < FEWEST_ARGUMENTS ? "…" : cutMiddle(text, room + 1);
+    kept.set(pair.open, `<${shown}>`);
+    room -= Math.max(0, columnsOf(shown) - 1);
+  }
+  return withoutArguments(name, argumentsOf(name), kept);
+}
+
+/** What a wrapper of the standard library wraps, if the name is one: the wrapper's own name is the same for all. */
+function wrapped(name: string): string | undefined {
+  const rule = WRAPPERS.find(([start]) => name.startsWith(start));
+  const pair = rule && argumentsOf(name).template.find(({ open }) => open === rule[0].length - 1);
+  if (!pair) return undefined;
+  const inner = name.slice(pair.open + 1, pair.close);
+  const argument = split(inner).at(rule[1])!;
+  return argument.includes("::") ? argument : undefined;
+}
+
+/** Template arguments, parted at commas outside of brackets. */
+function split(inner: string): string[] {
+  const found: string[] = [];
+  let [depth, start] = [0, 0];
+  for (let at = 0; at < inner.length; at++) {
+    const character = inner[at];
+    if ("<([{".includes(character)) depth++;
+    else if (character === ">" && inner[at - 1] === "-") continue;
+    else if (">)]}".includes(character)) depth--;
+    else if (character === "," && depth === 0) {
+      found.push(inner.slice(start, at).trim());
+      start = at + 1;
+    }
+  }
+  return [...found, inner.slice(start).trim()];
+}
+
+/** Two fifths of the room for the start, the rest for the end. */
+function cutMiddle(text: string, columns: number): string {
+  const room = columns - 1;
+  const start = take(text, Math.floor((room * 2) / 5));
+  const end = take([...text].reverse().join(""), room - columnsOf(start));
+  return `${start}…${[...end].reverse().join("")}`;
+}
+
+/** As many characters from the start as fit. */
+function take(text: string, columns: number): string {
+  let taken = "";
+  let room = columns;
+  for (const character of text) {
+    room -= columnsOf(character);
+    if (room < 0) break;
+    taken += character;
+  }
+  return taken;
 }
 
 /** The start of a text, with an ellipsis, in `columns` columns. */
 export function cut(text: string, columns: number): string {
-  let kept = "";
-  let room = columns - 1;
-  for (const character of text) {
-    room -= columnsOf(character);
-    if (room < 0) break;
-    kept += character;
-  }
-  return `${kept}…`;
+  return `${take(text, columns - 1)}…`;
 }
 
 /** Columns that a text takes in a monospaced font: two for wide characters, none for combining ones. */
@@ -100,10 +178,10 @@ function argumentsOf(name: string): { template: Brackets[]; parameters: Brackets
   return { template, parameters };
 }
 
-function withoutArguments(name: string): string {
-  const { template, parameters } = argumentsOf(name);
+/** The name without parameters. `kept` has what is shown of template arguments, by the place of their bracket. */
+function withoutArguments(name: string, { template, parameters }: ReturnType<typeof argumentsOf>, kept?: Map<number, string>): string {
   const cuts = [
-    ...template.map((pair) => ({ ...pair, replacement: "<…>" })),
+    ...template.map((pair) => ({ ...pair, replacement: kept?.get(pair.open) ?? "<…>" })),
     ...parameters.filter((pair) => pair.open > 0).map((pair) => ({ ...pair, replacement: "" })),
   ].sort((a, b) => a.open - b.open);
   let bare = "";

@@ -22,21 +22,12 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Writes a page with an example program of crates/view from folded stacks; returns its address. */
-export function written(example: "folded_to_svg" | "folded_to_report", name: string, folded: string, ...flags: string[]): string {
+/** Writes a flame graph with an example program of crates/view from folded stacks; returns its address. */
+export function written(name: string, folded: string, ...flags: string[]): string {
   const out = join(folder, name);
   const stacks = join(folder, `${name}.folded`);
   writeFileSync(stacks, folded);
-  const paths = example === "folded_to_svg" ? [stacks, out] : [out, stacks];
-  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", example, "--", ...paths, ...flags];
-  execFileSync("cargo", run, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "ignore", "ignore"] });
-  return pathToFileURL(out).href;
-}
-
-/** Writes the page of an example program that invents its own input; returns its address. */
-export function invented(example: "comparison_page", name: string): string {
-  const out = join(folder, name);
-  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", example, "--", out];
+  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", "folded_to_svg", "--", stacks, out, ...flags];
   execFileSync("cargo", run, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "ignore", "ignore"] });
   return pathToFileURL(out).href;
 }
@@ -65,6 +56,10 @@ export interface Window {
   width?: number;
   height?: number;
   colorScheme?: "light" | "dark";
+  /** Whether the page is served from this machine, so that it may ask for more. */
+  served?: boolean;
+  /** Messages of the console that this test causes. */
+  expected?: RegExp;
 }
 
 /**
@@ -84,13 +79,13 @@ export function browserTest(name: string, body: (page: Page) => Promise<void>, w
     const page = await context.newPage();
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(`error: ${error.message}`));
-    page.on("console", (message) => message.type() === "error" && faults.push(`console: ${message.text()}`));
+    page.on("console", (message) => message.type() === "error" && !window.expected?.test(message.text()) && faults.push(`console: ${message.text()}`));
     page.on("dialog", (dialog) => {
       faults.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });
     page.on("request", (request) => {
-      if (!/^(file|about|blob):/.test(request.url())) faults.push(`request: ${request.url()}`);
+      if (!(window.served ? /^(blob:|http:\/\/127\.0\.0\.1:)/ : /^(file|about|blob):/).test(request.url())) faults.push(`request: ${request.url()}`);
     });
     try {
       await body(page);

@@ -9,7 +9,7 @@ use crate::visible::visible;
 use stepscope_model::quantity::push_digits;
 
 /// Text for element content and double-quoted attribute values, of XML and HTML alike.
-pub(crate) fn markup(text: &str) -> Cow<'_, str> {
+pub fn markup(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
     if shown.bytes().all(|byte| entity(byte).is_none()) {
         return shown;

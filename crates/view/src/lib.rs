@@ -7,7 +7,7 @@
 //! | [`select`] | which rows and columns, in which order: `--filter`, `--sort`, `--limit`, `--columns` |
 //! | [`chart`] | columns of a table as lines, bands, bars and points; ratios with their intervals |
 //! | [`flamegraph`] | a call tree as a standalone interactive SVG |
-//! | [`report`] | tables and flame graphs as one HTML page |
+//! | [`report`] | what a report holds |
 //! | [`junit`] | checks as JUnit XML, for continuous integration |
 //! | [`sentence`] | a row of a comparison in words |
 //! | [`shorten`], [`visible`], [`style`] | how names are written: width, safety, colour |
@@ -23,19 +23,20 @@
 //! assert_eq!(String::from_utf8(text).unwrap(), "Threads\n   cpu\n1.23 s\n");
 //! ```
 //!
-//! The scripts and styles of flame graphs and reports are written in TypeScript and CSS in `web/`, and committed as
+//! The scripts and styles of flame graphs and charts are written in TypeScript and CSS in `web/`, and committed as
 //! built in `assets/`, so that this crate builds without Node.js.
 
 mod assets;
 pub mod chart;
 pub mod delimited;
-mod embed;
+pub mod embed;
 pub mod flamegraph;
 pub mod format;
 pub mod json;
 pub mod junit;
 pub mod markdown;
-mod reading;
+pub mod parquet;
+pub mod reading;
 pub mod report;
 pub mod sarif;
 pub mod select;

@@ -26,7 +26,7 @@ use stepscope_model::quantity::{self, Quantity, quantity, unit_beside_number};
 
 /// Columns that are read as one: an estimate and the bounds of its interval; or a column by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Field {
+pub struct Field {
     /// The column, or the estimate's.
     pub column: usize,
     /// The columns of the interval's bounds, low and high.
@@ -34,7 +34,7 @@ pub(crate) struct Field {
 }
 
 /// A table as people read it.
-pub(crate) struct Reading<'t> {
+pub struct Reading<'t> {
     table: &'t Table,
     /// The fields, in the order of the columns.
     pub fields: Vec<Field>,
@@ -48,13 +48,15 @@ pub(crate) struct Reading<'t> {
 
 /// A cell as people read it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
+pub struct Cell {
+    /// The value, or the estimate.
     pub quantity: Quantity,
     /// The interval, as `[low, high]`, if known.
     pub bounds: Option<String>,
 }
 
 impl<'t> Reading<'t> {
+    /// How a table is read.
     pub fn of(table: &'t Table) -> Self {
         let mut fields = Vec::with_capacity(table.columns.len());
         let mut column = 0;
@@ -158,8 +160,7 @@ fn is_estimate(columns: &[Column]) -> bool {
 }
 
 /// How strongly a verdict is marked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// A change.
     Strong,
@@ -186,22 +187,17 @@ impl Tone {
             _ => None,
         }
     }
-
-    /// Its class in a page.
-    pub fn class(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Whether a column's texts are words of ours, not names from elsewhere.
-pub(crate) fn is_prose(column: &Column) -> bool {
+pub fn is_prose(column: &Column) -> bool {
     column.kind == Kind::Prose
         || is_verdict(column)
         || ["reason", "allowed", "presence"].contains(&column.name.as_str())
 }
 
 /// Whether a column's texts are verdicts.
-fn is_verdict(column: &Column) -> bool {
+pub fn is_verdict(column: &Column) -> bool {
     let name = column.name.as_str();
     column.kind == Kind::Text && (name == "verdict" || name == "result" || name.starts_with("verdict_"))
 }

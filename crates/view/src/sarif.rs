@@ -23,7 +23,7 @@ pub fn render_all(tables: &[Table], out: &mut dyn Write) -> io::Result<()> {
                 json!({
                     "id": kind,
                     "shortDescription": { "text": kind.replace('-', " ") },
-                    "help": { "text": format!("{} To confirm: {}", text(table, row, "advice"), text(table, row, "confirm")) },
+                    "help": { "text": help(table, row) },
                 })
             });
             results.push(result(table, row));
@@ -43,6 +43,14 @@ pub fn render_all(tables: &[Table], out: &mut dyn Write) -> io::Result<()> {
     });
     serde_json::to_writer_pretty(&mut *out, &log)?;
     writeln!(out)
+}
+
+/// What to do, and what would confirm the finding, unless it was recorded.
+fn help(table: &Table, row: usize) -> String {
+    match (text(table, row, "advice"), text(table, row, "confirm")) {
+        (advice, confirm) if confirm.is_empty() => advice,
+        (advice, confirm) => format!("{advice} To confirm: {confirm}"),
+    }
 }
 
 fn result(table: &Table, row: usize) -> Json {
@@ -145,5 +153,7 @@ mod tests {
         assert_eq!(place["artifactLocation"]["uri"], "src/save%20file.cc");
         assert_eq!(place["region"]["startLine"], 12);
         assert!(results[1].get("locations").is_none());
+        let help = &log["runs"][0]["tool"]["driver"]["rules"][0]["help"]["text"];
+        assert_eq!(help, "Keep it open. To confirm: Count.");
     }
 }

@@ -165,7 +165,7 @@ fn one_row_that_does_not_fit_is_a_list() {
     let text = |width| rendered(&table, Format::Table, Style { width: Some(width), colour: Colour::Never });
     assert_eq!(
         text(40),
-        "T\nfunction  fffffffffff…ffffffffffffffffff\nmodule    libsim.so1\ncalls     1\nself      123 µs/step\nlate      –\n"
+        "T\nfunction  fffffffffff…ffffffffffffffffff\nmodule    libsim.so1\ncalls     1\nself      123 µs/step\nunknown: late\n"
     );
     assert_eq!(text(120).lines().count(), 3);
 }

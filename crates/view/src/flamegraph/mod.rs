@@ -68,8 +68,8 @@ pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io:
 
 /// Writes two trees as one differential flame graph.
 ///
-/// Widths show the tree; a switch shows the base, or the larger of both. Colours show more and less. A frame that only one
-/// of the trees has is visible if that tree gives the widths.
+/// Widths show the larger of both weights, so that what was removed is visible; a switch shows either tree's. Colours show
+/// more and less.
 ///
 /// With verdicts, only significant changes have a colour; equivalent frames are nearly white and inconclusive ones grey. The
 /// legend counts the frames of each.
@@ -78,6 +78,38 @@ pub fn write_svg(tree: &CallTree, options: &Options, out: &mut dyn Write) -> io:
 /// Those of writing to `out`.
 pub fn write_difference_svg(difference: &TreeDifference, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     write(&Subject::of(difference), options, out)
+}
+
+/// A tree as the JSON that the script of flame graphs reads.
+pub fn encode(tree: &CallTree) -> String {
+    encode_subject(&Subject { tree, difference: None }, &Options::default())
+}
+
+/// Two trees as the JSON that the script of flame graphs reads.
+pub fn encode_difference(difference: &TreeDifference) -> String {
+    encode_subject(&Subject::of(difference), &Options::of_difference())
+}
+
+fn encode_subject(subject: &Subject<'_>, options: &Options) -> String {
+    let (layout, modules) = (Layout::of(subject.tree), data::heaviest_modules(subject.tree));
+    data::encode(subject, &layout, &modules, options)
+}
+
+/// The tree of a difference in which each node is as wide as it needs to be in either.
+fn larger(difference: &TreeDifference) -> CallTree {
+    let mut tree = difference.tree.clone();
+    for (index, node) in tree.nodes.iter_mut().enumerate() {
+        node.own = node.own.max(difference.base.get(index).map_or(0, |base| base.own));
+        node.total = node.own;
+    }
+    for index in (1..tree.nodes.len()).rev() {
+        let total = tree.nodes[index].total;
+        if let Some(parent) = tree.nodes[index].parent {
+            let above = &mut tree.nodes[parent as usize];
+            above.total = above.total.saturating_add(total);
+        }
+    }
+    tree
 }
 
 /// A tree, and the difference that it is part of.
@@ -113,7 +145,8 @@ fn write(subject: &Subject<'_>, options: &Options, out: &mut dyn Write) -> io::R
     let tree = subject.tree;
     let layout = Layout::of(tree);
     let modules = data::heaviest_modules(tree);
-    let picture = picture::draw(subject, &layout, &modules, options);
+    let drawn = subject.difference.map(|difference| Layout::of(&larger(difference)));
+    let picture = picture::draw(subject, drawn.as_ref().unwrap_or(&layout), &modules, options);
     write!(
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\

@@ -202,6 +202,32 @@ mod tests {
         }
     }
 
+    /// The colours of pictures that the app draws: `web/src/palette.json`.
+    fn palette_of_the_app() -> String {
+        let theme = |theme: &Theme| {
+            let [red, green, blue] = theme.background;
+            let mut colours = vec![("ground".to_owned(), format!("#{red:02x}{green:02x}{blue:02x}"))];
+            for (class, hue) in HUES {
+                colours.push((class.to_owned(), theme.mixed(hue, theme.clear)));
+                colours.push((format!("q.{class}"), theme.mixed(hue, theme.quiet)));
+            }
+            let changes = CHANGES.into_iter().chain(UNCHANGED);
+            colours.extend(changes.map(|(class, hue, background)| (class.to_owned(), theme.mixed(hue, background))));
+            let lines: Vec<String> = colours.iter().map(|(class, hue)| format!("    \"{class}\": \"{hue}\"")).collect();
+            format!("{{\n{}\n  }}", lines.join(",\n"))
+        };
+        format!("{{\n  \"light\": {},\n  \"dark\": {}\n}}\n", theme(&LIGHT), theme(&DARK))
+    }
+
+    #[test]
+    fn the_app_has_the_same_colours() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/src/palette.json");
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, palette_of_the_app()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), palette_of_the_app(), "BLESS=1 writes it");
+    }
+
     #[test]
     fn differences_are_as_strong_as_their_share_of_the_larger_whole() {
         let class = |now, before| change_class(now, before, 1_000, None);

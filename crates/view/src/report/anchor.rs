@@ -7,7 +7,7 @@ const LONGEST: usize = 80;
 
 /// Gives out anchors, each once.
 #[derive(Default)]
-pub(super) struct Anchors {
+pub struct Anchors {
     taken: FxHashSet<String>,
 }
 

@@ -14,7 +14,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub use column::shorten_column;
 
 use crate::visible::is_plain;
-use name::{Arguments, Brackets, Parts, without_arguments};
+use name::{Arguments, Brackets, Parts, without_arguments, wrapped};
 
 const ELLIPSIS: char = '…';
 /// Between the first and the last name of a chain of calls.
@@ -38,8 +38,9 @@ pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
 /// The most telling form of a function's name for a box of `columns` columns: for flame graphs. `None` if not even
 /// the start of its last part fits.
 ///
-/// In this order: the whole; without template arguments and parameter lists; without the return type; its last two
-/// parts; its last part; the start of that.
+/// In this order: the whole; without parameter lists and with as much of its template arguments as there is room for;
+/// without these; without the return type; its last two parts; its last part; the start of that. Of wrappers such as
+/// `std::_Function_handler<…>::_M_invoke`, whose name tells nothing, the shorter forms are those of what they wrap.
 pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     const FEWEST_COLUMNS: usize = 3;
     if width(name) <= columns {
@@ -48,7 +49,11 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
     if columns < FEWEST_COLUMNS {
         return None;
     }
+    let name = wrapped(name).unwrap_or(name);
     let bare = without_arguments(name);
+    if width(&bare) <= columns {
+        return Some(Cow::Owned(with_some_arguments(name, bare, columns)));
+    }
     let parts = Parts::of(&bare);
     let forms = [0, parts.qualified, parts.last_two, parts.last];
     let form = forms.iter().map(|&start| &bare[start..]).find(|form| width(form) <= columns);
@@ -56,6 +61,33 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
         Some(form) => form.to_owned(),
         None => cut_end(&bare[parts.last..], columns),
     }))
+}
+
+/// The name with as much of its template arguments as there is room for beside the `bare` name: short ones whole, of the
+/// next one both ends.
+fn with_some_arguments(name: &str, bare: String, columns: usize) -> String {
+    const FEWEST_COLUMNS: usize = 10;
+    let arguments = Arguments::of(name);
+    // The ellipsis in the place of arguments is room, too.
+    let mut room = columns - width(&bare) + 1;
+    if arguments.template.is_empty() || room < FEWEST_COLUMNS {
+        return bare;
+    }
+    let inner = |pair: &Brackets| &name[pair.open + 1..pair.close];
+    let mut pairs = arguments.template.clone();
+    pairs.sort_by_key(|pair| (width(inner(pair)), pair.open));
+    let mut kept: Vec<(Brackets, String)> = Vec::new();
+    for pair in pairs {
+        let text = inner(&pair);
+        let shown = match width(text) <= room {
+            true => text.to_owned(),
+            false if room < FEWEST_COLUMNS => ELLIPSIS.to_string(),
+            false => cut_middle(text, room),
+        };
+        room -= width(&shown).saturating_sub(1);
+        kept.push((pair, format!("<{shown}>")));
+    }
+    arguments.replaced(name, kept)
 }
 
 /// Columns that a text takes.
@@ -118,7 +150,7 @@ fn shorten_pair(name: &str, columns: usize) -> Option<String> {
     let closed = |text: &str| text.matches('<').count() == text.matches('>').count();
     let (at, _) = name.match_indices(PAIR).find(|(at, _)| closed(&name[..*at]))?;
     let (first, last) = (&name[..at], &name[at + PAIR.len()..]);
-    let room = columns.checked_sub(PAIR.len() + 2 * LEAST_NAME)? + 2 * LEAST_NAME;
+    let room = columns.checked_sub(PAIR.len()).filter(|room| *room >= 2 * LEAST_NAME)?;
     let last = label(last, (room / 2).max(room.saturating_sub(first.width())))?;
     let first = label(first, room - last.width())?;
     Some(format!("{first}{PAIR}{last}"))

@@ -74,19 +74,75 @@ fn operator_length(name: &str, at: usize) -> usize {
 /// The name with `<…>` for template arguments and without parameter lists (and what follows the last of them, such as
 /// ` const`, but not ` [clone .cold]`).
 pub(super) fn without_arguments(name: &str) -> String {
-    let Arguments { template, parameters } = Arguments::of(name);
-    let mut cuts: Vec<(Brackets, &str)> = template.into_iter().map(|pair| (pair, "<…>")).collect();
-    cuts.extend(parameters.into_iter().filter(|pair| pair.open > 0).map(|pair| (pair, "")));
-    cuts.sort_by_key(|(pair, _)| pair.open);
-    let mut bare = String::with_capacity(name.len());
-    let mut done = 0;
-    for (pair, replacement) in cuts {
-        bare.push_str(&name[done..pair.open]);
-        bare.push_str(replacement);
-        done = pair.close + 1;
+    let arguments = Arguments::of(name);
+    let template = arguments.template.iter().map(|pair| (*pair, "<…>".to_owned())).collect();
+    arguments.replaced(name, template)
+}
+
+impl Arguments {
+    /// The name without parameter lists, and with these texts for template arguments and their brackets.
+    pub(super) fn replaced(&self, name: &str, template: Vec<(Brackets, String)>) -> String {
+        let mut cuts = template;
+        cuts.extend(self.parameters.iter().filter(|pair| pair.open > 0).map(|pair| (*pair, String::new())));
+        cuts.sort_by_key(|(pair, _)| pair.open);
+        let mut bare = String::with_capacity(name.len());
+        let mut done = 0;
+        for (pair, replacement) in cuts {
+            bare.push_str(&name[done..pair.open]);
+            bare.push_str(&replacement);
+            done = pair.close + 1;
+        }
+        bare.push_str(name[done..].strip_prefix(" const").unwrap_or(&name[done..]));
+        bare
     }
-    bare.push_str(name[done..].strip_prefix(" const").unwrap_or(&name[done..]));
-    bare
+}
+
+/// Which template argument of a wrapper names what runs.
+#[derive(Clone, Copy)]
+enum Wrapped {
+    First,
+    Last,
+}
+
+/// Wrappers of standard libraries, up to their template arguments.
+const WRAPPERS: [(&str, Wrapped); 3] = [
+    ("std::_Function_handler<", Wrapped::Last),
+    ("std::_Function_base::_Base_manager<", Wrapped::First),
+    ("std::__1::__function::__func<", Wrapped::First),
+];
+
+/// What a wrapper of the standard library wraps, if the name is one: the wrapper's own name is the same for all.
+pub(super) fn wrapped(name: &str) -> Option<&str> {
+    let (start, wrapped) = WRAPPERS.into_iter().find(|(start, _)| name.starts_with(start))?;
+    let template = Arguments::of(name).template;
+    let pair = template.iter().find(|pair| pair.open == start.len() - 1)?;
+    let all = parted(&name[pair.open + 1..pair.close]);
+    let argument = match wrapped {
+        Wrapped::First => all.first(),
+        Wrapped::Last => all.last(),
+    };
+    argument.copied().filter(|argument| argument.contains("::"))
+}
+
+/// Template arguments, parted at commas outside of brackets.
+fn parted(inner: &str) -> Vec<&str> {
+    let bytes = inner.as_bytes();
+    let mut found = Vec::new();
+    let (mut depth, mut start) = (0_isize, 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' | b')' | b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                found.push(inner[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(inner[start..].trim());
+    found
 }
 
 /// Where the parts of a name without arguments start, in bytes.

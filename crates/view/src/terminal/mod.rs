@@ -144,14 +144,17 @@ fn write_below(lead: &str, texts: std::str::Lines<'_>, style: &Style, out: &mut 
     Ok(())
 }
 
-/// The first row, one line per column.
+/// The first row, one line per column. Columns without a value are named together in the last line.
 fn write_list(table: &Table, reading: &Reading<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let row = &table.rows[0];
-    let columns = || reading.fields.iter().map(|field| &table.columns[field.column]);
-    let names: Vec<String> = columns().map(|column| visible(column.header()).into_owned()).collect();
+    let name_of = |field: &Field| visible(table.columns[field.column].header()).into_owned();
+    let (unknown, known): (Vec<Field>, Vec<Field>) =
+        reading.fields.iter().partition(|field| row[field.column] == Value::Missing);
+    let columns = || known.iter().map(|field| &table.columns[field.column]);
+    let names: Vec<String> = known.iter().map(name_of).collect();
     let longest = names.iter().map(|name| name.width()).max().unwrap_or(0);
     let room = style.width.map_or(usize::MAX, |width| width.saturating_sub(longest + GAP.len())).max(NARROWEST_TEXT);
-    for ((name, column), &field) in names.iter().zip(columns()).zip(&reading.fields) {
+    for ((name, column), &field) in names.iter().zip(columns()).zip(&known) {
         let value = &row[field.column];
         let shown = value_with_unit(table, reading, row, field);
         let lines = match column.kind {
@@ -164,6 +167,13 @@ fn write_list(table: &Table, reading: &Reading<'_>, style: &Style, out: &mut dyn
             let lead = if index == 0 { format!("{name}{padding}") } else { " ".repeat(longest) };
             writeln!(out, "{lead}{GAP}{}", role.paint(line, style.colour))?;
         }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = unknown.iter().map(name_of).collect();
+    for line in wrapped("unknown: ", &names.join(", "), style.width.unwrap_or(NOTE_WIDTH)) {
+        writeln!(out, "{}", Role::Faint.paint(&line, style.colour))?;
     }
     Ok(())
 }

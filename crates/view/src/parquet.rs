@@ -1,0 +1,200 @@
+//! Tables as Parquet files, for pandas, polars, DuckDB and the like.
+//!
+//! A column of integers becomes `INT64`, one with other numbers `DOUBLE`, one of text `STRING`, one of yes and no `BOOLEAN`. All
+//! are optional: unknown cells are null. Integers beyond 64 bits make a column `DOUBLE`. The file's metadata has the table's
+//! title and notes, and the unit and definition of each column, as JSON under the key `stepscope`.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+use serde_json::json;
+use stepscope_model::quantity::number;
+use stepscope_model::{Table, Value};
+
+/// Key of the metadata.
+const KEY: &str = "stepscope";
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CellType {
+    Bool,
+    Integer,
+    Number,
+    Text,
+}
+
+impl CellType {
+    fn of(cells: impl Iterator<Item = Value>) -> Self {
+        cells.fold(None, |found: Option<Self>, cell| Self::joined(found, &cell)).unwrap_or(Self::Text)
+    }
+
+    fn joined(found: Option<Self>, cell: &Value) -> Option<Self> {
+        let of = match cell {
+            Value::Missing => return found,
+            Value::Bool(_) => Self::Bool,
+            Value::Int(value) if i64::try_from(*value).is_ok() => Self::Integer,
+            Value::Int(_) | Value::Float(_) => Self::Number,
+            Value::Text(_) => Self::Text,
+        };
+        Some(match found {
+            None => of,
+            Some(before) if before == of => of,
+            Some(Self::Integer | Self::Number) if matches!(of, Self::Integer | Self::Number) => Self::Number,
+            Some(_) => Self::Text,
+        })
+    }
+
+    fn physical(self) -> PhysicalType {
+        match self {
+            Self::Bool => PhysicalType::BOOLEAN,
+            Self::Integer => PhysicalType::INT64,
+            Self::Number => PhysicalType::DOUBLE,
+            Self::Text => PhysicalType::BYTE_ARRAY,
+        }
+    }
+}
+
+/// Writes a table as one Parquet file. A table without columns gets none.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn write(table: &Table, out: &mut (impl Write + Send)) -> io::Result<()> {
+    try_write(table, out).map_err(io::Error::other)
+}
+
+fn try_write(table: &Table, out: &mut (impl Write + Send)) -> Result<(), ParquetError> {
+    let column = |index: usize| table.rows.iter().map(move |row| row.get(index).cloned().unwrap_or(Value::Missing));
+    let types: Vec<CellType> = (0..table.columns.len()).map(|index| CellType::of(column(index))).collect();
+    let field = |(column, cell): (&stepscope_model::Column, &CellType)| {
+        let text = (*cell == CellType::Text).then_some(LogicalType::String);
+        let builder = Type::primitive_type_builder(&column.name, cell.physical());
+        builder.with_repetition(Repetition::OPTIONAL).with_logical_type(text).build().map(Arc::new)
+    };
+    let fields = table.columns.iter().zip(&types).map(field).collect::<Result<Vec<_>, _>>()?;
+    let schema = Arc::new(Type::group_type_builder("table").with_fields(fields).build()?);
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_created_by(concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(Some(vec![KeyValue::new(KEY.to_owned(), metadata(table))]))
+        .build();
+    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
+    if !types.is_empty() && !table.rows.is_empty() {
+        let mut group = writer.next_row_group()?;
+        for (index, cell) in types.iter().enumerate() {
+            let cells = || column(index);
+            match cell {
+                CellType::Bool => write_column::<BoolType, _>(
+                    &mut group,
+                    cells().map(|cell| match cell {
+                        Value::Bool(value) => Some(value),
+                        _ => None,
+                    }),
+                ),
+                CellType::Integer => write_column::<Int64Type, _>(
+                    &mut group,
+                    cells().map(|cell| match cell {
+                        Value::Int(value) => i64::try_from(value).ok(),
+                        _ => None,
+                    }),
+                ),
+                CellType::Number => write_column::<DoubleType, _>(&mut group, cells().map(|cell| number(&cell))),
+                CellType::Text => write_column::<ByteArrayType, _>(&mut group, cells().map(text)),
+            }?;
+        }
+        group.close()?;
+    }
+    writer.finish()?;
+    Ok(())
+}
+
+fn text(cell: Value) -> Option<ByteArray> {
+    let text = match cell {
+        Value::Missing => return None,
+        Value::Text(text) => text,
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+    };
+    Some(ByteArray::from(text.into_bytes()))
+}
+
+fn write_column<T: DataType, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    cells: impl Iterator<Item = Option<T::T>>,
+) -> Result<(), ParquetError> {
+    let cells: Vec<Option<T::T>> = cells.collect();
+    let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+    let values: Vec<T::T> = cells.into_iter().flatten().collect();
+    let mut column = group.next_column()?.expect("the schema has a column for each of ours");
+    column.typed::<T>().write_batch(&values, Some(&levels), None)?;
+    column.close()
+}
+
+fn metadata(table: &Table) -> String {
+    let columns: Vec<serde_json::Value> = table
+        .columns
+        .iter()
+        .map(|column| json!({"name": column.name, "unit": column.unit, "doc": column.doc}))
+        .collect();
+    let notes: Vec<String> = table.notes.iter().map(ToString::to_string).collect();
+    json!({"table": table.name, "title": table.title, "columns": columns, "notes": notes}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use stepscope_model::{Column, Kind};
+
+    use super::*;
+
+    fn read(table: &Table) -> (SerializedFileReader<Bytes>, Vec<String>) {
+        let mut bytes = Vec::new();
+        write(table, &mut bytes).unwrap();
+        let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+        let rows = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+        (reader, rows)
+    }
+
+    #[test]
+    fn each_kind_of_value_keeps_its_type_and_unknown_cells_are_null() {
+        let names = ["function", "count", "share", "owned", "share.a b", "mixed", "empty"];
+        let columns = names.map(|name| Column::new(name, Kind::Number, "ns", "What it is.")).to_vec();
+        let mut table = Table::new("t", "T", columns);
+        let empty = Value::Missing;
+        table.push(vec![
+            "a\"b".into(),
+            7_u64.into(),
+            0.5.into(),
+            true.into(),
+            1_u64.into(),
+            1_u64.into(),
+            empty.clone(),
+        ]);
+        let missing = || Value::Missing;
+        table.push(vec!["".into(), missing(), missing(), missing(), 0.25.into(), "x".into(), missing()]);
+        let (reader, rows) = read(&table);
+        assert_eq!(
+            rows,
+            [
+                r#"{function: "a"b", count: 7, share: 0.5, owned: true, share.a b: 1.0, mixed: "1", empty: null}"#,
+                r#"{function: "", count: null, share: null, owned: null, share.a b: 0.25, mixed: "x", empty: null}"#,
+            ]
+        );
+        let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
+        assert!(metadata[0].value.as_ref().unwrap().contains(r#""unit":"ns""#));
+    }
+
+    #[test]
+    fn a_table_without_rows_or_columns_is_a_file_too() {
+        assert!(read(&Table::new("t", "T", vec![Column::new("a", Kind::Number, "", "")])).1.is_empty());
+        assert!(read(&Table::new("t", "T", Vec::new())).1.is_empty());
+    }
+}

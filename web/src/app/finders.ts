@@ -1,0 +1,117 @@
+// What the palette finds beside commands: captures, sections and tables, functions, threads, steps, transforms.
+
+import { TRANSFORMS, type Transform } from "../profile/address.ts";
+import { texts, type Table } from "../profile/columns.ts";
+import { exactly } from "../search.ts";
+import { grouped } from "../units.ts";
+import { captureName } from "./capture_name.ts";
+import type { Command } from "./commands.ts";
+import { sections } from "./links.ts";
+import { capture, client, entry, go, goToCapture, manifest, select, transform } from "./state.ts";
+
+/** Entries of each kind. */
+const MOST = 20;
+
+function wordsOf(typed: string): string[] {
+  return typed.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+function fits(text: string, words: string[]): boolean {
+  const lower = text.toLowerCase();
+  return words.every((word) => lower.includes(word));
+}
+
+export function findCaptures(typed: string): Command[] {
+  const { captures } = manifest.value;
+  if (captures.length < 2) return [];
+  const words = wordsOf(typed);
+  return captures
+    .map((entry, index) => ({ title: captureName(entry, captures), group: "Captures", run: () => goToCapture(index) }))
+    .filter(({ title }) => fits(`capture ${title}`, words))
+    .slice(0, MOST);
+}
+
+/** Sections, and tables by their titles. */
+export function findTables(typed: string): Command[] {
+  const words = wordsOf(typed);
+  if (words.length === 0) return [];
+  const found: Command[] = [];
+  for (const { section, within } of sections.value.values()) {
+    const path = [...within, section].map(({ title }) => title).join(" · ");
+    const add = (title: string, place: string, detail: string) => {
+      if (found.length < MOST && fits(`table ${title} ${detail}`, words)) found.push({ title, group: "Tables", detail, run: () => go({ screen: "tables", place, filter: "", sort: "" }) });
+    };
+    add(section.title, section.anchor, within.map(({ title }) => title).join(" · "));
+    for (const block of section.blocks) {
+      if ("table" in block && block.table.title) add(block.table.title, `${section.anchor}/${block.table.name}`, path);
+    }
+  }
+  return found;
+}
+
+/** `step 120` selects a step. */
+export function findSteps(typed: string): Command[] {
+  const [, digits] = /^\s*(?:go to )?step\s+(\d{1,9})\s*$/i.exec(typed) ?? [];
+  const count = entry.value?.tables["steps"] ?? 0;
+  const row = Number(digits);
+  if (digits === undefined || row >= count) return [];
+  return [
+    {
+      title: `Select step ${grouped(row)}`,
+      group: "Steps",
+      run: () => go({ screen: "explore", selection: { steps: [[row, row]] } }),
+    },
+  ];
+}
+
+let held: { capture: number; rows: number; frames: Promise<string[]>; threads: Promise<string[]> } | undefined;
+
+/** Names of the shown capture, each once. */
+function names(): { frames: Promise<string[]>; threads: Promise<string[]> } {
+  const rows = entry.value?.tables["frames"] ?? 0;
+  if (held?.capture !== capture.value || held.rows !== rows) {
+    const column = (table: string, name: string) => {
+      const has = (entry.value?.tables[table] ?? 0) > 0;
+      if (!has) return Promise.resolve<string[]>([]);
+      return client().ask("table", { capture: capture.value, name: table }).then((table: Table) => texts(table, name));
+    };
+    const unique = (all: string[]) => [...new Set(all)];
+    held = { capture: capture.value, rows, frames: column("frames", "function").then(unique), threads: column("threads", "name") };
+  }
+  return held;
+}
+
+const VERBS: Partial<Record<string, Transform["kind"]>> = Object.fromEntries(TRANSFORMS.filter((kind) => kind !== "owned" && kind !== "collapse").map((kind) => [kind, kind]));
+
+/** Functions; after `focus`, `drop`, `merge` or `recursion`, that transform of them. */
+export async function findFunctions(typed: string): Promise<Command[]> {
+  if (manifest.value.captures.length === 0) return [];
+  const words = wordsOf(typed);
+  const kind = VERBS[words[0] ?? ""];
+  if (kind) words.shift();
+  if (words.length === 0 || words.join("").length < 2) return [];
+  const found: string[] = [];
+  for (const name of await names().frames) {
+    if (name && fits(name, words)) found.push(name);
+    if (found.length >= 400) break;
+  }
+  // The shorter the name, the more of it was typed.
+  found.sort((a, b) => a.length - b.length);
+  return found.slice(0, MOST).map((name) => ({
+    title: name,
+    group: kind ? kind[0].toUpperCase() + kind.slice(1) : "Functions",
+    run: () => (kind ? (go({ screen: "explore" }), transform({ kind, name })) : go({ screen: "explore", function: name, search: exactly(name) })),
+  }));
+}
+
+export async function findThreads(typed: string): Promise<Command[]> {
+  const words = wordsOf(typed);
+  if (words.length === 0 || manifest.value.captures.length === 0) return [];
+  const found: Command[] = [];
+  (await names().threads).forEach((name, row) => {
+    if (found.length < MOST && fits(`thread ${name}`, words)) {
+      found.push({ title: name || `thread ${row}`, group: "Threads", run: () => (go({ screen: "explore" }), select({ threads: [row] })) });
+    }
+  });
+  return found;
+}

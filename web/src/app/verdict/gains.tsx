@@ -1,0 +1,99 @@
+// What a change would gain, and what is doubtful.
+
+import { exactly } from "../../search.ts";
+import { quantity } from "../../units.ts";
+import { functionLink } from "../links.ts";
+import { Prose } from "../prose.tsx";
+import { linkTo } from "../state.ts";
+import { captureIndex, type Rows } from "./rows.ts";
+
+export function Gains({ rows, speeds }: { rows: Rows; speeds: Rows | undefined }) {
+  const rtfOf = (label: string) => {
+    const row = speeds?.indices.find((row) => speeds.text(row, "capture") === label);
+    return row === undefined ? undefined : speeds?.number(row, "rtf");
+  };
+  const largest = Math.max(1, ...rows.indices.map((row) => rows.number(row, "gain_share") ?? 0));
+  return (
+    <section aria-label="What a change would gain">
+      <h3>
+        What a change would gain <a class="more-link" href={linkTo({ screen: "tables", place: "findings" })}>All findings</a>
+      </h3>
+      <ol class="gains">
+        {rows.indices.map((row) => {
+          const label = rows.text(row, "capture");
+          const [before, after] = [rtfOf(label), rows.number(row, "rtf_after")];
+          const share = rows.number(row, "gain_share");
+          return (
+            <li key={row}>
+              <a class="what" href={evidence(rows.text(row, "function"), label)}>
+                <Prose text={rows.text(row, "what")} />
+              </a>
+              <span class="where">
+                {label.replaceAll("/", " · ")} <i data-tip={rows.doc("confidence")}>{rows.text(row, "confidence")}</i>
+              </span>
+              <span class="gain" data-tip={rows.doc("gain")}>
+                {rows.shown(row, "gain") ? (
+                  <>
+                    <b>−{rows.shown(row, "gain")}</b> {share !== undefined && <small>{quantity(share, "percent", true).number} %</small>}
+                  </>
+                ) : (
+                  <span class="soft">{share === undefined ? "gain unknown" : `costs ${quantity(share, "percent", true).number} %`}</span>
+                )}
+                {share !== undefined && <i class="bar" style={{ width: `${(share / largest) * 100}%` }} />}
+              </span>
+              <span class="after" data-tip={rows.doc("rtf_after")}>
+                {after !== undefined && (
+                  <>
+                    RTF {before !== undefined && `${quantity(before, "number", true).number} → `}
+                    <b>{rows.shown(row, "rtf_after")}</b>
+                  </>
+                )}
+              </span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
+
+/** The function in its capture's flame graph; what is about no function leads to the finding. */
+function evidence(name: string, label: string): string {
+  const capture = captureIndex(label);
+  if (name && capture !== undefined) return functionLink(name, capture);
+  if (name) return linkTo({ screen: "explore", function: name, search: exactly(name) });
+  return linkTo({ screen: "tables", place: "findings" });
+}
+
+export function Doubts({ rows }: { rows: Rows }) {
+  return (
+    <section aria-label="What is doubtful">
+      <h3>What is doubtful</h3>
+      <ul class="doubts">
+        {rows.indices.map((row) => (
+          <li key={row}>
+            <p>
+              <Prose text={rows.text(row, "doubt")} /> <span class="soft">{rows.text(row, "captures").replaceAll("/", " · ")}</span>
+            </p>
+            {rows.text(row, "fix") && (
+              <p class="fix">
+                Fix: <Prose text={rows.text(row, "fix")} />
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+export function NoDoubts() {
+  return (
+    <section aria-label="What is doubtful">
+      <h3>What is doubtful</h3>
+      <ul class="doubts none">
+        <li>Nothing was lost, and everything that was asked for was recorded.</li>
+      </ul>
+    </section>
+  );
+}

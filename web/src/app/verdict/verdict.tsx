@@ -1,0 +1,110 @@
+// The first screen: what changed, what the program keeps up with, what a change would gain, what is doubtful. Each line leads to
+// its evidence. The figures come from the sections `verdict` and `comparison` of the report, which crates/lab/src/report composes.
+
+import { Icon } from "../icons.tsx";
+import { report, sections } from "../links.ts";
+import { ReportProgress } from "../loading.tsx";
+import { Notes, Prose } from "../prose.tsx";
+import { linkTo, manifest } from "../state.ts";
+import { DataTable } from "../tables/table.tsx";
+import { Section } from "../tables/tables.tsx";
+import { Changes } from "./changes.tsx";
+import { comparisonsOf } from "./comparisons.ts";
+import { Doubts, Gains, NoDoubts } from "./gains.tsx";
+import { Rows, tableOf } from "./rows.ts";
+import { Speeds } from "./speeds.tsx";
+
+const ANCHOR = "verdict";
+
+export function Verdict() {
+  const { title, subtitle, warnings } = report.value;
+  const comparisons = comparisonsOf();
+  // The sentence of a comparison stands with its figures.
+  const isSaid = comparisons.some(({ sentence }) => sentence === subtitle);
+  return (
+    <div class="page verdict">
+      <header>
+        <h2>{title || manifest.value.title}</h2>
+        {subtitle && !isSaid && <p class="subtitle"><Prose text={subtitle} /></p>}
+      </header>
+      {comparisons.map((comparison, index) => (
+        <Changes key={index} comparison={comparison} />
+      ))}
+      <Notes notes={warnings} />
+      <OfRun compares={comparisons.length > 0} />
+      <About />
+    </div>
+  );
+}
+
+function OfRun({ compares }: { compares: boolean }) {
+  const section = sections.value.get(ANCHOR)?.section;
+  if (!section) return compares ? null : <FirstSection />;
+  const [speeds, gains, doubts, capacity] = ["verdict_speed", "verdict_gains", "verdict_doubts", "capacity"].map((name) => tableOf(section, name));
+  const speedRows = speeds && new Rows(speeds);
+  return (
+    <>
+      {speedRows && <Speeds rows={speedRows} />}
+      {capacity && (
+        <section aria-label="Capacity">
+          <h3>Up to which size</h3>
+          <DataTable table={{ ...capacity, title: "" }} id={`${ANCHOR}/capacity`} capture={undefined} />
+        </section>
+      )}
+      {gains && <Gains rows={new Rows(gains)} speeds={speedRows} />}
+      {doubts ? <Doubts rows={new Rows(doubts)} /> : <NoDoubts />}
+    </>
+  );
+}
+
+/** What a report without a verdict starts with, as that of a history. */
+function FirstSection() {
+  const first = report.value.sections[0];
+  if (first) return <Section section={first} level={2} />;
+  return (
+    <>
+      <ReportProgress />
+      {manifest.value.captures.length > 0 && (
+        <p>
+          <a class="button" href={linkTo({ screen: "explore" })}>
+            Explore the recording <Icon name="arrow" />
+          </a>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Machine, build and conditions, and what the file lacks. */
+function About() {
+  const { about } = report.value;
+  const { captures } = manifest.value;
+  const reduced = captures.filter(({ leftOut }) => leftOut.length > 0);
+  const leftOut = reduced.flatMap((entry) => entry.leftOut.map((sentence) => `${entry.label}: ${sentence}`));
+  if (about.length === 0 && leftOut.length === 0) return null;
+  return (
+    <footer>
+      {reduced.length > 0 && (
+        <details>
+          <summary>
+            {reduced.length} of {captures.length === 1 ? "1 capture" : `${captures.length} captures`} did not fit whole into this file
+          </summary>
+          <Notes notes={leftOut.map((text) => ({ kind: "limit" as const, text }))} />
+        </details>
+      )}
+      {about.length > 0 && (
+        <details>
+          <summary>Machine, build and conditions</summary>
+          <dl>
+            {about.map(({ name, value }, index) => (
+              <div key={index}>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      )}
+    </footer>
+  );
+}

@@ -1,0 +1,57 @@
+// What the lines of a source file cost.
+
+import { totals } from "./call_tree.ts";
+import { integers, texts, type Table } from "./columns.ts";
+
+/** The lines of a file that have weight, in order. Line 0 stands for code whose line is unknown. */
+export interface Lines {
+  lines: Int32Array;
+  /** Weight that ends in the line. */
+  self: Float64Array;
+  /** Weight of stacks that hold the line, each once. */
+  total: Float64Array;
+}
+
+/** `weights` are by place, of which stacks come first. */
+export function linesOf(file: string, frames: Table, stacks: Table, weights: Float64Array): Lines {
+  if (frames.rows === 0 || stacks.rows === 0) return { lines: new Int32Array(0), self: new Float64Array(0), total: new Float64Array(0) };
+  const [parents, frameOf] = [integers(stacks, "parent"), integers(stacks, "frame")];
+  const [files, lineOf] = [texts(frames, "file"), integers(frames, "line")];
+  const isInFile = Uint8Array.from(files, (one) => (one === file ? 1 : 0));
+  const below = totals(parents, weights.slice(0, stacks.rows));
+  const self = new Map<number, number>();
+  const total = new Map<number, number>();
+  for (let stack = 0; stack < stacks.rows; stack++) {
+    if (!isInFile[frameOf[stack]] || !(below[stack] > 0)) continue;
+    const line = Math.max(0, lineOf[frameOf[stack]]);
+    self.set(line, (self.get(line) ?? 0) + weights[stack]);
+    if (!isAbove(stack)) total.set(line, (total.get(line) ?? 0) + below[stack]);
+  }
+  function isAbove(stack: number): boolean {
+    const line = lineOf[frameOf[stack]];
+    for (let at = parents[stack]; at >= 0; at = parents[at]) if (isInFile[frameOf[at]] && lineOf[frameOf[at]] === line) return true;
+    return false;
+  }
+  const lines = [...total.keys()].sort((a, b) => a - b);
+  const column = (sums: Map<number, number>) => Float64Array.from(lines, (line) => sums.get(line) ?? 0);
+  return { lines: Int32Array.from(lines), self: column(self), total: column(total) };
+}
+
+/** A file, and the weight that ends in its lines. */
+export interface FileCost {
+  file: string;
+  self: number;
+}
+
+/** The files with weight, heaviest self weight first. */
+export function filesOf(frames: Table, stacks: Table, weights: Float64Array): FileCost[] {
+  if (frames.rows === 0 || stacks.rows === 0) return [];
+  const [frameOf, files] = [integers(stacks, "frame"), texts(frames, "file")];
+  const self = new Map<string, number>();
+  for (let stack = 0; stack < stacks.rows; stack++) {
+    if (!(weights[stack] > 0)) continue;
+    const file = files[frameOf[stack]];
+    if (file) self.set(file, (self.get(file) ?? 0) + weights[stack]);
+  }
+  return [...self].map(([file, self]) => ({ file, self })).sort((a, b) => b.self - a.self || (a.file < b.file ? -1 : 1));
+}

@@ -1,0 +1,186 @@
+// The step strip and the comparison in a real browser.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { buildSync } from "esbuild";
+import type { Page } from "playwright-core";
+import { browserTest, saved } from "./browser.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let address: string | undefined;
+
+/** Opens the page of test/pages/steps.tsx at a hash. */
+async function open(page: Page, hash: string, steps = 1000): Promise<void> {
+  if (!address) {
+    const options = { bundle: true, write: false, format: "iife", define: { WORKER_SCRIPT: '""' } } as const;
+    const script = buildSync({ ...options, entryPoints: ["test/pages/steps.tsx"], jsx: "automatic", jsxImportSource: "preact" }).outputFiles[0].text;
+    const style = buildSync({ ...options, entryPoints: ["src/app/app.css"] }).outputFiles[0].text;
+    address = saved("steps-app.html", `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>steps</title><style>${style}</style><div id="app"></div><script>${script.replaceAll("</script", "<\\/script")}</script></html>`);
+  }
+  await page.goto(address + hash);
+  await page.evaluate((steps) => (globalThis as unknown as { show(steps: number): void }).show(steps), steps);
+}
+
+const hash = (page: Page) => page.evaluate(() => decodeURIComponent(location.hash));
+const hashIs = (page: Page, pattern: RegExp) => page.waitForFunction((source) => new RegExp(source).test(location.hash), pattern.source);
+const strip = (page: Page) => page.getByRole("slider", { name: /^Steps\./ });
+const details = (page: Page) => page.locator(".step-details h3");
+
+browserTest("a click selects the longest step of a bar, and a second click none", async (page) => {
+  await open(page, "#explore");
+  const box = (await strip(page).boundingBox())!;
+  // 800 steps of the main loop: a stall at its position 40, under a known pixel.
+  const x = box.x + 58 + ((40.5 / 800) * (box.width - 66));
+  await page.mouse.click(x, box.y + 70);
+  await hashIs(page, /steps=50-50$/);
+  assert.equal(await details(page).textContent(), "1 step selected");
+  assert.match((await page.locator(".step-details").textContent()) ?? "", /Step 50: .*stall, slow, upper level/);
+  await page.mouse.click(x, box.y + 70);
+  await hashIs(page, /^#explore$/);
+});
+
+browserTest("brushing selects a range of steps, and back undoes it", async (page) => {
+  await open(page, "#explore");
+  const box = (await strip(page).boundingBox())!;
+  await page.mouse.move(box.x + 200, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 300, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await hashIs(page, /steps=\d+-\d+$/);
+  assert.match((await details(page).textContent()) ?? "", /^\d+ steps selected$/);
+  await page.keyboard.press("Escape");
+  await hashIs(page, /^#explore$/);
+  await page.goBack();
+  await hashIs(page, /steps=\d+-\d+$/);
+});
+
+browserTest("n and p visit slow steps in turn", async (page) => {
+  await open(page, "#explore");
+  await strip(page).waitFor();
+  const visited: string[] = [];
+  for (const key of ["n", "n", "n", "p", "p", "p"]) {
+    const before = await hash(page);
+    await page.keyboard.press(key);
+    await page.waitForFunction((before) => decodeURIComponent(location.hash) !== before, before);
+    visited.push((await hash(page)).replace(/.*steps=/, ""));
+  }
+  assert.deepEqual(visited, ["50-50", "150-150", "250-250", "150-150", "50-50", "950-950"]);
+});
+
+browserTest("classes and bins of the histogram select steps", async (page) => {
+  await open(page, "#explore");
+  const stalls = page.getByRole("button", { name: /^Stalls/ });
+  await stalls.click();
+  await hashIs(page, /class=stall$/);
+  assert.equal(await stalls.getAttribute("aria-pressed"), "true");
+  assert.equal(await details(page).textContent(), "10 steps selected");
+  await page.getByRole("button", { name: /^Upper level 5/ }).click();
+  await hashIs(page, /class=upper$/);
+  assert.match((await details(page).textContent()) ?? "", /^410 steps selected$/);
+  const histogram = (await page.locator(".step-histogram").boundingBox())!;
+  await page.mouse.click(histogram.x + histogram.width - 3, histogram.y + 40);
+  await hashIs(page, /steptime=\d+-\d+$/);
+  assert.ok((await page.locator(".chip", { hasText: "Step time" }).count()) === 1);
+});
+
+browserTest("arrow keys choose a step, with Shift a range, and plus zooms", async (page) => {
+  await open(page, "#explore");
+  await strip(page).focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("ArrowRight");
+  await hashIs(page, /steps=1-1$/);
+  assert.match((await strip(page).getAttribute("aria-valuetext")) ?? "", /^Step 1: 5\.\d+ ms, upper level$/);
+  await page.keyboard.press("Shift+ArrowRight");
+  await hashIs(page, /steps=1-2$/);
+  await page.keyboard.press("+");
+  await hashIs(page, /view=\d+-\d+/);
+  await page.keyboard.press("0");
+  await page.waitForFunction(() => !location.hash.includes("view="));
+});
+
+browserTest("each loop has its steps", async (page) => {
+  await open(page, "#explore");
+  await page.getByRole("combobox", { name: "Loop" }).selectOption("1");
+  await hashIs(page, /loop=1$/);
+  assert.match((await page.locator(".step-figures").textContent()) ?? "", /^200 · /);
+  assert.equal(await page.getByRole("button", { name: /^Lower level/ }).count(), 0);
+});
+
+browserTest("of a million steps no stall disappears", async (page) => {
+  await open(page, "#explore", 1_000_000);
+  await strip(page).waitFor();
+  assert.match((await page.locator(".step-figures").textContent()) ?? "", /^800,000 · /);
+  assert.match((await page.getByRole("button", { name: /^Stalls/ }).textContent()) ?? "", /10,000/);
+  await page.keyboard.press("n");
+  await hashIs(page, /steps=50-50$/);
+});
+
+browserTest("without steps there is the CPU use, and how to record steps", async (page) => {
+  await open(page, "#explore?capture=2");
+  const use = page.getByRole("slider", { name: /^CPU use/ });
+  await use.waitFor();
+  assert.match((await page.locator(".step-header").textContent()) ?? "", /stepscope record --step-function NAME/);
+  await use.focus();
+  await page.keyboard.press("ArrowRight");
+  await hashIs(page, /t=\d+-\d+/);
+});
+
+browserTest("slow against typical steps is one key away, and says what it compares", async (page) => {
+  await open(page, "#explore");
+  await strip(page).waitFor();
+  await page.keyboard.press("v");
+  await hashIs(page, /^#compare\?base=0&class=slow&vs-class=typical$/);
+  assert.equal(await page.locator(".compare h2").textContent(), "Slow steps against typical steps");
+  assert.match((await page.locator(".sentence").textContent()) ?? "", /^Median step 3\.\d+ ms → 30\.\d+ ms: ×\d+/);
+  await page.locator(".flame-picture canvas").waitFor();
+  assert.ok((await page.getByRole("table", { name: /^Differential flame graph: slow steps against typical steps, per step/ }).locator("tbody tr").count()) > 1);
+  await page.getByRole("combobox", { name: "Widths" }).selectOption("before");
+  await hashIs(page, /widths=before/);
+  await page.keyboard.press("x");
+  await hashIs(page, /class=typical&vs-class=slow/);
+});
+
+browserTest("two captures are compared on one scale, with the same steps of both", async (page) => {
+  await open(page, "#compare?capture=1&base=0");
+  assert.equal(await page.locator(".compare .side").count(), 2);
+  assert.equal(await page.locator(".compare h2").textContent(), "After against before");
+  await page.getByRole("button", { name: "Stalls" }).click();
+  await hashIs(page, /class=stall/);
+  assert.equal(await page.locator(".side .step-header", { hasText: /\d+ of \d+ steps/ }).count(), 2);
+  await page.getByRole("combobox", { name: "Capture before" }).selectOption("2");
+  await page.getByText("No steps were recorded").waitFor();
+  await page.getByRole("table", { name: /per second/ }).waitFor({ state: "attached" });
+});
+
+browserTest("unless a side is chosen, the capture that comes first is the one before", async (page) => {
+  await open(page, "#compare");
+  assert.equal(await page.locator(".compare h2").textContent(), "After against before");
+  await page.getByRole("button", { name: "Swap" }).click();
+  await hashIs(page, /base=1/);
+  assert.equal(await page.locator(".compare h2").textContent(), "Before against after");
+});
+
+for (const [name, hash] of [["strip", "#explore"], ["comparison", "#compare?capture=1&base=0"]]) {
+  for (const width of [1280, 800, 390]) {
+    browserTest(`the ${name} fits into ${width} pixels`, async (page) => {
+      await open(page, hash);
+      await page.locator(".step-bars canvas").first().waitFor();
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page scrolls sideways");
+    }, { width });
+  }
+  for (const colorScheme of ["light", "dark"] as const) {
+    browserTest(`axe finds nothing serious in the ${name}, ${colorScheme}`, async (page) => {
+      await open(page, hash);
+      await page.locator(".step-bars canvas").first().waitFor();
+      await page.evaluate(AXE);
+      const violations = await page.evaluate(async () => {
+        const { axe } = globalThis as unknown as { axe: { run(within: string): Promise<{ violations: { impact: string; id: string; nodes: { html: string }[] }[] }> } };
+        const { violations } = await axe.run("main");
+        return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 200)}`);
+      });
+      assert.deepEqual(violations, []);
+    }, { colorScheme });
+  }
+}

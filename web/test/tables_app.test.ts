@@ -1,0 +1,199 @@
+// Tables, figures and forests of a report, as a reader uses them, on reports that the tests draw.
+
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { drawnPage, open, overflows } from "./app_page.ts";
+import { browserTest } from "./browser.ts";
+
+interface Drawn {
+  name: string;
+  kind: string;
+  values: unknown[];
+  unit?: string;
+  beside?: string;
+  doc?: string;
+  importance?: string;
+  bounds?: [number, number];
+  verdict?: true;
+}
+
+const column = (drawn: Drawn) => ({ header: drawn.name.replaceAll("_", " "), beside: "", unit: "", doc: "", importance: "essential", ...drawn });
+
+function paper(sections: unknown[]): unknown {
+  const report = { title: "Nightly run", subtitle: "", about: [{ name: "machine", value: "2 cores" }], warnings: [], sections };
+  return { version: 1, title: "Nightly run", document: report, captures: [], live: false };
+}
+
+/** Twenty functions, f01 with the least and f20 with the most self time; two are owned. */
+function hotspots(): unknown {
+  const numbers = Array.from({ length: 20 }, (_, row) => 20 - row);
+  const name = (number: number) => `${number % 10 === 0 ? "gz::" : ""}f${String(number).padStart(2, "0")}`;
+  const columns = [
+    column({ name: "function", kind: "text", values: numbers.map(name), doc: "The function's qualified name." }),
+    column({ name: "owned", kind: "flag", values: numbers.map((number) => number % 10 === 0), doc: "Whether your team can change it.", importance: "detail" }),
+    column({ name: "self", kind: "duration", unit: "ns", values: numbers.map((number) => number * 2e8), doc: "Time in the function itself." }),
+    column({ name: "self_share", kind: "percent", unit: "percent", beside: "%", values: numbers.map((number) => (number * 100) / 210) }),
+  ];
+  const table = { name: "hotspots", title: "On-CPU time by function", columns, notes: [{ kind: "loss", text: "12 records were lost." }] };
+  return paper([{ title: "Hot spots", anchor: "hot-spots", notes: [], blocks: [{ kind: "table", table }], sections: [] }]);
+}
+
+let hot: string | undefined;
+const hotPage = () => (hot ??= drawnPage("hotspots.html", hotspots()));
+
+const functions = (page: Page) => page.locator("figure.table tbody td.name").allTextContents();
+
+browserTest("a long table shows its first rows, and all when asked to", async (page) => {
+  await open(page, hotPage(), "#tables");
+  assert.equal((await functions(page)).length, 15);
+  await page.click(".more");
+  assert.equal((await functions(page)).length, 20);
+  await page.click(".more");
+  assert.equal((await functions(page)).length, 15);
+});
+
+browserTest("a column header sorts by its column, in reverse, and not at all", async (page) => {
+  await open(page, hotPage(), "#tables");
+  const first = async () => (await functions(page))[0];
+  const header = (name: string) => page.locator(`th[data-name="${name}"] button`);
+  assert.equal(await first(), "gz::f20");
+  await header("self").click();
+  assert.equal(await first(), "gz::f20", "largest first");
+  await header("self").click();
+  assert.equal(await first(), "f01");
+  assert.equal(await page.locator("th[aria-sort]").getAttribute("aria-sort"), "ascending");
+  await header("self").click();
+  assert.equal(await first(), "gz::f20");
+  assert.equal(await page.locator("th[aria-sort]").count(), 0);
+  await header("function").click();
+  assert.equal(await first(), "f01");
+});
+
+browserTest("a filter keeps matching rows and counts them, and owned rows can be kept alone", async (page) => {
+  await open(page, hotPage(), "#tables");
+  await page.getByRole("searchbox").fill("f0[1-3]$");
+  await page.getByText("3 of 20 rows").waitFor();
+  assert.deepEqual(await functions(page), ["f03", "f02", "f01"]);
+  await page.getByRole("searchbox").fill("");
+  await page.getByRole("button", { name: "Owned only" }).click();
+  assert.deepEqual(await functions(page), ["gz::f20", "gz::f10"]);
+  assert.equal(await page.locator("tr.mine").count(), 2);
+});
+
+browserTest("numbers are written as in the terminal, with bars as long as shares", async (page) => {
+  await open(page, hotPage(), "#tables");
+  const row = page.locator("figure.table tbody tr").first();
+  assert.deepEqual((await row.locator("td.num").allTextContents()).map((text) => text.trim()), ["4.00 s", "9.52"]);
+  const widths = await page.locator("figure.table tbody .bar").evaluateAll((bars) => bars.slice(0, 3).map((bar) => (bar as HTMLElement).style.width));
+  assert.deepEqual(widths, ["100%", "95%", "90%"]);
+});
+
+browserTest("the meaning of a column is at its header and in the column menu", async (page) => {
+  await open(page, hotPage(), "#tables");
+  await page.locator('th[data-name="function"] button').hover();
+  assert.equal(await page.locator("[role=tooltip]").textContent(), "The function's qualified name.");
+  await page.locator(".column-menu summary").click();
+  assert.ok(await page.getByText("Whether your team can change it.").isVisible());
+});
+
+/** Metrics in units of their own, with verdicts. */
+function comparison(): unknown {
+  const rows: [string, string, number, number, (number | null)[], string, number | null][] = [
+    ["step.median", "ns", 4.2e6, 2.1e6, [0.5, 0.48, 0.52], "changed", 0.0001],
+    ["rtf", "", 0.9, 1.8, [2, 1.9, 2.1], "changed", 0.004],
+    ["rss.peak", "bytes", 31e6, 31.1e6, [1.003, 0.998, 1.008], "equivalent", 0.2],
+    ["wall", "ns", 3e9, 3.1e9, [1.03, 0.8, 1.3], "inconclusive", 0.4],
+  ];
+  const values = (of: number) => rows.map((row) => row[of]);
+  const columns = [
+    column({ name: "metric", kind: "text", values: values(0) }),
+    column({ name: "unit", kind: "text", values: values(1) }),
+    column({ name: "before", kind: "inrowunit", values: values(2) }),
+    column({ name: "after", kind: "inrowunit", values: values(3) }),
+    column({ name: "ratio", kind: "number", values: rows.map((row) => row[4][0]), bounds: [5, 6] }),
+    column({ name: "ratio_low", kind: "number", values: rows.map((row) => row[4][1]) }),
+    column({ name: "ratio_high", kind: "number", values: rows.map((row) => row[4][2]) }),
+    column({ name: "verdict", kind: "text", values: values(5), verdict: true }),
+    column({ name: "q", kind: "number", values: values(6), doc: "Adjusted p-value." }),
+  ];
+  const table = { name: "compare_runs", title: "", columns, notes: [] };
+  const forest = { kind: "forest", table: { ...table, title: "Ratios" }, label: "metric", ratio: "ratio", presence: "presence", verdict: "verdict", tolerance: 0.05, most: 25 };
+  const drawn = paper([{ title: "Whole run", anchor: "compare-runs", notes: [], blocks: [forest, { kind: "table", table }], sections: [] }]) as { document: { subtitle: string } };
+  drawn.document.subtitle = "Changed: step.median 4.20 ms → 2.10 ms: ×0.50 [0.48, 0.52].";
+  return drawn;
+}
+
+let compared: string | undefined;
+const comparedPage = () => (compared ??= drawnPage("compared.html", comparison()));
+
+browserTest("the first screen of a comparison is its sentence and the figures with verdict and q", async (page) => {
+  await open(page, comparedPage());
+  assert.equal(await page.locator(".sentence").textContent(), "Changed: step.median 4.20 ms → 2.10 ms: ×0.50 [0.48, 0.52].");
+  assert.equal(await page.locator(".subtitle").count(), 0, "the sentence is not said twice");
+  const texts = async (row: number) => (await page.locator(".changes tbody tr").nth(row).locator("th, td").allTextContents()).map((text) => text.trim());
+  assert.deepEqual(await texts(0), ["rtf", "0.90", "1.80", "×2.00 [1.90, 2.10]", "changed", "0.004"]);
+  assert.deepEqual(await texts(1), ["step.median", "4.20 ms", "2.10 ms", "×0.50 [0.48, 0.52]", "changed", "< 0.001"]);
+});
+
+browserTest("an interval stands beside its estimate, and verdicts differ in more than colour", async (page) => {
+  await open(page, comparedPage(), "#tables");
+  const first = page.locator("figure.table tbody tr").first();
+  assert.match((await first.textContent()) ?? "", /step\.median.*4\.20 ms.*2\.10 ms.*0\.50 \[0\.48, 0\.52\]changed/);
+  const look = (word: string) =>
+    page.locator("figure.table td", { hasText: new RegExp(`^${word}$`) }).first().evaluate((cell) => {
+      const { fontWeight, fontStyle } = getComputedStyle(cell);
+      return `${fontWeight} ${fontStyle}`;
+    });
+  const looks = [await look("changed"), await look("equivalent"), await look("inconclusive")];
+  assert.equal(new Set(looks).size, 3, looks.join());
+});
+
+browserTest("a picture of ratios describes each row in words", async (page) => {
+  await open(page, comparedPage(), "#tables");
+  const rows = await page.locator("figure.forest tbody tr:not(.axis)").evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent!.trim()).filter(Boolean).join(" | ")));
+  assert.deepEqual(rows.slice(0, 3), ["step.median | 0.50 [0.48, 0.52] | changed | q < 0.001", "rtf | 2.00 [1.90, 2.10] | changed | q 0.004", "rss.peak | 1.00 [1.00, 1.01] | equivalent | q 0.20"]);
+});
+
+browserTest("a report without verdict and captures starts with its first section", async (page) => {
+  await open(page, hotPage());
+  assert.equal(await page.locator("main h2").last().textContent().then((text) => text?.trim()), "Hot spots");
+  assert.deepEqual(await page.locator("nav[aria-label=Screens] a").allTextContents(), ["Verdict", "Tables"]);
+});
+
+browserTest(
+  "on paper tables are light, whole and without controls",
+  async (page) => {
+    await open(page, hotPage(), "#tables");
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    assert.equal(await page.locator(".tools >> visible=true").count(), 0);
+    assert.equal(await page.locator("nav >> visible=true").count(), 0);
+    assert.ok(await page.getByText("The first 15 of 20 rows.").isVisible());
+  },
+  { colorScheme: "dark" },
+);
+
+for (const width of [1280, 390]) {
+  browserTest(
+    `a comparison does not make the page scroll sideways at ${width} pixels`,
+    async (page) => {
+      for (const hash of ["#verdict", "#tables"]) {
+        await open(page, comparedPage(), hash);
+        assert.deepEqual(await overflows(page), [], hash);
+      }
+    },
+    { width },
+  );
+}
+
+// Captions of tables and pictures are of one level wherever they stand.
+browserTest("headings of sections go down level by level", async (page) => {
+  for (const address of [hotPage(), comparedPage()]) {
+    for (const hash of ["#verdict", "#tables"]) {
+      await open(page, address, hash);
+      const levels = await page.evaluate(() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter((head) => !head.closest("figure")).map((head) => Number(head.tagName[1])));
+      levels.forEach((level, index) => assert.ok(level <= (levels[index - 1] ?? 0) + 1, `${hash}: ${levels.join(" ")}`));
+      assert.equal(levels.filter((level) => level === 1).length, 1);
+    }
+  }
+});
