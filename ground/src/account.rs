@@ -3,11 +3,12 @@
 //! - [`count`] counts events such as queries, decodes and datagrams. It is always on and costs one addition.
 //! - [`scope`] times calls by their thread's CPU clock after [`time_scopes`], in runs that are not profiled. Reading the
 //!   clock twice costs about half a microsecond, so only calls of 50 us or more have a scope.
-//! - [`CountingAllocator`] counts allocations after [`count_allocations`].
+//! - [`CountingAllocator`] counts allocations after [`count_allocations`], and [`allocations_for`] those of a call.
 //!
 //! An [`Account`] is the difference of all of these between two moments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,9 +55,17 @@ pub enum Counter {
     Wakes,
     /// Wait sets built.
     WaitSetsBuilt,
+    /// Keys stored in maps of counts. Of each look-up by a new string, the string is stored or released at once.
+    KeysStored,
+    /// Allocations while drops are counted.
+    AllocationsForDrops,
+    /// Allocations while poses are written.
+    AllocationsForPoses,
+    /// Allocations while frames are prepared.
+    AllocationsForFrames,
 }
 
-const COUNTERS: usize = Counter::WaitSetsBuilt as usize + 1;
+const COUNTERS: usize = Counter::AllocationsForFrames as usize + 1;
 
 static COUNTS: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 
@@ -138,8 +147,32 @@ pub fn count_allocations() {
 /// The system's allocator, which can count. A reallocation counts as an allocation of its new size.
 pub struct CountingAllocator;
 
+thread_local! {
+    /// Allocations of this thread.
+    static OWN_ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts the allocations of this thread until it is dropped, after [`count_allocations`].
+#[must_use]
+pub fn allocations_for(counter: Counter) -> Allocations {
+    Allocations { counter, before: OWN_ALLOCATIONS.get() }
+}
+
+/// Allocations that are counted until it is dropped.
+pub struct Allocations {
+    counter: Counter,
+    before: u64,
+}
+
+impl Drop for Allocations {
+    fn drop(&mut self) {
+        count_many(self.counter, OWN_ALLOCATIONS.get() - self.before);
+    }
+}
+
 fn allocated(size: usize) {
     if COUNTS_ALLOCATIONS.load(Ordering::Relaxed) {
+        OWN_ALLOCATIONS.set(OWN_ALLOCATIONS.get() + 1);
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         ALLOCATED_BYTES.fetch_add(size as u64, Ordering::Relaxed);
     }

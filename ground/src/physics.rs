@@ -7,7 +7,7 @@ use rapier3d::prelude::{
     Collider, ColliderBuilder, PhysicsWorld, RigidBody, RigidBodyBuilder, RigidBodyHandle, SharedShape,
 };
 
-use crate::account;
+use crate::account::{self, Counter};
 use crate::components::{ForceCommand, Link, WorldPose, WorldVelocity};
 use crate::ecs::{Entity, EntityComponentManager};
 use crate::sdf::{self, Geometry};
@@ -140,6 +140,7 @@ impl Physics {
     #[inline(never)]
     fn write_changed_world_poses(&mut self) -> Vec<(LinkId, Pose)> {
         let _timed = account::scope("ground::physics::Physics::write_changed_world_poses");
+        let _allocations = account::allocations_for(Counter::AllocationsForPoses);
         if self.switches.is_slow(Switch::PoseMap) { self.rebuild_pose_map() } else { self.update_pose_map() }
     }
 

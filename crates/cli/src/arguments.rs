@@ -3,6 +3,8 @@
 pub mod analysed;
 pub mod comparison;
 #[cfg(feature = "record")]
+pub mod processes;
+#[cfg(feature = "record")]
 pub mod trials;
 
 use std::path::PathBuf;
@@ -10,9 +12,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use stepscope_analyze::Naming;
 use stepscope_analyze::ownership::{Owned, Ownership};
 use stepscope_analyze::pattern::Pattern;
-use stepscope_analyze::process_label::ProcessNameRule;
 use stepscope_analyze::select::{Filter, ProcessPattern, StepRange, ThreadPattern, TimeRange, Under};
 use stepscope_analyze::slow_steps;
 use stepscope_convert::ImportOptions;
@@ -23,7 +25,7 @@ use stepscope_model::Phase;
 use crate::failure::Failure;
 
 /// Which code is owned.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Ownership")]
 pub struct OwnedArguments {
     /// Functions your team can change: a glob over their qualified names, e.g. 'gz::*'; repeatable.
@@ -71,7 +73,7 @@ impl OwnedArguments {
 }
 
 /// Which part of a capture to use.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SelectArguments {
     /// Only threads of this name (glob or /regex/) or tid; repeatable.
@@ -104,8 +106,8 @@ pub struct SelectArguments {
 }
 
 impl SelectArguments {
-    /// The filter. `process_names` are those of the lab file, if there is one.
-    pub fn filter(&self, process_names: &[ProcessNameRule]) -> Filter {
+    /// The filter. `naming` is that of the lab file, if there is one.
+    pub fn filter(&self, naming: &Naming) -> Filter {
         let ownership = match (self.only_owned, self.only_not_owned) {
             (true, _) => Some(Under::Owned),
             (_, true) => Some(Under::NotOwned),
@@ -120,13 +122,13 @@ impl SelectArguments {
             time: self.time,
             steps: self.steps,
             event: self.event.clone(),
-            process_names: process_names.to_vec(),
+            naming: naming.clone(),
         }
     }
 }
 
 /// Where files of the recorded machine are.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 #[command(next_help_heading = "Symbols, for `symbolize` and imported files")]
 pub struct SymbolArguments {
     /// Folder of debug files: with the layout of /usr/lib/debug or ~/.debug, or files with the modules' names; repeatable.
@@ -162,7 +164,7 @@ impl SymbolArguments {
 }
 
 /// Selection, ownership and symbols.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, Clone, Args)]
 pub struct LookArguments {
     #[command(flatten)]
     pub select: SelectArguments,
@@ -268,6 +270,16 @@ pub fn percentile(text: &str) -> Result<f64, String> {
     slow_steps::SLOW_PERCENTILE.parse(text)
 }
 
+/// A size in bytes: `500kB`, `12MB`, `1.5GB`.
+pub fn size(text: &str) -> Result<u64, String> {
+    const FORM: &str = "write a number and kB, MB or GB, e.g. 12MB";
+    const UNITS: [(&str, f64); 3] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9)];
+    let unit = UNITS.into_iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
+    let (number, bytes) = unit.ok_or(FORM)?;
+    let number: f64 = number.trim().parse().map_err(|_| FORM)?;
+    (number.is_finite() && number > 0.0).then_some((number * bytes) as u64).ok_or_else(|| FORM.to_owned())
+}
+
 fn step_range(text: &str) -> Result<StepRange, String> {
     const FORM: &str = "write the number of a step, or FROM..TO, e.g. 100..200; either end may be left out";
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| FORM.to_owned());
@@ -285,6 +297,12 @@ fn step_range(text: &str) -> Result<StepRange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!([size("500kB"), size("1.5 GB")], [Ok(500_000), Ok(1_500_000_000)]);
+        assert!(size("12").is_err() && size("-1MB").is_err() && size("MB").is_err() && size("NaNMB").is_err());
+    }
 
     #[test]
     fn steps_are_one_number_or_a_range() {

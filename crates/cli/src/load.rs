@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::process_label::ProcessNameRule;
-use stepscope_analyze::{Ownership, Selection};
+use stepscope_analyze::{Naming, Ownership, Selection};
 use stepscope_convert::ImportOptions;
 pub use stepscope_lab::source::Loaded;
 use stepscope_lab::source::{self, SourceError};
@@ -53,14 +52,14 @@ fn with_bytes(
 pub struct Settings {
     /// Whose code is whose.
     pub ownership: Option<Ownership>,
-    /// Names of processes.
-    pub process_names: Vec<ProcessNameRule>,
+    /// What it calls processes and code.
+    pub naming: Naming,
 }
 
 /// What the lab file of the run that holds this capture says; nothing without a run.
 pub fn settings_beside(capture: &Path) -> Settings {
     let lab = source::lab_of_capture(capture);
-    lab.map_or_else(Settings::default, |lab| Settings { ownership: Some(lab.owned), process_names: lab.process_names })
+    lab.map_or_else(Settings::default, |lab| Settings { ownership: Some(lab.owned), naming: lab.naming })
 }
 
 /// Reads runs (all their captures), captures and files of other tools.
@@ -79,6 +78,6 @@ pub fn analyse<T>(
     analysis: impl FnOnce(&[Selection<'_>]) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let functions = loaded.functions(&owned.owned(loaded.ownership.as_ref())?);
-    let filter = select.filter(&loaded.process_names);
+    let filter = select.filter(&loaded.naming);
     analysis(&source::selections(&loaded.captures, &functions, &filter)?)
 }

@@ -3,9 +3,9 @@
 //! Reads the command line, calls the crates below and prints. One short file per subcommand.
 
 mod arguments;
+mod browser;
 mod commands;
 mod failure;
-#[cfg(feature = "record")]
 mod interrupt;
 mod load;
 mod output;

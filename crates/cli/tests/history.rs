@@ -208,9 +208,10 @@ fn the_page_has_a_chart_of_each_series_and_marks_what_changed() {
     assert_eq!(text(&written.stdout), "history.html\n", "{}", text(&written.stderr));
     let page = fs::read_to_string(project.path().join("history.html")).unwrap();
     // step.mean, step.median, step.max.
-    assert_eq!(page.matches("<svg class=\"chart\"").count(), 3);
-    assert_eq!(page.matches("<title>kernel: 6.1 -&gt; 6.18</title>").count(), 3);
-    assert_eq!(page.matches("class=\"steps\"").count(), 3);
+    assert_eq!(page.matches(r#"{"kind":"chart""#).count(), 3);
+    // Once in each chart; the tables of the overview may name it too.
+    assert!(page.matches(r#""kernel: 6.1 -> 6.18""#).count() >= 3);
+    assert_eq!(page.matches(r#"{"kind":"steps""#).count(), 3);
     assert!(page.contains("stepscope-runs/day-07"));
 }
 

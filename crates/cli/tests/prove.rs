@@ -46,9 +46,12 @@ fn a_known_pathology_is_found_by_name_by_hash_and_by_address() {
     let scan = "ground::ecs::EntityComponentManager::each_no_cache";
     let scored = |build: &str| shares.iter().filter(|row| row["build"] == build && row["function"] == scan).count();
     assert_eq!(["plain", "renamed", "stripped"].map(scored), [2, 2, 2], "alone and among all, not in the fast setting");
-    for row in rows(&printed, "prove_counts").iter().filter(|row| !row["recorded"].is_null()) {
+    let counts = rows(&printed, "prove_counts");
+    for row in counts.iter().filter(|row| !row["recorded"].is_null()) {
         assert_eq!(row["holds"], true, "{row}");
     }
+    let of_poses = "allocations under ground::physics::Physics::write_changed_world_poses";
+    assert!(counts.iter().any(|row| row["what"] == of_poses), "{counts:?}");
     let score = rows(&printed, "prove");
     assert!(score.iter().any(|row| row["what"] == "counts exact" && row["holds"] == true), "{score:?}");
 

@@ -282,7 +282,7 @@ fn the_demonstration_records_ranks_and_reports_the_bundled_simulator() {
     let shown = stepscope(folder.path(), &["demo", "--format", "json"]);
     let said = text(&shown.stderr);
     assert!(shown.status.success(), "{said}");
-    assert!(said.contains("next: open"), "{said}");
+    assert!(said.contains("next: stepscope view"), "{said}");
     let rank: Value = serde_json::from_slice(&shown.stdout).unwrap();
     // Both switches that are on in the steady scenarios are found, ahead of what only carries them.
     let place = |part: &str| {

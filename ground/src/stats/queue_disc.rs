@@ -64,8 +64,12 @@ impl QueueDisc {
     /// Counts a dropped packet and builds a string for the look-up in each map.
     #[inline(never)]
     pub fn drop_before_enqueue_by_string(&mut self, reason: Reason, size: u32) {
+        let known = self.dropped_packets.len();
         *self.dropped_packets.entry(String::from(reason)).or_default() += 1;
         *self.dropped_bytes.entry(String::from(reason)).or_default() += u64::from(size);
+        if self.dropped_packets.len() > known {
+            account::count_many(Counter::KeysStored, MAPS);
+        }
     }
 
     /// Counts a dropped packet.
@@ -103,6 +107,7 @@ pub enum LookUp {
 #[inline(never)]
 pub fn count_drops(queues: &mut [QueueDisc], dropped: &[Drop], look_up: LookUp) {
     let _timed = account::scope("ground::stats::queue_disc::count_drops");
+    let _allocations = account::allocations_for(Counter::AllocationsForDrops);
     account::count_many(Counter::LookUps, MAPS * dropped.len() as u64);
     for &Drop { queue, reason, size } in dropped {
         match look_up {

@@ -6,7 +6,7 @@ use rapier3d::math::{Pose, Vector};
 
 use super::scene_graph::{SceneGraph, Sphere};
 use super::{PostUpdate, Readings, UpdateInfo};
-use crate::account;
+use crate::account::{self, Counter};
 use crate::components::{self, WorldPose};
 use crate::ecs::EntityComponentManager;
 use crate::switches::{Switch, Switches};
@@ -82,6 +82,7 @@ impl DepthCameras {
     #[inline(never)]
     fn prepare_frames(&mut self, count: usize) {
         let _timed = account::scope("ground::systems::depth_camera::DepthCameras::prepare_frames");
+        let _allocations = account::allocations_for(Counter::AllocationsForFrames);
         if self.switches.is_slow(Switch::AllocChurn) {
             self.frames.clear();
         }

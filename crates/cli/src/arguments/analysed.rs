@@ -10,15 +10,15 @@ use crate::failure::Failure;
 use crate::load::{self, Loaded};
 
 /// Captures, and which part of them to use.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct AnalysedArguments {
     /// Runs, captures, or files that can be imported.
     #[arg(required = true, value_name = "RUN|CAPTURE")]
     pub sources: Vec<PathBuf>,
     #[command(flatten)]
-    look: LookArguments,
+    pub look: LookArguments,
     #[command(flatten)]
-    reading: ReadingArguments,
+    pub reading: ReadingArguments,
 }
 
 impl AnalysedArguments {

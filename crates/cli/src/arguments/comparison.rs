@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use stepscope_analyze::Naming;
 use stepscope_analyze::comparable::Difference;
 use stepscope_analyze::compare::Options;
 use stepscope_analyze::compare::renames::Rename;
@@ -79,7 +80,7 @@ impl CompareArguments {
             assumed_duration: self.assume_duration,
             across: across.into_iter().filter_map(|(allowed, difference)| allowed.then_some(difference)).collect(),
             owned: look.owned.ownership(None),
-            filter: look.select.filter(&[]),
+            filter: look.select.filter(&Naming::default()),
         })
     }
 

@@ -7,7 +7,6 @@ use clap::Args;
 use stepscope_analyze::compare::tree;
 use stepscope_analyze::metrics;
 use stepscope_lab::comparison::{CaptureSets, Extent};
-use stepscope_view::report::write_html;
 
 use crate::arguments::LookArguments;
 use crate::arguments::comparison::CompareArguments;
@@ -53,7 +52,8 @@ impl Compare {
         let mut written = None;
         if let Some(target) = &target {
             let page = progress::of_step("drawing", || compared.page(tables.clone(), &options));
-            written = target.write(|out| write_html(&page, out).map_err(Failure::writing("the page")))?;
+            written =
+                target.write(|out| sets.write_page(&page, &request, out).map_err(Failure::writing("the page")))?;
         }
         self.table.print_at_most(ROWS_FOR_PEOPLE, tables)?;
         if let Some(path) = written {

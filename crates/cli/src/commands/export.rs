@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::Owned;
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::process_label::process_labels;
 use stepscope_analyze::select::{Filter, Selection};
+use stepscope_analyze::{Naming, Owned};
 use stepscope_convert::export::{self, Evidence, ExportOptions, Format, Measure, ThreadLabels};
 use stepscope_model::{Capture, EventId, Sample, Waits};
 
@@ -53,13 +53,13 @@ impl Export {
         let format = self.chosen_format()?;
         let capture = load::capture_with(&self.capture, &self.symbols.import()?)?;
         let beside = load::settings_beside(&self.capture);
-        let filter = self.select.filter(&beside.process_names);
+        let filter = self.select.filter(&beside.naming);
         let options = ExportOptions {
             evidence: self.evidence(&capture, format)?,
             measure: if self.counts { Measure::Count } else { Measure::Weight },
             threads: ThreadLabels::Name,
             title: None,
-            process_names: process_labels(&capture.processes, &filter.process_names),
+            process_names: process_labels(&capture.processes, &filter.naming.processes),
         };
         let capture = selected(capture, &filter, &self.owned.owned(beside.ownership.as_ref())?)?;
         Target::of(self.output.as_deref()).write(|out| Ok(export::write(&capture, format, out, &options)?))?;
@@ -86,7 +86,7 @@ impl Export {
         if self.off_cpu {
             return Ok(Some(Evidence::OffCpu));
         }
-        let Some(name) = self.select.filter(&[]).event else {
+        let Some(name) = self.select.filter(&Naming::default()).event else {
             let primary = stepscope_analyze::events::primary(capture).filter(|_| format == Format::Folded);
             return Ok(primary.map(Evidence::Event));
         };

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use stepscope_analyze::HeapMeasure;
 use stepscope_analyze::compare::tree;
 use stepscope_analyze::events::{self, Role};
-use stepscope_analyze::{Functions, Selection, calltree, slow_steps, step_times};
+use stepscope_analyze::{Functions, Selection, analysis, calltree, slow_steps, step_times};
 use stepscope_convert::export::{self, Evidence, ExportOptions};
 use stepscope_lab::comparison::{CaptureSets, Extent, LabelledTree};
-use stepscope_model::{CallTree, Capture, EventId, TreeDifference};
+use stepscope_model::{CallTree, Capture, Dimension, EventId, TreeDifference};
 use stepscope_view::flamegraph::{self, Colours};
 
 use crate::arguments::comparison::CompareArguments;
@@ -38,16 +39,20 @@ pub struct Flamegraph {
     /// Page faults instead of time on a CPU.
     #[arg(long, conflicts_with = "event")]
     faults: bool,
+    /// Heap allocations instead of time on a CPU: their number, temporary ones, their bytes, bytes held at the peak, or bytes
+    /// that live at the end.
+    #[arg(long, value_enum, value_name = "QUANTITY", conflicts_with_all = ["off_cpu", "event", "faults", "format"])]
+    heap: Option<HeapQuantity>,
     /// Show the average cost per step.
-    #[arg(long, conflicts_with_all = ["event", "faults", "format"])]
+    #[arg(long, conflicts_with_all = ["event", "faults", "heap", "format"])]
     per_step: bool,
     /// Slow steps against typical steps, as a differential flame graph. With --off-cpu, the waits of the loop's thread in
     /// them.
-    #[arg(long, conflicts_with_all = ["event", "faults", "format", "per_step"])]
+    #[arg(long, conflicts_with_all = ["event", "faults", "heap", "format", "per_step"])]
     slow_steps: bool,
     /// Differential flame graph of two captures or sets of captures, before and after: blue costs less, orange costs
     /// more, grey is inconclusive.
-    #[arg(long, conflicts_with_all = ["faults", "format", "per_step", "slow_steps", "by_scope"])]
+    #[arg(long, conflicts_with_all = ["faults", "heap", "format", "per_step", "slow_steps", "by_scope"])]
     diff: bool,
     /// With --diff: compare shares of each side's total instead of costs. Shares are not tested, because if one falls, others
     /// rise.
@@ -85,6 +90,28 @@ enum Form {
     Folded,
 }
 
+/// What a flame graph of the heap shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HeapQuantity {
+    Calls,
+    Temporary,
+    Bytes,
+    Peak,
+    Leaked,
+}
+
+impl HeapQuantity {
+    fn measure(self) -> HeapMeasure {
+        match self {
+            Self::Calls => HeapMeasure::Calls,
+            Self::Temporary => HeapMeasure::Temporary,
+            Self::Bytes => HeapMeasure::Bytes,
+            Self::Peak => HeapMeasure::Peak,
+            Self::Leaked => HeapMeasure::Leaked,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum Colouring {
     /// By kind of code: native, runtime, allocator, kernel, Python.
@@ -109,7 +136,7 @@ impl Flamegraph {
             capture.load()?;
         }
         let beside = load::settings_beside(path);
-        let filter = self.look.select.filter(&beside.process_names);
+        let filter = self.look.select.filter(&beside.naming);
         if self.by_scope && capture.scopes.is_empty() {
             return Err(Failure::Failed(
                 "no scopes were recorded: mark them in the program, or record Gazebo's own with its profiler's adapter \
@@ -220,6 +247,12 @@ impl Flamegraph {
                 false => calltree::of_samples_per_step(selection, &options),
             };
             return tree.ok_or_else(|| Failure::Failed(step_times::no_steps(selection).to_string()));
+        }
+        if let Some(quantity) = self.heap {
+            return match analysis::not_recorded(selection, Dimension::Heap) {
+                Some(why) => Err(Failure::Failed(why.to_string())),
+                None => Ok(calltree::heap(selection, &options, quantity.measure())),
+            };
         }
         Ok(match (self.off_cpu, self.faults) {
             (true, _) => calltree::off_cpu(selection, &options),

@@ -1,16 +1,17 @@
 //! `stepscope history`: metrics of all runs over time, and their lasting changes.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use stepscope_analyze::Pattern;
 use stepscope_analyze::history::{ChangeSearch, History as Series, Joined, Options, Recording};
+use stepscope_app::page;
 use stepscope_lab::history::{Store, report};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, Table};
-use stepscope_view::report::write_html;
 
 use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
@@ -139,9 +140,10 @@ impl History {
             self.table.print(self.tables(&history))?;
             return Ok(ExitCode::SUCCESS);
         };
-        let page = report(&history, &index.display().to_string());
+        let report = report(&history, &index.display().to_string());
         let target = Target::of(Some(output));
-        if let Some(path) = target.write(|out| write_html(&page, out).map_err(Failure::writing("the page")))? {
+        let write = |out: &mut dyn Write| page::write(&report, &[], page::BUDGET, out).map(|_| ());
+        if let Some(path) = target.write(|out| write(out).map_err(Failure::writing("the page")))? {
             println!("{}", path.display());
         }
         Ok(ExitCode::SUCCESS)

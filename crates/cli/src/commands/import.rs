@@ -4,16 +4,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_model::{Counts, disk};
+use stepscope_convert::import;
+use stepscope_model::{Counts, Dimension, Phase, disk};
 
-use crate::arguments::{ReadingArguments, SymbolArguments};
+use crate::arguments::{Choice, PHASES, ReadingArguments, SymbolArguments, choice};
 use crate::failure::Failure;
 use crate::{load, progress};
 
-/// Import a recording of another tool: folded stacks, perf.data, `perf script` text.
+/// Import a recording of another tool: perf.data, `perf script` and `perf stat` text, folded stacks, callgrind, cachegrind, heaptrack,
+/// massif, memray, strace.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The file; `-` for standard input.
+    /// The file, or the folder of a CTF trace; `-` for standard input.
     file: PathBuf,
     /// Folder of the new capture [default: FILE with the extension `.capture`].
     #[arg(short, long, value_name = "FOLDER")]
@@ -22,33 +24,74 @@ pub struct Import {
     reading: ReadingArguments,
     #[command(flatten)]
     symbols: SymbolArguments,
+    /// Scenario that was recorded. Files of the same scenario, variant and phase are evidence of each other: CPU samples and cache
+    /// misses, for instance.
+    #[arg(long, value_name = "NAME", help_heading = "What was recorded")]
+    scenario: Option<String>,
+    /// Its variant, such as `before`.
+    #[arg(long, value_name = "NAME", requires = "scenario", help_heading = "What was recorded")]
+    variant: Option<String>,
+    /// Its phase.
+    #[arg(long, value_parser = choice(PHASES), help_heading = "What was recorded")]
+    phase: Option<Phase>,
+    /// What the counts are evidence of, if the file does not say: folded stacks.
+    #[arg(long, value_parser = choice(DIMENSIONS), help_heading = "What was recorded")]
+    dimension: Option<Dimension>,
     /// Replace an existing capture.
     #[arg(long)]
     force: bool,
 }
 
+/// The dimensions of samples.
+const DIMENSIONS: &[Choice<Dimension>] = &[
+    ("cpu", "Time or cycles on a CPU", Dimension::Cpu),
+    ("cache", "Cache misses", Dimension::Cache),
+    ("faults", "Page faults", Dimension::Faults),
+];
+
 impl Import {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        if self.file.is_dir() {
+        if self.file.is_dir() && !import::is_input_folder(&self.file) {
             let name = self.file.display();
-            return Err(Failure::Usage(format!("{name}: a folder; name a file that another tool wrote")));
+            return Err(Failure::Usage(format!(
+                "{name}: a folder without a trace; name a file that another tool wrote"
+            )));
         }
         let output = match self.output {
             Some(output) => output,
             None => default_output(&self.file)?,
         };
         super::refuse_to_replace(&output, self.force)?;
-        let capture = load::import(&self.file, &self.reading.options(&self.symbols)?)?;
+        let mut capture = load::import(&self.file, &self.reading.options(&self.symbols)?)?;
+        let info = &mut capture.info;
+        info.scenario = self.scenario.or(info.scenario.take());
+        info.variant = self.variant.or(info.variant.take());
+        info.phase = self.phase.or(info.phase);
+        if let Some(dimension) = self.dimension {
+            import::attach(&mut capture, dimension)
+                .map_err(|why| Failure::Usage(format!("{}: {why}", self.file.display())))?;
+        }
         disk::remove(&output)?;
         progress::of_step("writing the capture", || disk::write(&capture, &output))?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");
         }
         println!("{}", output.display());
-        let rows = capture.samples.len();
         let folded = capture.info.events.iter().any(|event| event.counts != Counts::OnePerRow);
-        let what = if folded { "stacks" } else { "samples" };
-        eprintln!("{rows} {what}; next: stepscope show {}", output.display());
+        let (rows, what, view) =
+            match (capture.allocations.len(), capture.system_calls.len(), capture.event_counts.len()) {
+                (0, 0, 0) if capture.samples.is_empty() && !capture.waits.is_empty() => {
+                    (capture.waits.len(), "waits", " --view wall")
+                }
+                (0, 0, 0) if capture.samples.is_empty() && !capture.scopes.is_empty() => {
+                    (capture.scopes.len(), "scopes", " --view scopes")
+                }
+                (0, 0, 0) => (capture.samples.len(), if folded { "stacks" } else { "samples" }, ""),
+                (0, 0, counts) => (counts, "counts", " --view cache"),
+                (0, calls, _) => (calls, "rows of system calls", " --view syscalls"),
+                (allocations, ..) => (allocations, "rows of allocations", " --view heap"),
+            };
+        eprintln!("{rows} {what}; next: stepscope show {}{view}", output.display());
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -58,7 +101,7 @@ fn default_output(file: &std::path::Path) -> Result<PathBuf, Failure> {
     let Some(name) = name else {
         return Err(Failure::Usage("name the capture to be made of standard input: -o FOLDER".to_owned()));
     };
-    let known = [".gz", ".zst", ".folded", ".txt", ".data", ".perf", ".script"];
+    let known = [".gz", ".zst", ".folded", ".txt", ".data", ".perf", ".script", ".csv", ".json", ".html", ".log"];
     let stem = known.iter().fold(name.as_str(), |stem, extension| stem.strip_suffix(extension).unwrap_or(stem));
     Ok(PathBuf::from(format!("{stem}.capture")))
 }

@@ -17,7 +17,12 @@ mod growth;
 pub mod history;
 mod import;
 #[cfg(feature = "record")]
+mod live;
+#[cfg(feature = "record")]
+mod monitor;
+#[cfg(feature = "record")]
 mod prove;
+mod publish;
 pub mod rank;
 #[cfg(feature = "record")]
 mod record;
@@ -27,15 +32,19 @@ mod report;
 mod run;
 #[cfg(feature = "record")]
 mod segments;
+mod served_page;
 mod show;
 #[cfg(feature = "record")]
 mod sweep;
 #[cfg(feature = "record")]
 mod symbolize;
+mod view;
 
 use std::fs;
 use std::io;
 use std::path::Path;
+#[cfg(feature = "record")]
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
@@ -56,6 +65,8 @@ pub enum Command {
     #[cfg(feature = "record")]
     Record(record::Record),
     #[cfg(feature = "record")]
+    Monitor(monitor::Monitor),
+    #[cfg(feature = "record")]
     Run(run::Run),
     Diagnose(diagnose::Diagnose),
     Show(show::Show),
@@ -71,7 +82,9 @@ pub enum Command {
     Capacity(growth::Capacity),
     Cores(growth::Cores),
     Explain(explain::Explain),
+    View(view::View),
     Report(report::Report),
+    Publish(publish::Publish),
     Flamegraph(flamegraph::Flamegraph),
     Import(import::Import),
     Export(export::Export),
@@ -94,6 +107,8 @@ impl Command {
             #[cfg(feature = "record")]
             Command::Record(command) => command.run(),
             #[cfg(feature = "record")]
+            Command::Monitor(command) => command.run(),
+            #[cfg(feature = "record")]
             Command::Run(command) => command.run(),
             Command::Diagnose(command) => command.run(),
             Command::Show(command) => command.run(),
@@ -109,7 +124,9 @@ impl Command {
             Command::Capacity(command) => command.run(),
             Command::Cores(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::View(command) => command.run(),
             Command::Report(command) => command.run(),
+            Command::Publish(command) => command.run(),
             Command::Flamegraph(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Export(command) => command.run(),
@@ -152,6 +169,15 @@ fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
     let mut symbolizer = Symbolizer::default();
     let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
     write_capture(capture, folder)
+}
+
+/// Makes the captures of all segments of a recording. The last one is finished here.
+#[cfg(feature = "record")]
+fn finish_segments(segments: segments::Segments, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let last = disk::segments(folder).pop().map(|last| finish_recording(&last));
+    let finished = progress::of_step("finishing segments", || segments.finish())?;
+    last.transpose()?;
+    Ok(finished)
 }
 
 /// Writes the capture beside the raw log in `folder`, and removes the log.

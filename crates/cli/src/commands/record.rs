@@ -1,5 +1,6 @@
 //! `stepscope record`: one capture of a program that is launched or already runs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,17 +8,21 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::ProgressBar;
 use stepscope_analyze::Ownership;
+use stepscope_lab::cache_simulation::{self, SimulatedProgram};
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
 use stepscope_lab::step::StepFunction;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
+use stepscope_record::proc::ProcessSelection;
 use stepscope_record::session::{Options, Progress, Reason};
 use stepscope_record::{StepTime, TimeArgument, clock};
 use stepscope_view::Format;
 
+use super::live::Beside;
 use super::segments::Segments;
 use crate::arguments::duration;
+use crate::arguments::processes::ProcessArguments;
 use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::{interrupt, progress};
@@ -27,11 +32,15 @@ use crate::{interrupt, progress};
 pub struct Record {
     /// The program and its arguments. It and its children are recorded from the first instruction. Put `--` before a program
     /// that starts with a dash.
-    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "COMMAND")]
+    #[arg(
+        trailing_var_arg = true,
+        required_unless_present = "running",
+        conflicts_with = "running",
+        value_name = "COMMAND"
+    )]
     command: Vec<String>,
-    /// Attach to this process: all its threads, its children, and the processes that they start.
-    #[arg(short, long, conflicts_with = "command")]
-    pid: Option<u32>,
+    #[command(flatten)]
+    processes: ProcessArguments,
     /// Folder of the new capture [default: PROGRAM-TIME.capture in the working directory].
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
@@ -53,11 +62,20 @@ pub struct Record {
     after: Option<Duration>,
     /// Start recording when the program is ready: `log=TEXT` in its output, `port=N` open, `file=PATH` written,
     /// `steps=N` done.
-    #[arg(long, value_name = "CONDITION", value_parser = ready, conflicts_with_all = ["after", "pid"])]
+    #[arg(long, value_name = "CONDITION", value_parser = ready, conflicts_with_all = ["after", "running"])]
     ready: Option<Ready>,
-    /// Kinds of evidence: cpu, offcpu, sched, faults, resources [default: all of these].
+    /// Kinds of evidence: cpu, offcpu, sched, faults, resources [default: all of these], heap, syscalls, cache, sharing,
+    /// memcheck, asan, ubsan, tsan.
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = dimension)]
     dimensions: Vec<Dimension>,
+    /// Further kinds of evidence, which cost the program more: heap, syscalls, cache, sharing, memcheck, and asan, ubsan, tsan for
+    /// programs built with these sanitizers. After the recording, `cache-sim` runs the command
+    /// again below valgrind, for as long, to simulate its caches.
+    #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = further)]
+    with: Vec<Further>,
+    /// Sample heap allocations: one per this many bytes on average (512KiB, 1MiB) [default: record each].
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    heap_every: Option<u64>,
     /// Bytes of user stack copied per sample [default: 32768, or less if memory for ring buffers is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
@@ -65,6 +83,9 @@ pub struct Record {
     /// the rest.
     #[arg(long, value_name = "HZ", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     switch_stacks_hz: u64,
+    /// Add up the waits of threads that switch very often in the kernel, by stack (root, or CAP_BPF and CAP_PERFMON).
+    #[arg(long)]
+    aggregate_waits: bool,
     /// The function that the simulation's loop calls once per step: its name or a part of it, a glob, /regex/ or
     /// MODULE+0xADDRESS. Needs root.
     #[arg(long, visible_alias = "step", value_name = "NAME")]
@@ -97,9 +118,28 @@ pub struct Record {
     /// CPU in use, with less than 0.5 % of it.
     #[arg(long)]
     speed_probe: bool,
+    /// Show the recording in the browser while it goes on: docs/app.md. It costs the program nothing: another process, with the
+    /// lowest priority, reads what is recorded.
+    #[arg(long, conflicts_with_all = ["segment", "suggest_steps"])]
+    live: bool,
     /// Replace an existing capture.
     #[arg(long)]
     force: bool,
+}
+
+/// The folder of a recording of processes or a program, in the working directory.
+pub(super) fn default_folder(selection: &ProcessSelection, command: Option<&String>) -> PathBuf {
+    let program = match (&selection.pids[..], &selection.trees[..], command) {
+        (&[pid], [], _) | ([], &[pid], _) => format!("pid{pid}"),
+        (_, _, Some(command)) => {
+            Path::new(command).file_name().map_or("program".into(), |name| name.to_string_lossy().into_owned())
+        }
+        _ if !selection.is_empty() => "processes".to_owned(),
+        _ => "program".to_owned(),
+    };
+    // To the second, and without the colons that some file systems refuse.
+    let time = clock::utc_file_name();
+    PathBuf::from(format!("{program}-{time}.capture"))
 }
 
 /// Shows what a recording does.
@@ -147,9 +187,45 @@ fn ready(text: &str) -> Result<Ready, String> {
 }
 
 fn dimension(name: &str) -> Result<Dimension, String> {
-    let recorded = [Dimension::Cpu, Dimension::Offcpu, Dimension::Sched, Dimension::Faults, Dimension::Resources];
+    use Dimension::{
+        Asan, Cache, Cpu, Faults, Heap, Memcheck, Offcpu, Resources, Sched, Sharing, Syscalls, Tsan, Ubsan,
+    };
+    let recorded = [Cpu, Offcpu, Sched, Faults, Resources, Heap, Syscalls, Cache, Sharing, Memcheck, Asan, Ubsan, Tsan];
     let found = recorded.into_iter().find(|dimension| dimension.name() == name);
     found.ok_or_else(|| format!("use some of {}", recorded.map(Dimension::name).join(", ")))
+}
+
+/// Further evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Further {
+    Dimension(Dimension),
+    /// Caches, simulated in a run of its own.
+    CacheSimulation,
+}
+
+fn further(name: &str) -> Result<Further, String> {
+    match name {
+        "cache-sim" => Ok(Further::CacheSimulation),
+        name => dimension(name).map(Further::Dimension).map_err(|known| format!("{known}, cache-sim")),
+    }
+}
+
+/// A size: a number with an optional unit of bytes.
+fn bytes(text: &str) -> Result<u64, String> {
+    let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(at);
+    let shift = match unit {
+        "" | "B" => 0,
+        "K" | "k" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err(format!("`{unit}` is no unit of bytes: use KiB, MiB or GiB")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("`{text}` is not a size, such as 512KiB"))?;
+    match number.checked_shl(shift).filter(|bytes| bytes >> shift == number) {
+        Some(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err(format!("`{text}` is not a size, such as 512KiB")),
+    }
 }
 
 impl Record {
@@ -157,9 +233,19 @@ impl Record {
         if self.suggest_steps {
             return self.suggest_steps();
         }
+        let simulates = self.with.contains(&Further::CacheSimulation);
+        if simulates && (!self.processes.selection().is_empty() || self.segment.is_some()) {
+            let why = "--with cache-sim runs a command again, so it needs one, and no --segment";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let command = self.command.clone();
         let folder = self.folder();
         super::refuse_to_replace(&folder, self.force)?;
         disk::remove(&folder)?;
+        let _beside = match self.live {
+            true => Some(Beside::start(&folder).map_err(Failure::writing("the viewer"))?),
+            false => None,
+        };
         let line = progress::line();
         let duration = self.duration;
         let mut segments = self.segment.map(|_| Segments::new(&folder, self.keep.map(|keep| keep as usize)));
@@ -180,8 +266,14 @@ impl Record {
             eprintln!("stepscope: {report}");
         }
         match segments {
-            Some(segments) => summarise_segments(finish_segments(segments, &folder)?, &folder, &recorded.reason),
-            None => summarise(&super::finish_recording(&folder)?, &folder, &recorded.reason),
+            Some(segments) => summarise_segments(super::finish_segments(segments, &folder)?, &folder, &recorded.reason),
+            None => {
+                let mut capture = super::finish_recording(&folder)?;
+                if simulates {
+                    simulate(&mut capture, &command, &folder)?;
+                }
+                summarise(&capture, &folder, &recorded.reason);
+            }
         }
         if let Some(status) = recorded.status.filter(|status| *status != 0) {
             eprintln!("note: the program ended with status {status}");
@@ -214,19 +306,7 @@ impl Record {
     }
 
     fn folder(&self) -> PathBuf {
-        if let Some(folder) = &self.output {
-            return folder.clone();
-        }
-        let program = match (&self.pid, self.command.first()) {
-            (Some(pid), _) => format!("pid{pid}"),
-            (None, Some(command)) => {
-                Path::new(command).file_name().map_or("program".into(), |name| name.to_string_lossy().into_owned())
-            }
-            (None, None) => "program".to_owned(),
-        };
-        // To the second, and without the colons that some file systems refuse.
-        let time = clock::utc_file_name();
-        PathBuf::from(format!("{program}-{time}.capture"))
+        self.output.clone().unwrap_or_else(|| default_folder(&self.processes.selection(), self.command.first()))
     }
 
     fn recording(self) -> ProgramRecording {
@@ -234,17 +314,27 @@ impl Record {
             frequency_hz: self.frequency,
             stack_bytes: self.stack_bytes,
             max_switch_stacks_hz: self.switch_stacks_hz,
+            aggregate_waits: self.aggregate_waits,
             step_scope: self.step_scope,
             speed_probe: self.speed_probe,
+            heap_sample_bytes: self.heap_every.unwrap_or(0),
             ..Options::default()
         };
         if !self.dimensions.is_empty() {
             options.dimensions = self.dimensions.into_iter().collect();
         }
+        options.dimensions.extend(self.with.iter().filter_map(|further| match further {
+            Further::Dimension(dimension) => Some(*dimension),
+            Further::CacheSimulation => None,
+        }));
+        options.dimensions.extend(self.heap_every.map(|_| Dimension::Heap));
         let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
         let time = self.step_time.map(StepTime::Argument).or(every);
         ProgramRecording {
-            target: self.pid.map_or(Target::Command(self.command), Target::Process),
+            target: match self.processes.selection() {
+                selection if selection.is_empty() => Target::Command(self.command),
+                selection => Target::Processes(selection),
+            },
             start: self.ready.or(self.after.map(Ready::After)),
             duration: self.duration,
             segment: self.segment,
@@ -252,6 +342,17 @@ impl Record {
             options,
         }
     }
+}
+
+/// Runs the command again below valgrind, and adds what it counted to the capture. Without valgrind, the capture says so.
+fn simulate(capture: &mut Capture, command: &[String], folder: &Path) -> Result<(), Failure> {
+    let interrupted = interrupt::flag();
+    let program = SimulatedProgram { command, directory: None, environment: &BTreeMap::new() };
+    let simulate = || cache_simulation::complete(capture, &program, &interrupted);
+    progress::of_step("simulating caches (valgrind)", simulate);
+    capture.load()?;
+    disk::write(capture, folder)?;
+    Ok(())
 }
 
 fn live(progress: &Progress, limit: Option<Duration>) -> String {
@@ -270,14 +371,6 @@ fn live(progress: &Progress, limit: Option<Duration>) -> String {
 
 /// Samples and waits that are read at the end of a recording, 200 MB: `show` gives the note on unnamed code in any case.
 const MOST_ROWS: usize = 4_000_000;
-
-/// Makes the captures of all segments. The last one is finished here.
-fn finish_segments(segments: Segments, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let last = disk::segments(folder).pop().map(|last| super::finish_recording(&last));
-    let finished = progress::of_step("finishing segments", || segments.finish())?;
-    last.transpose()?;
-    Ok(finished)
-}
 
 /// Says on standard error what the segments have together. Their tables are not read.
 fn summarise_segments(segments: Vec<PathBuf>, folder: &Path, reason: &Reason) {

@@ -87,7 +87,8 @@ pub fn print(results: RunResults, table: &TableArguments) -> Result<ExitCode, Fa
         return Ok(code);
     };
     print_after_findings(&results, rank.clone(), table)?;
-    eprintln!("\nnext: open {} in a browser", report.display());
+    eprintln!("\nnext: stepscope view {folder}");
+    eprintln!("      {} has the same in one file, to send or keep", report.display());
     eprintln!("      stepscope rank {folder} --by score");
     let captures = results.run.captures();
     let steady = captures.iter().find(|path| path.ends_with(Phase::Steady.to_string()));

@@ -33,7 +33,7 @@ impl Show {
         let capture = load::opened(&self.capture, &self.look.symbols.import()?)?;
         let beside = load::settings_beside(&self.capture);
         let functions = Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?);
-        let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.process_names))?;
+        let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.naming))?;
         let ViewArguments { analysis, view, options } = self.view;
         let tables = analysis::tables(analysis, view, &selection, &options);
         load::check(&capture)?;

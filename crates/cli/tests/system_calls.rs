@@ -1,0 +1,97 @@
+//! System calls of a program whose calls are known: counts are exact, and each has its file and its function.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use stepscope_model::{Capture, Dimension, DimensionStatus, SystemCalls, disk};
+
+use common::{command, stepscope, text};
+
+/// Builds the program in a folder, and records it there. `None` where that is not possible.
+fn recorded(test: &str, folder: &Path) -> Option<Capture> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system_calls/calls.c");
+    let compiled =
+        Command::new("gcc").args(["-O1", "-g", "-pthread", "-o"]).arg(folder.join("calls")).arg(source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        println!("skipped: {test}: no gcc to build the program");
+        return None;
+    }
+    let output =
+        command(folder, &["record", "--dimensions", "cpu,syscalls", "-o", "run", "--", "./calls"]).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let capture = disk::read(&folder.join("run")).unwrap();
+    if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&Dimension::Syscalls) {
+        println!("skipped: {test}: {reason}");
+        return None;
+    }
+    Some(capture)
+}
+
+/// Calls and errors by name.
+fn counts(capture: &Capture) -> BTreeMap<String, (u64, u64)> {
+    let mut counts = BTreeMap::new();
+    for calls in capture.system_calls.iter() {
+        let (count, errors) = counts.entry(calls.call.to_string()).or_insert((0, 0));
+        (*count, *errors) = (*count + calls.count, *errors + calls.errors);
+    }
+    counts
+}
+
+#[test]
+fn calls_are_counted_exactly_with_their_files_and_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(capture) = recorded("calls_are_counted_exactly", folder.path()) else { return };
+    let counts = counts(&capture);
+    assert_eq!(counts["getppid"], (10_000, 0));
+    assert_eq!(counts["lseek"], (2000, 0));
+    assert_eq!(counts["write"], (2000, 0));
+    // The loader looks for libraries by the same call.
+    let of_missing = |calls: &&SystemCalls| calls.file.as_deref().is_some_and(|file| file.starts_with("missing-"));
+    let failed: u64 = capture.system_calls.iter().filter(of_missing).map(|calls| calls.errors).sum();
+    assert_eq!(failed, 10);
+    let bytes: u64 = capture.system_calls.iter().filter(|calls| &*calls.call == "write").map(|calls| calls.bytes).sum();
+    assert_eq!(bytes, 8000);
+    assert!(capture.system_calls.iter().all(|calls| calls.stack.is_some()), "each has a stack");
+
+    let shown = stepscope(
+        folder.path(),
+        &["show", "run", "--view", "syscalls", "--owned", "save", "--owned", "look", "--format", "tsv"],
+    );
+    let shown = text(&shown.stdout);
+    let line =
+        |start: &str| shown.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{start}: {shown}"));
+    assert!(line("/records").contains("openat-lseek-write-close × 2,000\tsave"), "{shown}");
+    assert!(line("missing-7").contains("newfstatat × 1\tlook"), "{shown}");
+    assert!(line("save\tlseek").contains("\t2000\t"), "{shown}");
+}
+
+#[test]
+fn counts_are_those_of_strace() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(capture) = recorded("counts_are_those_of_strace", folder.path()) else { return };
+    fs::remove_file(folder.path().join("records")).unwrap();
+    let strace =
+        Command::new("strace").args(["-f", "-c", "-o", "summary", "./calls"]).current_dir(folder.path()).status();
+    if !strace.is_ok_and(|status| status.success()) {
+        println!("skipped: counts_are_those_of_strace: strace does not work here");
+        return;
+    }
+    let summary = fs::read_to_string(folder.path().join("summary")).unwrap();
+    let rows = summary.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (name, numbers) = words.split_last()?;
+        let count = numbers.get(3)?.parse().ok()?;
+        let errors = numbers.get(4).map_or(Some(0), |errors| errors.parse().ok())?;
+        (*name != "total").then(|| ((*name).to_owned(), (count, errors)))
+    });
+    // Threads wait for each other a varying number of times, and an exec ends in another program.
+    let varies = |name: &str| ["futex", "execve", "restart_syscall"].contains(&name);
+    let expected: BTreeMap<_, (u64, u64)> = rows.filter(|(name, _)| !varies(name)).collect();
+    let found: BTreeMap<_, _> = counts(&capture).into_iter().filter(|(name, _)| !varies(name)).collect();
+    assert!(expected.len() > 10, "{summary}");
+    assert_eq!(found, expected);
+}
