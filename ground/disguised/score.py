@@ -1,0 +1,127 @@
+"""Scores `stepscope diagnose` on the programs of this folder. See README.md.
+
+    STEPSCOPE=.../stepscope python3 score.py FOLDER [NAME...]
+
+FOLDER takes the compiled programs, the lab file and the run. With RECORD_SECONDS in the environment, each recording is that
+long (default: 4). With AGAIN, the run that is in FOLDER is diagnosed again, and nothing is recorded.
+"""
+
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+MARKS = HERE.parent.parent / "marks"
+STEPSCOPE = os.path.realpath(os.environ["STEPSCOPE"])
+SECONDS = os.environ.get("RECORD_SECONDS", "4")
+PYTHON = ["python3.11", "python3"]
+
+# Findings above this percent of the step, or of loading, count.
+MOST_OF_CONTROL = 3.0
+
+
+class Subject:
+    """A program, and what is wrong with it: from the comments at its top."""
+
+    def __init__(self, source):
+        self.source = source
+        self.name = source.stem
+        told = dict(re.findall(r"^(?://|#) (\w+): (.*)$", source.read_text(), re.M))
+        self.defect = told["defect"]
+        self.kinds = [kind.strip() for kind in told["kinds"].split(",")]
+        self.guilty = [] if told["guilty"] == "-" else [name.strip() for name in told["guilty"].split(",")]
+        self.phase = told.get("phase", "steady")
+
+    def command(self, folder):
+        """The program with its arguments but the setting; None if this machine cannot run it."""
+        if self.source.suffix == ".py":
+            python = next(filter(None, map(shutil.which, PYTHON)), None)
+            if python is None:
+                return None
+            # A shim is a shell script, which would be recorded, too.
+            python = subprocess.check_output([python, "-c", "import sys; print(sys.executable)"], text=True).strip()
+            return [os.path.realpath(python), str(self.source)]
+        program = folder / self.name
+        flags = ["-std=c++20", "-O2", "-g", "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
+        subprocess.check_call(["g++", *flags, self.source, "-o", program])
+        return [str(program)]
+
+    def is_right(self, finding):
+        """Whether a finding is of a right kind and names a guilty function."""
+        name = re.sub(r"\(.*", "", finding["function"] or "")
+        return finding["kind"] in self.kinds and (not self.guilty or name in self.guilty)
+
+
+def lab_file(subjects):
+    text = f"""
+[project]
+name = "disguised"
+owned = {{ namespaces = ["sim::"] }}
+[record]
+phases = ["loading", "steady"]
+loading = {{ timeout_s = 60 }}
+steady = {{ warmup_s = 0.5, duration_s = {SECONDS} }}
+[stop]
+interrupt_s = 0
+terminate_s = 2
+"""
+    for subject, command in subjects:
+        for setting in ["slow", "fast"]:
+            text += f"""
+[scenario.{subject.name}_{setting}]
+command = {json.dumps(command + [setting])}
+env = {{ PYTHONPATH = {json.dumps(str(MARKS / 'python'))} }}
+ready = {{ log = "ready" }}
+step = "marks"
+"""
+    return text
+
+
+def findings(folder, subject, setting):
+    capture = folder / "stepscope-runs" / "latest" / f"{subject.name}_{setting}" / "base" / subject.phase
+    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, "--owned", "sim::*", "--format", "json"])
+    tables = json.loads(out)
+    rows = tables["rows"] if isinstance(tables, dict) else tables[0]["rows"]
+    return rows
+
+
+def told(finding):
+    share = finding["gain_share"]
+    gain = "no gain" if share is None else f"{share:.0f} %"
+    return f"{finding['kind']} at `{finding['function'] or '-'}` ({gain}, {finding['confidence']})"
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    wanted = sys.argv[2:] or ["*"]
+    sources = sorted([*HERE.glob("*.cpp"), *HERE.glob("*.py")])
+    sources = [one for one in sources if one.name != pathlib.Path(__file__).name]
+    subjects = [Subject(one) for one in sources if any(fnmatch.fnmatch(one.stem, want) for want in wanted)]
+    subjects = [(one, one.command(folder)) for one in subjects]
+    for subject, command in subjects:
+        if command is None:
+            print(f"skipped: {subject.name}: no python3")
+    subjects = [(one, command) for one, command in subjects if command]
+    if not os.environ.get("AGAIN"):
+        (folder / "stepscope.toml").write_text(lab_file(subjects))
+        subprocess.check_call([STEPSCOPE, "run"], cwd=folder, stdout=subprocess.DEVNULL)
+    recalled = silent = 0
+    print("| program | recall | first findings | control |\n|---|---|---|---|")
+    for subject, _ in subjects:
+        slow, fast = findings(folder, subject, "slow"), findings(folder, subject, "fast")
+        right = bool(slow) and subject.is_right(slow[0])
+        false = [one for one in fast if (one["gain_share"] or 0) > MOST_OF_CONTROL]
+        recalled += right
+        silent += not false
+        first = "; ".join(map(told, slow[:2])) or "nothing"
+        print(f"| `{subject.name}` | {'yes' if right else 'no'} | {first} | {'; '.join(map(told, false)) or 'silent'} |")
+    number = len(subjects)
+    print(f"\nrecall {recalled} of {number}; precision {silent} of {number}")
+
+
+main()
