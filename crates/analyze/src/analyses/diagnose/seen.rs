@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use stepscope_model::{Capture, NoteValue, Phase, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::recorded::Recorded;
+use crate::Function;
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
@@ -116,10 +117,15 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// CPU time attributed to each owned function, of the work that counts; the largest first.
     pub fn by_owner(&self, counts: impl Fn(Work) -> bool) -> Vec<(FunctionId, Amount)> {
+        self.by_function(|stack| self.functions().attributed(stack).filter(|_| counts(self.work[stack.index()])))
+    }
+
+    /// CPU time of each function, with the function that each stack counts for; the largest first.
+    pub fn by_function(&self, of: impl Fn(StackId) -> Option<FunctionId>) -> Vec<(FunctionId, Amount)> {
         let mut sums = vec![Amount::default(); self.functions().len()];
-        for (stack, amount) in self.cpu.occupied().filter(|(stack, _)| counts(self.work[stack.index()])) {
-            if let Some(owner) = self.functions().attributed(stack) {
-                sums[owner.index()] += amount;
+        for (stack, amount) in self.cpu.occupied() {
+            if let Some(function) = of(stack) {
+                sums[function.index()] += amount;
             }
         }
         self.largest_first(&sums, |_| true)
@@ -150,6 +156,12 @@ impl<'s, 'a> Seen<'s, 'a> {
             under.push(above || self.functions().of_node(capture, StackId::from_index(index)) == function);
         }
         under
+    }
+
+    /// One flag per stack: whether one of these functions is on it.
+    pub fn paths_through(&self, is_one: impl Fn(&Function) -> bool) -> Vec<bool> {
+        let flags: Vec<bool> = self.functions().all().map(|(_, function)| is_one(function)).collect();
+        self.functions().paths_through(self.capture(), &flags)
     }
 
     /// Owned functions by the CPU time of themselves and all they call, the largest first; of equal ones, callers first.
@@ -249,6 +261,14 @@ impl<'s, 'a> Seen<'s, 'a> {
     /// [similar wait](crate::query::thinned_stacks).
     pub fn waits(&self, thread: ThreadId) -> impl Iterator<Item = Wait> + '_ {
         self.off_cpu.rows_of(thread).map(|row| self.selection.completed_wait(row))
+    }
+
+    /// A gain of the CPU time of these samples, as a share of that of all threads.
+    pub fn gain_of_samples<'r>(&self, samples: impl Iterator<Item = &'r Sample>) -> Gain {
+        let add = |(sum, count): (u128, u64), sample: &Sample| (sum + u128::from(sample.weight), count + 1);
+        let (all, _) = self.selection.samples().fold((0, 0), add);
+        let (sum, count) = samples.fold((0, 0), add);
+        Gain { time: sampled(sum as f64, count), whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu }
     }
 
     /// The threads that run the main loop.

@@ -9,6 +9,7 @@ use super::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
+use stepscope_model::{ThreadId, Wait};
 
 /// Least share of the step.
 const LEAST: f64 = 5.0;
@@ -34,14 +35,22 @@ struct Sum {
     ended_by: FxHashMap<FunctionId, u64>,
 }
 
-/// Waits of a class that are at least 5 % of the step; the longest first.
-pub(super) fn step_waits(seen: &Seen<'_, '_>, class: WaitClass) -> Vec<StepWait> {
+/// Waits of a class that count and are at least 5 % of the step; the longest first.
+pub(super) fn step_waits(
+    seen: &Seen<'_, '_>,
+    class: WaitClass,
+    counts: impl Fn(ThreadId, &Wait) -> bool,
+) -> Vec<StepWait> {
     let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
     let (whole, steps) = (seen.whole_ns(), loops.main());
     let mut classes = Classes::new(seen.capture(), seen.functions());
     let mut sums: FxHashMap<FunctionId, Sum> = FxHashMap::default();
-    for wait in seen.loop_threads().into_iter().flat_map(|thread| seen.waits(thread)) {
+    let of_thread = |thread| seen.waits(thread).map(move |wait| (thread, wait));
+    for (thread, wait) in seen.loop_threads().into_iter().flat_map(of_thread) {
         let Some(stack) = wait.stack.filter(|stack| classes.of(*stack) == class) else { continue };
+        if !counts(thread, &wait) {
+            continue;
+        }
         let Some(function) = seen.functions().attributed(stack) else { continue };
         let ns = steps.time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
         let sum = sums.entry(function).or_default();

@@ -2,14 +2,13 @@
 //!
 //! Evidence: a thread of its own that never blocks, much of its time at a few instructions or in `sched_yield`, and its other
 //! work always at the same time of a step: it works in lockstep with the steps and yet never waits for them. A thread
-//! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Look-alikes: a thread that computes all the time, which is in
-//! lockstep with nothing; a spin of some microseconds before blocking.
+//! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Look-alikes: a
+//! thread that computes all the time, which is in lockstep with nothing; a spin of some microseconds before blocking.
 
 use stepscope_model::{FrameKind, Sample, ThreadId};
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::steps::Steps;
@@ -67,7 +66,6 @@ impl Kind for BusyWait {
         for sample in seen.selection.samples() {
             by_thread[sample.thread.index()].push(sample);
         }
-        let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
         let never_blocks = |thread: ThreadId| {
             let life = seen.selection.lifetime(thread).unwrap_or(window.clone());
             let lived = life.end.saturating_sub(life.start).max(1) as f64;
@@ -82,16 +80,14 @@ impl Kind for BusyWait {
                 continue;
             }
             let Some(spin) = Spin::of(seen, samples) else { continue };
+            if found.iter().any(|one| one.function == Some(spin.function)) {
+                continue;
+            }
             let part = spin.samples as f64 / samples.len() as f64;
             let others: Vec<&Sample> =
                 samples.iter().zip(&spin.is_in).filter(|(_, is_in)| !**is_in).map(|(one, _)| *one).collect();
             let does_nothing_else = others.len() as f64 <= NO_WORK * samples.len() as f64;
             if part < LEAST || !(does_nothing_else || is_in_lockstep(loops.main(), samples, &others)) {
-                continue;
-            }
-            let time = sampled(spin.weight as f64, spin.samples as u64);
-            let gain = Gain { time, whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu };
-            if found.iter().any(|one| one.function == Some(spin.function)) {
                 continue;
             }
             let function = seen.name(spin.function);
@@ -108,6 +104,8 @@ impl Kind for BusyWait {
                     percent(100.0 * part)
                 );
                 let title = format!("`{function}` waits in a busy loop");
+                let inside = samples.iter().zip(&spin.is_in).filter(|(_, is_in)| **is_in).map(|(one, _)| *one);
+                let gain = seen.gain_of_samples(inside);
                 Found::of_program(title, Some(gain)).sure(Confidence::Strong).because(text, "show --view threads")
             };
             found.push(one.about(Some(spin.function)));
@@ -123,17 +121,13 @@ struct Spin {
     /// Of each sample of the thread whether it is in the loop.
     is_in: Vec<bool>,
     samples: usize,
-    weight: u64,
 }
 
 impl Spin {
     fn of(seen: &Seen<'_, '_>, samples: &[&Sample]) -> Option<Self> {
         let capture = seen.capture();
-        let yields = {
-            let is_yield = |name: &str| name.contains("sched_yield") || name.contains("thread::yield");
-            let flags: Vec<bool> = seen.functions().all().map(|(_, one)| is_yield(&one.name)).collect();
-            seen.functions().paths_through(capture, &flags)
-        };
+        let is_yield = |name: &str| name.contains("sched_yield") || name.contains("thread::yield");
+        let yields = seen.paths_through(|function| is_yield(&function.name));
         // Where the owned function itself is: the address of its innermost frame, what is inlined into it included.
         let place = |sample: &Sample| -> Option<(FunctionId, u64)> {
             let stack = sample.stack?;
@@ -169,9 +163,8 @@ impl Spin {
             place.is_some_and(|(function, address)| function == from.0 && (from.1..=to.1).contains(&address))
         };
         let is_in: Vec<bool> = places.iter().map(is_in).collect();
-        let inside = samples.iter().zip(&is_in).filter(|(_, is_in)| **is_in);
-        let (samples, weight) = inside.fold((0, 0), |(count, sum), (one, _)| (count + 1, sum + one.weight));
-        Some(Self { function: from.0, is_in, samples, weight })
+        let samples = is_in.iter().filter(|is_in| **is_in).count();
+        Some(Self { function: from.0, is_in, samples })
     }
 }
 

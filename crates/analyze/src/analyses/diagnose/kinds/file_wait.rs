@@ -25,7 +25,7 @@ impl Kind for FileWait {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let found = step_waits(seen, WaitClass::File).into_iter().map(|wait| {
+        let found = step_waits(seen, WaitClass::File, |_, _| true).into_iter().map(|wait| {
             let title = format!("`{}` waits for a file or a disk", seen.name(wait.function));
             let text = format!(
                 "The loop's thread is blocked there for {} a step, in {} of the steps.",

@@ -3,8 +3,6 @@
 //! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it.
 //! Each has its own look-alikes.
 
-use std::cmp::Reverse;
-
 use stepscope_model::StackId;
 
 use crate::analyses::diagnose::Kind;
@@ -12,7 +10,6 @@ use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
-use crate::query::weights::Amount;
 
 /// A group of library functions.
 pub(super) struct LibraryCalls {
@@ -143,25 +140,15 @@ impl Kind for LibraryCalls {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let Some((steps, _)) = seen.steps().filter(|_| !seen.is_loading()) else { return Vec::new() };
         let callers = self.callers(seen);
-        let mut sums = vec![Amount::default(); seen.functions().len()];
-        for (stack, amount) in seen.cpu.occupied() {
-            if let Some(caller) = callers[stack.index()] {
-                sums[caller.index()] += amount;
-            }
-        }
-        let large = seen.functions().all().map(|(id, _)| (id, sums[id.index()]));
-        let mut large: Vec<_> = large
-            .filter(|(_, amount)| {
-                let ns = amount.weight as f64 / steps as f64;
-                seen.share(*amount) >= self.least && (ns >= self.least_ns || !seen.is_timed())
-            })
-            .collect();
-        large.sort_by_key(|(id, amount)| (Reverse(amount.weight), id.index()));
+        let large = seen.by_function(|stack| callers[stack.index()]).into_iter().filter(|(_, amount)| {
+            let ns = amount.weight as f64 / steps as f64;
+            seen.share(*amount) >= self.least && (ns >= self.least_ns || !seen.is_timed())
+        });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
-        let lasting = large.into_iter().filter(|(caller, _)| seen.is_steady(is_at(*caller)));
+        let lasting = large.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does);

@@ -25,7 +25,7 @@ impl Kind for LockWait {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let found = step_waits(seen, WaitClass::Lock).into_iter().map(|wait| {
+        let found = step_waits(seen, WaitClass::Lock, |_, _| true).into_iter().map(|wait| {
             let title = match wait.ended_by {
                 Some(holder) => {
                     format!("`{}` waits for a lock that `{}` holds", seen.name(wait.function), seen.name(holder))

@@ -7,12 +7,10 @@ use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
-use crate::query::weights::Amount;
 use crate::query::work::Work;
-use stepscope_model::{StackId, ThreadId};
+use stepscope_model::{Sample, StackId, ThreadId};
 
 /// Fewest threads.
 const FEWEST: usize = 16;
@@ -67,22 +65,18 @@ impl Kind for ManyThreads {
                 continue;
             }
             let of_group = |thread: ThreadId| threads.iter().any(|(one, _)| *one == thread);
-            let mut amount = Amount::default();
-            let mut without = vec![0.0_f32; seen.capture().stacks.len()];
-            for sample in seen.selection.samples().filter(|sample| of_group(sample.thread)) {
-                let Some(stack) = sample.stack else { continue };
-                if matches!(
+            let waits = |stack: StackId| {
+                matches!(
                     seen.work[stack.index()],
                     Work::Switch | Work::Poll | Work::Kernel | Work::Receive | Work::Lock | Work::Clock
-                ) {
-                    amount += Amount { weight: sample.weight.into(), count: 1 };
-                    without[stack.index()] = 1.0;
-                }
+                )
+            };
+            let goes = |sample: &Sample| sample.stack.filter(|stack| of_group(sample.thread) && waits(*stack));
+            let mut without = vec![0.0_f32; seen.capture().stacks.len()];
+            for stack in seen.selection.samples().filter_map(goes) {
+                without[stack.index()] = 1.0;
             }
-            let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
-            let value = amount.weight as f64;
-            let time = sampled(value, amount.count);
-            let gain = Gain { time, whole_ns: all as f64, basis: GainBasis::PhaseCpu };
+            let gain = seen.gain_of_samples(seen.selection.samples().filter(|sample| goes(sample).is_some()));
             let title =
                 format!("{} threads run `{}`; each does little and wakes often", threads.len(), seen.name(function));
             let mut one = Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Strong).because(

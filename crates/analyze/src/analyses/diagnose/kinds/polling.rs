@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::gain::{Gain, GainBasis, sampled};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
-use stepscope_model::{ThreadId, Wait, WaitState};
+use stepscope_model::{Sample, ThreadId, Wait, WaitState};
 use stepscope_stats::Distribution;
 
 /// Least wake-ups of a thread per second.
@@ -65,18 +64,11 @@ impl Kind for Polling {
                 groups.entry(function).or_default().push((thread, number));
             }
         }
-        let all: u128 = seen.selection.samples().map(|sample| u128::from(sample.weight)).sum();
         let mut found = Vec::new();
         groups.retain(|_, threads| look_ns(seen, threads) <= LONGEST_LOOK_NS);
         for (function, threads) in groups {
-            let of_group = |thread: ThreadId| threads.iter().any(|(one, _)| *one == thread);
-            let (mut value, mut count) = (0.0, 0_u64);
-            for sample in seen.selection.samples().filter(|sample| of_group(sample.thread)) {
-                value += sample.weight as f64;
-                count += 1;
-            }
-            let time = sampled(value, count);
-            let gain = Gain { time, whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu };
+            let of_group = |sample: &&Sample| threads.iter().any(|(thread, _)| *thread == sample.thread);
+            let gain = seen.gain_of_samples(seen.selection.samples().filter(of_group));
             let rate = threads.iter().map(|(_, number)| number).sum::<usize>() as f64 / seconds;
             let title = format!("`{}` wakes {rate:.0} times a second to look for work", seen.name(function));
             found.push(Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Fair).because(

@@ -3,20 +3,12 @@
 //! Evidence: sleeps of the loop's thread in the middle of steps, with work before and after them. Look-alikes: the pacing of
 //! the loop, which sleeps at the start or at the end of a step; a pause that a device needs.
 
-use std::cmp::Reverse;
-
-use rustc_hash::FxHashMap;
-
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
-use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
-use crate::query::functions::FunctionId;
-use crate::query::wait_class::{Classes, WaitClass};
-use crate::query::waits::blocked_ns;
-
-/// Least share of the step.
-const LEAST: f64 = 5.0;
+use crate::analyses::diagnose::step_waits::step_waits;
+use crate::query::wait_class::WaitClass;
+use stepscope_model::{ThreadId, Wait};
 
 /// Least part of the step's running time before the sleep, and after it.
 const WORK: f64 = 0.1;
@@ -40,44 +32,26 @@ impl Kind for SleepWithin {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
-        let (whole, steps) = (seen.whole_ns(), loops.main());
-        let mut classes = Classes::new(seen.capture(), seen.functions());
-        // Blocked time, and steps, by function. A step counts once.
-        let mut sums: FxHashMap<FunctionId, (u64, usize, Option<usize>)> = FxHashMap::default();
-        for thread in seen.loop_threads() {
-            for wait in seen.waits(thread) {
-                let Some(stack) = wait.stack.filter(|stack| classes.of(*stack) == WaitClass::Sleep) else { continue };
-                let Some(step) = steps.at(wait.start_ns) else { continue };
-                let range = steps.range(step);
-                let running = |range| seen.off_cpu.spent(thread, range).map_or(0, |spent| spent.running) as f64;
-                let (before, after) = (running(range.start..wait.start_ns), running(wait.end_ns..range.end));
-                if wait.end_ns >= range.end || before.min(after) < WORK * (before + after) {
-                    continue;
-                }
-                let Some(function) = seen.functions().attributed(stack) else { continue };
-                let (sum, in_steps, last) = sums.entry(function).or_default();
-                *sum += blocked_ns(&wait);
-                *in_steps += usize::from(last.replace(step) != Some(step));
-            }
-        }
-        let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_by_key(|(function, (sum, ..))| (Reverse(*sum), function.index()));
-        let found = sums.into_iter().map(|(function, (sum, in_steps, _))| {
-            let (per_step, in_steps) = (sum as f64 / count as f64, in_steps as f64 / count as f64);
-            (function, per_step, in_steps)
-        });
-        found
-            .filter(|(_, per_step, in_steps)| 100.0 * per_step / whole >= LEAST && *in_steps >= STEPS)
-            .map(|(function, per_step, in_steps)| {
-                let title = format!("`{}` sleeps in the middle of steps", seen.name(function));
+        let Some(loops) = &seen.loops else { return Vec::new() };
+        let steps = loops.main();
+        let is_within = |thread: ThreadId, wait: &Wait| {
+            let Some(range) = steps.at(wait.start_ns).map(|step| steps.range(step)) else { return false };
+            let running = |range| seen.off_cpu.spent(thread, range).map_or(0, |spent| spent.running) as f64;
+            let (before, after) = (running(range.start..wait.start_ns), running(wait.end_ns..range.end));
+            wait.end_ns < range.end && before.min(after) >= WORK * (before + after)
+        };
+        let waits = step_waits(seen, WaitClass::Sleep, is_within).into_iter();
+        waits
+            .filter(|wait| wait.in_steps >= STEPS)
+            .map(|wait| {
+                let title = format!("`{}` sleeps in the middle of steps", seen.name(wait.function));
                 let text = format!(
                     "The loop's thread sleeps there for {} a step, in {} of the steps, and works before and after.",
-                    ns(per_step),
-                    percent(100.0 * in_steps)
+                    ns(wait.ns),
+                    percent(100.0 * wait.in_steps)
                 );
-                Found::of_program(title, Some(Gain::of_waiting(per_step, whole)))
-                    .about(Some(function))
+                Found::of_program(title, Some(wait.gain))
+                    .about(Some(wait.function))
                     .sure(Confidence::Fair)
                     .because(text, "show --view wall")
             })

@@ -8,7 +8,6 @@ use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
-use crate::query::weights::Amount;
 use stepscope_model::StackId;
 
 /// Least threads per step.
@@ -68,17 +67,8 @@ impl Kind for ThreadsEachStep {
             return Vec::new();
         }
         let calls = below(seen, |name| CALLS.iter().any(|call| name.starts_with(call)));
-        let mut by_owner = vec![Amount::default(); seen.functions().len()];
-        for (stack, amount) in seen.cpu.occupied().filter(|(stack, _)| calls[stack.index()]) {
-            if let Some(owner) = seen.functions().nearest_owned(stack) {
-                by_owner[owner.index()] += amount;
-            }
-        }
-        let most =
-            by_owner.iter().enumerate().max_by_key(|(_, amount)| amount.weight).filter(|(_, one)| !one.is_zero());
-        let Some(owner) = most.and_then(|(index, _)| seen.functions().all().nth(index)).map(|(id, _)| id) else {
-            return Vec::new();
-        };
+        let starter = |stack: StackId| seen.functions().nearest_owned(stack).filter(|_| calls[stack.index()]);
+        let Some(&(owner, _)) = seen.by_function(starter).first() else { return Vec::new() };
         // What a thread costs before and after its work has no owned caller.
         let threads = below(seen, |name| ROOTS.contains(&name));
         let goes = |index: usize| {
@@ -103,8 +93,5 @@ impl Kind for ThreadsEachStep {
 
 /// One flag per stack: whether a function with such a name, which is not owned, is on it.
 fn below(seen: &Seen<'_, '_>, is_wanted: impl Fn(&str) -> bool) -> Vec<bool> {
-    let functions = seen.functions();
-    let wanted = |function: &crate::Function| !function.owned && is_wanted(&own_name(&function.name));
-    let flags: Vec<bool> = functions.all().map(|(_, function)| wanted(function)).collect();
-    functions.paths_through(seen.capture(), &flags)
+    seen.paths_through(|function| !function.owned && is_wanted(&own_name(&function.name)))
 }
