@@ -248,6 +248,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("`{text}` is out of range"))
 }
 
+/// How long a segment of a long recording lasts. A shorter one would be finished more slowly than it is recorded.
+pub fn segment_length(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    match duration(text)? {
+        length if length < SHORTEST => Err("a segment lasts at least 1s".to_owned()),
+        length => Ok(length),
+    }
+}
+
 fn time_range(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text.split_once("..").ok_or("write FROM..TO, e.g. 2s..5s; either end may be left out")?;
     let ns = |text: &str| duration(text).map(|duration| duration.as_nanos() as u64);

@@ -147,11 +147,7 @@ impl CaptureSets {
     /// # Errors
     /// If the sets have no scenario in common, or differ in what makes a comparison meaningless.
     pub fn compare(&self, request: &Request, options: &Options, extent: Extent) -> Result<Compared, SourceError> {
-        let ownership = match &self.lab {
-            Some(lab) => request.owned.clone().or(&lab.owned),
-            None => request.owned.clone(),
-        };
-        let owned = ownership.compile().map_err(|error| SourceError::Usage(error.to_string()))?;
+        let owned = self.ownership(request).compile().map_err(|error| SourceError::Usage(error.to_string()))?;
         let filter = self.filter(request);
         let pairing = Pairing { phase: request.phase, across: request.across.contains(&Difference::Scenario) };
         let sets: Vec<&[Capture]> = self.captures.iter().map(Vec::as_slice).collect();
@@ -181,6 +177,14 @@ impl CaptureSets {
         Ok(compared)
     }
 
+    /// The request's ownership; what it leaves open is that of the lab file.
+    fn ownership(&self, request: &Request) -> Ownership {
+        match &self.lab {
+            Some(lab) => request.owned.clone().or(&lab.owned),
+            None => request.owned.clone(),
+        }
+    }
+
     /// The request's filter, with the names of the lab file.
     fn filter(&self, request: &Request) -> Filter {
         let naming = self.lab.as_ref().map(|lab| lab.naming.clone()).unwrap_or_default();
@@ -192,11 +196,7 @@ impl CaptureSets {
     /// # Errors
     /// If the ownership or the filter of the request cannot be applied, or the page not written.
     pub fn write_page(&self, report: &Report, request: &Request, out: &mut dyn Write) -> io::Result<()> {
-        let ownership = match &self.lab {
-            Some(lab) => request.owned.clone().or(&lab.owned),
-            None => request.owned.clone(),
-        };
-        let owned = ownership.compile().map_err(io::Error::other)?;
+        let owned = self.ownership(request).compile().map_err(io::Error::other)?;
         let filter = self.filter(request);
         let captures = self.of_phase(request.phase);
         let all: Vec<&Capture> = captures.iter().flatten().copied().collect();

@@ -5,35 +5,24 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use stepscope_model::{Columns, Counts, Dimension, NoteValue, Table, ThreadId, note};
 
 use crate::analysis::{Analysis, ReportSection, View};
-use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
-use crate::query::weights::{Amount, percent};
+use crate::query::weights::{Amount, WeightByFunction, percent};
 
 /// What one category's samples are.
 #[derive(Default)]
 struct Usage {
     sampled: Amount,
     threads: FxHashSet<ThreadId>,
-    by_caller: FxHashMap<Option<FunctionId>, u128>,
+    by_caller: WeightByFunction,
 }
 
 struct Row<'s> {
     name: &'s str,
     usage: Usage,
-}
-
-impl Row<'_> {
-    /// The function that most of it is attributed to; ties by name.
-    fn top<'s>(&self, selection: &'s Selection<'_>) -> Option<(&'s str, u128)> {
-        let name = |one: &Option<FunctionId>| one.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
-        let (function, weight) =
-            self.usage.by_caller.iter().min_by_key(|(one, weight)| (Reverse(**weight), name(one)))?;
-        Some((name(function), *weight))
-    }
 }
 
 /// The table `categories`: one row per category, by weight, then name.
@@ -47,7 +36,7 @@ pub fn table(selection: &Selection<'_>) -> Table {
             usage.sampled += Amount::of(event, sample.weight);
             usage.threads.insert(sample.thread);
             let leaf = |stack| functions.attributed(stack).unwrap_or_else(|| functions.of_node(capture, stack));
-            *usage.by_caller.entry(sample.stack.map(leaf)).or_default() += u128::from(sample.weight);
+            usage.by_caller.add(sample.stack.map(leaf), sample.weight.into());
         }
     }
     let total = usages.iter().map(|usage| usage.sampled.weight).sum();
@@ -70,10 +59,10 @@ pub fn table(selection: &Selection<'_>) -> Table {
             percent(row.usage.sampled.weight, total)
         })
         .text("top_function", "The function that most of its weight is attributed to.", |row| {
-            row.top(selection).map(|(name, _)| name).into()
+            row.usage.by_caller.top(functions).map(|(name, _)| name).into()
         })
         .percentage("top_share", "That function's part of the row, in percent.", |row| {
-            row.top(selection).and_then(|(_, weight)| percent(weight, row.usage.sampled.weight))
+            row.usage.by_caller.top(functions).and_then(|(_, weight)| percent(weight, row.usage.sampled.weight))
         })
         .essential("share")
         .detail("count")

@@ -20,16 +20,15 @@ use crate::analyses::hotspots::other_events;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::query::coverage;
-use crate::query::functions::{FunctionId, NO_STACK};
 use crate::query::select::Selection;
-use crate::query::weights::{Amount, percent};
+use crate::query::weights::{Amount, WeightByFunction, percent};
 
 /// What one thread did.
 #[derive(Debug, Clone, Default)]
 struct Usage {
     sampled: Amount,
     cpu_ns: Option<u64>,
-    by_leaf: FxHashMap<Option<FunctionId>, u128>,
+    by_leaf: WeightByFunction,
 }
 
 impl Usage {
@@ -39,16 +38,7 @@ impl Usage {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
             (known, other) => known.or(other),
         };
-        for (leaf, weight) in &other.by_leaf {
-            *self.by_leaf.entry(*leaf).or_default() += weight;
-        }
-    }
-
-    /// The leaf with the most weight; ties by name.
-    fn top(&self, selection: &Selection<'_>) -> Option<(String, u128)> {
-        let name = |leaf: &Option<FunctionId>| leaf.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
-        let (leaf, weight) = self.by_leaf.iter().min_by_key(|(leaf, weight)| (Reverse(**weight), name(leaf)))?;
-        Some((name(leaf).to_owned(), *weight))
+        self.by_leaf.add_all(&other.by_leaf);
     }
 }
 
@@ -62,7 +52,7 @@ fn usages(selection: &Selection<'_>) -> Vec<Usage> {
         let usage = &mut usages[sample.thread.index()];
         usage.sampled += Amount::of(event, sample.weight);
         let leaf = sample.stack.map(|stack| functions.of_node(capture, stack));
-        *usage.by_leaf.entry(leaf).or_default() += u128::from(sample.weight);
+        usage.by_leaf.add(leaf, sample.weight.into());
     }
     usages
 }
@@ -99,10 +89,10 @@ fn usage_columns<'t>(selection: &'t Selection<'_>, total: u128) -> Columns<'t, U
             coverage_percent(selection, usage)
         })
         .text("top_function", "The function with most self weight.", |usage| {
-            usage.top(selection).map(|(name, _)| name).into()
+            usage.by_leaf.top(selection.functions()).map(|(name, _)| name).into()
         })
         .percentage("top_share", "Its part of the self weight of the row, in percent.", |usage| {
-            usage.top(selection).and_then(|(_, weight)| percent(weight, usage.sampled.weight))
+            usage.by_leaf.top(selection.functions()).and_then(|(_, weight)| percent(weight, usage.sampled.weight))
         })
         .essential("share top_function")
         .detail("count coverage")

@@ -3,12 +3,14 @@
 //! It is the first step of every analysis of stacks. Samples are many and stacks repeat, so samples are added up by node
 //! once. All further steps visit nodes only.
 
+use std::cmp::Reverse;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
+use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Counts, Event, StackId, WaitState};
 
-use crate::query::functions::{FunctionId, Functions};
+use crate::query::functions::{FunctionId, Functions, NO_STACK};
 use crate::query::select::Selection;
 use crate::query::waits::blocked_ns;
 
@@ -35,6 +37,36 @@ impl Amount {
     /// This weight in percent of `whole`; `None` of nothing.
     pub fn percent_of(self, whole: Amount) -> Option<f64> {
         percent(self.weight, whole.weight)
+    }
+}
+
+/// The weight of samples by function; `None` is that of samples without a stack.
+#[derive(Debug, Clone, Default)]
+pub struct WeightByFunction(FxHashMap<Option<FunctionId>, u128>);
+
+impl WeightByFunction {
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds the weight of one or more samples.
+    pub fn add(&mut self, function: Option<FunctionId>, weight: u128) {
+        *self.0.entry(function).or_default() += weight;
+    }
+
+    /// Adds all of `other`.
+    pub fn add_all(&mut self, other: &Self) {
+        for (function, weight) in &other.0 {
+            self.add(*function, *weight);
+        }
+    }
+
+    /// Name and weight of the function with the most; ties by name.
+    pub fn top<'f>(&self, functions: &'f Functions) -> Option<(&'f str, u128)> {
+        let name = |id: Option<FunctionId>| id.map_or(NO_STACK, |id| &*functions.get(id).name);
+        let (function, weight) = self.0.iter().min_by_key(|(id, weight)| (Reverse(**weight), name(**id)))?;
+        Some((name(*function), *weight))
     }
 }
 

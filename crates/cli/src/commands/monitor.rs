@@ -14,8 +14,8 @@ use stepscope_record::proc::ProcessSet;
 use stepscope_record::session::raise_descriptor_limit;
 
 use super::segments::Segments;
-use crate::arguments::duration;
 use crate::arguments::processes::ProcessArguments;
+use crate::arguments::{duration, segment_length};
 use crate::failure::Failure;
 use crate::{interrupt, progress};
 
@@ -59,13 +59,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         every if every < SHORTEST => Err("the shortest interval is 100ms".to_owned()),
         every => Ok(every),
-    }
-}
-
-fn segment_length(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        length if length < Duration::from_secs(1) => Err("a segment lasts at least 1s".to_owned()),
-        length => Ok(length),
     }
 }
 

@@ -21,8 +21,8 @@ use stepscope_view::Format;
 
 use super::live::Beside;
 use super::segments::Segments;
-use crate::arguments::duration;
 use crate::arguments::processes::ProcessArguments;
+use crate::arguments::{duration, segment_length};
 use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::{interrupt, progress};
@@ -167,15 +167,6 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
     }
 }
 
-/// Shorter segments would be finished more slowly than they are recorded.
-fn segment_length(text: &str) -> Result<Duration, String> {
-    const SHORTEST: Duration = Duration::from_secs(1);
-    match duration(text)? {
-        length if length < SHORTEST => Err("a segment lasts at least 1s".to_owned()),
-        length => Ok(length),
-    }
-}
-
 fn ready(text: &str) -> Result<Ready, String> {
     match text.split_once('=') {
         Some(("log", text)) if !text.is_empty() => Ok(Ready::Log(text.to_owned())),
@@ -187,12 +178,11 @@ fn ready(text: &str) -> Result<Ready, String> {
 }
 
 fn dimension(name: &str) -> Result<Dimension, String> {
-    use Dimension::{
-        Asan, Cache, Cpu, Faults, Heap, Memcheck, Offcpu, Resources, Sched, Sharing, Syscalls, Tsan, Ubsan,
-    };
-    let recorded = [Cpu, Offcpu, Sched, Faults, Resources, Heap, Syscalls, Cache, Sharing, Memcheck, Asan, Ubsan, Tsan];
-    let found = recorded.into_iter().find(|dimension| dimension.name() == name);
-    found.ok_or_else(|| format!("use some of {}", recorded.map(Dimension::name).join(", ")))
+    // Steps are recorded by their own options.
+    let recorded: Vec<Dimension> = Dimension::ALL.into_iter().filter(|one| *one != Dimension::Steps).collect();
+    let names: Vec<&str> = recorded.iter().map(|dimension| dimension.name()).collect();
+    let found = recorded.iter().find(|dimension| dimension.name() == name);
+    found.copied().ok_or_else(|| format!("use some of {}", names.join(", ")))
 }
 
 /// Further evidence.
