@@ -50,6 +50,8 @@ pub enum EventRole {
     },
     /// The current thread hands the CPU to another: the `sched:sched_switch` tracepoint.
     Switch {
+        /// Offset in the raw data of the current thread's id. The record itself has none once the thread is removed.
+        tid_at: usize,
         /// Offset in the raw data of the state that the current thread is left in (64 bits).
         state_at: usize,
         /// Offset in the raw data of the next thread's id.

@@ -102,6 +102,8 @@ impl<W: Target> Assembler<W> {
             return;
         }
         self.ended.remove(&child.tid);
+        // Before the recording started, nothing tells what it did.
+        let time = time.filter(|time| self.start_ns.is_none_or(|start| start <= *time));
         if !self.processes.contains_key(&child.pid) {
             let process = self.processes.get(&parent.pid);
             let image = process.and_then(|process| process.image.clone());

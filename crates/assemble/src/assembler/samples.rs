@@ -72,14 +72,13 @@ impl<W: Target> Assembler<W> {
                     thread.timeline.will_switch_at(stack);
                 }
             }
-            (EventRole::Switch { state_at, next_tid_at }, Some(_)) => {
+            (EventRole::Switch { state_at, next_tid_at, .. }, Some(_)) => {
                 let stack = self.stack(ids, at, sink);
                 self.losses.samples += 1;
-                let preempted = is_runnable(state_at, sample);
-                self.switch(ids, record.time, sink, |timeline, time| {
-                    timeline.will_switch_at(stack);
-                    timeline.switch_out(time, preempted)
-                });
+                if let (Some(thread), Some(time)) = (self.threads.get_mut(&ids.tid), record.time) {
+                    thread.timeline.will_switch_at(stack);
+                    self.leave_cpu(ids, record.cpu, time, is_runnable(state_at, sample), sink);
+                }
                 self.switch_in_next(next_tid_at, at, sink);
             }
             (EventRole::Switch { next_tid_at, .. }, None) => self.switch_in_next(next_tid_at, at, sink),
@@ -106,7 +105,16 @@ impl<W: Target> Assembler<W> {
                 self.waking_tracepoint = at.sample.ip;
                 self.wake_up(pid_at, None, None, at);
             }
-            EventRole::Switch { next_tid_at, .. } => self.switch_in_next(next_tid_at, at, sink),
+            EventRole::Switch { tid_at, next_tid_at, .. } => {
+                // Only a source that records every thread has switches of idle CPUs and removed threads.
+                self.cpus.are_whole = true;
+                if let (Some(tid), Some(time)) = (tid_in(tid_at, at.sample), at.record.time)
+                    && self.threads.get(&tid).is_some_and(|thread| thread.exits)
+                {
+                    self.end_exiting(tid, time, sink);
+                }
+                self.switch_in_next(next_tid_at, at, sink);
+            }
             _ => {}
         }
     }
@@ -143,10 +151,11 @@ impl<W: Target> Assembler<W> {
 
     /// Switches in the thread that gets the CPU, if it is a known one.
     fn switch_in_next(&mut self, tid_at: usize, at: &SampleRecord<'_>, sink: &mut impl Sink) {
-        let Some(tid) = tid_in(tid_at, at.sample) else { return };
-        let Some(pid) = self.threads.get(&tid).map(|thread| thread.pid) else { return };
-        let cpu = at.record.cpu;
-        self.switch(ThreadIds { pid, tid }, at.record.time, sink, |timeline, time| timeline.switch_in(time, cpu));
+        let (Some(tid), Some(time)) = (tid_in(tid_at, at.sample), at.record.time) else { return };
+        match self.threads.get(&tid).map(|thread| thread.pid) {
+            Some(pid) => self.enter_cpu(ThreadIds { pid, tid }, at.record.cpu, time, sink),
+            None => at.record.cpu.into_iter().for_each(|cpu| self.note_other_switch(cpu, time, None, sink)),
+        }
     }
 
     /// The stack of a sample, including its kernel part.

@@ -45,7 +45,7 @@ const DUMMY: u64 = 9;
 
 /// Offsets in `sched:sched_switch` and `sched:sched_waking`. The fields before them have not changed since 2009
 /// (`include/trace/events/sched.h`); they follow 8 bytes that all tracepoints share.
-const SWITCH: EventRole = EventRole::Switch { state_at: 32, next_tid_at: 56 };
+const SWITCH: EventRole = EventRole::Switch { tid_at: 24, state_at: 32, next_tid_at: 56 };
 const WAKING: EventRole = EventRole::Waking { pid_at: 24 };
 
 /// The kernel's name of an event, from its numbers.

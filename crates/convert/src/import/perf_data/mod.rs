@@ -107,7 +107,7 @@ impl<'a> Reading<'a> {
     }
 
     fn run(mut self, mut records: InOrder<'_>) -> (Capture, Outcome) {
-        let start_ns = records.start();
+        let start_ns = records.start(self.switches);
         self.sink.inner.info_mut().start_ns = start_ns;
         let mut assembler = Assembler::new(self.elsewhere.clone(), Follow::Everything, self.switches, start_ns);
         self.add_events(&mut assembler);

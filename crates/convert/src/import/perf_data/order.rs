@@ -8,6 +8,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::vec::IntoIter;
 
+use stepscope_assemble::Switches;
+
 use super::file::PerfFile;
 use super::record::{self, Damage, Kind, Record};
 use super::unpack::Unpacking;
@@ -103,12 +105,18 @@ impl<'a> InOrder<'a> {
     }
 
     /// Time of the first record that has one. perf's own records of earlier state come first, with no time or zero.
-    pub fn start(&mut self) -> Option<u64> {
+    ///
+    /// Where switches are recorded, it is the first sample or switch. perf enables its events some time after it opened
+    /// them, and its own threads leave records in between; what ran then is not known.
+    pub fn start(&mut self, switches: Switches) -> Option<u64> {
+        const ENABLED: [Kind; 3] = [Kind::SAMPLE, Kind::SWITCH, Kind::SWITCH_CPU_WIDE];
+        let counts = |record: &Pending<'_>| switches == Switches::Unrecorded || ENABLED.contains(&record.kind);
         loop {
-            let waiting = self.ready.as_slice().iter().chain(&self.pending);
-            let first = waiting.map(|record| record.time).filter(|&time| time != 0).min();
+            let waiting = self.ready.as_slice().iter().chain(&self.pending).filter(|record| record.time != 0);
+            let first = waiting.clone().filter(|record| counts(record)).map(|record| record.time).min();
+            let any = waiting.map(|record| record.time).min();
             if first.is_some() || !self.read_round() {
-                return first;
+                return first.or(any);
             }
         }
     }

@@ -15,6 +15,8 @@ impl Kind {
     pub const MMAP: Self = Self(1);
     pub const SAMPLE: Self = Self(9);
     pub const MMAP2: Self = Self(10);
+    pub const SWITCH: Self = Self(14);
+    pub const SWITCH_CPU_WIDE: Self = Self(15);
     pub const HEADER_ATTR: Self = Self(64);
     pub const TRACING_DATA: Self = Self(66);
     pub const HEADER_BUILD_ID: Self = Self(67);

@@ -410,6 +410,16 @@ fn switch_records_become_waits_from_the_first_time_on() {
 }
 
 #[test]
+fn what_perf_does_before_it_enables_its_events_is_not_running_time() {
+    let mut drawing = Drawing::new();
+    drawing.event(1, 0, CONTEXT_SWITCH);
+    drawing.comm(40, "perf", 100).sample(0, 40, 1_000, 250, &[]).switch(40, 2_000, 1 << 13).switch(40, 5_000, 0);
+    drawing.sample(0, 40, 7_000, 250, &[]);
+    let capture = read(&drawing.file());
+    assert_eq!((capture.info.start_ns, capture.threads[0].cpu_ns), (Some(1_000), Some(3_000)));
+}
+
+#[test]
 fn an_inode_that_is_called_a_build_id_is_none() {
     const CLAIMED: u16 = 1 << 14;
     let mut drawing = Drawing::new();
