@@ -10,6 +10,7 @@ use strum::{EnumString, IntoStaticStr};
 use crate::allocation::Allocation;
 use crate::data_access::DataAccess;
 use crate::event_count::EventCount;
+use crate::flow::FlowEvent;
 use crate::ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 use crate::info::{CaptureInfo, Event};
 use crate::memory_error::MemoryError;
@@ -57,6 +58,8 @@ pub struct Capture {
     pub memory_errors: Vec<MemoryError>,
     /// Sampled accesses to cache lines that several threads use. Empty if none were sampled.
     pub data_accesses: Vec<DataAccess>,
+    /// Stages of messages and callbacks, by time. Empty if the source has none.
+    pub flows: Vec<FlowEvent>,
     interner: Interner,
 }
 
@@ -464,6 +467,7 @@ impl Capture {
         handles.check_allocations(&self.allocations)?;
         handles.check_data_accesses(&self.data_accesses)?;
         handles.check_event_counts(&self.event_counts)?;
+        handles.check_flows(&self.flows)?;
         handles.check_memory_errors(&self.memory_errors)?;
         handles.check_samples(self.samples.in_memory())?;
         handles.check_waits(self.waits.0.in_memory())?;
@@ -574,6 +578,13 @@ impl Handles {
             if let (Some(start), Some(end)) = (count.start_ns, count.end_ns) {
                 interval("event_counts", row, start, end)?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_flows(self, flows: &[FlowEvent]) -> Result<(), String> {
+        for (row, event) in flows.iter().enumerate() {
+            refers("flows", row, "thread", Some(event.thread.index()), self.threads)?;
         }
         Ok(())
     }

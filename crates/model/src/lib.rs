@@ -23,6 +23,7 @@ pub mod column;
 mod data_access;
 pub mod disk;
 mod event_count;
+mod flow;
 pub mod ids;
 pub mod info;
 pub mod mark;
@@ -46,6 +47,7 @@ pub use capture::{
 pub use column::{Column, Importance, Kind};
 pub use data_access::{CACHE_LINE_BYTES, DataAccess};
 pub use event_count::EventCount;
+pub use flow::{FlowEvent, FlowStage};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,

@@ -11,6 +11,7 @@ mod allocations;
 mod columns;
 mod data_accesses;
 mod event_counts;
+mod flows;
 mod long_tables;
 mod memory_errors;
 mod raw_log;

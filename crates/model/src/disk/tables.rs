@@ -11,6 +11,7 @@ use super::allocations;
 use super::columns::{Column, Rows};
 use super::data_accesses;
 use super::event_counts;
+use super::flows;
 use super::memory_errors;
 use super::table_form::TableForm;
 use crate::capture::{Capture, Frame, Module, Process, StackNode, Thread, ThreadName};
@@ -26,6 +27,7 @@ pub(super) const TABLES: &[TableForm] = &[
     allocations::FORM,
     data_accesses::FORM,
     event_counts::FORM,
+    flows::FORM,
     memory_errors::FORM,
 ];
 

@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::{
-    Counter, Event, Frame, Language, Module, Process, Sample, Scope, Step, SymbolSource, Thread, ThreadId, ThreadName,
-    Wait, WaitState,
+    Counter, Event, FlowEvent, FlowStage, Frame, Language, Module, Process, Sample, Scope, Step, SymbolSource, Thread,
+    ThreadId, ThreadName, Wait, WaitState,
 };
 
 /// A capture with a row in every table, with and without optional values.
@@ -66,6 +66,20 @@ fn full() -> Capture {
     capture.scopes.push(Scope { thread: main, name: "Physics".into(), start_ns: 1, end_ns: 2, depth: 0 });
     let name: std::sync::Arc<str> = "rss_bytes".into();
     capture.counters.push(Counter { time_ns: 1, process: Some(process), thread: None, name, value: -5 });
+    let (topic, callback): (std::sync::Arc<str>, std::sync::Arc<str>) = ("/scan".into(), "/planner: /scan".into());
+    let (published, flow) = (FlowStage::Published, Some(u64::MAX));
+    capture.flows.push(FlowEvent {
+        time_ns: 3,
+        thread: main,
+        topic: topic.clone(),
+        flow,
+        stage: published,
+        name: None,
+        period_ns: None,
+    });
+    let stage = FlowStage::CallbackStart;
+    let name = Some(callback);
+    capture.flows.push(FlowEvent { time_ns: 4, thread: again, topic, flow: None, stage, name, period_ns: Some(10) });
     capture
 }
 
