@@ -1,5 +1,7 @@
 //! [`Distribution`]: the sorted values of one quantity.
 
+use crate::discrete::Binomial;
+
 /// All measured values of one quantity, sorted.
 ///
 /// Statistics of an empty distribution are `None`: no data is not zero.
@@ -64,6 +66,25 @@ impl Distribution {
         let rank = (percent / 100.0 * self.len() as f64).ceil() as usize;
         Some(self.sorted[rank.saturating_sub(1).min(last)])
     }
+
+    /// The bounds of a [percentile](Self::percentile) of the population, of which these values are independent draws.
+    ///
+    /// The interval of order statistics, which assumes no distribution (David and Nagaraja, *Order Statistics*, 2003,
+    /// section 7.1): the number of values below the percentile is binomial. Its coverage is at least `confidence`. A bound
+    /// is `None` if there are too few values for it.
+    ///
+    /// # Panics
+    /// If `percent` is not between 0 and 100, or `confidence` not between 0 and 1.
+    pub fn percentile_interval(&self, percent: f64, confidence: f64) -> [Option<u64>; 2] {
+        assert!(percent > 0.0 && percent < 100.0, "a percentile has bounds between 0 and 100, not at {percent}");
+        assert!(confidence > 0.0 && confidence < 1.0, "a confidence is between 0 and 1, not {confidence}");
+        let tail = (1.0 - confidence) / 2.0;
+        let below = Binomial::with_log_odds(self.len() as u64, (percent / (100.0 - percent)).ln());
+        // The largest rank with P(X < rank) <= tail, and the smallest with P(X >= rank) <= tail, from 1.
+        let low = first_where(self.len(), |rank| below.at_most(rank as u64) > tail);
+        let high = first_where(self.len() + 1, |rank| below.at_least(rank as u64) <= tail);
+        [low, high].map(|rank| self.sorted.get(rank.checked_sub(1)?).copied())
+    }
 }
 
 impl FromIterator<u64> for Distribution {
@@ -73,6 +94,16 @@ impl FromIterator<u64> for Distribution {
         let sum = sorted.iter().map(|&value| u128::from(value)).sum();
         Self { sorted, sum }
     }
+}
+
+/// The first number up to `end` for which a condition holds that holds for all later ones; `end` if there is none.
+fn first_where(end: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let mut range = 0..end;
+    while range.start < range.end {
+        let middle = range.start + (range.end - range.start) / 2;
+        range = if holds(middle) { range.start..middle } else { middle + 1..range.end };
+    }
+    range.start
 }
 
 #[cfg(test)]
@@ -98,6 +129,16 @@ mod tests {
     fn the_99th_percentile_of_a_hundred_values_is_the_second_largest() {
         assert_eq!(of(1..=100).percentile(99.0), Some(99));
         assert_eq!(of(1..=99).percentile(99.0), Some(99));
+    }
+
+    #[test]
+    fn bounds_of_a_percentile_are_order_statistics() {
+        // Ten values: ranks 2 and 9 for the median (table of David and Nagaraja).
+        assert_eq!(of(1..=10).percentile_interval(50.0, 0.95), [Some(2), Some(9)]);
+        assert_eq!(of(1..=5).percentile_interval(50.0, 0.95), [None, None]);
+        assert_eq!(of(1..=100).percentile_interval(99.0, 0.95), [Some(97), None]);
+        assert_eq!(of([]).percentile_interval(50.0, 0.95), [None, None]);
+        assert_eq!(of(std::iter::repeat_n(7, 1_000_000)).percentile_interval(99.0, 0.95), [Some(7), Some(7)]);
     }
 
     #[test]
