@@ -4,6 +4,9 @@
  *     STEPSCOPE_SCOPE("physics");               until the end of the block
  *     STEPSCOPE_COUNTER("contacts", n);         a reading of an integer, with its unit in the name
  *     STEPSCOPE_FRAME_MARK("render");           once per iteration of another periodic loop
+ *     STEPSCOPE_FLOW_BEGIN("scan", id);         a message is published: its topic, and an integer that names it there
+ *     STEPSCOPE_FLOW_STEP("scan", id);          it passes here, on any thread of any process
+ *     STEPSCOPE_FLOW_END("scan", id);           it has arrived; once for each subscriber
  *
  *     stepscope_open open;                      without a block:
  *     STEPSCOPE_BEGIN(open, "load"); ... STEPSCOPE_END(open);
@@ -43,6 +46,9 @@ typedef struct {
 #define STEPSCOPE_END(open) ((void)sizeof(open))
 #define STEPSCOPE_COUNTER(name, value) ((void)sizeof(value))
 #define STEPSCOPE_FRAME_MARK(name) ((void)0)
+#define STEPSCOPE_FLOW_BEGIN(topic, id) ((void)sizeof(id))
+#define STEPSCOPE_FLOW_STEP(topic, id) ((void)sizeof(id))
+#define STEPSCOPE_FLOW_END(topic, id) ((void)sizeof(id))
 
 #else
 
@@ -107,7 +113,10 @@ enum stepscope_kind_ {
   STEPSCOPE_KIND_STEP_ = 2,
   STEPSCOPE_KIND_COUNTER_ = 3,
   STEPSCOPE_KIND_FRAME_ = 4,
-  STEPSCOPE_KIND_THREAD_ = 5
+  STEPSCOPE_KIND_THREAD_ = 5,
+  STEPSCOPE_KIND_FLOW_BEGIN_ = 6,
+  STEPSCOPE_KIND_FLOW_STEP_ = 7,
+  STEPSCOPE_KIND_FLOW_END_ = 8
 };
 
 enum stepscope_clock_ {
@@ -880,6 +889,15 @@ inline int64_t stepscope_integer_(Number value) {
     static uint64_t stepscope_site_here;                                               \
     stepscope_mark_(&stepscope_site_here, "" name "", STEPSCOPE_KIND_FRAME_, 0);       \
   } while (0)
+/* The way of one message: published, passing, arrived. Topic and id together name it in all recorded processes. */
+#define STEPSCOPE_FLOW_(topic, id, kind)                                                         \
+  do {                                                                                           \
+    static uint64_t stepscope_site_here;                                                         \
+    stepscope_mark_(&stepscope_site_here, "" topic "", (kind), STEPSCOPE_INTEGER_(id));          \
+  } while (0)
+#define STEPSCOPE_FLOW_BEGIN(topic, id) STEPSCOPE_FLOW_(topic, id, STEPSCOPE_KIND_FLOW_BEGIN_)
+#define STEPSCOPE_FLOW_STEP(topic, id) STEPSCOPE_FLOW_(topic, id, STEPSCOPE_KIND_FLOW_STEP_)
+#define STEPSCOPE_FLOW_END(topic, id) STEPSCOPE_FLOW_(topic, id, STEPSCOPE_KIND_FLOW_END_)
 
 #endif /* STEPSCOPE_MARKS */
 #endif /* STEPSCOPE_STEPSCOPE_H */

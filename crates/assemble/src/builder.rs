@@ -239,10 +239,11 @@ impl Builder {
             | Entry::Scope { .. }
             | Entry::FrameMark { .. }
             | Entry::MarkedCounter { .. }
+            | Entry::FlowMark { .. }
             | Entry::MarksLost { .. } => {
                 self.marks.accept(&entry)?;
                 self.last_ns = self.last_ns.max(self.marks.last_ns());
-                if matches!(entry, Entry::Scope { .. } | Entry::FrameMark { .. } | Entry::MarkedCounter { .. }) {
+                if !matches!(entry, Entry::MarkName { .. } | Entry::MarkThread { .. } | Entry::MarksLost { .. }) {
                     self.keep(entry);
                 }
             }

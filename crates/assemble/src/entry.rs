@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{
-    BLOCK_LIFETIMES_NS, BLOCK_SIZES, CaptureInfo, Dimension, DimensionStatus, Event, Losses, RecordingCost, WaitState,
+    BLOCK_LIFETIMES_NS, BLOCK_SIZES, CaptureInfo, Dimension, DimensionStatus, Event, FlowStage, Losses, RecordingCost,
+    WaitState,
 };
 
 use crate::data_source::Hitm;
@@ -235,6 +236,19 @@ pub enum Entry {
         /// The reading.
         value: i64,
     },
+    /// A message was published, passed a place, or arrived.
+    FlowMark {
+        /// The thread that marked it.
+        thread: MarkThreadRef,
+        /// The topic.
+        name: MarkNameRef,
+        /// When.
+        time_ns: u64,
+        /// Number of the message in its topic.
+        flow: u64,
+        /// Which of these.
+        stage: MarkedStage,
+    },
     /// Sums of heap allocations.
     Allocations(Box<Allocations>),
     /// Marks that were made and had no room so far; the last one counts.
@@ -246,6 +260,27 @@ pub enum Entry {
     Losses(Box<Losses>),
     /// The recording ended as it should.
     RecordingEnd(Box<RecordingEnd>),
+}
+
+/// The stages of messages that marks know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkedStage {
+    /// [`FlowStage::Published`]
+    Published,
+    /// [`FlowStage::Passed`]
+    Passed,
+    /// [`FlowStage::Arrived`]
+    Arrived,
+}
+
+impl From<MarkedStage> for FlowStage {
+    fn from(stage: MarkedStage) -> Self {
+        match stage {
+            MarkedStage::Published => Self::Published,
+            MarkedStage::Passed => Self::Passed,
+            MarkedStage::Arrived => Self::Arrived,
+        }
+    }
 }
 
 /// Where code comes from.

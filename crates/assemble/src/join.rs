@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use stepscope_model::{
-    Allocation, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, Frame, FrameId, Losses,
-    MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls, Thread, ThreadId,
-    Wait,
+    Allocation, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, FlowEvent, Frame, FrameId,
+    Losses, MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls, Thread,
+    ThreadId, Wait,
 };
 
 use crate::entry::MarkNameRef;
@@ -126,6 +126,9 @@ impl Joiner {
             stack: rows.stack(access.stack),
             ..access.clone()
         }));
+        joined
+            .flows
+            .extend(segment.flows.iter().map(|event| FlowEvent { thread: rows.thread(event.thread), ..event.clone() }));
         joined.event_counts.extend(
             segment
                 .event_counts

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use stepscope_model::{Capture, Counter, ProcessId, Scope, Thread, ThreadId};
+use stepscope_model::{Capture, Counter, FlowEvent, ProcessId, Scope, Thread, ThreadId};
 
 use crate::entry::{Entry, MarkNameRef, MarkThreadRef};
 use crate::nesting::{EarlyScopes, Interval, Nesting};
@@ -51,7 +51,8 @@ impl MarkTables {
             &Entry::MarkThread { pid, tid, time_ns } => self.threads.push(MarkThread { pid, tid, time_ns }),
             &Entry::Scope { thread, name, .. }
             | &Entry::FrameMark { thread, name, .. }
-            | &Entry::MarkedCounter { thread, name, .. } => {
+            | &Entry::MarkedCounter { thread, name, .. }
+            | &Entry::FlowMark { thread, name, .. } => {
                 self.refers(thread, Some(name))?;
                 self.add_interval(entry);
             }
@@ -165,6 +166,13 @@ impl Marks {
         let (thread, name) = (self.thread(thread)?, self.names.get(name.0 as usize)?.clone());
         let process = capture.threads.get(thread.index())?.process;
         Some(Counter { time_ns, process, thread: Some(thread), name, value })
+    }
+
+    /// A stage of a message.
+    pub fn flow(&self, entry: &Entry) -> Option<FlowEvent> {
+        let &Entry::FlowMark { thread, name, time_ns, flow, stage } = entry else { return None };
+        let (thread, topic) = (self.thread(thread)?, self.names.get(name.0 as usize)?.clone());
+        Some(FlowEvent { time_ns, thread, topic, flow: Some(flow), stage: stage.into(), name: None, period_ns: None })
     }
 }
 

@@ -216,6 +216,7 @@ impl RowSink {
         std::mem::take(&mut self.steps).finish(|step| self.add_step(step));
         std::mem::take(&mut self.marks).finish(|scope| self.push_scope(scope));
         std::mem::take(&mut self.last_counters).into_iter().for_each(|counter| self.push_counter(counter));
+        self.capture.flows.sort_by_key(|event| event.time_ns);
         match (self.tables, self.error) {
             (_, Some(error)) => return Err(error),
             (Some(tables), None) => tables.finish(&mut self.capture)?,
@@ -335,6 +336,7 @@ impl Sink for RowSink {
             }
             Entry::Allocations(allocations) => self.add_allocations(&allocations),
             Entry::Scope { .. } | Entry::FrameMark { .. } => self.add_scope(&entry),
+            Entry::FlowMark { .. } => self.capture.flows.extend(self.marks.flow(&entry)),
             Entry::SystemCalls(calls) => self.add_system_calls(*calls),
             Entry::Counter { .. } | Entry::MarkedCounter { .. } => {
                 let counter = self.counter(entry);

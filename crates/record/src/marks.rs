@@ -428,6 +428,7 @@ fn entries(
         Kind::Step | Kind::Thread => None,
         Kind::Counter => Some(Entry::MarkedCounter { thread, name, time_ns: end_ns, value: record.payload as i64 }),
         Kind::Frame => Some(Entry::FrameMark { thread, name, time_ns: end_ns }),
+        Kind::Flow(stage) => Some(Entry::FlowMark { thread, name, time_ns: end_ns, flow: record.payload, stage }),
     };
     entry.into_iter().chain(step)
 }

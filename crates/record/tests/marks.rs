@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use recorded::{captured, record_launched};
-use stepscope_model::{Capture, Dimension, DimensionStatus, ProcessId, Scope};
+use stepscope_model::{Capture, Dimension, DimensionStatus, FlowStage, ProcessId, Scope};
 use stepscope_record::launch::Launch;
 use stepscope_record::{Options, Recording};
 
@@ -114,6 +114,15 @@ impl Recorded {
     /// The readings of a counter.
     fn readings(&self, counter: &str) -> Vec<i64> {
         self.capture.counters.iter().filter(|row| &*row.name == counter).map(|row| row.value).collect()
+    }
+
+    /// Each of N messages was published, passed and arrived.
+    fn assert_odometry(&self, messages: u64) {
+        let stages: Vec<_> = self.capture.flows.iter().map(|event| (event.flow.unwrap(), event.stage)).collect();
+        let expected = [FlowStage::Published, FlowStage::Passed, FlowStage::Arrived];
+        let expected: Vec<_> = (0..messages).flat_map(|id| expected.map(|stage| (id, stage))).collect();
+        assert_eq!(stages, expected);
+        assert!(self.capture.flows.iter().all(|event| &*event.topic == "odometry"));
     }
 
     fn lost(&self) -> u64 {
@@ -419,6 +428,33 @@ fn the_header_compiles_in_every_standard() {
     }
 }
 
+/// The time between a message's publication and its arrival in another process is what both measured themselves.
+#[test]
+fn latencies_of_messages_are_those_that_the_programs_measured() {
+    let Some(recorded) = record("latencies_of_messages_are_those_that_the_programs_measured", &["flows"]) else {
+        return;
+    };
+    let mut times: BTreeMap<u64, BTreeMap<&str, u64>> = BTreeMap::new();
+    for event in &recorded.capture.flows {
+        times.entry(event.flow.unwrap()).or_default().insert(event.stage.name(), event.time_ns);
+    }
+    assert_eq!((times.len(), recorded.lost()), (300, 0));
+    let not_arrived: Vec<u64> = times.iter().filter(|(_, of)| !of.contains_key("arrived")).map(|(id, _)| *id).collect();
+    assert_eq!(not_arrived, (0..30).map(|ten| ten * 10 + 3).collect::<Vec<u64>>());
+    let measured = recorded.lines.iter().filter_map(|line| {
+        let (id, ns) = line.strip_prefix("latency ")?.split_once(' ')?;
+        Some((id.parse::<u64>().ok()?, ns.parse::<u64>().ok()?))
+    });
+    let mut differences: Vec<u64> =
+        measured.map(|(id, ns)| (times[&id]["arrived"] - times[&id]["published"]).abs_diff(ns)).collect();
+    differences.sort_unstable();
+    assert_eq!(differences.len(), 270);
+    println!("median difference: {} ns, largest: {} ns", differences[135], differences[269]);
+    assert!(differences[135] < 5_000, "{differences:?}");
+    let threads: BTreeSet<_> = recorded.capture.flows.iter().map(|event| event.thread).collect();
+    assert_eq!(threads.len(), 2);
+}
+
 #[test]
 #[ignore = "run by another test, which records it"]
 fn marks_what_it_does() {
@@ -433,6 +469,9 @@ fn marks_what_it_does() {
             scope.spawn(|| drop(stepscope_marks::scope_named(&format!("worker {}", step % 3))));
         });
         drop(stepscope_marks::begin!("inner"));
+        stepscope_marks::flow_begin!("odometry", step);
+        stepscope_marks::flow_step!("odometry", step);
+        stepscope_marks::flow_end!("odometry", step);
     }
 }
 
@@ -451,6 +490,7 @@ fn a_rust_program_writes_the_same_marks() {
     assert_eq!(recorded.readings("step"), (0..=50).collect::<Vec<i64>>());
     let owners: BTreeSet<_> = recorded.capture.scopes.iter().map(|scope| scope.thread).collect();
     assert_eq!((owners.len(), recorded.lost()), (52, 0));
+    recorded.assert_odometry(51);
 }
 
 #[test]
@@ -482,6 +522,7 @@ fn a_python_program_writes_the_same_marks() {
     let brief = recorded.capture.scopes.iter().filter(|scope| &*scope.name == "brief");
     let owners: BTreeSet<_> = brief.map(|scope| scope.thread).collect();
     assert_eq!((owners.len(), recorded.lost()), (100, 0));
+    recorded.assert_odometry(101);
     assert!(recorded.lines.iter().any(|line| line.contains("scale it, and name its unit")), "{:?}", recorded.lines);
 }
 

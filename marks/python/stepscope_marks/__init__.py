@@ -8,6 +8,8 @@
             ...
         marks.counter("contacts", n)     # an integer, with its unit in the name
 
+        marks.flow_begin("scan", id)     # a message is published; flow_step: it passes; flow_end: it has arrived
+
     @marks.scope("render")               # every call of the function
     def render(): ...
 
@@ -22,9 +24,10 @@ import operator
 import os
 import time
 
-__all__ = ["counter", "frame_mark", "scope", "step"]
+__all__ = ["counter", "flow_begin", "flow_end", "flow_step", "frame_mark", "scope", "step"]
 
 _SCOPE, _STEP, _COUNTER, _FRAME = 1 << 32, 2 << 32, 3 << 32, 4 << 32
+_FLOW_BEGIN, _FLOW_STEP, _FLOW_END = 6 << 32, 7 << 32, 8 << 32
 _UNTIMED = -(1 << 63)
 
 _now = time.monotonic_ns
@@ -156,6 +159,29 @@ def frame_mark(name):
     ring = _ring()
     if ring is not None:
         ring.write(0, _now(), _FRAME | _segment.name(name))
+
+
+def flow_begin(topic, id):
+    """Marks that a message is published. The topic and this integer name it in all recorded processes."""
+    _write_flow(topic, id, _FLOW_BEGIN)
+
+
+def flow_step(topic, id):
+    """Marks that a message passes here, on any thread of any process."""
+    _write_flow(topic, id, _FLOW_STEP)
+
+
+def flow_end(topic, id):
+    """Marks that a message has arrived, once for each subscriber."""
+    _write_flow(topic, id, _FLOW_END)
+
+
+def _write_flow(topic, id, kind):
+    if not _flag[0]:
+        return
+    ring = _ring()
+    if ring is not None:
+        ring.write(operator.index(id) & 0xFFFFFFFFFFFFFFFF, _now(), kind | _segment.name(topic))
 
 
 if os.environ.get("STEPSCOPE_MARKS") == "0" or not os.path.isdir("/dev/shm"):

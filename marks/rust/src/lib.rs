@@ -13,6 +13,10 @@
 //!     time_s += 0.001;
 //! }
 //! stepscope_marks::frame_mark!("render"); // once per iteration of another periodic loop
+//! # let id = 7;
+//! stepscope_marks::flow_begin!("scan", id); // a message is published: its topic, and an integer that names it there
+//! stepscope_marks::flow_step!("scan", id); // it passes here, on any thread of any process
+//! stepscope_marks::flow_end!("scan", id); // it has arrived; once for each subscriber
 //! let loading = stepscope_marks::begin!("load"); // without a block
 //! drop(loading);
 //! ```
@@ -154,4 +158,61 @@ macro_rules! frame_mark {
 #[macro_export]
 macro_rules! frame_mark {
     ($name:literal) => {{}};
+}
+
+/// Marks that a message is published: `flow_begin!("scan", id)`, with an integer that names it in its topic.
+#[cfg(all(feature = "enabled", target_os = "linux"))]
+#[macro_export]
+macro_rules! flow_begin {
+    ($topic:literal, $id:expr) => {{
+        static SITE: $crate::Site = $crate::Site::new($topic);
+        $crate::flow_begin(&SITE, $id as u64)
+    }};
+}
+
+/// Marks that a message is published; does nothing, because marks are not enabled.
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
+#[macro_export]
+macro_rules! flow_begin {
+    ($topic:literal, $id:expr) => {{
+        let _ = || $id as u64;
+    }};
+}
+
+/// Marks that a message passes here: `flow_step!("scan", id)`.
+#[cfg(all(feature = "enabled", target_os = "linux"))]
+#[macro_export]
+macro_rules! flow_step {
+    ($topic:literal, $id:expr) => {{
+        static SITE: $crate::Site = $crate::Site::new($topic);
+        $crate::flow_step(&SITE, $id as u64)
+    }};
+}
+
+/// Marks that a message passes here; does nothing, because marks are not enabled.
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
+#[macro_export]
+macro_rules! flow_step {
+    ($topic:literal, $id:expr) => {{
+        let _ = || $id as u64;
+    }};
+}
+
+/// Marks that a message has arrived: `flow_end!("scan", id)`, once for each subscriber.
+#[cfg(all(feature = "enabled", target_os = "linux"))]
+#[macro_export]
+macro_rules! flow_end {
+    ($topic:literal, $id:expr) => {{
+        static SITE: $crate::Site = $crate::Site::new($topic);
+        $crate::flow_end(&SITE, $id as u64)
+    }};
+}
+
+/// Marks that a message has arrived; does nothing, because marks are not enabled.
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
+#[macro_export]
+macro_rules! flow_end {
+    ($topic:literal, $id:expr) => {{
+        let _ = || $id as u64;
+    }};
 }

@@ -123,3 +123,27 @@ pub fn frame_mark(site: &Site) {
         write::write(0, clock::now(), Kind::Frame, name);
     }
 }
+
+#[doc(hidden)]
+#[inline]
+pub fn flow_begin(site: &Site, id: u64) {
+    if let Some(topic) = site.name() {
+        write::write(id, clock::now(), Kind::FlowBegin, topic);
+    }
+}
+
+#[doc(hidden)]
+#[inline]
+pub fn flow_step(site: &Site, id: u64) {
+    if let Some(topic) = site.name() {
+        write::write(id, clock::now(), Kind::FlowStep, topic);
+    }
+}
+
+#[doc(hidden)]
+#[inline]
+pub fn flow_end(site: &Site, id: u64) {
+    if let Some(topic) = site.name() {
+        write::write(id, clock::now(), Kind::FlowEnd, topic);
+    }
+}

@@ -230,7 +230,8 @@ impl Growing {
             Entry::StepMark { thread, .. }
             | Entry::Scope { thread, .. }
             | Entry::FrameMark { thread, .. }
-            | Entry::MarkedCounter { thread, .. } => Some(thread),
+            | Entry::MarkedCounter { thread, .. }
+            | Entry::FlowMark { thread, .. } => Some(thread),
             _ => None,
         };
         let known = thread.map(|thread: MarkThreadRef| self.mark_threads.get(thread.0 as usize).copied().flatten());

@@ -225,7 +225,8 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
         }
         Entry::Scope { thread, name, .. }
         | Entry::FrameMark { thread, name, .. }
-        | Entry::MarkedCounter { thread, name, .. } => {
+        | Entry::MarkedCounter { thread, name, .. }
+        | Entry::FlowMark { thread, name, .. } => {
             change(Kind::MarkThread, &mut thread.0);
             change(Kind::MarkName, &mut name.0);
         }

@@ -34,7 +34,7 @@ pub enum Kind {
     Step,
     /// [`Entry::Scope`] and [`Entry::FrameMark`]
     Scope,
-    /// [`Entry::Counter`], [`Entry::MarkedCounter`], [`Entry::Allocations`], [`Entry::SystemCalls`] and [`Entry::DataAccess`]
+    /// [`Entry::Counter`], [`Entry::MarkedCounter`], [`Entry::FlowMark`], [`Entry::Allocations`], [`Entry::SystemCalls`] and [`Entry::DataAccess`]
     Counter,
     /// Sums so far, of which the last one counts.
     Sum,
@@ -66,6 +66,7 @@ impl Kind {
             Entry::Scope { .. } | Entry::FrameMark { .. } => Self::Scope,
             Entry::Counter { .. }
             | Entry::MarkedCounter { .. }
+            | Entry::FlowMark { .. }
             | Entry::Allocations(_)
             | Entry::SystemCalls(_)
             | Entry::DataAccess(_) => Self::Counter,

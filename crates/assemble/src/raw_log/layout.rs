@@ -1,5 +1,7 @@
 //! What packer and reader of a chunk agree on.
 
+use crate::entry::MarkedStage;
+
 /// First byte of each entry. Samples and marks have flags in the upper bits.
 pub(super) mod tag {
     pub const START: u8 = 0;
@@ -38,6 +40,12 @@ pub(super) mod tag {
     /// No number of five bits is left. Allocations have no flags.
     pub const DATA_ACCESS: u8 = 0x20 | ALLOCATIONS;
 }
+
+/// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.
+pub(super) const FLOW_STAGES: [(u8, MarkedStage); 3] =
+    [(0x40, MarkedStage::Published), (0x80, MarkedStage::Passed), (0xc0, MarkedStage::Arrived)];
+/// Where these flags are.
+pub(super) const FLOW_STAGE: u8 = 0xc0;
 
 pub(super) const SAME_WEIGHT: u8 = 0x20;
 pub(super) const SAME_THREAD: u8 = 0x20;

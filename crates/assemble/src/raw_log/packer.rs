@@ -4,7 +4,7 @@ use serde::Serialize;
 use stepscope_model::WaitState;
 
 use super::kind::{Counts, Kind};
-use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
+use super::layout::{FLOW_STAGES, MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::entry::{
     AccessCost, AllocationSums, Allocations, DataAccess, Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef,
     SystemCalls, Wait,
@@ -216,6 +216,12 @@ impl ChunkPacker {
                 self.mark(tag::MARKED_COUNTER, *thread, *time_ns);
                 self.number(name.0.into());
                 self.signed(*value);
+            }
+            Entry::FlowMark { thread, name, time_ns, flow, stage } => {
+                let flags = FLOW_STAGES.iter().find(|(_, known)| known == stage).map_or(0, |(flags, _)| *flags);
+                self.mark(tag::MARKED_COUNTER | flags, *thread, *time_ns);
+                self.number(name.0.into());
+                self.signed(*flow as i64);
             }
             Entry::Allocations(allocations) => self.put_allocations(allocations),
             Entry::MarksLost { count } => {

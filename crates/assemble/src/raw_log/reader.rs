@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use stepscope_model::WaitState;
 
 use super::kind::{Counts, Kind};
-use super::layout::{MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
+use super::layout::{FLOW_STAGE, FLOW_STAGES, MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::data_source::Hitm;
 use crate::entry::{
     AccessCost, AllocationSums, Allocations, DataAccess, Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
@@ -198,7 +198,11 @@ impl<'a> ChunkReader<'a> {
             }
             tag::MARKED_COUNTER => {
                 let (thread, time_ns) = self.mark(first)?;
-                Entry::MarkedCounter { thread, name: MarkNameRef(self.small()?), time_ns, value: self.signed()? }
+                let (name, value) = (MarkNameRef(self.small()?), self.signed()?);
+                match FLOW_STAGES.iter().find(|(flags, _)| first & FLOW_STAGE == *flags) {
+                    Some(&(_, stage)) => Entry::FlowMark { thread, name, time_ns, flow: value as u64, stage },
+                    None => Entry::MarkedCounter { thread, name, time_ns, value },
+                }
             }
             tag::MARKS_LOST => Entry::MarksLost { count: self.number()? },
             tag::LOSSES => Entry::Losses(self.json()?),

@@ -3,9 +3,13 @@ use stepscope_model::{CaptureInfo, Event, Losses, WaitState};
 use super::*;
 use crate::data_source::Hitm;
 use crate::entry::{
-    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
-    ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, ThreadRef, Wait,
+    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, MarkedStage,
+    Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, ThreadRef, Wait,
 };
+
+fn flow_mark(time_ns: u64, flow: u64, stage: MarkedStage) -> Entry {
+    Entry::FlowMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns, flow, stage }
+}
 
 fn entries() -> Vec<Entry> {
     let sample = |time_ns, stack, weight| {
@@ -119,6 +123,9 @@ fn entries() -> Vec<Entry> {
         Entry::StepMark { thread: MarkThreadRef(0), time_ns: 2_999, sim_time_ns: None },
         Entry::FrameMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: u64::MAX },
         Entry::MarkedCounter { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: 3_010, value: i64::MIN },
+        flow_mark(3_011, 0, MarkedStage::Published),
+        flow_mark(3_012, 7, MarkedStage::Passed),
+        flow_mark(3_013, u64::MAX, MarkedStage::Arrived),
         Entry::MarksLost { count: 300 },
         Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
         Entry::ProcessEnd { process: ProcessRef(0), time_ns: 9_500 },

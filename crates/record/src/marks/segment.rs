@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use stepscope_assemble::MarkedStage;
+
 use super::layout::{
     ENTRY_BYTES, HEADER_BYTES, Layout, PROGRAM_AT, RECORD_BYTES, RECORDER_AT, Recorder, TAIL_AT, Unfit, number, small,
 };
@@ -62,7 +64,7 @@ pub struct Record {
     pub kind: Kind,
     /// When, by the segment's clock.
     pub ticks: u64,
-    /// A scope's start, a step's simulated time, a counter's value, a thread's id.
+    /// A scope's start, a step's simulated time, a counter's value, a thread's id, a message's number.
     pub payload: u64,
     /// The number of the name; 0 for none.
     pub name: u32,
@@ -79,6 +81,8 @@ pub enum Kind {
     Counter,
     /// An iteration of another loop ended and another began.
     Frame,
+    /// A message was published, passed a place, or arrived.
+    Flow(MarkedStage),
     /// From here on, the ring is that of another thread.
     Thread,
 }
@@ -411,6 +415,9 @@ fn parse(bytes: &[u8], ring: usize, position: u64) -> Option<Record> {
         3 => Kind::Counter,
         4 => Kind::Frame,
         5 => Kind::Thread,
+        6 => Kind::Flow(MarkedStage::Published),
+        7 => Kind::Flow(MarkedStage::Passed),
+        8 => Kind::Flow(MarkedStage::Arrived),
         _ => return None,
     };
     Some(Record { ring, kind, ticks: number(bytes, 8), payload: number(bytes, 0), name: what as u32 })

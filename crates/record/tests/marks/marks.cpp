@@ -161,10 +161,49 @@ static int executes(const char *self) {
   return 1;
 }
 
+static long long now_ns() {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+struct message {
+  long long id, sent_ns;
+};
+
+// Two processes: one publishes through a pipe, the other receives all but every tenth, and says how long each took.
+static int flows() {
+  int ends[2];
+  if (pipe(ends) != 0) return 1;
+  if (fork() == 0) {
+    close(ends[1]);
+    for (struct message m; read(ends[0], &m, sizeof m) == sizeof m;) {
+      STEPSCOPE_FLOW_STEP("/scan", m.id);
+      if (m.id % 10 == 3) continue;
+      long long received_ns = now_ns();
+      STEPSCOPE_FLOW_END("/scan", m.id);
+      printf("latency %lld %lld\n", m.id, received_ns - m.sent_ns);
+    }
+    fflush(stdout);
+    exit(0);
+  }
+  close(ends[0]);
+  for (long long id = 0; id < 300; id++) {
+    struct message m = {id, now_ns()};
+    STEPSCOPE_FLOW_BEGIN("/scan", id);
+    if (write(ends[1], &m, sizeof m) != sizeof m) return 1;
+    usleep(1000);
+  }
+  close(ends[1]);
+  wait(NULL);
+  return 0;
+}
+
 int main(int count, char **arguments) {
   const char *what = count > 1 ? arguments[1] : "";
   if (!strcmp(what, "nested")) return nested();
   if (!strcmp(what, "steps")) return steps();
+  if (!strcmp(what, "flows")) return flows();
   if (!strcmp(what, "forever")) return forever();
   if (!strcmp(what, "crowd")) return crowd();
   if (!strcmp(what, "forks")) return forks();

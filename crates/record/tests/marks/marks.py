@@ -28,6 +28,9 @@ for step in range(101):
         with marks.scope("contacts"):
             pass
     marks.counter("contacts", step - 7)
+    marks.flow_begin("odometry", step)
+    marks.flow_step("odometry", step)
+    marks.flow_end("odometry", step)
     if step % 10 == 0:
         marks.frame_mark("render")
 

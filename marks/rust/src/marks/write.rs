@@ -21,6 +21,9 @@ pub enum Kind {
     Counter = 3,
     Frame = 4,
     Thread = 5,
+    FlowBegin = 6,
+    FlowStep = 7,
+    FlowEnd = 8,
 }
 
 thread_local! {
