@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Allocation, Capture, Event, EventId, Frame, FrameId, Language, Module, ModuleId, Process, ProcessId, Sample,
-    StackId, Step, SystemCalls, Thread, ThreadId, Wait, WaitState,
+    Allocation, Capture, Event, EventId, FlowEvent, Frame, FrameId, Language, Module, ModuleId, Process, ProcessId,
+    Sample, StackId, Step, SystemCalls, Thread, ThreadId, Wait, WaitState,
 };
 
 use crate::query::functions::Functions;
@@ -140,6 +140,30 @@ impl Drawing {
         let thread = self.thread(name);
         let row = &mut self.capture.threads[thread.index()];
         (row.start_ns, row.end_ns, row.cpu_ns) = (Some(life.start), Some(life.end), cpu_ns.into());
+        self
+    }
+
+    /// Stages of a topic's messages: `THREAD STAGE NUMBER at TIME`, separated by commas and line ends. Without a number,
+    /// that of the stage before.
+    pub(crate) fn flows(mut self, topic: &str, text: &str) -> Self {
+        let mut flow = None;
+        for event in text.split([',', '\n']).map(str::trim).filter(|event| !event.is_empty()) {
+            let words: Vec<&str> = event.split_whitespace().collect();
+            let [thread, stage, number @ .., "at", time_ns] = &words[..] else { panic!("a stage: {event}") };
+            flow = number.first().map(|number| number.parse().expect("a number of a message")).or(flow);
+            let thread = self.thread(thread);
+            let topic = self.capture.intern_text(topic);
+            self.capture.flows.push(FlowEvent {
+                time_ns: time_ns.parse().expect("a time is a number"),
+                thread,
+                topic,
+                flow,
+                stage: stage.parse().expect("a stage of messages"),
+                name: None,
+                period_ns: None,
+            });
+        }
+        self.capture.flows.sort_by_key(|event| event.time_ns);
         self
     }
 

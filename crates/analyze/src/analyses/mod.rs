@@ -13,6 +13,7 @@ pub mod diagnose;
 pub mod disturbances;
 pub mod explain;
 pub mod faults;
+pub mod flows;
 pub mod gate;
 pub mod growth;
 pub mod heap;
@@ -48,6 +49,7 @@ pub static ANALYSES: &[Analysis] = &[
     slow_steps::ANALYSIS,
     critical_path::ANALYSIS,
     scopes::ANALYSIS,
+    flows::ANALYSIS,
     hotspots::ANALYSIS,
     tree::ANALYSIS,
     threads::ANALYSIS,

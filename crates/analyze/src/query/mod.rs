@@ -11,6 +11,7 @@ pub mod events;
 pub mod family;
 pub mod filter;
 mod filter_matches;
+pub mod flows;
 pub mod frame_kind;
 pub mod function_names;
 pub mod functions;
