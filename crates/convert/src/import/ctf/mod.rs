@@ -2,12 +2,13 @@
 //!
 //! Scheduler events fill threads and waits (`sched_switch`, `sched_waking`, `sched_wakeup`, `sched_process_*`). Callbacks
 //! of ROS 2 (`ros2:callback_start`, `ros2:callback_end`) and functions compiled with `-finstrument-functions`
-//! (`lttng_ust_cyg_profile*`) fill scopes. Fields are found by name, because they differ between versions of the tracers.
+//! (`lttng_ust_cyg_profile*`) fill scopes; messages of ROS 2 (`ros2:rcl_publish`, `ros2:rmw_take`) and its callbacks fill flows. Fields are found by name, because they differ between versions of the tracers.
 //! Other events are counted in a note.
 
 mod functions;
 mod kernel;
 mod kind;
+mod messages;
 mod ros2;
 
 use stepscope_ctf::{EnvironmentValue, Event, Losses, Reader, Trace, Value};
@@ -19,6 +20,7 @@ use super::trace::{self, Caller, Remedies, others};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat};
 use functions::Functions;
 use kind::Kind;
+use messages::Messages;
 use ros2::Graph;
 
 const REMEDIES: Remedies = Remedies {
@@ -73,6 +75,7 @@ struct Import {
     without_thread: u64,
     trace: trace::Trace,
     graph: Graph,
+    messages: Messages,
     functions: Functions,
 }
 
@@ -90,6 +93,7 @@ impl Import {
             without_thread: 0,
             trace: trace::Trace::new(described(reader)),
             graph: Graph::default(),
+            messages: Messages::default(),
             functions: Functions::default(),
         }
     }
@@ -117,10 +121,16 @@ impl Import {
                     ros2::Kind::CallbackStart => {
                         let callback = number(event, "callback").unwrap_or(0);
                         let name = self.graph.name(caller.pid, callback);
+                        self.messages.callback_start(caller, callback, name.clone(), time_ns, &self.graph);
                         self.trace.begin(caller, callback, name, time_ns);
                     }
                     ros2::Kind::CallbackEnd => {
-                        self.trace.end(caller, number(event, "callback"), time_ns);
+                        let callback = number(event, "callback");
+                        self.messages.callback_end(caller, callback, time_ns);
+                        self.trace.end(caller, callback, time_ns);
+                    }
+                    ros2::Kind::HandedOver | ros2::Kind::Published | ros2::Kind::Sent | ros2::Kind::Taken => {
+                        self.messages.take(kind, event, caller, time_ns, self.origin_ns, &self.graph);
                     }
                     kind => self.graph.learn(kind, event, caller.pid),
                 }
@@ -179,6 +189,7 @@ impl Import {
         let mut symbolizer = Symbolizer::new(options.symbols.clone());
         let mut capture = self.trace.finish(lost, notes, REMEDIES, &mut symbolizer)?;
         self.functions.rename(&mut capture, &mut symbolizer);
+        self.messages.finish(&mut capture);
         Some(capture)
     }
 

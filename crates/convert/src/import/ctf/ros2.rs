@@ -24,6 +24,15 @@ pub(super) enum Kind {
     TimerCallback,
     TimerNode,
     Symbol,
+    Publisher,
+    /// The program hands a message over, of which the publisher may be unknown.
+    HandedOver,
+    /// A publisher publishes it.
+    Published,
+    /// The transport has it.
+    Sent,
+    /// A subscription takes one.
+    Taken,
 }
 
 impl Kind {
@@ -42,6 +51,11 @@ impl Kind {
             "rclcpp_timer_callback_added" => Kind::TimerCallback,
             "rclcpp_timer_link_node" => Kind::TimerNode,
             "rclcpp_callback_register" | "callback_register" => Kind::Symbol,
+            "rcl_publisher_init" => Kind::Publisher,
+            "rclcpp_publish" => Kind::HandedOver,
+            "rcl_publish" => Kind::Published,
+            "rmw_publish" => Kind::Sent,
+            "rmw_take" => Kind::Taken,
             _ => return None,
         })
     }
@@ -55,13 +69,26 @@ type Handle = (u32, u64);
 struct Owner {
     node: Option<u64>,
     /// `/chatter`, `service /add`, `timer 100 ms`.
-    what: Option<String>,
+    what: Option<Arc<str>>,
+    /// Of a timer.
+    period_ns: Option<u64>,
+}
+
+/// The topic of a publisher, and its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub topic: Arc<str>,
+    pub node: Option<Arc<str>>,
 }
 
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: FxHashMap<Handle, String>,
     owners: FxHashMap<Handle, Owner>,
+    publishers: FxHashMap<Handle, Owner>,
+    /// Handles of publishers and topics of subscriptions, by the handles of the transport.
+    rmw_publishers: FxHashMap<Handle, u64>,
+    rmw_subscriptions: FxHashMap<Handle, Arc<str>>,
     /// Handles of subscriptions, by their objects.
     subscriptions: FxHashMap<Handle, u64>,
     /// Handles of owners, or objects of subscriptions, by callbacks.
@@ -78,21 +105,35 @@ impl Graph {
         let shown = |field| Some(String::from_utf8_lossy(text(event, field)?).into_owned());
         let node = number(event, "node_handle");
         let learnt = match kind {
-            Kind::CallbackStart | Kind::CallbackEnd => None,
+            Kind::CallbackStart | Kind::CallbackEnd | Kind::HandedOver | Kind::Published | Kind::Sent | Kind::Taken => {
+                None
+            }
+            Kind::Publisher => handle("publisher_handle").map(|handle| {
+                let what = shown("topic_name").map(Into::into);
+                if let Some(rmw) = number(event, "rmw_publisher_handle") {
+                    self.rmw_publishers.insert((pid, rmw), handle.1);
+                }
+                self.publishers.insert(handle, Owner { node, what, period_ns: None });
+            }),
             Kind::Node => handle("node_handle").zip(shown("node_name")).map(|(node, name)| {
                 let space = shown("namespace").unwrap_or_default();
                 self.nodes.insert(node, format!("{}/{name}", space.trim_end_matches('/')));
             }),
             Kind::Subscription => handle("subscription_handle").map(|handle| {
-                self.owners.insert(handle, Owner { node, what: shown("topic_name") });
+                let what: Option<Arc<str>> = shown("topic_name").map(Into::into);
+                if let (Some(rmw), Some(topic)) = (number(event, "rmw_subscription_handle"), &what) {
+                    self.rmw_subscriptions.insert((pid, rmw), topic.clone());
+                }
+                self.owners.insert(handle, Owner { node, what, period_ns: None });
             }),
             Kind::Service => handle("service_handle").map(|handle| {
-                let what = shown("service_name").map(|name| format!("service {name}"));
-                self.owners.insert(handle, Owner { node, what });
+                let what = shown("service_name").map(|name| format!("service {name}").into());
+                self.owners.insert(handle, Owner { node, what, period_ns: None });
             }),
             Kind::Timer => handle("timer_handle").map(|handle| {
-                let what = number(event, "period").map(|ns| format!("timer {}", period(ns)));
-                self.owners.entry(handle).or_default().what = what;
+                let owner = self.owners.entry(handle).or_default();
+                owner.period_ns = number(event, "period");
+                owner.what = owner.period_ns.map(|ns| format!("timer {}", period(ns)).into());
             }),
             Kind::TimerNode => handle("timer_handle").map(|handle| self.owners.entry(handle).or_default().node = node),
             Kind::SubscriptionObject => handle("subscription")
@@ -125,17 +166,44 @@ impl Graph {
         name
     }
 
+    /// What has a callback: a subscription, a service or a timer.
+    fn owner(&self, pid: u32, callback: u64) -> Option<&Owner> {
+        let &owner = self.callbacks.get(&(pid, callback))?;
+        let handle = self.subscriptions.get(&(pid, owner)).copied().unwrap_or(owner);
+        self.owners.get(&(pid, handle))
+    }
+
+    /// The topic, service or timer that calls a callback, and the timer's period.
+    pub fn what(&self, pid: u32, callback: u64) -> (Option<Arc<str>>, Option<u64>) {
+        let owner = self.owner(pid, callback);
+        (owner.and_then(|owner| owner.what.clone()), owner.and_then(|owner| owner.period_ns))
+    }
+
+    /// A publisher by its handle.
+    pub fn publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        let publisher = self.publishers.get(&(pid, handle))?;
+        let node = publisher.node.and_then(|node| self.nodes.get(&(pid, node)));
+        Some(Endpoint { topic: publisher.what.clone()?, node: node.map(|name| name.as_str().into()) })
+    }
+
+    /// A publisher by the transport's handle.
+    pub fn rmw_publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        self.publisher(pid, *self.rmw_publishers.get(&(pid, handle))?)
+    }
+
+    /// The topic of a subscription, by the transport's handle.
+    pub fn rmw_subscription(&self, pid: u32, handle: u64) -> Option<Arc<str>> {
+        self.rmw_subscriptions.get(&(pid, handle)).cloned()
+    }
+
     fn made_name(&self, pid: u32, callback: u64) -> String {
         let symbol = self.symbols.get(&(pid, callback));
-        let owner = self.callbacks.get(&(pid, callback)).and_then(|&owner| {
-            let handle = self.subscriptions.get(&(pid, owner)).copied().unwrap_or(owner);
-            self.owners.get(&(pid, handle))
-        });
+        let owner = self.owner(pid, callback);
         let node = owner.and_then(|owner| self.nodes.get(&(pid, owner.node?)));
         match (node, owner.and_then(|owner| owner.what.as_ref()), symbol) {
             (Some(node), Some(what), _) => format!("{node}: {what}"),
             (None, Some(what), Some(symbol)) => format!("{what}: {symbol}"),
-            (None, Some(what), None) => what.clone(),
+            (None, Some(what), None) => what.to_string(),
             (Some(node), None, Some(symbol)) => format!("{node}: {symbol}"),
             (Some(node), None, None) => format!("{node}: callback {callback:#x}"),
             (None, None, Some(symbol)) => symbol.clone(),

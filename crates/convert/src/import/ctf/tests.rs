@@ -31,7 +31,8 @@ const EVENTS: &[(&str, &str)] = &[
     ("irq_handler_entry", "u:irq"),
     ("irq_handler_exit", "u:irq"),
     ("ros2:rcl_node_init", "u:node_handle s:node_name s:namespace"),
-    ("ros2:rcl_subscription_init", "u:subscription_handle u:node_handle s:topic_name"),
+    ("ros2:rcl_subscription_init", "u:subscription_handle u:node_handle s:topic_name u:rmw_subscription_handle"),
+    ("ros2:rcl_publisher_init", "u:publisher_handle u:node_handle u:rmw_publisher_handle s:topic_name"),
     ("ros2:rclcpp_subscription_init", "u:subscription_handle u:subscription"),
     ("ros2:rclcpp_subscription_callback_added", "u:subscription u:callback"),
     ("ros2:rcl_timer_init", "u:timer_handle u:period"),
@@ -39,7 +40,12 @@ const EVENTS: &[(&str, &str)] = &[
     ("ros2:rclcpp_callback_register", "u:callback s:symbol"),
     ("ros2:callback_start", "u:callback"),
     ("ros2:callback_end", "u:callback"),
-    ("ros2:rclcpp_publish", "u:message"),
+    ("ros2:rclcpp_timer_link_node", "u:timer_handle u:node_handle"),
+    ("ros2:rclcpp_publish", "u:publisher_handle u:message"),
+    ("ros2:rcl_publish", "u:publisher_handle u:message"),
+    ("ros2:rmw_publish", "u:message"),
+    ("ros2:rmw_take", "u:rmw_subscription_handle u:message i:source_timestamp u:taken"),
+    ("ros2:rclcpp_executor_execute", "u:handle"),
     ("lttng_ust_statedump:bin_info", "u:baddr u:memsz s:path"),
     ("lttng_ust_cyg_profile:func_entry", "u:addr"),
     ("lttng_ust_cyg_profile:func_exit", "u:addr"),
@@ -190,7 +196,7 @@ fn a_thread_that_ends_makes_room_for_another_with_its_id() {
 fn callbacks_of_ros_2_are_scopes_named_by_node_and_topic() {
     let capture = read(
         "10 0 5/5 ros2:rcl_node_init 100 listener /
-         11 0 5/5 ros2:rcl_subscription_init 200 100 /chatter
+         11 0 5/5 ros2:rcl_subscription_init 200 100 /chatter 201
          12 0 5/5 ros2:rclcpp_subscription_init 200 300
          13 0 5/5 ros2:rclcpp_subscription_callback_added 300 400
          14 0 5/5 ros2:rclcpp_callback_register 400 Listener::on
@@ -198,7 +204,7 @@ fn callbacks_of_ros_2_are_scopes_named_by_node_and_topic() {
          16 0 5/5 ros2:rclcpp_timer_callback_added 500 600
          20 0 5/6 ros2:callback_start 400
          22 0 5/7 ros2:callback_start 600
-         25 0 5/6 ros2:rclcpp_publish 9
+         25 0 5/6 ros2:rclcpp_executor_execute 9
          30 0 5/6 ros2:callback_end 400
          31 0 5/7 ros2:callback_end 600
          40 0 8/8 ros2:callback_start 400
@@ -212,8 +218,72 @@ fn callbacks_of_ros_2_are_scopes_named_by_node_and_topic() {
     );
     assert_eq!(thread(&capture, 6), (5, "thread6", None, None));
     let notes = capture.info.notes.join("\n");
-    assert!(notes.contains("1 of 16 events fill no table: ros2:rclcpp_publish (1)."), "{notes}");
+    assert!(notes.contains("1 of 16 events fill no table: ros2:rclcpp_executor_execute (1)."), "{notes}");
     assert!(notes.contains("1 start and 1 end of scopes have no counterpart"), "{notes}");
+}
+
+/// A talker (process 5) and a listener (process 8), who share no handles, as in ros2_tracing of Humble.
+const TALKER_AND_LISTENER: &str = "
+    10 0 5/5 ros2:rcl_node_init 100 talker /
+    11 0 5/5 ros2:rcl_publisher_init 110 100 111 /chatter
+    12 0 5/5 ros2:rcl_timer_init 500 100000000
+    13 0 5/5 ros2:rclcpp_timer_callback_added 500 600
+    14 0 5/5 ros2:rclcpp_timer_link_node 500 100
+    20 0 8/8 ros2:rcl_node_init 100 listener /
+    21 0 8/8 ros2:rcl_subscription_init 200 100 /chatter 201
+    22 0 8/8 ros2:rclcpp_subscription_init 200 300
+    23 0 8/8 ros2:rclcpp_subscription_callback_added 300 400
+    100 0 5/6 ros2:callback_start 600
+    110 0 5/6 ros2:rclcpp_publish 110 9
+    115 0 5/6 ros2:rcl_publish 110 9
+    120 0 5/6 ros2:rmw_publish 9
+    150 0 5/6 ros2:callback_end 600
+    160 1 8/9 ros2:rmw_take 201 77 STAMP 1
+    170 1 8/9 ros2:callback_start 400
+    180 1 8/9 ros2:callback_end 400
+    190 1 8/9 ros2:rmw_take 201 77 0 0
+    200 1 8/9 ros2:rmw_take 201 77 1000000000000000005 1
+    210 1 8/9 ros2:callback_start 400
+    220 1 8/9 ros2:callback_end 400
+    230 1 8/9 ros2:rmw_take 999 77 1000000000000000125 1";
+
+fn flows(capture: &Capture) -> Vec<String> {
+    let shown = |event: &stepscope_model::FlowEvent| {
+        let tid = capture.threads[event.thread.index()].tid;
+        let (flow, name) = (event.flow.map_or("-".to_owned(), |flow| flow.to_string()), event.name.as_deref());
+        format!("{} {tid} {} {flow} {} {}", event.time_ns, event.topic, event.stage.name(), name.unwrap_or("-"))
+    };
+    capture.flows.iter().map(shown).collect()
+}
+
+#[test]
+fn messages_of_ros_2_are_followed_by_their_source_timestamps() {
+    // DDS stamps the message after rcl_publish.
+    let capture = read(&TALKER_AND_LISTENER.replace("STAMP", "1000000000000000118"));
+    assert_eq!(
+        flows(&capture),
+        [
+            "100 6 timer 100 ms - callback_start /talker: timer 100 ms",
+            "110 6 /chatter 0 published /talker",
+            "120 6 /chatter 0 sent -",
+            "150 6 timer 100 ms - callback_end /talker: timer 100 ms",
+            "160 9 /chatter 0 taken -",
+            "170 9 /chatter 0 callback_start /listener: /chatter",
+            "180 9 /chatter 0 callback_end /listener: /chatter",
+            "210 9 /chatter - callback_start /listener: /chatter",
+            "220 9 /chatter - callback_end /listener: /chatter",
+        ]
+    );
+    assert_eq!(capture.flows[0].period_ns, Some(100_000_000));
+    let notes = capture.info.notes.join("\n");
+    assert!(notes.contains("1 message without a publication"), "{notes}");
+    assert!(notes.contains("1 message of unknown publishers and subscriptions"), "{notes}");
+}
+
+#[test]
+fn a_source_timestamp_long_after_the_last_publication_is_of_no_message() {
+    let capture = read(&TALKER_AND_LISTENER.replace("STAMP", "1000000000060000000"));
+    assert!(!flows(&capture).iter().any(|event| event.contains("taken")), "{:?}", flows(&capture));
 }
 
 #[test]
