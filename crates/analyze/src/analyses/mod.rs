@@ -1,6 +1,7 @@
 //! The analyses: one module each, with its question, definition and limits. They import [`query`](crate::query) and make tables.
 
 pub mod cache;
+pub mod callbacks;
 pub mod calltree;
 pub mod capacity;
 pub mod categories;
@@ -36,6 +37,7 @@ pub mod steps_over_time;
 pub mod summary;
 pub mod system_calls;
 pub mod threads;
+pub mod timers;
 pub mod tree;
 pub mod wall;
 
@@ -50,6 +52,8 @@ pub static ANALYSES: &[Analysis] = &[
     critical_path::ANALYSIS,
     scopes::ANALYSIS,
     flows::ANALYSIS,
+    callbacks::ANALYSIS,
+    timers::ANALYSIS,
     hotspots::ANALYSIS,
     tree::ANALYSIS,
     threads::ANALYSIS,

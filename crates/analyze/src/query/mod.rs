@@ -4,6 +4,7 @@
 
 pub(crate) mod attributed_place;
 pub mod basis;
+pub mod callbacks;
 pub mod categories;
 pub mod coverage;
 pub mod cpu_holders;

@@ -1,0 +1,148 @@
+//! Timers: how exactly their callbacks come.
+//!
+//! One row per callback of a timer whose period is known. Over the intervals between the starts of consecutive calls:
+//!
+//! - *drift*: time of all intervals over the periods in them, less 1, in parts per million. A timer that is started again
+//!   after each call drifts;
+//! - *jitter*: percentiles of the difference of an interval to the next multiple of the period, at least one;
+//! - *missed*: multiples of the period in an interval beyond the first, rounded: an interval of 2.4 periods misses one call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stepscope_model::{Columns, FlowStage, Note, Table, Value, note};
+use stepscope_stats::Distribution;
+
+use crate::analysis::{Analysis, ReportSection, View};
+use crate::query::select::Selection;
+
+#[derive(Default)]
+struct Timer {
+    starts_ns: Vec<u64>,
+}
+
+/// A row: a callback, its process, its period.
+struct Row {
+    name: Arc<str>,
+    process: String,
+    period_ns: u64,
+    intervals: Distribution,
+    jitter: Distribution,
+    missed: u64,
+}
+
+impl Row {
+    fn of((process, name, period_ns): (String, Arc<str>, u64), timer: &Timer) -> Self {
+        let intervals: Vec<u64> = timer.starts_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let periods = |ns: u64| (ns.saturating_add(period_ns / 2) / period_ns).max(1);
+        let off = |&ns: &u64| ns.abs_diff(periods(ns).saturating_mul(period_ns));
+        Self {
+            missed: intervals.iter().map(|&ns| periods(ns) - 1).sum(),
+            jitter: intervals.iter().map(off).collect(),
+            intervals: intervals.into_iter().collect(),
+            name,
+            process,
+            period_ns,
+        }
+    }
+
+    /// Parts per million by which the timer is slow.
+    fn drift(&self) -> Option<f64> {
+        let periods = self.intervals.len() as u64 + self.missed;
+        let expected = periods as f64 * self.period_ns as f64;
+        (periods > 0).then(|| (self.intervals.sum() as f64 / expected - 1.0) * 1e6)
+    }
+}
+
+/// The table `timers`: rows by process and name.
+pub fn table(selection: &Selection<'_>) -> Table {
+    let capture = selection.capture();
+    let mut timers: BTreeMap<(String, Arc<str>, u64), Timer> = BTreeMap::new();
+    for event in &capture.flows {
+        let is_selected = selection.has_thread(event.thread) && selection.has_time(Some(event.time_ns));
+        let Some(period_ns) = event.period_ns.filter(|&ns| ns > 0 && is_selected) else { continue };
+        if event.stage == FlowStage::CallbackStart {
+            let process = selection.process_label_of(&capture.threads[event.thread.index()]).to_owned();
+            let name = event.name.as_ref().unwrap_or(&event.topic).clone();
+            timers.entry((process, name, period_ns)).or_default().starts_ns.push(event.time_ns);
+        }
+    }
+    let rows: Vec<Row> = timers.into_iter().map(|(key, timer)| Row::of(key, &timer)).collect();
+    let mut table = Columns::<Row>::new()
+        .text("callback", "Node and timer; else the function.", |row| (&*row.name).into())
+        .with(crate::columns::process(capture), |row| row.process.as_str().into())
+        .duration("period", "Period of the timer.", |row| row.period_ns)
+        .count("intervals", "", "Intervals between calls.", |row| row.intervals.len())
+        .duration("median", "Median of the intervals.", |row| row.intervals.median())
+        .duration("min", "Shortest interval.", |row| row.intervals.min())
+        .duration("max", "Longest interval.", |row| row.intervals.max())
+        .duration("jitter_median", "Median difference of an interval to the next multiple of the period.", |row| {
+            row.jitter.median()
+        })
+        .duration("jitter_p99", "99th percentile of this difference.", |row| row.jitter.percentile(99.0))
+        .duration("jitter_max", "Largest difference.", |row| row.jitter.max())
+        .number("drift", "ppm", "Parts per million by which calls come too slowly, missed ones aside.", |row| {
+            Value::from(row.drift())
+        })
+        .count("missed", "calls", "Calls that did not come when they were due.", |row| row.missed)
+        .essential("callback period intervals jitter_median jitter_p99 drift missed")
+        .detail("min median")
+        .table("timers", "Timers", &rows);
+    if rows.is_empty() {
+        table.add_notes([none(selection)]);
+    }
+    table
+}
+
+fn none(selection: &Selection<'_>) -> Note {
+    match selection.capture().flows.is_empty() {
+        true => note!(Loss, "The capture has no timers. A trace of ros2_tracing has them: `stepscope import`."),
+        false => note!(Loss, "No callback of a timer with a known period was called."),
+    }
+}
+
+/// How exactly timers come.
+pub const ANALYSIS: Analysis = Analysis {
+    title: "Timers",
+    views: &[View {
+        name: "timers",
+        question: "How exactly do timers keep their periods, and how many calls do they miss?",
+        tables: |selection, _| vec![table(selection)],
+    }],
+    report: |selection| ReportSection::of_rows("Timers", vec![table(selection)]).into_iter().collect(),
+    ..Analysis::NONE
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::read::cells;
+    use crate::drawn::{self, Drawing};
+
+    #[test]
+    fn jitter_drift_and_missed_calls_of_a_timer() {
+        let mut drawing = Drawing::new().window(0..10_000).lived("executor", 0..10_000, None).flows(
+            "timer 1 us",
+            "executor callback_start 0 at 1000, executor callback_start at 2010, executor callback_start at 3000
+             executor callback_start at 5010, executor callback_start at 6000",
+        );
+        for event in &mut drawing.capture.flows {
+            (event.flow, event.period_ns) = (None, Some(1_000));
+        }
+        let table = drawn::selected(&drawing.capture, &[], table);
+        // Intervals of 1010, 990, 2010 and 990.
+        let columns = ["callback", "period", "intervals", "median", "jitter_median", "jitter_max", "drift", "missed"];
+        assert_eq!(cells(&table, &columns), ["timer 1 us | 1000 | 4 | 990 | 10 | 10 | 0 | 1"]);
+    }
+
+    #[test]
+    fn a_slow_timer_drifts() {
+        let mut drawing = Drawing::new().window(0..10_000).lived("executor", 0..10_000, None).flows(
+            "timer 1 us",
+            "executor callback_start 0 at 0, executor callback_start at 1100, executor callback_start at 2200",
+        );
+        drawing.capture.flows.iter_mut().for_each(|event| event.period_ns = Some(1_000));
+        let table = drawn::selected(&drawing.capture, &[], table);
+        assert_eq!(cells(&table, &["drift", "missed"]), ["100000 | 0"]);
+    }
+}
