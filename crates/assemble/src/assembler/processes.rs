@@ -102,7 +102,7 @@ impl<W: Target> Assembler<W> {
             return;
         }
         self.ended.remove(&child.tid);
-        // Before the recording started, nothing tells what it did.
+        // What it did before the recording started is unknown.
         let time = time.filter(|time| self.start_ns.is_none_or(|start| start <= *time));
         if !self.processes.contains_key(&child.pid) {
             let process = self.processes.get(&parent.pid);
