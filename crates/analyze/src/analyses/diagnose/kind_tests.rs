@@ -37,12 +37,13 @@ fn text_that_loading_writes_is_one_weak_finding() {
 }
 
 #[test]
-fn texts_that_are_compared_one_by_one_are_found_but_not_those_of_a_map() {
+fn texts_that_are_compared_one_by_one_are_told_from_those_of_a_map() {
     let one_by_one =
         looping(|_, tenth| work(tenth, &[(2, "sim::Get;__memcmp_avx2_movbe"), (3, "sim::Get")], "sim::Move"));
     assert_eq!(found(&one_by_one), ["text-compared-each-step | sim::Get | 30"]);
     let in_map = "sim::Get;std::map<std::string, int>::find;__memcmp_avx2_movbe";
-    assert!(found(&looping(|_, tenth| work(tenth, &[(4, in_map)], "sim::Move"))).is_empty());
+    let in_map = looping(|_, tenth| work(tenth, &[(4, in_map)], "sim::Move"));
+    assert_eq!(found(&in_map), ["text-keys-each-step | sim::Get | 40"], "a map has a kind of its own");
 }
 
 #[test]
@@ -146,4 +147,67 @@ fn a_note_names_the_function_with_most_of_the_cost_if_no_finding_is_about_it() {
     let note = notes("sim::Walk").pop().unwrap();
     assert!(note.contains("`sim::Walk` takes 60.00 % of the CPU time of steps"), "{note}");
     assert!(notes(FIND).is_empty(), "the search is found");
+}
+
+#[test]
+fn look_ups_by_texts_are_told_from_those_by_numbers() {
+    let of = |stack: &str, tenths: u64| found(&looping(|_, tenth| work(tenth, &[(tenths, stack)], "sim::Move")));
+    let hash = "sim::Get;std::_Hashtable<std::__cxx11::basic_string<char>, int>::find";
+    assert_eq!(of(hash, 2), ["text-keys-each-step | sim::Get | 20"]);
+    assert_eq!(of("sim::Get;std::_Rb_tree<std::__cxx11::basic_string<char>, int>::find;memcmp", 2).len(), 1);
+    assert!(of("sim::Get;std::_Hashtable<int, std::__cxx11::basic_string<char> >::find", 4).is_empty());
+    let compares = looping(|_, tenth| {
+        let (find, text) = ("sim::Get;sim_map::RawTable<T>::find", "sim::Get;hashbrown::raw::RawTable<T>::get;memcmp");
+        work(tenth, &[(2, text), (3, find)], "sim::Move")
+    });
+    assert_eq!(found(&compares), ["text-keys-each-step | sim::Get | 20"], "a look-up that compares texts");
+    let made = looping(|_, tenth| work(tenth, &[(1, "sim::Get;malloc"), (6, hash)], "sim::Move"));
+    assert_eq!(found(&made), ["allocations-each-step | sim::Get | 10"], "the key is made for each look-up");
+}
+
+#[test]
+fn a_copied_container_is_told_from_one_that_grows_and_named_at_who_copies() {
+    let of = |stack: &str| found(&looping(|_, tenth| work(tenth, &[(2, stack)], "sim::Move")));
+    let copy = "std::vector<float>::vector;std::uninitialized_copy<float*>;memmove";
+    assert_eq!(of(&format!("sim::Send;sim::Cloud::Cloud;{copy}")), ["copies-each-step | sim::Send | 20"]);
+    let grown = of("sim::Send;std::vector<A>::_M_realloc_insert;std::uninitialized_copy<A*>;memmove");
+    assert!(grown.iter().all(|row| !row.starts_with("copies")), "{grown:?}");
+    assert!(of("sim::Send;memmove").is_empty(), "what is copied is not known");
+}
+
+#[test]
+fn streams_that_are_flushed_are_found_and_full_buffers_are_not() {
+    let of = |stack: &str| found(&looping(|_, tenth| work(tenth, &[(1, stack)], "sim::Move")));
+    let write = "write;__x64_sys_write [kernel]";
+    let rows = of(&format!("sim::Log;std::endl<char>;std::ostream::flush;{write}"));
+    assert_eq!(rows, ["small-writes-each-step | sim::Log | 10"]);
+    assert!(of(&format!("sim::Log;std::basic_filebuf<char>::overflow;{write}")).is_empty());
+}
+
+#[test]
+fn a_wait_set_that_is_built_again_is_found_at_who_builds_it() {
+    let change = "epoll_ctl;__x64_sys_epoll_ctl [kernel];do_epoll_ctl [kernel]";
+    let (add, remove) = (format!("sim::Spin;sim::Add;{change}"), format!("sim::Spin;{change}"));
+    let built = looping(|_, tenth| work(tenth, &[(2, &add), (4, &remove)], "sim::Move"));
+    assert_eq!(found(&built), ["wait-set-rebuilt | sim::Spin | 40"]);
+    let poll = "sim::Spin;poll;__x64_sys_poll [kernel];do_sys_poll [kernel]";
+    let each = looping(|_, tenth| work(tenth, &[(3, &format!("{poll};sock_poll [kernel]"))], "sim::Move"));
+    assert_eq!(found(&each), ["wait-set-rebuilt | sim::Spin | 30"]);
+    let few = looping(|_, tenth| work(tenth, &[(3, poll)], "sim::Move"));
+    assert!(found(&few).is_empty(), "the wait itself is no set: {:?}", found(&few));
+    let at_start = looping(|step, tenth| work(tenth + step * 10, &[(200, &add)], "sim::Move"));
+    assert!(found(&at_start).iter().all(|row| !row.starts_with("wait-set")), "{:?}", found(&at_start));
+}
+
+#[test]
+fn what_python_code_does_shows_in_functions_of_cpython() {
+    let lib = "[lib:/usr/lib/libpython3.11.so]";
+    let of = |rows: &[(u64, &str)]| found(&looping(|_, tenth| work(tenth, rows, "sim::Move")));
+    let search = format!("_PyEval_EvalFrameDefault {lib};list_contains {lib};PyObject_RichCompare {lib}");
+    let rows = of(&[(5, &search)]);
+    assert!(rows.iter().any(|row| row.starts_with("list-search") && row.ends_with("50")), "{rows:?}");
+    let (write, read) = (format!("encoder_call {lib}"), format!("scanner_call {lib}"));
+    let rows = of(&[(2, &write), (3, &read)]);
+    assert!(rows.iter().any(|row| row.starts_with("values-through-text") && row.ends_with("30")), "{rows:?}");
+    assert!(of(&[(2, &write)]).is_empty(), "what is only written may have to be text");
 }

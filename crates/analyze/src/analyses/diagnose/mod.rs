@@ -21,6 +21,7 @@ mod finding;
 mod gain;
 mod kinds;
 mod laws;
+mod python;
 mod recorded;
 mod seen;
 mod step_waits;

@@ -26,6 +26,9 @@ const PARTS: usize = 20;
 /// How many of the parts that are expected to be met must be.
 const STEADY: f64 = 0.85;
 
+/// Least part of a cost below the function that decides it.
+const NEARLY_ALL: f64 = 0.9;
+
 /// Fewest samples of a cost that recurs.
 const FEWEST_SAMPLES: u32 = 8;
 
@@ -162,6 +165,19 @@ impl<'s, 'a> Seen<'s, 'a> {
     pub fn paths_through(&self, is_one: impl Fn(&Function) -> bool) -> Vec<bool> {
         let flags: Vec<bool> = self.functions().all().map(|(_, function)| is_one(function)).collect();
         self.functions().paths_through(self.capture(), &flags)
+    }
+
+    /// The deepest owned function that nearly all of the cost at these stacks is below.
+    pub fn common_owner(&self, at: impl Fn(StackId) -> bool) -> Option<FunctionId> {
+        let all = self.sum(&at);
+        let has_most = |function: FunctionId| {
+            let under = self.under(function);
+            let inside = self.sum(|stack| under[stack.index()] && at(stack));
+            inside.weight as f64 >= NEARLY_ALL * all.weight as f64
+        };
+        let mut callers_first = self.inclusive();
+        callers_first.retain(|(_, amount)| amount.weight as f64 >= NEARLY_ALL * all.weight as f64);
+        callers_first.into_iter().rev().map(|(function, _)| function).find(|function| has_most(*function))
     }
 
     /// Owned functions by the CPU time of themselves and all they call, the largest first; of equal ones, callers first.

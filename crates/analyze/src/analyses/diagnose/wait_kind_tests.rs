@@ -138,3 +138,37 @@ fn a_sleep_before_more_work_is_found_and_the_pacing_of_the_loop_is_not() {
         assert!(pacing.iter().all(|row| !row.starts_with("sleep-within-step")), "{pacing:?}");
     }
 }
+
+#[test]
+fn a_worker_that_steps_wait_for_is_found_if_others_do_the_same_work_and_have_less() {
+    // Two workers start with each step: `busy` ends it after 800 us.
+    let of_other = |other_ns: u64, function: &str| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let start = step * STEP_NS;
+            for tenth in 1..8 {
+                let _ = writeln!(text, "@{} busy;sim::Trace 100000", start + tenth * 100_000 + 20_000);
+            }
+            let _ = writeln!(text, "@{} other;{function} {other_ns}", start + 120_000);
+        }
+        let mut drawing = drawing(&["busy", "other"], &text);
+        for step in 0..STEPS {
+            let start = step * STEP_NS;
+            let woken = |mut drawing: Drawing, thread: &str, sleep: std::ops::Range<u64>, stack: &str, by: &str| {
+                let by = drawing.thread(by);
+                let when = start + sleep.start..start + sleep.end;
+                let mut drawing = drawing.blocked_then_runnable(thread, when, 0, stack);
+                drawing.capture.waits.change_last(|wait| wait.waker = Some(by));
+                drawing
+            };
+            drawing = woken(drawing, "busy", 0..100_000, "sim::Work;pthread_cond_wait", "main");
+            drawing = woken(drawing, "other", 0..100_000, "sim::Work;pthread_cond_wait", "main");
+            drawing = woken(drawing, "main", 110_000..800_000, "sim::Step;pthread_cond_wait", "busy");
+        }
+        let rows = findings(drawing.capture, &[]).into_iter();
+        rows.filter(|row| row.starts_with("barrier-imbalance")).collect::<Vec<_>>()
+    };
+    assert_eq!(of_other(100_000, "sim::Trace").len(), 1);
+    assert!(of_other(700_000, "sim::Trace").is_empty(), "both have the same work");
+    assert!(of_other(100_000, "sim::Plan").is_empty(), "work of another kind");
+}

@@ -153,6 +153,12 @@ fn builders(seen: &Seen<'_, '_>) -> Vec<(FunctionId, Vec<bool>)> {
     found.into_iter().map(|(function, under, _)| (function, under)).collect()
 }
 
+/// Whether a function makes the keys that it looks up.
+pub(super) fn makes_keys(seen: &Seen<'_, '_>, owner: FunctionId) -> bool {
+    let amount = seen.at_owner(owner, allocates);
+    seen.share(amount) >= LEAST_FOR_LOOK_UPS && is_for_look_ups(seen, owner, amount)
+}
+
 /// Whether the allocations of a function are made for look-ups: a key that costs little beside them, and is for nothing.
 fn is_for_look_ups(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bool {
     seen.at_owner(owner, |work| work == Work::LookUp).weight > 2 * amount.weight

@@ -4,13 +4,21 @@
 //! gain is how much earlier it would arrive if all workers had the mean of their work. If no other thread does some of this
 //! work, it may not be divisible: only large gains count then. Look-alikes: workers with a task of their own each, one of
 //! them long.
+//!
+//! Without such barriers: workers that the loop's thread wakes in most steps, and that run the same function, while one of
+//! them mostly ends the wait of the loop's thread. The gain is what it runs on the critical path beyond the mean of all.
+
+use std::collections::BTreeMap;
 
 use crate::analyses::critical_path::imbalances;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::gain::Gain;
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
+use crate::query::steps::Loops;
+use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::waits::blocked_ns;
 use crate::query::weights::{Amount, StackWeights};
 use crate::query::work::Work;
 use stepscope_model::{StackId, ThreadId};
@@ -24,8 +32,11 @@ const LEAST_UNSHARED: f64 = 20.0;
 /// Least part of the last thread's work that other threads have together, if it is work of all.
 const LEAST_OF_OTHERS: f64 = 0.02;
 
-/// Least share of the barriers at which the thread arrives last.
+/// Least share of the barriers at which the thread arrives last, or of the loop's waits that it ends.
 const USUALLY: f64 = 0.6;
+
+/// Least number of wake-ups of a worker per step, by the loop's thread.
+const WOKEN: f64 = 0.5;
 
 pub(super) struct Barrier;
 
@@ -45,44 +56,95 @@ impl Kind for Barrier {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         // Without wake-ups there is no path, and who ended a wait is unknown.
         let (Some(loops), Some(_)) = (&seen.loops, &seen.path) else { return Vec::new() };
-        let mean = seen.whole_ns();
-        let uneven = imbalances(seen.selection, loops.main()).into_iter().filter(|one| one.last_share >= USUALLY);
-        let worth =
-            uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
-        let Some(worst) = worth else { return Vec::new() };
-        let thread = &seen.capture().threads[worst.last.index()].name;
-        // What the last thread mostly does.
-        let own = StackWeights::of_samples(&seen.selection.of_thread(worst.last));
-        let waits = |stack: StackId| matches!(seen.work[stack.index()], Work::Lock | Work::Switch | Work::Poll);
-        let waiting: Amount = own.occupied().filter(|(stack, _)| waits(*stack)).map(|(_, amount)| amount).sum();
-        // A worker that hardly does more than wait and wake others is late because the machine is.
-        if waiting.weight * 2 > own.total().weight {
-            return Vec::new();
-        }
-        let attributed = own.attributed_by_function(seen.functions());
-        let ids = seen.functions().all().map(|(id, _)| id);
-        let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);
-        let is_shared = does.is_some_and(|does| others_do_it(seen, worst.last, does, attributed[does.index()]));
-        if !is_shared && 100.0 * worst.gain_ns / mean < LEAST_UNSHARED {
-            return Vec::new();
-        }
-        let title = format!("Thread `{thread}` has most of the work; the other workers wait for it");
-        let gain = Gain::of_waiting(worst.gain_ns, mean);
-        vec![
-            Found::of_program(title, Some(gain))
-                .about(does)
-                .sure(if is_shared { Confidence::Strong } else { Confidence::Weak })
-                .because(
-                    format!(
-                        "It arrives last at {} of the barriers; {:.1} workers wait {} a step for it.",
-                        percent(100.0 * worst.last_share),
-                        worst.waiters,
-                        ns(worst.waiting_ns)
-                    ),
-                    "show --view critical-path",
-                ),
-        ]
+        at_barriers(seen, loops).or_else(|| at_join(seen, loops)).into_iter().collect()
     }
+}
+
+/// The worker that arrives last at barriers.
+fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
+    let mean = seen.whole_ns();
+    let uneven = imbalances(seen.selection, loops.main()).into_iter().filter(|one| one.last_share >= USUALLY);
+    let worth = uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
+    let worst = worth?;
+    let thread = &seen.capture().threads[worst.last.index()].name;
+    // What the last thread mostly does.
+    let own = StackWeights::of_samples(&seen.selection.of_thread(worst.last));
+    let waits = |stack: StackId| matches!(seen.work[stack.index()], Work::Lock | Work::Switch | Work::Poll);
+    let waiting: Amount = own.occupied().filter(|(stack, _)| waits(*stack)).map(|(_, amount)| amount).sum();
+    // A worker that hardly does more than wait and wake others is late because the machine is.
+    if waiting.weight * 2 > own.total().weight {
+        return None;
+    }
+    let attributed = own.attributed_by_function(seen.functions());
+    let ids = seen.functions().all().map(|(id, _)| id);
+    let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);
+    let is_shared = does.is_some_and(|does| others_do_it(seen, worst.last, does, attributed[does.index()]));
+    if !is_shared && 100.0 * worst.gain_ns / mean < LEAST_UNSHARED {
+        return None;
+    }
+    let title = format!("Thread `{thread}` has most of the work; the other workers wait for it");
+    let gain = Gain::of_waiting(worst.gain_ns, mean);
+    Some(
+        Found::of_program(title, Some(gain))
+            .about(does)
+            .sure(if is_shared { Confidence::Strong } else { Confidence::Weak })
+            .because(
+                format!(
+                    "It arrives last at {} of the barriers; {:.1} workers wait {} a step for it.",
+                    percent(100.0 * worst.last_share),
+                    worst.waiters,
+                    ns(worst.waiting_ns)
+                ),
+                "show --view critical-path",
+            ),
+    )
+}
+
+/// The worker that ends the waits of the loop's thread, if the others have less of the same work.
+fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
+    let own = seen.loop_threads();
+    let mut classes = Classes::new(seen.capture(), seen.functions());
+    let mut ended: BTreeMap<ThreadId, u64> = BTreeMap::new();
+    for wait in own.iter().flat_map(|thread| seen.waits(*thread)) {
+        let is_join = wait.stack.is_some_and(|stack| classes.of(stack) == WaitClass::Condition);
+        if let Some(waker) = wait.waker.filter(|waker| is_join && !own.contains(waker)) {
+            *ended.entry(waker).or_default() += blocked_ns(&wait);
+        }
+    }
+    let (&last, &ended_ns) = ended.iter().max_by_key(|(_, ns)| **ns)?;
+    let all_ns: u64 = ended.values().sum();
+    let attributed = StackWeights::of_samples(&seen.selection.of_thread(last)).attributed_by_function(seen.functions());
+    let does = seen.functions().all().map(|(id, _)| id).max_by_key(|id| attributed[id.index()].weight)?;
+    let does_it = seen.is_at(does, |_| true);
+    let mut load: BTreeMap<ThreadId, f64> = BTreeMap::new();
+    for sample in seen.selection.samples().filter(|sample| sample.stack.is_some_and(&does_it)) {
+        *load.entry(sample.thread).or_default() += sample.weight as f64;
+    }
+    let most = load.get(&last).copied()?;
+    let count = loops.main().count() as f64;
+    let is_woken = |thread: ThreadId| {
+        let by_loop = seen.waits(thread).filter(|wait| wait.waker.is_some_and(|waker| own.contains(&waker)));
+        by_loop.map(|wait| f64::from(wait.count)).sum::<f64>() >= WOKEN * count
+    };
+    load.retain(|thread, load| !own.contains(thread) && *load >= LEAST_OF_OTHERS * most && is_woken(*thread));
+    if load.len() < 2 || !load.contains_key(&last) || (ended_ns as f64) < USUALLY * all_ns as f64 {
+        return None;
+    }
+    let spare = 1.0 - load.values().sum::<f64>() / load.len() as f64 / most;
+    let without = (0..seen.capture().stacks.len()).map(|index| does_it(StackId::from_index(index)));
+    let without = parts(without).into_iter().map(|part| part * spare.max(0.0) as f32).collect();
+    let thread = &seen.capture().threads[last.index()].name;
+    let title = format!("Thread `{thread}` has most of the work; steps wait for it");
+    let found = Found::of(seen, does, title, without).sure(Confidence::Strong).because(
+        format!(
+            "It ends {} of the loop's waits, and does {:.1} times the mean work of the {} workers.",
+            percent(100.0 * ended_ns as f64 / all_ns.max(1) as f64),
+            1.0 / (1.0 - spare),
+            load.len()
+        ),
+        "show --view critical-path",
+    );
+    Some(found).filter(|found| found.gain.is_some_and(|gain| gain.share().value >= LEAST))
 }
 
 /// Whether other threads than the last run the function, too.

@@ -7,6 +7,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
@@ -16,6 +17,10 @@ const LEAST: f64 = 20.0;
 
 /// Least share of comparisons in a search that is written out.
 const COMPARED: f64 = 3.0;
+
+/// CPython's searches.
+const OF_PYTHON: [&str; 7] =
+    ["list_contains", "list_index", "list_remove", "tuplecontains", "tupleindex", "deque_contains", "deque_index"];
 
 pub(super) struct ListSearch;
 
@@ -34,6 +39,7 @@ impl Kind for ListSearch {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
+        let in_python = python::found(seen, &python::below(seen, &OF_PYTHON), LEAST, "searches a list from its start");
         owners
             .filter(|(_, amount)| seen.share(*amount) >= LEAST)
             .filter_map(|(owner, _)| {
@@ -51,6 +57,7 @@ impl Kind for ListSearch {
                 let found = Found::of(seen, owner, title, seen.without(owner, searches)).sure(Confidence::Fair);
                 Some(found.because(text, explain(seen, owner)))
             })
+            .chain(in_python)
             .collect()
     }
 }

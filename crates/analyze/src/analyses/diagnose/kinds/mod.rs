@@ -4,6 +4,7 @@ mod allocations;
 mod barrier;
 mod busy_wait;
 mod called_often;
+mod copies;
 mod decoding;
 mod directory_scan;
 mod done_twice;
@@ -30,12 +31,15 @@ mod recursion;
 mod run_queue;
 mod sleep_within;
 mod small_messages;
+mod small_writes;
 mod stalls;
 mod superlinear;
 mod text_conversion;
+mod text_keys;
 mod text_look_up;
 mod threads_each_step;
 mod unoptimised;
+mod wait_set;
 
 use super::Kind;
 
@@ -51,12 +55,15 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &text_conversion::TextConversion,
     &list_search::ListSearch,
     &text_look_up::TextLookUp,
+    &text_keys::TextKeys,
+    &copies::Copies,
     &library_calls::SORT,
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
     &library_calls::CLOCKS,
     &query_per_item::QueryPerItem,
     &small_messages::SmallMessages,
+    &small_writes::SmallWrites,
     &stalls::Stalls,
     &first_step::FirstStep,
     &recursion::Recursion,
@@ -70,6 +77,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &many_threads::ManyThreads,
     &busy_wait::BusyWait,
     &polling::Polling,
+    &wait_set::WaitSet,
     &run_queue::RunQueue,
     &linking::Linking,
     &fixed_start::FixedStart,

@@ -5,6 +5,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -63,8 +64,20 @@ impl Kind for TextConversion {
             let one = Found::of_program(title, None).about(Some(function)).sure(Confidence::Weak);
             found.push(one.because(text, explain(seen, function)));
         }
+        found.extend(in_python(seen));
         found
     }
+}
+
+/// Values that Python code writes as JSON, and reads back.
+fn in_python(seen: &Seen<'_, '_>) -> Option<Found> {
+    const WRITES: [&str; 2] = ["encoder_call", "encoder_listencode_obj"];
+    const READS: [&str; 2] = ["scanner_call", "py_scanstring"];
+    let (writes, reads) = (python::below(seen, &WRITES), python::below(seen, &READS));
+    let [written, read] = [&writes, &reads].map(|at| seen.sum(|stack| at[stack.index()]).weight);
+    let both: Vec<bool> = writes.iter().zip(&reads).map(|(writes, reads)| *writes || *reads).collect();
+    let comes_back = written.min(read) * 10 >= written.max(read);
+    python::found(seen, &both, LEAST, "converts values to text and back all the time").filter(|_| comes_back)
 }
 
 /// Streams are created, filled and released: their memory and strings go with them.

@@ -1,0 +1,87 @@
+//! A container is copied in every step.
+//!
+//! Evidence: memory is copied where a new container is made from another one, in all parts of the steady phase. The owned
+//! function that is named is the nearest that is no constructor. Look-alikes: a copy that another thread works on. Containers
+//! that grow copy their elements, too; `allocations-each-step` has those.
+
+use stepscope_model::StackId;
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
+use crate::query::work::Work;
+
+/// Least share of CPU time.
+const LEAST: f64 = 4.0;
+
+/// Last parts of functions that make a container's elements from those of another.
+const MAKES: [&str; 6] =
+    ["uninitialized_copy", "__uninit_copy", "_M_range_initialize", "_M_allocate_and_copy", "to_vec", "clone"];
+
+/// Parts of functions that make room in a container.
+const GROWS: [&str; 5] = ["_M_realloc", "reserve", "_M_default_append", "_M_fill_insert", "_M_range_insert"];
+
+pub(super) struct Copies;
+
+impl Kind for Copies {
+    fn name(&self) -> &'static str {
+        "copies-each-step"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Pass it by reference, move it, or share it (`std::shared_ptr<const T>`, `Arc`); copy what is changed."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Record the heap (`record --with heap`): large temporary allocations at the function confirm it."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        if seen.is_loading() || seen.loops.is_none() {
+            return Vec::new();
+        }
+        let last = |name: &str| own_name(name).rsplit("::").next().unwrap_or_default().to_owned();
+        let makes = seen.paths_through(|function| !function.owned && MAKES.contains(&last(&function.name).as_str()));
+        let grows = seen.paths_through(|function| {
+            !function.owned && GROWS.iter().any(|part| own_name(&function.name).contains(part))
+        });
+        let copies = |stack: StackId| {
+            let index = stack.index();
+            seen.work[index] == Work::Copy && makes[index] && !grows[index]
+        };
+        let user = |stack: StackId| copies(stack).then(|| user_of(seen, stack)).flatten();
+        let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+        large
+            .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
+            .map(|(owner, amount)| {
+                let title = format!("`{}` copies a container in every step", seen.name(owner));
+                let stacks = (0..makes.len()).map(StackId::from_index);
+                let without = parts(stacks.map(|stack| user(stack) == Some(owner)));
+                Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
+                    format!(
+                        "Copying its elements takes {} of the CPU time, all the time.",
+                        percent(seen.share(amount))
+                    ),
+                    explain(seen, owner),
+                )
+            })
+            .collect()
+    }
+}
+
+/// The nearest owned function that is no constructor.
+fn user_of(seen: &Seen<'_, '_>, stack: StackId) -> Option<FunctionId> {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let ids = capture.nodes_of(Some(stack)).map(|node| functions.of_node(capture, node));
+    let mut owners = ids.filter(|id| functions.is_owner(*id));
+    owners.find(|id| !is_constructor(&own_name(seen.name(*id))))
+}
+
+/// Whether the last two parts of a name are the same: `sim::Cloud::Cloud`.
+fn is_constructor(own: &str) -> bool {
+    let mut parts = own.rsplit("::");
+    let (last, class) = (parts.next(), parts.next());
+    last.is_some() && last == class
+}

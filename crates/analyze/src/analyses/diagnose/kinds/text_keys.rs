@@ -1,0 +1,111 @@
+//! Something is looked up by its name in a map, in every step.
+//!
+//! Evidence: look-ups in maps and sets with texts as keys cost below one owned function in all parts of the steady phase. The
+//! key is a text if the container's first template parameter is one, or if the look-ups compare texts. Look-alikes: names
+//! that come from outside with each message, and have to be looked up once. Where the key is made for each look-up,
+//! `allocations-each-step` has it.
+
+use stepscope_model::StackId;
+
+use super::allocations;
+use crate::Function;
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::seen::Seen;
+use crate::query::qualified_name::own_name;
+use crate::query::work::Work;
+
+/// Least share of CPU time.
+const LEAST: f64 = 4.0;
+
+/// Least part of a function's look-ups that show a text.
+const SHOWN: f64 = 0.5;
+
+/// Beginnings of text types.
+const TEXTS: [&str; 5] = [
+    "std::__cxx11::basic_string<",
+    "std::__1::basic_string<",
+    "std::basic_string<",
+    "std::string,",
+    "std::basic_string_view<",
+];
+
+/// Beginnings of functions that compare texts, or make a hash of one.
+const COMPARISONS: [&str; 11] = [
+    "std::_Hash_bytes",
+    "std::basic_string",
+    "std::__cxx11::basic_string",
+    "std::char_traits",
+    "memcmp",
+    "__memcmp",
+    "strcmp",
+    "__strcmp",
+    "bcmp",
+    "core::str::",
+    "alloc::string::",
+];
+
+pub(super) struct TextKeys;
+
+impl Kind for TextKeys {
+    fn name(&self) -> &'static str {
+        "text-keys-each-step"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Look each name up once and keep a pointer, an index or a number; give names numbers while loading."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Count its calls with `diagnose --deepen`: as many calls as there are names, in each step, confirm it."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        if seen.is_loading() || seen.loops.is_none() {
+            return Vec::new();
+        }
+        let shows_text = below_owner(seen, |function| has_text_key(&function.name) || is_of_text(&function.name));
+        let looks_up = |work: Work| work == Work::LookUp;
+        seen.lasting(LEAST, looks_up)
+            .filter(|(owner, amount)| {
+                let at = seen.is_at(*owner, looks_up);
+                let shown = seen.sum(|stack| at(stack) && shows_text[stack.index()]);
+                shown.weight as f64 >= SHOWN * amount.weight as f64 && !allocations::makes_keys(seen, *owner)
+            })
+            .map(|(owner, amount)| {
+                let title = format!("`{}` looks up texts in a map in every step", seen.name(owner));
+                Found::of(seen, owner, title, seen.without(owner, looks_up)).sure(Confidence::Fair).because(
+                    format!(
+                        "Look-ups by text keys take {} of the CPU time, all the time.",
+                        percent(seen.share(amount))
+                    ),
+                    explain(seen, owner),
+                )
+            })
+            .collect()
+    }
+}
+
+/// One flag per stack: whether such a function is between its leaf and its nearest owned function.
+fn below_owner(seen: &Seen<'_, '_>, is_one: impl Fn(&Function) -> bool) -> Vec<bool> {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let of_function: Vec<bool> = functions.all().map(|(_, function)| is_one(function)).collect();
+    let mut flags: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+    for (index, node) in capture.stacks.iter().enumerate() {
+        let id = functions.of_node(capture, StackId::from_index(index));
+        let above = node.parent.is_some_and(|parent| flags[parent.index()]);
+        flags.push(!functions.is_owner(id) && (above || of_function[id.index()]));
+    }
+    flags
+}
+
+/// Whether the first template parameter of a container is a text: `std::map<std::__cxx11::basic_string<char, ...>, int>`.
+fn has_text_key(name: &str) -> bool {
+    name.starts_with("std::")
+        && name.split_once('<').is_some_and(|(_, parameters)| TEXTS.iter().any(|text| parameters.starts_with(text)))
+}
+
+fn is_of_text(name: &str) -> bool {
+    let own = own_name(name);
+    COMPARISONS.iter().any(|start| own.starts_with(start))
+}

@@ -1,0 +1,38 @@
+//! [`python`]: what functions of CPython cost, for kinds of findings about one group of them.
+//!
+//! CPython's own functions show what a Python program does where Python functions have no names, as in Python 3.11.
+
+use stepscope_model::StackId;
+
+use super::finding::{Confidence, Found, percent};
+use super::seen::{Seen, parts};
+use crate::query::qualified_name::own_name;
+
+/// Beginnings of modules that hold CPython and its standard library.
+const MODULES: [&str; 3] = ["libpython", "python3", "_json"];
+
+/// One flag per stack: whether one of these functions of CPython is on it.
+pub(super) fn below(seen: &Seen<'_, '_>, names: &[&str]) -> Vec<bool> {
+    seen.paths_through(|function| {
+        let is_python = MODULES.iter().any(|start| function.module.starts_with(start));
+        !function.owned && is_python && names.contains(&&*own_name(&function.name))
+    })
+}
+
+/// A finding about these stacks, if they take a share of the steps all the time. The function that most of them are
+/// attributed to is named, if there is one.
+pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) -> Option<Found> {
+    let at_stack = |stack: StackId| at[stack.index()];
+    let share = seen.share(seen.sum(at_stack));
+    if seen.is_loading() || seen.loops.is_none() || share < least || !seen.is_steady(at_stack) {
+        return None;
+    }
+    let by_function = seen.by_function(|stack| seen.functions().attributed(stack).filter(|_| at_stack(stack)));
+    let function = by_function.first().map(|(function, _)| *function);
+    let who = function.map_or("Python code".to_owned(), |function| format!("`{}`", seen.name(function)));
+    let without = parts(at.iter().copied());
+    let gain = seen.gain(&without);
+    let found = Found::of_program(format!("{who} {does}"), Some(gain)).about(function).sure(Confidence::Fair);
+    let text = format!("CPython's functions for it take {} of the CPU time of steps.", percent(share));
+    Some(Found { without, ..found.because(text, "show --view hotspots --sort inclusive") })
+}
