@@ -100,7 +100,7 @@ fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     )
 }
 
-/// The worker that ends the waits of the loop's thread, if the others have less of the same work.
+/// The worker that the loop's thread usually awaits, while others have less of the same work.
 fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let own = seen.loop_threads();
     let mut classes = Classes::new(seen.capture(), seen.functions());
@@ -126,7 +126,9 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
         let by_loop = seen.waits(thread).filter(|wait| wait.waker.is_some_and(|waker| own.contains(&waker)));
         by_loop.map(|wait| f64::from(wait.count)).sum::<f64>() >= WOKEN * count
     };
-    load.retain(|thread, load| !own.contains(thread) && *load >= LEAST_OF_OTHERS * most && is_woken(*thread));
+    // The last one may find its next work without a wait.
+    let takes_part = |thread: ThreadId| thread == last || is_woken(thread);
+    load.retain(|thread, load| !own.contains(thread) && *load >= LEAST_OF_OTHERS * most && takes_part(*thread));
     if load.len() < 2 || !load.contains_key(&last) || (ended_ns as f64) < USUALLY * all_ns as f64 {
         return None;
     }
