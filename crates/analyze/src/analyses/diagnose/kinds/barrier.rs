@@ -100,7 +100,7 @@ fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     )
 }
 
-/// The worker that the loop's thread usually awaits, while others have less of the same work.
+/// The worker that the loop's thread usually awaits. The other workers do the same work and have less of it.
 fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let own = seen.loop_threads();
     let mut classes = Classes::new(seen.capture(), seen.functions());
