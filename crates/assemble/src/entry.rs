@@ -446,6 +446,9 @@ pub struct SystemCalls {
     pub amount: Amount,
     /// The time of the last of them.
     pub last_ns: Option<u64>,
+    /// Buckets of the times of all calls of this place in the log, and how many there are in each. At the log's end only: the calls have
+    /// other rows.
+    pub times: Vec<(u64, u64)>,
 }
 
 /// A sampled access to data.

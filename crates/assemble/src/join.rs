@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use stepscope_model::{
-    Allocation, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, FlowEvent, Frame, FrameId,
-    Losses, MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls, Thread,
-    ThreadId, Wait,
+    Allocation, CallTimes, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, FlowEvent, Frame,
+    FrameId, Losses, MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls,
+    Thread, ThreadId, Wait,
 };
 
 use crate::entry::MarkNameRef;
@@ -106,6 +106,11 @@ impl Joiner {
             thread: rows.thread(calls.thread),
             stack: rows.stack(calls.stack),
             ..calls.clone()
+        }));
+        joined.call_times.extend(segment.call_times.iter().map(|times| CallTimes {
+            thread: rows.thread(times.thread),
+            stack: rows.stack(times.stack),
+            ..times.clone()
         }));
         // A segment repeats the last reading of each quantity at its start.
         let is_repeated = |time_ns| self.count > 0 && Some(time_ns) == segment.info.start_ns;

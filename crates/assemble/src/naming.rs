@@ -180,6 +180,7 @@ fn rebuild_stacks(capture: &mut Capture, places: &HashMap<FrameId, Place>) {
     capture.samples.iter_mut().for_each(|sample| moved(&mut sample.stack));
     capture.allocations.iter_mut().for_each(|row| moved(&mut row.stack));
     capture.system_calls.iter_mut().for_each(|calls| moved(&mut calls.stack));
+    capture.call_times.iter_mut().for_each(|times| moved(&mut times.stack));
     capture.data_accesses.iter_mut().for_each(|access| moved(&mut access.stack));
     for error in &mut capture.memory_errors {
         [&mut error.stack, &mut error.allocated, &mut error.other].into_iter().for_each(moved);

@@ -3,12 +3,13 @@
 //! A day of recording has hundreds of millions of them, so none is kept here: each goes to its table, which may be on disk,
 //! and is added to the sums that are made of all.
 
+use std::ops::Range;
 use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
-    Allocation, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope, StackId, Step,
-    SystemCalls, ThreadId, Wait,
+    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope,
+    StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -192,6 +193,15 @@ impl RowSink {
             return;
         }
         let row = system_calls_row(&calls, self.node(calls.stack), &mut self.capture);
+        let of_bucket = |&(bucket, count): &(u64, u64)| {
+            let Range { start: from_ns, end: until_ns } = call_time_bucket(bucket);
+            let SystemCalls { thread, call, stack, file, .. } = row.clone();
+            CallTimes { thread, call, stack, file, from_ns, until_ns, count }
+        };
+        self.capture.call_times.extend(calls.times.iter().map(of_bucket));
+        if row.count == 0 {
+            return;
+        }
         match &mut self.tables {
             None => self.capture.system_calls.push(row),
             Some(tables) if self.error.is_none() => self.error = tables.add_system_calls(&self.capture, row).err(),

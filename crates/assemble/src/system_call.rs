@@ -75,6 +75,37 @@ impl Sum {
     }
 }
 
+/// The calls so far of a [`Sum`] whose times are in one [bucket](stepscope_model::call_time_bucket).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeCount {
+    /// The key of the sum, then the bucket.
+    pub(crate) key: [u64; TimeCount::KEY_WORDS],
+    pub(crate) count: u64,
+}
+
+impl TimeCount {
+    /// Words of its key: that of the sum, and the bucket.
+    pub const KEY_WORDS: usize = Sum::KEY_WORDS + 1;
+    /// Words of the key of times that had no room: thread and call, and the bucket.
+    pub const REST_WORDS: usize = 2;
+
+    /// Of a sum.
+    pub fn new(key: [u64; Self::KEY_WORDS], count: u64) -> Self {
+        Self { key, count }
+    }
+
+    /// Of a thread and call.
+    pub fn rest([thread, bucket]: [u64; Self::REST_WORDS], count: u64) -> Self {
+        Self { key: [thread, 0, 0, 0, 0, bucket], count }
+    }
+
+    /// The key of its sum, and the bucket.
+    pub(crate) fn place(&self) -> ([u64; Sum::KEY_WORDS], u64) {
+        let [sum @ .., bucket] = self.key;
+        (sum, bucket)
+    }
+}
+
 /// Some calls, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {

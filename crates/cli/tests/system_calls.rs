@@ -9,26 +9,33 @@ use std::process::Command;
 
 use stepscope_model::{Capture, Dimension, DimensionStatus, SystemCalls, disk};
 
-use common::{command, stepscope, text};
+use common::{command, json, stepscope, text};
 
-/// Builds the program in a folder, and records it there. `None` where that is not possible.
-fn recorded(test: &str, folder: &Path) -> Option<Capture> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system_calls/calls.c");
+/// Builds a program in a folder. `None` where that is not possible.
+fn built(test: &str, name: &str, folder: &Path) -> Option<()> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/system_calls/{name}.c"));
     let compiled =
-        Command::new("gcc").args(["-O1", "-g", "-pthread", "-o"]).arg(folder.join("calls")).arg(source).status();
+        Command::new("gcc").args(["-O1", "-g", "-pthread", "-o"]).arg(folder.join(name)).arg(source).status();
     if !compiled.is_ok_and(|status| status.success()) {
         println!("skipped: {test}: no gcc to build the program");
         return None;
     }
+    Some(())
+}
+
+/// Builds a program in a folder, and records it there. Gives what it printed. `None` where that is not possible.
+fn recorded(test: &str, name: &str, folder: &Path) -> Option<(Capture, String)> {
+    built(test, name, folder)?;
+    let program = format!("./{name}");
     let output =
-        command(folder, &["record", "--dimensions", "cpu,syscalls", "-o", "run", "--", "./calls"]).output().unwrap();
+        command(folder, &["record", "--dimensions", "cpu,syscalls", "-o", "run", "--", &program]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let capture = disk::read(&folder.join("run")).unwrap();
     if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&Dimension::Syscalls) {
         println!("skipped: {test}: {reason}");
         return None;
     }
-    Some(capture)
+    Some((capture, text(&output.stdout).to_owned()))
 }
 
 /// Calls and errors by name.
@@ -44,7 +51,7 @@ fn counts(capture: &Capture) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn calls_are_counted_exactly_with_their_files_and_functions() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(capture) = recorded("calls_are_counted_exactly", folder.path()) else { return };
+    let Some((capture, _)) = recorded("calls_are_counted_exactly", "calls", folder.path()) else { return };
     let counts = counts(&capture);
     assert_eq!(counts["getppid"], (10_000, 0));
     assert_eq!(counts["lseek"], (2000, 0));
@@ -72,7 +79,7 @@ fn calls_are_counted_exactly_with_their_files_and_functions() {
 #[test]
 fn counts_are_those_of_strace() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(capture) = recorded("counts_are_those_of_strace", folder.path()) else { return };
+    let Some((capture, _)) = recorded("counts_are_those_of_strace", "calls", folder.path()) else { return };
     fs::remove_file(folder.path().join("records")).unwrap();
     let strace =
         Command::new("strace").args(["-f", "-c", "-o", "summary", "./calls"]).current_dir(folder.path()).status();
@@ -94,4 +101,55 @@ fn counts_are_those_of_strace() {
     let found: BTreeMap<_, _> = counts(&capture).into_iter().filter(|(name, _)| !varies(name)).collect();
     assert!(expected.len() > 10, "{summary}");
     assert_eq!(found, expected);
+}
+
+/// The 99th percentile of a call in ns, as `show` has it.
+fn p99_ns(folder: &Path, capture: &str, call: &str) -> f64 {
+    let shown = stepscope(folder, &["show", capture, "--view", "syscalls", "--format", "json"]);
+    let found = json(&shown)["tables"].as_array().and_then(|tables| {
+        let rows = tables.first()?["rows"].as_array()?;
+        rows.iter().find(|row| row["call"] == call)?["p99"].as_f64()
+    });
+    found.unwrap_or_else(|| panic!("{call}: {}", text(&shown.stdout)))
+}
+
+#[test]
+fn the_99th_percentile_is_that_of_all_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((capture, printed)) = recorded("the_99th_percentile_is_that_of_all_calls", "times", folder.path()) else {
+        return;
+    };
+    let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+    capture.call_times.iter().for_each(|times| *counted.entry(times.call.to_string()).or_default() += times.count);
+    let expected: BTreeMap<String, u64> =
+        counts(&capture).into_iter().map(|(call, (count, _))| (call, count)).collect();
+    assert_eq!(counted, expected, "each call is in one bucket");
+
+    let own_ns: f64 = printed.lines().find_map(|line| line.trim().parse().ok()).unwrap_or_else(|| panic!("{printed}"));
+    let p99_ns = p99_ns(folder.path(), "run", "clock_nanosleep");
+    println!("p99 {p99_ns} ns, by the program's clock {own_ns} ns");
+    // The program's clock also has the way to the kernel and back. Records alone have most waits of 12 ms and few others.
+    assert!((0.93 * own_ns..=1.016 * own_ns).contains(&p99_ns), "{p99_ns} ns; by the program's clock {own_ns} ns");
+    assert!(p99_ns >= 3e6 * 0.984, "{p99_ns}");
+}
+
+#[test]
+fn percentiles_are_those_of_strace() {
+    let (test, folder) = ("percentiles_are_those_of_strace", tempfile::tempdir().unwrap());
+    if built(test, "times", folder.path()).is_none() {
+        return;
+    }
+    let strace =
+        Command::new("strace").args(["-f", "-T", "-ttt", "-o", "log", "./times"]).current_dir(folder.path()).output();
+    let Some(output) = strace.ok().filter(|output| output.status.success()) else {
+        return println!("skipped: {test}: strace does not work here");
+    };
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    let waits = log.lines().filter(|line| line.contains("clock_nanosleep("));
+    let time_ns = |line: &str| (line.rsplit_once('<')?.1.strip_suffix('>')?.parse::<f64>().ok()? * 1e9).round().into();
+    let mut waits: Vec<f64> = waits.filter_map(time_ns).collect();
+    waits.sort_by(f64::total_cmp);
+    assert_eq!(waits.len(), 1_000, "{}", text(&output.stderr));
+    stepscope(folder.path(), &["import", "log", "-o", "traced"]);
+    assert_eq!(p99_ns(folder.path(), "traced", "clock_nanosleep"), waits[989]);
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::allocation::Allocation;
+use crate::call_times::CallTimes;
 use crate::data_access::DataAccess;
 use crate::event_count::EventCount;
 use crate::flow::FlowEvent;
@@ -54,6 +55,8 @@ pub struct Capture {
     pub event_counts: Vec<EventCount>,
     /// System calls, added up.
     pub system_calls: Stored<SystemCalls>,
+    /// Times of system calls, by bucket. Empty if they were not recorded.
+    pub call_times: Vec<CallTimes>,
     /// Memory errors, one for each kind and stack.
     pub memory_errors: Vec<MemoryError>,
     /// Sampled accesses to cache lines that several threads use. Empty if none were sampled.
@@ -465,6 +468,7 @@ impl Capture {
         // Rows that are still on disk are checked when they are read.
         let handles = self.handles();
         handles.check_allocations(&self.allocations)?;
+        handles.check_call_times(&self.call_times)?;
         handles.check_data_accesses(&self.data_accesses)?;
         handles.check_event_counts(&self.event_counts)?;
         handles.check_flows(&self.flows)?;
@@ -560,6 +564,15 @@ impl Handles {
             refers("allocations", row, "thread", allocation.thread.map(ThreadId::index), self.threads)?;
             refers("allocations", row, "stack", allocation.stack.map(StackId::index), self.stacks)?;
             interval("allocations", row, allocation.start_ns, allocation.end_ns)?;
+        }
+        Ok(())
+    }
+
+    fn check_call_times(self, times: &[CallTimes]) -> Result<(), String> {
+        for (row, times) in times.iter().enumerate() {
+            refers("syscall_times", row, "thread", Some(times.thread.index()), self.threads)?;
+            refers("syscall_times", row, "stack", times.stack.map(StackId::index), self.stacks)?;
+            interval("syscall_times", row, times.from_ns, times.until_ns)?;
         }
         Ok(())
     }

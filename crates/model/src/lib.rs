@@ -18,6 +18,7 @@
 //! ```
 
 mod allocation;
+mod call_times;
 pub mod capture;
 pub mod column;
 mod data_access;
@@ -40,6 +41,7 @@ pub mod wait;
 pub mod waits;
 
 pub use allocation::{Allocation, BLOCK_LIFETIMES_NS, BLOCK_SIZES};
+pub use call_times::{CALL_TIME_BITS, CallTimes, call_time_bucket};
 pub use capture::{
     Capture, Counter, Frame, Language, MACHINE_SPEED, Module, Process, Sample, Scope, StackNode, Step, SymbolSource,
     SystemCalls, Thread, ThreadName,

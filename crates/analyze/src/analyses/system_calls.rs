@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::quantity::grouped;
-use stepscope_model::{Columns, Dimension, NoteValue, SystemCalls, Table, note};
+use stepscope_model::{Columns, Dimension, NoteValue, StackId, Table, note};
 
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::functions::{Caller, NO_STACK};
@@ -44,7 +44,8 @@ pub(super) fn columns<'t, R: 't>(calls: &Calls<'_>, sum: impl Fn(&R) -> &Sum + C
         .duration("mean", "Their mean time.", move |row| sum(row).mean_ns())
         .duration(
             "p99",
-            "99th percentile of the calls that have a record: the first ones of each place, then one per 10 ms.",
+            "99th percentile of all calls, within 1.6 %. Of a selected time or without `syscall_times`: of the calls that have a \
+             record.",
             move |row| sum(row).p99_ns(),
         )
         .duration("longest", "The longest call.", move |row| sum(row).longest_ns)
@@ -65,12 +66,20 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
 fn by_call(calls: &Calls<'_>) -> Table {
     let rows = calls.by(|calls| Some(calls.call.clone()));
     let (count, total_ns) = rows.iter().fold((0, 0), |(count, ns), (_, sum)| (count + sum.count, ns + sum.total_ns));
+    let without_time: u64 = rows.iter().map(|(_, sum)| sum.without_time()).sum();
     let mut table = Columns::<(Arc<str>, Sum)>::new()
         .text("call", "Name of the system call.", |(call, _)| (&**call).into())
         .essential("call")
         .with_all(columns(calls, |row: &(Arc<str>, Sum)| &row.1))
         .table("syscalls", "System calls", rows);
     table.note(note!(Fact, "{} took {}.", NoteValue::plural(count as usize, "call"), NoteValue::ns(total_ns)));
+    if without_time > 0 {
+        table.note(note!(
+            Loss,
+            "{} had no room among the times: p99 is without them.",
+            NoteValue::plural(without_time as usize, "call")
+        ));
+    }
     table
 }
 
@@ -114,10 +123,10 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
             Some((_, count, first_ns)) => (*count, *first_ns) = (*count + row.count, row.start_ns.min(*first_ns)),
             None => of_file.calls.push((&row.call, row.count, row.start_ns)),
         }
-        *of_file.places.entry(place(selection, row)).or_default() += row.total_ns;
+        *of_file.places.entry(place(selection, row.stack)).or_default() += row.total_ns;
         of_file.paths.insert(file);
     }
-    let rows = calls.by(|calls| calls.file.as_deref().map(of_any_process)).into_iter().map(|(file, sum)| {
+    let rows = calls.by(|calls| calls.file.map(of_any_process)).into_iter().map(|(file, sum)| {
         let Uses { mut calls, places, paths } = uses.remove(&file).unwrap_or_default();
         // What is opened first may be closed at once, before the loop: then its `close` came before other calls.
         calls.sort_by_key(|(name, _, first_ns)| (*name == "close", *first_ns));
@@ -155,7 +164,7 @@ fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
 
 /// The table `syscall_functions`: a row for each function and call.
 fn by_function(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
-    let rows = calls.by(|calls| Some((place(selection, calls), calls.call.clone())));
+    let rows = calls.by(|calls| Some((place(selection, calls.stack), calls.call.clone())));
     Columns::<((String, Arc<str>), Sum)>::new()
         .text("function", "The function that its time is attributed to: the nearest owned one on the stack.", |row| {
             row.0.0.as_str().into()
@@ -168,9 +177,9 @@ fn by_function(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
 }
 
 /// The name of the function that calls are attributed to.
-fn place(selection: &Selection<'_>, calls: &SystemCalls) -> String {
+fn place(selection: &Selection<'_>, stack: Option<StackId>) -> String {
     let functions = selection.functions();
-    match functions.caller(calls.stack) {
+    match functions.caller(stack) {
         Caller::Function(id) => functions.get(id).name.to_string(),
         Caller::NotOwned => functions.no_owner().to_owned(),
         Caller::NoStack => NO_STACK.to_owned(),
@@ -192,7 +201,7 @@ pub const ANALYSIS: Analysis = Analysis {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Capture, ThreadId};
+    use stepscope_model::{CallTimes, Capture, SystemCalls, ThreadId};
 
     use super::*;
     use crate::columns::read::cells;
@@ -232,6 +241,38 @@ mod tests {
             ["write | 100 | 2 | 1000 | 10 | 10 | 6400", "close | 7 | 0 | 70 | 10 | 10 | -"]
         );
         assert_eq!(table.notes, ["107 calls took 1.07 µs."]);
+    }
+
+    /// Times of calls of the first thread, by bucket: start, end, number.
+    fn add_times(capture: &mut Capture, call: &str, file: Option<&str>, buckets: &[(u64, u64, u64)]) {
+        let stack = capture.samples[0].stack;
+        capture.call_times.extend(buckets.iter().map(|&(from_ns, until_ns, count)| CallTimes {
+            thread: ThreadId(0),
+            call: call.into(),
+            stack,
+            file: file.map(Into::into),
+            from_ns,
+            until_ns,
+            count,
+        }));
+    }
+
+    #[test]
+    fn p99_is_the_middle_of_the_bucket_that_holds_it_and_never_above_the_longest() {
+        let mut capture =
+            with(&[("write", 20, 1, 0, Some("/o")), ("write", 40, 299, 0, Some("/p")), ("close", 50, 9, 0, None)]);
+        capture.system_calls.iter_mut().for_each(|row| row.longest_ns = 5_010);
+        add_times(&mut capture, "write", Some("/o"), &[(5_000, 5_128, 1)]);
+        add_times(&mut capture, "write", Some("/p"), &[(10, 11, 290), (200, 204, 6), (3_000, 3_064, 1)]);
+        let p99 = |analysis: fn(&Selection<'_>) -> Vec<Table>, at: usize| {
+            drawn::selected(&capture, &["sim::"], |selection| cells(&analysis(selection)[at], &["p99"]))
+        };
+        // Of 298 counted calls, the 296th. Calls without times have that of their records.
+        assert_eq!(p99(tables, 0), ["201", "10"]);
+        // The only one is the longest. Of 297, the 295th.
+        assert_eq!(p99(tables, 1), ["201", "5010"]);
+        let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(0);
+        assert_eq!(table.notes[1], "2 calls had no room among the times: p99 is without them.");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use stepscope_model::SystemCalls;
+use std::sync::Arc;
+
+use stepscope_model::{CallTimes, StackId, SystemCalls};
 use stepscope_stats::Distribution;
 
 use crate::query::select::Selection;
@@ -23,7 +25,29 @@ pub(crate) struct CallSum {
     /// Those that ended within steps of the main loop.
     pub in_steps: InSteps,
     /// Times of single calls: of the last one of each row.
-    pub times: Vec<u64>,
+    times: Vec<u64>,
+    /// Ends of buckets of times, by start, and the number of calls in each.
+    buckets: BTreeMap<u64, (u64, u64)>,
+}
+
+/// What calls have in common that are added up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallPlace<'a> {
+    pub call: &'a Arc<str>,
+    pub stack: Option<StackId>,
+    pub file: Option<&'a str>,
+}
+
+impl<'a> From<&'a SystemCalls> for CallPlace<'a> {
+    fn from(calls: &'a SystemCalls) -> Self {
+        Self { call: &calls.call, stack: calls.stack, file: calls.file.as_deref() }
+    }
+}
+
+impl<'a> From<&'a CallTimes> for CallPlace<'a> {
+    fn from(times: &'a CallTimes) -> Self {
+        Self { call: &times.call, stack: times.stack, file: times.file.as_deref() }
+    }
 }
 
 /// Calls that ended within steps.
@@ -56,8 +80,31 @@ impl CallSum {
         self.total_ns.checked_div(self.count)
     }
 
+    fn add_times(&mut self, times: &CallTimes) {
+        self.buckets.entry(times.from_ns).or_insert((times.until_ns, 0)).1 += times.count;
+    }
+
+    /// The 99th percentile (nearest rank): the middle of the bucket that it is in. Without buckets, of the calls that have a record.
     pub fn p99_ns(&self) -> Option<u64> {
-        self.times.iter().copied().collect::<Distribution>().percentile(99.0)
+        let counted: u64 = self.buckets.values().map(|(_, count)| count).sum();
+        if counted == 0 {
+            return self.times.iter().copied().collect::<Distribution>().percentile(99.0);
+        }
+        let rank = counted - counted / 100;
+        let mut up_to = 0;
+        let (&from_ns, &(until_ns, _)) = self.buckets.iter().find(|(_, (_, count))| {
+            up_to += count;
+            up_to >= rank
+        })?;
+        // The longest call is known exactly.
+        let middle_ns = if rank == counted { self.longest_ns } else { from_ns.midpoint(until_ns.saturating_sub(1)) };
+        Some(middle_ns.min(self.longest_ns))
+    }
+
+    /// Calls without a bucket, where there are buckets.
+    pub fn without_time(&self) -> u64 {
+        let counted: u64 = self.buckets.values().map(|(_, count)| count).sum();
+        if counted == 0 { 0 } else { self.count.saturating_sub(counted) }
     }
 }
 
@@ -72,6 +119,8 @@ pub fn selected_rows<'a>(selection: &Selection<'a>) -> impl Iterator<Item = &'a 
 /// The selected calls.
 pub(crate) struct SelectedCalls<'a> {
     pub rows: Vec<(&'a SystemCalls, bool)>,
+    /// Their times. Empty if a part of the recording is selected: they are of all of it.
+    pub times: Vec<&'a CallTimes>,
     /// Number of steps of the main loop.
     pub steps: Option<usize>,
 }
@@ -80,7 +129,10 @@ impl<'a> SelectedCalls<'a> {
     pub fn of(selection: &Selection<'a>) -> Self {
         let loops = Loops::of_costs(selection);
         let main = loops.as_ref().map(|loops| loops.main());
+        let is_selected = |times: &&CallTimes| selection.has_thread(times.thread) && selection.has_stack(times.stack);
+        let times = selection.capture().call_times.iter().filter(|_| !selection.filters_time());
         Self {
+            times: times.filter(is_selected).collect(),
             rows: selected_rows(selection)
                 .map(|calls| (calls, main.is_some_and(|main| main.at(calls.end_ns).is_some())))
                 .collect(),
@@ -89,11 +141,16 @@ impl<'a> SelectedCalls<'a> {
     }
 
     /// A sum for each key. Those with most time in calls that do not wait come first, then those with most time.
-    pub fn by<K: Ord + Clone>(&self, key: impl Fn(&'a SystemCalls) -> Option<K>) -> Vec<(K, CallSum)> {
+    pub fn by<K: Ord + Clone>(&self, key: impl Fn(CallPlace<'a>) -> Option<K>) -> Vec<(K, CallSum)> {
         let mut sums: BTreeMap<K, CallSum> = BTreeMap::new();
         for (calls, in_step) in &self.rows {
-            if let Some(key) = key(calls) {
+            if let Some(key) = key((*calls).into()) {
                 sums.entry(key).or_default().add(calls, *in_step);
+            }
+        }
+        for times in &self.times {
+            if let Some(sum) = key((*times).into()).and_then(|key| sums.get_mut(&key)) {
+                sum.add_times(times);
             }
         }
         let mut sums: Vec<(K, CallSum)> = sums.into_iter().collect();

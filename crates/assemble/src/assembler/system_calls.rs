@@ -1,18 +1,22 @@
 //! System calls: what each record of a sum adds to the last one of the same sum.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::samples::SampleRecord;
 use super::{Assembler, Target};
 use crate::entry::{Entry, Sink, StackRef, SystemCalls, ThreadRef};
 use crate::kernel_record::ThreadIds;
-use crate::system_call::{self, CallRecord, Sum};
+use crate::system_call::{self, Amount, CallRecord, Sum, TimeCount};
 use crate::target::UsedFile;
 
 /// The sums so far, and the names of files.
 #[derive(Default)]
 pub(super) struct SystemCallSums {
     known: FxHashMap<[u64; Sum::KEY_WORDS], Known>,
+    /// The calls by time that earlier logs have.
+    times: FxHashMap<[u64; TimeCount::KEY_WORDS], u64>,
     /// The name of each file by device and inode, and the path by which it was opened.
     files: FxHashMap<(u64, u64), Named>,
 }
@@ -71,6 +75,44 @@ impl<W: Target> Assembler<W> {
         }
     }
 
+    /// Adds the times of the calls of a log, at its end and after the sums.
+    pub fn add_call_times(&mut self, times: Vec<TimeCount>, sink: &mut impl Sink) {
+        let mut places: BTreeMap<[u64; Sum::KEY_WORDS], Vec<(u64, u64)>> = BTreeMap::new();
+        for time in times {
+            let (place, bucket) = time.place();
+            let before = self.system_calls.times.insert(time.key, time.count).unwrap_or(0);
+            let count = time.count.saturating_sub(before);
+            if count > 0 {
+                places.entry(place).or_default().push((bucket, count));
+            }
+        }
+        let known = &self.system_calls.known;
+        let of_tid: FxHashMap<u32, (ThreadRef, u64)> =
+            known.values().filter_map(|known| Some((known.sum.tid(), (known.thread?, known.time_ns)))).collect();
+        for (place, mut times) in places {
+            let sum = Sum::new(place, [0; Sum::VALUE_WORDS]);
+            let known = self.system_calls.known.get(&place);
+            let of_place = known.and_then(|known| Some((known.thread?, known.time_ns)));
+            // Times that had no room by place are of the thread. A place without a row has its calls before the program.
+            let of_thread = of_tid.get(&sum.tid()).copied().filter(|_| place[1..] == [0; Sum::KEY_WORDS - 1]);
+            let Some((thread, end_ns)) = of_place.or(of_thread) else { continue };
+            let (stack, file) = known.map_or((None, None), |known| (known.stack, known.file.clone()));
+            times.sort_unstable();
+            let entry = SystemCalls {
+                start_ns: end_ns,
+                end_ns,
+                thread,
+                call: system_call::name(sum.call()),
+                stack,
+                file,
+                amount: Amount::default(),
+                last_ns: None,
+                times,
+            };
+            sink.take(Entry::SystemCalls(Box::new(entry)));
+        }
+    }
+
     fn add_sum(&mut self, sum: Sum, thread: ThreadRef, end: SumEnd, sink: &mut impl Sink) {
         let SumEnd { start_ns, end_ns, stack, file, last_ns } = end;
         let known = self.system_calls.known.get(&sum.key);
@@ -93,6 +135,7 @@ impl<W: Target> Assembler<W> {
             file: file.clone(),
             amount,
             last_ns,
+            times: Vec::new(),
         };
         sink.take(Entry::SystemCalls(Box::new(entry)));
         self.system_calls.known.insert(sum.key, Known { sum, time_ns: end_ns, stack, file, thread: Some(thread) });

@@ -39,6 +39,8 @@ pub(super) mod tag {
     pub const WAITS: u8 = 31;
     /// No number of five bits is left. Allocations have no flags.
     pub const DATA_ACCESS: u8 = 0x20 | ALLOCATIONS;
+    /// As system calls, and their times.
+    pub const CALL_TIMES: u8 = 0x20 | SYSTEM_CALLS;
 }
 
 /// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.

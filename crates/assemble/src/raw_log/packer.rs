@@ -308,7 +308,7 @@ impl ChunkPacker {
     }
 
     fn put_system_calls(&mut self, calls: &SystemCalls) {
-        self.bytes.push(tag::SYSTEM_CALLS);
+        self.bytes.push(if calls.times.is_empty() { tag::SYSTEM_CALLS } else { tag::CALL_TIMES });
         self.since_last(calls.end_ns);
         self.number(calls.end_ns.wrapping_sub(calls.start_ns));
         self.number(calls.thread.0.into());
@@ -318,6 +318,10 @@ impl ChunkPacker {
         let Amount { count, errors, total_ns, longest_ns, bytes } = calls.amount;
         [count, errors, total_ns, longest_ns, bytes].into_iter().for_each(|number| self.number(number));
         self.optional(calls.last_ns);
+        if !calls.times.is_empty() {
+            self.number(calls.times.len() as u64);
+            calls.times.iter().flat_map(|&(bucket, count)| [bucket, count]).for_each(|number| self.number(number));
+        }
     }
 
     fn put_data_access(&mut self, access: &DataAccess) {

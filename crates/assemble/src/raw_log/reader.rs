@@ -115,6 +115,16 @@ impl<'a> ChunkReader<'a> {
         if first == tag::DATA_ACCESS {
             return Some(Entry::DataAccess(Box::new(self.data_access()?)));
         }
+        if first == tag::CALL_TIMES {
+            let mut calls = self.system_calls()?;
+            let many = self.number()?;
+            // Two numbers take two bytes at least.
+            if many > self.bytes.len() as u64 / 2 {
+                return None;
+            }
+            calls.times = (0..many).map(|_| Some((self.number()?, self.number()?))).collect::<Option<_>>()?;
+            return Some(Entry::SystemCalls(Box::new(calls)));
+        }
         Some(match first & 0x1f {
             tag::START => Entry::Start(self.json()?),
             tag::BEGAN => Entry::WindowStart { time_ns: self.since_last()? },
@@ -243,6 +253,7 @@ impl<'a> ChunkReader<'a> {
                 bytes: self.number()?,
             },
             last_ns: self.optional()?,
+            times: Vec::new(),
         })
     }
 

@@ -4,8 +4,9 @@ use super::*;
 use crate::data_source::Hitm;
 use crate::entry::{
     AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, MarkedStage,
-    Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, ThreadRef, Wait,
+    Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, SystemCalls, ThreadRef, Wait,
 };
+use crate::system_call::Amount;
 
 fn flow_mark(time_ns: u64, flow: u64, stage: MarkedStage) -> Entry {
     Entry::FlowMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns, flow, stage }
@@ -27,6 +28,17 @@ fn entries() -> Vec<Entry> {
         waker: Some(ThreadRef(0)),
         waker_stack: Some(StackRef(0)),
         count: 1,
+    };
+    let calls = SystemCalls {
+        start_ns: 2_000,
+        end_ns: 2_100,
+        thread: ThreadRef(0),
+        call: "openat".into(),
+        stack: Some(StackRef(1)),
+        file: Some("/o".into()),
+        amount: Amount { count: 3, errors: 1, total_ns: 90, longest_ns: 50, bytes: 0 },
+        last_ns: Some(20),
+        times: Vec::new(),
     };
     vec![
         Entry::Start(Box::default()),
@@ -92,6 +104,8 @@ fn entries() -> Vec<Entry> {
             cost: None,
             object: Some((ModuleRef(0), 0x4040)),
         })),
+        Entry::SystemCalls(Box::new(calls.clone())),
+        Entry::SystemCalls(Box::new(SystemCalls { times: vec![(3, 1), (u64::MAX, 7)], last_ns: None, ..calls })),
         Entry::Allocations(Box::new(Allocations {
             start_ns: 2_000,
             end_ns: 3_100,

@@ -8,6 +8,7 @@
 //! handles are checked before use.
 
 mod allocations;
+mod call_times;
 mod columns;
 mod data_accesses;
 mod event_counts;

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::allocations;
+use super::call_times;
 use super::columns::{Column, Rows};
 use super::data_accesses;
 use super::event_counts;
@@ -25,6 +26,7 @@ pub(super) const TABLES: &[TableForm] = &[
     table("frames", |capture| capture.frames.len(), frames, read_frames),
     table("stacks", |capture| capture.stacks.len(), stacks, read_stacks),
     allocations::FORM,
+    call_times::FORM,
     data_accesses::FORM,
     event_counts::FORM,
     flows::FORM,

@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::{
-    Counter, Event, FlowEvent, FlowStage, Frame, Language, Module, Process, Sample, Scope, Step, SymbolSource, Thread,
-    ThreadId, ThreadName, Wait, WaitState,
+    CallTimes, Counter, Event, FlowEvent, FlowStage, Frame, Language, Module, Process, Sample, Scope, Step,
+    SymbolSource, Thread, ThreadId, ThreadName, Wait, WaitState,
 };
 
 /// A capture with a row in every table, with and without optional values.
@@ -50,6 +50,10 @@ fn full() -> Capture {
         weight: u64::MAX,
     });
     capture.samples.push(Sample { time_ns: None, thread: again, cpu: None, stack: None, event: cycles, weight: 0 });
+    for (file, stack) in [(Some("/o".into()), stack), (None, None)] {
+        let call = "openat".into();
+        capture.call_times.push(CallTimes { thread: main, call, stack, file, from_ns: 64, until_ns: 66, count: 3 });
+    }
     capture.waits.push(Wait {
         start_ns: 1,
         end_ns: 9,

@@ -11,7 +11,7 @@ use perf_event_open_sys::bindings as sys;
 use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::ioctls;
 
-use stepscope_assemble::system_call::Sum;
+use stepscope_assemble::system_call::{Sum, TimeCount};
 
 use super::ring::{self, Bounds, Ring};
 use super::sample_layout::{Common, Layouts, Tail};
@@ -249,6 +249,11 @@ impl Events {
     /// The sums of system calls so far.
     pub fn system_call_sums(&self) -> Vec<Sum> {
         self.filter.as_ref().map_or_else(Vec::new, TreeFilter::system_call_sums)
+    }
+
+    /// The times of system calls so far.
+    pub fn system_call_times(&self) -> Vec<TimeCount> {
+        self.filter.as_ref().map_or_else(Vec::new, TreeFilter::system_call_times)
     }
 
     /// The events opened since there were this many, by CPU.

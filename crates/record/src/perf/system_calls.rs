@@ -6,12 +6,16 @@
 //! on up to 64, and then for calls that start [`PAUSE_NS`] after the last record. What is between two records of a sum belongs to the stack of
 //! the later one. Sums that a recording leaves are [read](SystemCalls::sums) at its end, so no call is lost.
 //!
+//! Records are a choice of the calls, and no percentile follows from them. So the second program also counts the calls of each sum by
+//! [bucket](stepscope_model::call_time_bucket) of their time: one more element of a map for each bucket that occurs.
+//!
 //! A file is its inode and device, which a program finds from the descriptor. Calls that take a path write it with their record.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
-use stepscope_assemble::system_call::{BYTES, Sum};
+use stepscope_assemble::system_call::{BYTES, Sum, TimeCount};
+use stepscope_model::CALL_TIME_BITS;
 
 use super::assembly::{Assembly, Label, unless_member_leave};
 use super::bpf::{self, CONTEXT, Function, Instruction, Jump, Map, Program, RESULT, Register, STACK};
@@ -19,6 +23,10 @@ use super::btf;
 
 /// Sums that are kept apart. Further ones are added up by thread and call.
 const SUMS: u32 = 64 << 10;
+/// Buckets of times that are counted by sum, 104 bytes each. Further ones are counted by thread and call.
+const TIMES: u32 = 128 << 10;
+/// Buckets of those, 72 bytes each.
+const REST_TIMES: u32 = 16 << 10;
 /// Threads that are within a call at a time.
 const THREADS: u32 = 32 << 10;
 /// Least time between two records of a sum.
@@ -184,6 +192,8 @@ pub(super) struct SystemCalls {
     sums: OwnedFd,
     /// Sums by thread and call, of what had no room.
     rest: OwnedFd,
+    times: OwnedFd,
+    rest_times: OwnedFd,
     _kept: Vec<OwnedFd>,
 }
 
@@ -202,6 +212,8 @@ impl SystemCalls {
         let words = |words: usize| 8 * words as u32;
         let sums = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS)?;
         let rest = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS / 4)?;
+        let times = bpf::create_map_of(Map::Hash, words(TimeCount::KEY_WORDS), 8, TIMES)?;
+        let rest_times = bpf::create_map_of(Map::Hash, words(TimeCount::REST_WORDS), 8, REST_TIMES)?;
         let scratch = bpf::create_map_of(Map::ArrayOfEachCpu, 4, BYTES as u32, 1)?;
         let offsets = Offsets::of_kernel()?;
         let enter = at_enter(members, entered.as_fd(), &offsets);
@@ -210,6 +222,8 @@ impl SystemCalls {
             kinds: kinds.as_fd(),
             sums: sums.as_fd(),
             rest: rest.as_fd(),
+            times: times.as_fd(),
+            rest_times: rest_times.as_fd(),
             scratch: scratch.as_fd(),
             events: events.as_fd(),
         };
@@ -219,7 +233,7 @@ impl SystemCalls {
         // The exit first: a call whose start is unknown is not counted.
         let exit = bpf::attach(c"sys_exit", exit.as_fd())?;
         let enter = bpf::attach(c"sys_enter", enter.as_fd())?;
-        Ok(Self { sums, rest, _kept: vec![exit, enter, events, kinds, entered, scratch] })
+        Ok(Self { sums, rest, times, rest_times, _kept: vec![exit, enter, events, kinds, entered, scratch] })
     }
 
     /// All sums so far.
@@ -230,6 +244,16 @@ impl SystemCalls {
         };
         [of(&self.sums), of(&self.rest)].concat()
     }
+
+    /// The times of all calls so far.
+    pub fn times(&self) -> Vec<TimeCount> {
+        let (times, rest) = (self.times.as_fd(), self.rest_times.as_fd());
+        let of_sums =
+            bpf::keys(times).filter_map(|key| Some(TimeCount::new(key, bpf::element::<_, 1>(times, &key)?[0])));
+        let of_rest =
+            bpf::keys(rest).filter_map(|key| Some(TimeCount::rest(key, bpf::element::<_, 1>(rest, &key)?[0])));
+        of_sums.chain(of_rest).collect()
+    }
 }
 
 struct Maps<'a> {
@@ -237,6 +261,8 @@ struct Maps<'a> {
     kinds: BorrowedFd<'a>,
     sums: BorrowedFd<'a>,
     rest: BorrowedFd<'a>,
+    times: BorrowedFd<'a>,
+    rest_times: BorrowedFd<'a>,
     scratch: BorrowedFd<'a>,
     events: BorrowedFd<'a>,
 }
@@ -254,13 +280,16 @@ mod at {
     pub const DURATION: i16 = -48;
     pub const KIND: i16 = -56;
     pub const RETURNED: i16 = -64;
-    /// The key of a sum: thread and call, instruction, stack pointer, inode, device.
-    pub const KEY: i16 = -104;
+    /// The key of a sum: thread and call, instruction, stack pointer, inode, device. The bucket follows.
+    pub const KEY: i16 = -112;
     pub const FILE: i16 = KEY + 24;
     pub const DEVICE: i16 = KEY + 32;
+    pub const BUCKET: i16 = KEY + 40;
     /// A sum of nothing, or what is noted of the start of a call.
-    pub const VALUE: i16 = -160;
-    pub const REGISTERS: i16 = -328;
+    pub const VALUE: i16 = -168;
+    pub const REGISTERS: i16 = -336;
+    /// Thread and call, and the bucket.
+    pub const REST_KEY: i16 = -352;
 }
 
 fn to_stack(register: Register, at: i16) -> [Instruction; 2] {
@@ -478,6 +507,7 @@ fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offsets) -> Vec<I
     program.place(returns_bytes);
     program.push(add(Sum::BYTES, 8));
     program.place(added);
+    count_time(&mut program, maps);
 
     // Whether to write a record. The number of the call is in register 9.
     let [by_power, paused] = [(); 2].map(|()| program.label());
@@ -504,6 +534,41 @@ fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offsets) -> Vec<I
     program.push([Instruction::load(1, STACK, at::NOW), Instruction::store(7, Sum::WRITTEN, 1)]);
     write_record(&mut program, maps, end);
     leave(program, end)
+}
+
+/// Counts the call in the bucket of its time.
+fn count_time(program: &mut Assembly, maps: &Maps<'_>) {
+    let [counted, full] = [(); 2].map(|()| program.label());
+    // The bucket: 32 for each shift that brings the time below 64, and what is then left of it.
+    program.push([Instruction::load(1, STACK, at::DURATION), Instruction::set(2, 0)]);
+    for shift in [16, 8, 4, 2, 1] {
+        let less = program.label();
+        program.jump_if(1, Jump::Below, 1 << (shift + CALL_TIME_BITS), less);
+        program
+            .push([Instruction::shift_right(1, shift as i32), Instruction::add(2, (shift as i32) << CALL_TIME_BITS)]);
+        program.place(less);
+    }
+    program.push([Instruction::add_to(2, 1), Instruction::store(STACK, at::BUCKET, 2)]);
+    let count_in = |program: &mut Assembly, map, key_at, fails| {
+        let known = program.label();
+        look_up(program, map, key_at);
+        program.jump_if(RESULT, Jump::NotEqual, 0, known);
+        program.push([Instruction::store_wide(STACK, at::VALUE, 1)]);
+        update(program, map, key_at, at::VALUE);
+        program.jump_if(RESULT, Jump::NotEqual, 0, fails);
+        program.jump(counted);
+        program.place(known);
+        // A sum is of one thread, so nobody else writes it.
+        program.push([Instruction::load(1, RESULT, 0), Instruction::add(1, 1), Instruction::store(RESULT, 0, 1)]);
+        program.jump(counted);
+    };
+    count_in(program, maps.times, at::KEY, full);
+    program.place(full);
+    for (to, from) in [(0, at::KEY), (8, at::BUCKET)] {
+        program.push([Instruction::load(1, STACK, from), Instruction::store(STACK, at::REST_KEY + to, 1)]);
+    }
+    count_in(program, maps.rest_times, at::REST_KEY, counted);
+    program.place(counted);
 }
 
 /// Writes the key, the sum in register 7, what the call returned, its duration, its descriptor, and its path if it has one.

@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use perf_event_open_sys::ioctls;
-use stepscope_assemble::system_call::Sum;
+use stepscope_assemble::system_call::{Sum, TimeCount};
 
 use super::assembly::unless_member_leave;
 use super::bpf::{self, CONTEXT, Function, Instruction, Map, Program, RESULT, STACK};
@@ -113,6 +113,11 @@ impl TreeFilter {
     /// The sums of system calls so far.
     pub fn system_call_sums(&self) -> Vec<Sum> {
         self.system_calls.as_ref().map_or_else(Vec::new, SystemCalls::sums)
+    }
+
+    /// The times of system calls so far.
+    pub fn system_call_times(&self) -> Vec<TimeCount> {
+        self.system_calls.as_ref().map_or_else(Vec::new, SystemCalls::times)
     }
 
     /// Writes a record through the event of the current CPU whenever a member wakes a thread.

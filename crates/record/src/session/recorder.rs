@@ -586,6 +586,7 @@ impl Recorder {
     /// Adds the system calls since the last record of each.
     fn add_sums(&mut self) {
         self.assembler.add_sums(self.events.system_call_sums(), &mut self.sink);
+        self.assembler.add_call_times(self.events.system_call_times(), &mut self.sink);
     }
 
     fn report(&self, progress: &Mutex<Progress>) {

@@ -115,6 +115,7 @@ fn heap(calls: &[Calls<'_, '_>]) -> Table {
 fn under<'a>(one: &Calls<'_, 'a>) -> SelectedCalls<'a> {
     let mut calls = SelectedCalls::of(one.selection);
     calls.rows.retain(|(row, _)| one.is_under(row.stack));
+    calls.times.retain(|times| one.is_under(times.stack));
     calls
 }
 
