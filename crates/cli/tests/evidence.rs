@@ -2,10 +2,12 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
-use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
+use stepscope_model::{Capture, Dimension, DimensionStatus, WaitState, disk};
 
 use common::{json, simulator, stepscope, text};
 
@@ -117,22 +119,39 @@ fn a_table_that_is_read_for_each_process_is_first_among_files() {
     is_sure(&finding, "kernel-files-read-again");
 }
 
-/// Calls of one thread do not overlap, and a simulation that does the same in each step allocates the same.
+/// Calls of one thread do not overlap, a thread blocks within calls or page faults, and a simulation that does the same in each step
+/// allocates the same.
 #[test]
 fn all_dimensions_at_once_agree_with_each_other() {
     let test = "all_dimensions_at_once";
     let world = ["--n", "500", "--robots", "20", "--slow", "full-scan"];
     let Some(recorded) = Recorded::of(test, "heap,syscalls", &world) else { return };
     let capture = &recorded.capture;
-    let mut in_calls = vec![0_u64; capture.threads.len()];
+    let [mut in_calls, mut blocked] = [(); 2].map(|()| vec![0_u64; capture.threads.len()]);
     for calls in &capture.system_calls {
         in_calls[calls.thread.index()] += calls.total_ns;
     }
-    for (thread, ns) in capture.threads.iter().zip(in_calls) {
+    // The last wait of a thread may be in a call that did not return.
+    let end_ns = capture.info.end_ns.unwrap_or(u64::MAX).saturating_sub(1_000_000);
+    for wait in capture.waits.iter().filter(|wait| wait.state == WaitState::Blocked && wait.end_ns < end_ns) {
+        blocked[wait.thread.index()] += wait.end_ns - wait.start_ns - wait.runnable_ns.unwrap_or(0);
+    }
+    for ((thread, ns), blocked_ns) in capture.threads.iter().zip(in_calls).zip(blocked) {
         let start = thread.start_ns.or(capture.info.start_ns).unwrap_or(0);
         let life = thread.end_ns.or(capture.info.end_ns).unwrap_or(u64::MAX).saturating_sub(start);
         assert!(ns <= life + life / 100 + 5_000_000, "{}: {ns} ns in calls, lived {life} ns", thread.name);
+        let least = blocked_ns.saturating_sub(life / 20 + 20_000_000);
+        assert!(ns >= least, "{}: {ns} ns in calls, blocked {blocked_ns} ns", thread.name);
     }
+    let mut timed: BTreeMap<&str, i128> = BTreeMap::new();
+    capture.system_calls.iter().for_each(|calls| *timed.entry(&calls.call).or_default() += i128::from(calls.count));
+    capture.call_times.iter().for_each(|times| *timed.entry(&times.call).or_default() -= i128::from(times.count));
+    assert!(timed.values().all(|more| *more == 0), "calls without a time: {timed:?}");
+    // The curve over time and the sums by stack have the same allocations.
+    let curve = capture.counters.iter().filter(|counter| &*counter.name == "heap_calls").map(|counter| counter.value);
+    let by_stack: u64 = capture.allocations.iter().map(|row| row.calls).sum();
+    let last = curve.max().unwrap_or(0) as u64;
+    assert!(last <= by_stack && last * 10 >= by_stack * 8, "{last} allocations in the curve, {by_stack} by stack");
     let rate = |steps: &str| {
         let shown = stepscope(
             recorded.path(),
@@ -144,4 +163,58 @@ fn all_dimensions_at_once_agree_with_each_other() {
     let [early, late] = [rate(&format!("1..{}", count / 2)), rate(&format!("{}..", count / 2))];
     let (early, late) = early.zip(late).unwrap_or_else(|| panic!("{early:?} and {late:?} per step of {count}"));
     assert!((early / late - 1.0).abs() < 0.05, "{early} allocations per step, then {late}");
+}
+
+/// Cache simulation is a recording of its own: the program runs many times slower there. Its cost must be in the same functions.
+#[test]
+fn simulated_caches_name_the_function_that_other_dimensions_name() {
+    let test = "simulated_caches_name_the_function";
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return println!("skipped: {test}: valgrind is missing");
+    }
+    let Some(ground) = simulator(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let ground = ground.to_str().unwrap();
+    let world = ["run", "--steps", "3", "--n", "300", "--slow", "full-scan"];
+    let record = ["record", "--with", "cache-sim", "-o", "run", "--", ground];
+    let output = stepscope(folder.path(), &[&record[..], &world].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = stepscope(
+        folder.path(),
+        &["show", "run", "--view", "hotspots", "--owned", "ground::*", "--sort", "attributed", "--format", "json"],
+    );
+    let shown = json(&shown);
+    let rows = shown["rows"].as_array().or_else(|| shown["tables"][0]["rows"].as_array()).unwrap();
+    let scan = "ground::ecs::";
+    assert!(rows.iter().take(3).any(|row| row["function"].as_str().unwrap().starts_with(scan)), "{rows:?}");
+}
+
+#[test]
+fn counters_on_one_cache_line_are_false_sharing_and_others_are_not() {
+    let test = "counters_on_one_cache_line";
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../record/tests/programs/sharing.c");
+    let mut compiler = Command::new("gcc");
+    let compiled = compiler.args(["-O2", "-g", "-pthread", "-o"]).arg(folder.path().join("shares")).arg(source);
+    if !compiled.status().is_ok_and(|status| status.success()) {
+        return println!("skipped: {test}: no gcc to build the program");
+    }
+    for (mode, expected) in [("packed", 1), ("padded", 0), ("atomic", 0)] {
+        let record = ["record", "--with", "sharing", "-o", mode, "--", "./shares", mode];
+        let output = stepscope(folder.path(), &record);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let capture = disk::read(&folder.path().join(mode)).unwrap();
+        if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&Dimension::Sharing) {
+            return println!("skipped: {test}: {reason}");
+        }
+        let owned = ["--owned", "count_*", "--owned", "work", "--format", "json"];
+        let found = json(&stepscope(folder.path(), &[&["diagnose", mode][..], &owned].concat()));
+        let rows = found["rows"].as_array().unwrap();
+        let sharing: Vec<&Value> = rows.iter().filter(|row| row["kind"] == "false-sharing").collect();
+        assert_eq!(sharing.len(), expected, "{mode}: {found}");
+        for finding in sharing {
+            assert!(finding["finding"].as_str().unwrap().contains("`packed_counters`"), "{finding}");
+            assert_eq!(finding["gain"], Value::Null, "{finding}");
+        }
+    }
 }

@@ -389,6 +389,8 @@ mod kind_tests;
 #[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]
+mod sharing_tests;
+#[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,7 @@ impl Verdict {
 }
 
 /// Samples of a row: an atomic operation reads and writes at once.
-pub(super) fn samples(access: &DataAccess) -> u64 {
+pub(crate) fn samples(access: &DataAccess) -> u64 {
     access.reads.max(access.writes)
 }
 

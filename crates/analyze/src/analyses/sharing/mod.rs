@@ -32,8 +32,8 @@ use stepscope_model::Dimension;
 
 use crate::analysis::{Analysis, ReportSection, View};
 
-pub(crate) use lines::hitm;
-pub(crate) use tables::LineOfFunction;
+pub(crate) use lines::{Line, Verdict, hitm, samples};
+pub(crate) use tables::{LineOfFunction, functions, objects, offsets};
 
 /// Sharing.
 pub const ANALYSIS: Analysis = Analysis {

@@ -86,7 +86,7 @@ fn lines_table(selection: &Selection<'_>, lines: &[Line<'_>]) -> Table {
 }
 
 /// Global variables of a line, without offsets.
-fn objects(line: &Line<'_>) -> Option<String> {
+pub(crate) fn objects(line: &Line<'_>) -> Option<String> {
     let name = |object: &str| object.rsplit_once("+0x").map_or(object, |(name, _)| name).to_owned();
     let names: BTreeSet<String> =
         line.accesses.iter().filter_map(|access| Some(name(access.object.as_ref()?))).collect();
@@ -102,7 +102,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>, count: usize) -> String {
 }
 
 /// `0 w: worker/0, 8 rw: worker/1`.
-fn offsets(selection: &Selection<'_>, line: &Line<'_>) -> String {
+pub(crate) fn offsets(selection: &Selection<'_>, line: &Line<'_>) -> String {
     const MOST_OFFSETS: usize = 8;
     let mut by_offset: BTreeMap<(u64, ThreadId), (bool, bool)> = BTreeMap::new();
     for access in &line.accesses {
@@ -142,7 +142,7 @@ fn offsets(selection: &Selection<'_>, line: &Line<'_>) -> String {
 }
 
 /// The functions that access a line, the most sampled first.
-fn functions(selection: &Selection<'_>, line: &Line<'_>) -> String {
+pub(crate) fn functions(selection: &Selection<'_>, line: &Line<'_>) -> String {
     let mut by_function: FxHashMap<String, u64> = FxHashMap::default();
     for access in &line.accesses {
         *by_function.entry(function(selection, access.stack)).or_default() += samples(access);

@@ -9,6 +9,7 @@ mod decoding;
 mod directory_scan;
 mod done_twice;
 mod failed_look_ups;
+mod false_sharing;
 mod file_read_again;
 mod file_reopened;
 mod file_wait;
@@ -70,6 +71,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &page_faults::PageFaults,
     &barrier::Barrier,
     &lock_wait::LockWait,
+    &false_sharing::FalseSharing,
     &file_wait::FileWait,
     &sleep_within::SleepWithin,
     &one_thread::OneThread,
