@@ -16,6 +16,9 @@ use crate::layout::{
 pub struct TableFile {
     file: File,
     nodes: Vec<Node>,
+    /// The memory of an earlier snapshot. The C library does not use freed memory of this alignment again (glibc 2.36), so a new vector for each
+    /// snapshot would let the recorder grow with time.
+    spare: Vec<Record>,
 }
 
 /// What a table holds at a moment.
@@ -46,6 +49,14 @@ fn read_plain<T: Plain>(file: &File, at: usize, len: usize) -> io::Result<Vec<T>
     Ok(rows.into_iter().map(|row| unsafe { row.assume_init() }).collect())
 }
 
+/// Reads this number of rows into a vector.
+fn read_into<T: Plain + Default>(file: &File, at: usize, len: usize, rows: &mut Vec<T>) -> io::Result<()> {
+    rows.resize(len, T::default());
+    // SAFETY: any bytes are a value of these types, and the vector has this many.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(rows.as_mut_ptr().cast::<u8>(), len * size_of::<T>()) };
+    file.read_exact_at(bytes, at as u64)
+}
+
 impl TableFile {
     /// Opens a table. `None` if its process has not completed it yet.
     ///
@@ -57,7 +68,7 @@ impl TableFile {
         if !metadata.is_file() || metadata.size() != FILE_BYTES as u64 {
             return Ok(None);
         }
-        let table = Self { file, nodes: Vec::new() };
+        let table = Self { file, nodes: Vec::new(), spare: Vec::new() };
         let header = table.header()?;
         match (header.magic, header.version) {
             (MAGIC, VERSION) => Ok(Some(table)),
@@ -97,7 +108,8 @@ impl TableFile {
         let header = self.header()?;
         let threads = read_plain(&self.file, THREADS_AT, (header.threads as usize).min(MAX_THREADS))?;
         // Records before nodes: they refer to nodes that are there already.
-        let mut records: Vec<Record> = read_plain(&self.file, RECORDS_AT, (header.records as usize).min(MAX_RECORDS))?;
+        let mut records = std::mem::take(&mut self.spare);
+        read_into(&self.file, RECORDS_AT, (header.records as usize).min(MAX_RECORDS), &mut records)?;
         let nodes = (self.header()?.nodes as usize).min(MAX_NODES);
         let known = self.nodes.len();
         if nodes > known {
@@ -105,6 +117,11 @@ impl TableFile {
         }
         records.retain(|record| (record.node as usize) < nodes && (record.thread as usize) < threads.len());
         Ok(Snapshot { header, threads, records })
+    }
+
+    /// Takes a snapshot back: the next one uses its memory.
+    pub fn recycle(&mut self, snapshot: Snapshot) {
+        self.spare = snapshot.records;
     }
 
     /// All nodes up to the last read. The first [`FIRST_NODE`] are no frames. A parent comes before its callees.

@@ -89,6 +89,20 @@ fn read(path: &Path) -> (TableFile, Snapshot) {
 }
 
 #[test]
+fn a_snapshot_uses_the_memory_of_the_one_before() {
+    let test = "a_snapshot_uses_the_memory_of_the_one_before";
+    let Some(program) = Program::compile(test, "counts.cc", &["-O1"]) else { return };
+    let (status, mut tables) = program.run(&["all"], "");
+    assert!(status.success());
+    let (mut table, first) = tables.swap_remove(0);
+    let memory = (first.records.as_ptr(), first.records.len());
+    assert!(memory.1 > 0);
+    table.recycle(first);
+    let second = table.read().unwrap();
+    assert_eq!((second.records.as_ptr(), second.records.len()), memory);
+}
+
+#[test]
 fn counts_of_the_whole_family_are_exact() {
     let Some(program) = Program::compile("counts_of_the_whole_family_are_exact", "counts.cc", &["-O1"]) else { return };
     let (status, tables) = program.run(&["all"], "verify=1");

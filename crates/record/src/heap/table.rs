@@ -17,6 +17,13 @@ use crate::clock;
 /// Tables are read less often if more rows than this change in a second.
 const MANY_ROWS: f64 = 50_000.0;
 
+/// About how many rows a process has in a day. All of them are in memory when a recording is finished, 0.2 KiB each.
+const MOST_ROWS: f64 = 1e6;
+
+/// From the first reading, after 0.1 s, to a day, the time grows by this power of e. With readings at times that each are longer than the one before by this
+/// part times rows over [`MOST_ROWS`], there are [`MOST_ROWS`] rows.
+const POWERS: f64 = 14.0;
+
 /// How many records are read in the time that a row takes to be written.
 const RECORDS_PER_ROW: usize = 8;
 
@@ -102,7 +109,9 @@ impl Table {
             self.flags |= snapshot.header.flags;
             self.missed = snapshot.header.missed;
             self.ticks = (snapshot.header.start_ticks, snapshot.header.start_ns);
-            self.pending = Some((snapshot, time_ns));
+            if let Some((unused, _)) = self.pending.replace((snapshot, time_ns)) {
+                self.file.recycle(unused);
+            }
             self.is_last = self.has_ended;
         }
     }
@@ -169,7 +178,9 @@ impl Table {
         let records = self.pending.as_ref().map(|(snapshot, _)| snapshot.records.len());
         let rows = self.write_now(assembler, sink);
         if let Some(records) = records {
-            self.rests = ((rows + records / RECORDS_PER_ROW) as f64 / MANY_ROWS / every.as_secs_f64()) as u32;
+            let by_work = (rows + records / RECORDS_PER_ROW) as f64 / MANY_ROWS;
+            let recorded = self.written_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+            self.rests = (by_work.max(rest_for_memory(recorded, rows)) / every.as_secs_f64()) as u32;
         }
     }
 
@@ -207,6 +218,7 @@ impl Table {
                 peak_bytes,
             })));
         }
+        self.file.recycle(snapshot);
         self.written_ns = end_ns;
         self.is_carried = false;
         if self.is_last {
@@ -259,6 +271,11 @@ impl Table {
     }
 }
 
+/// Seconds to rest after this number of rows, so that their sum stays bounded.
+fn rest_for_memory(recorded: f64, rows: usize) -> f64 {
+    recorded * POWERS * rows as f64 / MOST_ROWS
+}
+
 fn live_blocks(record: &Record) -> i64 {
     record.calls.wrapping_sub(record.frees).wrapping_sub(record.foreign_frees) as i64
 }
@@ -275,5 +292,23 @@ fn difference(now: &Record, before: &Record) -> AllocationSums {
         foreign_freed_bytes: since(|record| record.foreign_freed_bytes),
         sizes: std::array::from_fn(|class| now.sizes[class].wrapping_sub(before.sizes[class])),
         lifetimes: std::array::from_fn(|class| now.lifetimes[class].wrapping_sub(before.lifetimes[class])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_day_have_a_bound_and_small_tables_do_not_rest() {
+        for rows in [32_768, 262_144] {
+            let (mut recorded, mut all) = (0.1, 0);
+            while recorded < 86_400.0 {
+                all += rows;
+                recorded += rest_for_memory(recorded, rows).max(0.1);
+            }
+            assert!((all as f64) < 2.0 * MOST_ROWS, "{all} rows of readings with {rows}");
+        }
+        assert!(rest_for_memory(600.0, 100) < 1.0, "a reading each second");
     }
 }
