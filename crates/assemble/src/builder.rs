@@ -136,6 +136,9 @@ impl Builder {
                 process.executable = executable;
                 process.command_line = quoted(&command_line);
             }
+            Entry::WorkingDirectory { process, path } => {
+                capture.processes.get_mut(process.0 as usize)?.working_directory = Some(path);
+            }
             Entry::ProcessEnd { process, time_ns } => {
                 capture.processes.get_mut(process.0 as usize)?.end_ns = Some(time_ns);
                 self.last_ns = self.last_ns.max(Some(time_ns));

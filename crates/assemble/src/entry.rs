@@ -81,6 +81,13 @@ pub enum Entry {
         /// The arguments.
         command_line: Vec<String>,
     },
+    /// Where a process worked when it executed its program.
+    WorkingDirectory {
+        /// The process.
+        process: ProcessRef,
+        /// The path.
+        path: String,
+    },
     /// A process ended.
     ProcessEnd {
         /// The process.

@@ -83,6 +83,8 @@ pub struct Process {
     pub executable: String,
     /// Exit code, or 128 + signal, if it ended within the capture and the code is known.
     pub exit_status: Option<i32>,
+    /// Working directory at its last exec, where it was recorded: paths of its command line are relative to it.
+    pub working_directory: Option<String>,
 }
 
 /// A thread that lived during the capture.

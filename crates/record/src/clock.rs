@@ -20,6 +20,14 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of a process so far, all its threads included, those that ended too. `None` if it is gone.
+pub(crate) fn cpu_ns_of(pid: u32) -> Option<u64> {
+    let mut clock = 0;
+    // SAFETY: the clock's id outlives the call.
+    let error = unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &mut clock) };
+    (error == 0).then(|| read(clock))
+}
+
 /// Sleeps until this time of [`now_ns`], or until a signal comes.
 pub fn sleep_until(time_ns: u64) {
     let time = libc::timespec { tv_sec: (time_ns / 1_000_000_000) as i64, tv_nsec: (time_ns % 1_000_000_000) as i64 };

@@ -8,6 +8,7 @@
 //! - `perf`: the kernel's perf events, and their rings in the order of time
 //! - [`launch`]: starting a program, and ending it with everything that it started
 //! - [`proc`]: processes as `/proc` shows them; process trees, resources
+//! - [`process_log`]: each process of a tree from fork to exit, with what it used, and no samples
 //! - `marks`: what programs mark themselves: steps, scopes, counters
 //! - `heap`: allocations of programs that preload our library
 //! - `live`: files and memory of running processes, for unwinding
@@ -30,6 +31,7 @@ pub mod machine;
 mod marks;
 mod perf;
 pub mod proc;
+pub mod process_log;
 pub mod session;
 
 pub use finish::{LogError, finish};

@@ -126,6 +126,14 @@ pub fn status(pid: u32) -> Result<Status, ProcError> {
     parsed(pid, "status", Status::parse)
 }
 
+/// `/proc/PID/task/TID/status`: the same of one thread.
+///
+/// # Errors
+/// [`ProcError`]
+pub(crate) fn thread_status(pid: u32, tid: u32) -> Result<Status, ProcError> {
+    parsed(pid, &format!("task/{tid}/status"), Status::parse)
+}
+
 /// `/proc/PID/io`: bytes read and written, threads that ended included.
 ///
 /// # Errors

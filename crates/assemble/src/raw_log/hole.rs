@@ -183,7 +183,10 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
         thread.iter_mut().for_each(|thread| change(Kind::Thread, &mut thread.0));
     };
     match entry {
-        Entry::Image { process, .. } | Entry::ProcessEnd { process, .. } | Entry::Thread { process, .. } => {
+        Entry::Image { process, .. }
+        | Entry::WorkingDirectory { process, .. }
+        | Entry::ProcessEnd { process, .. }
+        | Entry::Thread { process, .. } => {
             change(Kind::Process, &mut process.0);
         }
         Entry::ThreadName { thread, .. } | Entry::ThreadEnd { thread, .. } | Entry::StepStart { thread, .. } => {

@@ -75,6 +75,7 @@ impl Kind {
             | Entry::WindowStart { .. }
             | Entry::Program { .. }
             | Entry::Image { .. }
+            | Entry::WorkingDirectory { .. }
             | Entry::ProcessEnd { .. }
             | Entry::ExitStatus { .. }
             | Entry::ExitUsage { .. }

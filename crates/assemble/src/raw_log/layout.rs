@@ -41,6 +41,7 @@ pub(super) mod tag {
     pub const DATA_ACCESS: u8 = 0x20 | ALLOCATIONS;
     /// As system calls, and their times.
     pub const CALL_TIMES: u8 = 0x20 | SYSTEM_CALLS;
+    pub const WORKING_DIRECTORY: u8 = 0x40 | ALLOCATIONS;
 }
 
 /// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.

@@ -124,6 +124,11 @@ impl ChunkPacker {
                 self.number(command_line.len() as u64);
                 command_line.iter().for_each(|argument| self.text(argument));
             }
+            Entry::WorkingDirectory { process, path } => {
+                self.bytes.push(tag::WORKING_DIRECTORY);
+                self.number(process.0.into());
+                self.text(path);
+            }
             Entry::ProcessEnd { process, time_ns } => {
                 self.bytes.push(tag::PROCESS_END);
                 self.number(process.0.into());

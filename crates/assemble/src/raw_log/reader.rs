@@ -125,6 +125,9 @@ impl<'a> ChunkReader<'a> {
             calls.times = (0..many).map(|_| Some((self.number()?, self.number()?))).collect::<Option<_>>()?;
             return Some(Entry::SystemCalls(Box::new(calls)));
         }
+        if first == tag::WORKING_DIRECTORY {
+            return Some(Entry::WorkingDirectory { process: ProcessRef(self.small()?), path: self.text()? });
+        }
         Some(match first & 0x1f {
             tag::START => Entry::Start(self.json()?),
             tag::BEGAN => Entry::WindowStart { time_ns: self.since_last()? },

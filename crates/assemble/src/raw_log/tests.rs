@@ -142,6 +142,7 @@ fn entries() -> Vec<Entry> {
         flow_mark(3_013, u64::MAX, MarkedStage::Arrived),
         Entry::MarksLost { count: 300 },
         Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
+        Entry::WorkingDirectory { process: ProcessRef(0), path: "/a b".into() },
         Entry::ProcessEnd { process: ProcessRef(0), time_ns: 9_500 },
         Entry::ExitStatus { pid: 40, status: -1 },
         Entry::ExitUsage { pid: 40, cpu_ns: 1_000_000, peak_rss_bytes: Some(4096) },

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "record")]
 mod ab;
+#[cfg(feature = "record")]
+mod build;
 mod compare;
 mod completions;
 #[cfg(feature = "record")]
@@ -67,6 +69,8 @@ pub enum Command {
     #[cfg(feature = "record")]
     Monitor(monitor::Monitor),
     #[cfg(feature = "record")]
+    Build(build::Build),
+    #[cfg(feature = "record")]
     Run(run::Run),
     Diagnose(diagnose::Diagnose),
     Show(show::Show),
@@ -108,6 +112,8 @@ impl Command {
             Command::Record(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Monitor(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Build(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Run(command) => command.run(),
             Command::Diagnose(command) => command.run(),

@@ -62,6 +62,7 @@ fn processes(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::texts("command_line", rows().map(|row| text(&row.command_line))),
         Column::texts("executable", rows().map(|row| text(&row.executable))),
         Column::maybe_i64s("exit_status", rows().map(|row| row.exit_status.map(i64::from))),
+        Column::maybe_texts("working_directory", rows().map(|row| row.working_directory.as_deref().map(text))),
     ]
 }
 
@@ -72,6 +73,7 @@ fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     let commands = rows.texts("command_line")?;
     let executables = rows.texts("executable")?;
     let statuses = rows.maybe_i64s("exit_status")?;
+    let directories = rows.maybe_texts("working_directory")?;
     for (row, pid) in rows.u32s("pid")?.into_iter().enumerate() {
         let exit_status = statuses[row].map(i32::try_from).transpose().map_err(|_| "an exit status is out of range")?;
         capture.processes.push(Process {
@@ -82,6 +84,7 @@ fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
             command_line: commands[row].to_string(),
             executable: executables[row].to_string(),
             exit_status,
+            working_directory: directories[row].as_deref().map(str::to_owned),
         });
     }
     Ok(())

@@ -133,6 +133,8 @@ impl Stat {
 /// `/proc/PID/status`: what we use of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
+    /// Id of the process that the thread belongs to.
+    pub process: u32,
     /// Real, effective, saved and file-system user id.
     pub uids: [u32; 4],
     /// Largest resident memory so far. Absent for zombies and kernel threads.
@@ -168,6 +170,7 @@ impl Status {
                     status.uids = four(value)?;
                     has_uids = true;
                 }
+                b"Tgid" => status.process = count().and_then(narrow).unwrap_or(0),
                 b"VmHWM" => status.peak_rss_bytes = count().and_then(|kib: u64| kib.checked_mul(1024)),
                 b"VmSwap" => status.swap_bytes = count().and_then(|kib: u64| kib.checked_mul(1024)),
                 b"Threads" => status.threads = count().unwrap_or(0),

@@ -129,6 +129,7 @@ impl Processes {
             command_line: program.map(|task| task.command.join(" ")).unwrap_or_default(),
             executable: program.map(|task| task.executable.clone()).unwrap_or_default(),
             exit_status: exit.and_then(|exit| exit.status),
+            working_directory: None,
         }
     }
 }

@@ -1,0 +1,95 @@
+//! `ptrace(2)`: tasks that stop when they fork, execute a program and exit, and at nothing else.
+
+use std::io;
+
+const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+/// What happened to a task. It is stopped until [`resume`], unless it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It made a task with this id, which is traced too.
+    Forked { new: u32 },
+    /// It executes another program. Before, the task had this id: another one if it was not the first thread.
+    Executed { before: u32 },
+    /// It is about to exit; all that it used can still be read.
+    Exits,
+    /// It begins, or was stopped for another reason that needs no answer.
+    Stopped,
+    /// A signal stopped its group; [`listen`] keeps it stopped until the next signal.
+    GroupStopped,
+    /// It is about to receive this signal.
+    Signalled { signal: i32 },
+    /// It is gone, with this exit code, or 128 + signal.
+    Ended { status: i32 },
+}
+
+/// Follows a task and all that it will start. All calls about a task must come from the thread that called this.
+pub(super) fn seize(pid: u32) -> io::Result<()> {
+    call(libc::PTRACE_SEIZE, pid, OPTIONS as usize).map(drop)
+}
+
+/// Lets a task go on, and gives it a signal unless this is 0. A task that was killed meanwhile is no error.
+pub(super) fn resume(tid: u32, signal: i32) {
+    let _ = call(libc::PTRACE_CONT, tid, signal as usize);
+}
+
+/// Leaves a task stopped, but lets it receive SIGCONT.
+pub(super) fn listen(tid: u32) {
+    let _ = call(libc::PTRACE_LISTEN, tid, 0);
+}
+
+/// Waits for the next change of any task that this thread follows. `None` if none is left.
+pub(super) fn next() -> io::Result<Option<(u32, Change)>> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the status outlives the call. Children of other threads are left to them.
+        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+        match u32::try_from(tid) {
+            Ok(tid) => return Ok(Some((tid, change(tid, status)))),
+            Err(_) => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    }
+}
+
+fn change(tid: u32, status: i32) -> Change {
+    if libc::WIFEXITED(status) {
+        return Change::Ended { status: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Change::Ended { status: 128 + libc::WTERMSIG(status) };
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        0 => Change::Signalled { signal },
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+            Change::Forked { new: message(tid) }
+        }
+        libc::PTRACE_EVENT_EXEC => Change::Executed { before: message(tid) },
+        libc::PTRACE_EVENT_EXIT => Change::Exits,
+        libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => Change::GroupStopped,
+        _ => Change::Stopped,
+    }
+}
+
+/// The number that comes with an event; 0 if the task was killed meanwhile.
+fn message(tid: u32) -> u32 {
+    let mut message: libc::c_ulong = 0;
+    match call(libc::PTRACE_GETEVENTMSG, tid, &raw mut message as usize) {
+        Ok(_) => u32::try_from(message).unwrap_or(0),
+        Err(_) => 0,
+    }
+}
+
+fn call(request: libc::c_uint, tid: u32, data: usize) -> io::Result<libc::c_long> {
+    // SAFETY: none of these requests reads or writes our memory, but for the event's message, to which `data` points.
+    let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, 0_usize, data) };
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
