@@ -1,5 +1,6 @@
 //! The analyses: one module each, with its question, definition and limits. They import [`query`](crate::query) and make tables.
 
+pub mod build;
 pub mod cache;
 pub mod callbacks;
 pub mod calltree;
@@ -69,6 +70,7 @@ pub static ANALYSES: &[Analysis] = &[
     memory_errors::ANALYSIS,
     resources::ANALYSIS,
     monitor::ANALYSIS,
+    build::ANALYSIS,
 ];
 
 /// Every analysis of several captures.

@@ -41,8 +41,7 @@ impl Build {
         super::refuse_to_replace(&folder, self.force)?;
         let prepared = Launch::new(&self.command).input(Input::Inherit).prepare()?;
         disk::remove(&folder)?;
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+        std::fs::create_dir_all(&folder).map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
         let directory = std::env::current_dir().ok().map(|path| path.to_string_lossy().into_owned());
         let info =
             CaptureInfo { command: self.command.clone(), working_directory: directory, ..CaptureInfo::default() };
@@ -76,12 +75,7 @@ fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path) {
     let cpu_ns: u64 = capture.threads.iter().filter_map(|thread| thread.cpu_ns).sum();
     let wall_ns = capture.info.wall_ns().unwrap_or(0);
     let seconds = |ns: u64| ns as f64 / 1e9;
-    eprintln!(
-        "{} processes, {:.1} s, {:.1} s of CPU time",
-        capture.processes.len(),
-        seconds(wall_ns),
-        seconds(cpu_ns)
-    );
+    eprintln!("{} processes, {:.1} s, {:.1} s of CPU time", capture.processes.len(), seconds(wall_ns), seconds(cpu_ns));
     if let Some(exit) = exit {
         let usage_ns = exit.usage.user_ns + exit.usage.system_ns;
         eprintln!("the kernel's account of the command (wait4): {:.1} s of CPU time", seconds(usage_ns));

@@ -40,7 +40,9 @@ pub enum ProcessLogError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The kernel refuses `ptrace`.
-    #[error("cannot follow the program's processes (ptrace: {source}): allow it (in containers: `--cap-add SYS_PTRACE`; else `sysctl kernel.yama.ptrace_scope=1`)")]
+    #[error(
+        "cannot follow the program's processes (ptrace: {source}): allow it (in containers: `--cap-add SYS_PTRACE`; else `sysctl kernel.yama.ptrace_scope=1`)"
+    )]
     Refused {
         /// The cause.
         source: io::Error,
@@ -79,7 +81,7 @@ impl ProcessLog {
         };
         let thread = std::thread::Builder::new().name("process log".to_owned()).spawn(follow);
         let thread = thread.map_err(|source| ProcessLogError::Wait { source })?;
-        started.recv().expect("the thread tells whether it follows the program")?;
+        started.recv().expect("the thread sends whether it follows the program")?;
         Ok(Self { thread, ended })
     }
 
@@ -203,7 +205,7 @@ impl Follower {
                 }
                 Change::GroupStopped => ptrace::listen(tid),
                 Change::Signalled { signal } => ptrace::resume(tid, signal),
-                Change::Ended { status } => self.end(tid, status),
+                Change::Ended { status, cpu_ns } => self.end(tid, status, cpu_ns),
             }
         };
         self.complete();
@@ -291,8 +293,7 @@ impl Follower {
         let mut figures = [None; FIGURES.len()];
         if let Ok(stat) = proc::stat(pid) {
             let tick_ns = 1_000_000_000 / proc::ticks_per_second();
-            let values =
-                [stat.user_ticks * tick_ns, stat.system_ticks * tick_ns, stat.minor_faults, stat.major_faults];
+            let values = [stat.user_ticks * tick_ns, stat.system_ticks * tick_ns, stat.minor_faults, stat.major_faults];
             figures[..4].copy_from_slice(&values.map(|value| i64::try_from(value).ok()));
         }
         // A first thread that has ended has no memory any more.
@@ -305,7 +306,7 @@ impl Follower {
         used.figures.iter_mut().zip(figures).for_each(|(used, read)| *used = (*used).max(read));
     }
 
-    fn end(&mut self, tid: u32, status: i32) {
+    fn end(&mut self, tid: u32, status: i32, cpu_ns: Option<u64>) {
         let Some(pid) = self.tasks.remove(&tid) else { return };
         if pid != tid {
             return;
@@ -321,7 +322,9 @@ impl Follower {
             self.writer.take(Entry::Counter { time_ns, process: id, thread: None, name, value });
         }
         self.unread += u64::from(!process.was_read);
-        let cpu_ns = process.was_read.then_some(process.used.cpu_ns);
+        // After the start of its exit, it still frees its memory, which takes CPU time.
+        let read_ns = process.was_read.then_some(process.used.cpu_ns);
+        let cpu_ns = cpu_ns.filter(|ns| *ns > 0).max(read_ns);
         let runnable_ns = process.used.runnable_ns;
         self.writer.take(Entry::ThreadEnd { thread, time_ns: Some(time_ns), cpu_ns, runnable_ns });
         self.writer.take(Entry::ExitStatus { pid, status });
@@ -333,7 +336,10 @@ impl Follower {
 
     fn complete(mut self) {
         let note = (self.unread > 0).then(|| {
-            format!("{} processes were killed before their figures could be read: their CPU time is unknown.", self.unread)
+            format!(
+                "{} processes were killed before their figures could be read: their memory and I/O are unknown.",
+                self.unread
+            )
         });
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu_before_ns);
         let log_bytes = self.writer.bytes();

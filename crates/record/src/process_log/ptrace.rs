@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::clock;
+
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
@@ -23,8 +25,8 @@ pub(super) enum Change {
     GroupStopped,
     /// It is about to receive this signal.
     Signalled { signal: i32 },
-    /// It is gone, with this exit code, or 128 + signal.
-    Ended { status: i32 },
+    /// It is gone, with this exit code, or 128 + signal, and the CPU time of its process until the very end.
+    Ended { status: i32, cpu_ns: Option<u64> },
 }
 
 /// Follows a task and all that it will start. All calls about a task must come from the thread that called this.
@@ -44,27 +46,37 @@ pub(super) fn listen(tid: u32) {
 
 /// Waits for the next change of any task that this thread follows. `None` if none is left.
 pub(super) fn next() -> io::Result<Option<(u32, Change)>> {
+    // Children of other threads are left to them.
+    let any = libc::WEXITED | libc::WSTOPPED | libc::__WALL | libc::__WNOTHREAD;
     loop {
-        let mut status = 0;
-        // SAFETY: the status outlives the call. Children of other threads are left to them.
-        let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
-        match u32::try_from(tid) {
-            Ok(tid) => return Ok(Some((tid, change(tid, status)))),
-            Err(_) => match io::Error::last_os_error() {
-                error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
-                error if error.kind() == io::ErrorKind::Interrupted => {}
-                error => return Err(error),
-            },
+        // SAFETY: all zeros is a valid structure, and it outlives the call, as the status below.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // The task is left as it is: what it used can be read until its parent knows of its end.
+        if unsafe { libc::waitid(libc::P_ALL, 0, &mut found, any | libc::WNOWAIT) } == 0 {
+            // SAFETY: the call filled the structure as for SIGCHLD.
+            let tid = unsafe { found.si_pid() };
+            let has_ended = [libc::CLD_EXITED, libc::CLD_KILLED, libc::CLD_DUMPED].contains(&found.si_code);
+            let cpu_ns = if has_ended { clock::cpu_ns_of(tid as u32) } else { None };
+            let mut status = 0;
+            // SAFETY: see above.
+            if unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD) } == tid {
+                return Ok(Some((tid as u32, change(tid as u32, status, cpu_ns))));
+            }
+        }
+        match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => return Ok(None),
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
         }
     }
 }
 
-fn change(tid: u32, status: i32) -> Change {
+fn change(tid: u32, status: i32, cpu_ns: Option<u64>) -> Change {
     if libc::WIFEXITED(status) {
-        return Change::Ended { status: libc::WEXITSTATUS(status) };
+        return Change::Ended { status: libc::WEXITSTATUS(status), cpu_ns };
     }
     if libc::WIFSIGNALED(status) {
-        return Change::Ended { status: 128 + libc::WTERMSIG(status) };
+        return Change::Ended { status: 128 + libc::WTERMSIG(status), cpu_ns };
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {

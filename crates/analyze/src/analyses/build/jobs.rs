@@ -1,0 +1,234 @@
+//! The jobs of a build: processes put together by the command that they belong to.
+
+use std::collections::HashMap;
+
+use stepscope_model::{Capture, Process, ProcessId};
+
+use super::command::{Kind, Part, Work, part, work};
+use crate::query::process_label::process_name;
+
+/// A command of the build with all that it started.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub work: Work,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub used: Used,
+    pub exit_status: Option<i32>,
+    /// Time in which no other job ran.
+    pub alone_ns: u64,
+}
+
+impl Job {
+    pub fn wall_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// What processes used.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Used {
+    pub processes: u64,
+    pub cpu_ns: u64,
+    pub compiler_ns: u64,
+    pub assembler_ns: u64,
+    pub linker_ns: u64,
+    pub runnable_ns: u64,
+    /// The largest of one process.
+    pub peak_rss: Option<i64>,
+    pub read: i64,
+    pub written: i64,
+    pub major_faults: i64,
+}
+
+/// What a build did.
+#[derive(Debug, Default)]
+pub(super) struct Build {
+    /// By start.
+    pub jobs: Vec<Job>,
+    /// Processes that belong to no job, by program.
+    pub others: Vec<(String, Used)>,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Processes whose CPU time is unknown.
+    pub unknown: usize,
+}
+
+impl Build {
+    /// The jobs of a capture. None if no command of it is a job.
+    pub fn of(capture: &Capture) -> Self {
+        let works: Vec<Option<Work>> = capture.processes.iter().map(work_of).collect();
+        let (Some(start_ns), Some(end_ns)) = (capture.info.start_ns, capture.info.end_ns) else {
+            return Self::default();
+        };
+        let mut build = Self { start_ns, end_ns, ..Self::default() };
+        if works.iter().all(Option::is_none) {
+            return build;
+        }
+        let used = used(capture, &mut build.unknown);
+        let mut by_pid: HashMap<u32, usize> = HashMap::new();
+        let mut job_of: Vec<Option<usize>> = Vec::with_capacity(works.len());
+        let mut others: HashMap<&str, Used> = HashMap::new();
+        for (index, (process, work)) in capture.processes.iter().zip(works).enumerate() {
+            let parent = process.parent_pid.and_then(|pid| by_pid.get(&pid)).copied();
+            by_pid.insert(process.pid, index);
+            let of_parent = parent.and_then(|parent| job_of[parent]);
+            let is_script = |job: usize| build.jobs[job].work.kind == Kind::BuildScript;
+            let job = match (of_parent, work) {
+                (Some(job), Some(work)) if is_script(job) => Some(build.begin(process, work)),
+                (Some(job), _) => Some(job),
+                (None, Some(work)) => Some(build.begin(process, work)),
+                (None, None) => None,
+            };
+            job_of.push(job);
+            let sum = match job {
+                Some(job) => &mut build.jobs[job].used,
+                None => others.entry(process_name(process)).or_default(),
+            };
+            sum.add(&used[index]);
+        }
+        build.others = others.into_iter().map(|(name, used)| (name.to_owned(), used)).collect();
+        build.others.sort_by(|(a, first), (b, second)| second.cpu_ns.cmp(&first.cpu_ns).then_with(|| a.cmp(b)));
+        build.jobs.sort_by_key(|job| (job.start_ns, job.end_ns));
+        build.find_alone();
+        build
+    }
+
+    fn begin(&mut self, process: &Process, work: Work) -> usize {
+        let start_ns = process.start_ns.unwrap_or(self.start_ns);
+        let end_ns = process.end_ns.unwrap_or(self.end_ns).max(start_ns);
+        let (used, exit_status) = (Used::default(), process.exit_status);
+        self.jobs.push(Job { work, start_ns, end_ns, used, exit_status, alone_ns: 0 });
+        self.jobs.len() - 1
+    }
+
+    /// The times between changes of the number of running jobs, each with the jobs that ran in it.
+    pub fn intervals(&self) -> Vec<(u64, u64, Vec<usize>)> {
+        let starts = self.jobs.iter().enumerate().map(|(index, job)| (job.start_ns, true, index));
+        let ends = self.jobs.iter().enumerate().map(|(index, job)| (job.end_ns, false, index));
+        let mut changes: Vec<(u64, bool, usize)> = starts.chain(ends).collect();
+        changes.sort_unstable_by_key(|&(time, begins, index)| (time, !begins, index));
+        let mut running: Vec<usize> = Vec::new();
+        let mut intervals = Vec::new();
+        let mut since = self.start_ns;
+        for (time, begins, index) in changes {
+            if time > since {
+                intervals.push((since, time, running.clone()));
+                since = time;
+            }
+            if begins {
+                running.push(index);
+            } else {
+                running.retain(|&one| one != index);
+            }
+        }
+        if self.end_ns > since {
+            intervals.push((since, self.end_ns, Vec::new()));
+        }
+        intervals
+    }
+
+    fn find_alone(&mut self) {
+        for (start, end, running) in self.intervals() {
+            if let [only] = running[..] {
+                self.jobs[only].alone_ns += end - start;
+            }
+        }
+    }
+
+    /// Most jobs at one moment.
+    pub fn most_jobs(&self) -> usize {
+        self.intervals().iter().map(|(.., running)| running.len()).max().unwrap_or(0)
+    }
+
+    /// The jobs that the last one to end waited for, from the first to the last: before each stands the producer of one of
+    /// its inputs that ended last.
+    pub fn path(&self) -> Vec<usize> {
+        let mut producers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, job) in self.jobs.iter().enumerate() {
+            for output in &job.work.outputs {
+                producers.entry(output).or_default().push(index);
+            }
+        }
+        let last = (0..self.jobs.len()).max_by_key(|&index| self.jobs[index].end_ns);
+        let mut path: Vec<usize> = last.into_iter().collect();
+        while let Some(&of) = path.last() {
+            let of = &self.jobs[of];
+            let inputs = of.work.inputs.iter().filter_map(|input| producers.get(input.as_str())).flatten().copied();
+            // A producer that starts earlier: the path cannot come back.
+            let before = inputs.filter(|&input| self.jobs[input].start_ns < of.start_ns);
+            match before.max_by_key(|&input| self.jobs[input].end_ns) {
+                Some(producer) => path.push(producer),
+                None => break,
+            }
+        }
+        path.reverse();
+        path
+    }
+}
+
+impl Used {
+    fn add(&mut self, other: &Self) {
+        self.processes += other.processes;
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+        self.compiler_ns = self.compiler_ns.saturating_add(other.compiler_ns);
+        self.assembler_ns = self.assembler_ns.saturating_add(other.assembler_ns);
+        self.linker_ns = self.linker_ns.saturating_add(other.linker_ns);
+        self.runnable_ns = self.runnable_ns.saturating_add(other.runnable_ns);
+        self.peak_rss = self.peak_rss.max(other.peak_rss);
+        self.read = self.read.saturating_add(other.read);
+        self.written = self.written.saturating_add(other.written);
+        self.major_faults = self.major_faults.saturating_add(other.major_faults);
+    }
+}
+
+fn arguments(process: &Process) -> Vec<String> {
+    let words = shlex::split(&process.command_line);
+    words.unwrap_or_else(|| process.command_line.split_whitespace().map(str::to_owned).collect())
+}
+
+fn work_of(process: &Process) -> Option<Work> {
+    let mut arguments = arguments(process);
+    // A name that the program was started by may be shorter than what it is: `cc` for a wrapper.
+    match arguments.first_mut() {
+        Some(first) if first.is_empty() => first.clone_from(&process.executable),
+        Some(_) => {}
+        None => return None,
+    }
+    work(&arguments, process.working_directory.as_deref().unwrap_or("/"))
+}
+
+/// What each process used.
+fn used(capture: &Capture, unknown: &mut usize) -> Vec<Used> {
+    let mut all = vec![Used { processes: 1, ..Used::default() }; capture.processes.len()];
+    let mut is_known = vec![false; all.len()];
+    for thread in &capture.threads {
+        let Some(ProcessId(process)) = thread.process else { continue };
+        let used = &mut all[process as usize];
+        is_known[process as usize] |= thread.cpu_ns.is_some();
+        used.cpu_ns = used.cpu_ns.saturating_add(thread.cpu_ns.unwrap_or(0));
+        used.runnable_ns = used.runnable_ns.saturating_add(thread.runnable_ns.unwrap_or(0));
+    }
+    *unknown = is_known.iter().filter(|known| !**known).count();
+    for counter in capture.counters.iter() {
+        let Some(ProcessId(process)) = counter.process.filter(|_| counter.thread.is_none()) else { continue };
+        let (used, value) = (&mut all[process as usize], counter.value);
+        match &*counter.name {
+            "peak_rss_bytes" => used.peak_rss = used.peak_rss.max(Some(value)),
+            "io_read_bytes" => used.read = used.read.max(value),
+            "io_write_bytes" => used.written = used.written.max(value),
+            "major_faults" => used.major_faults = used.major_faults.max(value),
+            _ => {}
+        }
+    }
+    for (process, used) in capture.processes.iter().zip(&mut all) {
+        let program = if process.executable.is_empty() { process_name(process) } else { &process.executable };
+        match part(program) {
+            Part::Compiler => used.compiler_ns = used.cpu_ns,
+            Part::Assembler => used.assembler_ns = used.cpu_ns,
+            Part::Linker => used.linker_ns = used.cpu_ns,
+            Part::Other => {}
+        }
+    }
+    all
+}
