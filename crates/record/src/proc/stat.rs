@@ -349,6 +349,7 @@ mod tests {
         assert_eq!(
             Status::parse(text),
             Some(Status {
+                process: 7,
                 uids: [1000, 1001, 1002, 1003],
                 peak_rss_bytes: Some(5_242_880),
                 swap_bytes: None,

@@ -251,7 +251,7 @@ fn driver(arguments: &[String], directory: &str) -> Option<Work> {
         _ => None,
     };
     let name = match (&sources[..], kind, &output) {
-        ([first, rest @ ..], ..) if rest.is_empty() => at(first),
+        ([first], ..) => at(first),
         ([first, rest @ ..], ..) => format!("{} and {} more", at(first), rest.len()),
         (_, _, Some(output)) => output.clone(),
         _ => given.files.first().map_or_else(String::new, |file| at(file)),
