@@ -1,6 +1,6 @@
 //! System calls: how often, how long, on which files, and which functions make them.
 //!
-//! The rows are those of [`SystemCalls`]: calls of one thread from one place to one file, added up until their next record. A
+//! The rows are those of [`SystemCalls`](stepscope_model::SystemCalls): calls of one thread from one place to one file, added up until their next record. A
 //! row belongs to the selection if its last call ended within it. Costs go to the function to which those of the calls'
 //! stacks are [attributed](crate::query::functions::Functions::attributed).
 

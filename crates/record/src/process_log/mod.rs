@@ -2,7 +2,7 @@
 //!
 //! For trees of many short processes, such as a build. Readings at intervals miss what such a process used last, and the
 //! kernel's account at the end (`wait4`) goes to the parent and adds up children. So each process is followed by
-//! `ptrace(2)`: it stops when it forks, executes and exits, for some 10 µs, and runs at full speed between. At the exit it
+//! `ptrace(2)`: it stops when it forks, executes and exits, and runs at full speed between. At the exit it
 //! still has all its figures: the CPU time of all its threads (the process' CPU clock, exact), peak memory, page faults and
 //! I/O (`/proc/PID`), and how long its first thread waited for a CPU (`schedstat`).
 //!
