@@ -249,6 +249,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// How long a segment of a long recording lasts. A shorter one would be finished more slowly than it is recorded.
+#[cfg(feature = "record")]
 pub fn segment_length(text: &str) -> Result<Duration, String> {
     const SHORTEST: Duration = Duration::from_secs(1);
     match duration(text)? {
