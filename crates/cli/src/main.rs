@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
     #[cfg(not(feature = "record"))]
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
-        eprintln!("stepscope: this build is a viewer without record, run, ab, sweep, demo, doctor and prove");
+        eprintln!("stepscope: this build is a viewer: it has no commands that record or run programs");
     }
     // A closed standard output is no error here.
     let _ = error.print();

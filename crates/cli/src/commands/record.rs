@@ -415,5 +415,5 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
         eprintln!("note: {}", note.to_string().replace("CAPTURE", &folder.display().to_string()));
     }
     println!("{}", folder.display());
-    eprintln!("next: stepscope show {} ; stepscope flamegraph {} -o flame.svg", folder.display(), folder.display());
+    eprintln!("next: stepscope diagnose {} ; stepscope view {}", folder.display(), folder.display());
 }

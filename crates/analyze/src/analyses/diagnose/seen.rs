@@ -281,10 +281,16 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// A gain of the CPU time of these samples, as a share of that of all threads.
     pub fn gain_of_samples<'r>(&self, samples: impl Iterator<Item = &'r Sample>) -> Gain {
-        let add = |(sum, count): (u128, u64), sample: &Sample| (sum + u128::from(sample.weight), count + 1);
-        let (all, _) = self.selection.samples().fold((0, 0), add);
-        let (sum, count) = samples.fold((0, 0), add);
-        Gain { time: sampled(sum as f64, count), whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu }
+        self.gain_of_parts(samples.map(|sample| (sample, 1.0)))
+    }
+
+    /// A gain of a part of the CPU time of each of these samples, as a share of that of all threads.
+    pub fn gain_of_parts<'r>(&self, samples: impl Iterator<Item = (&'r Sample, f64)>) -> Gain {
+        let all: u128 = self.selection.samples().map(|sample| u128::from(sample.weight)).sum();
+        let add =
+            |(sum, count): (f64, u64), (sample, part): (&Sample, f64)| (sum + part * sample.weight as f64, count + 1);
+        let (sum, count) = samples.fold((0.0, 0), add);
+        Gain { time: sampled(sum, count), whole_ns: (all as f64).max(1.0), basis: GainBasis::PhaseCpu }
     }
 
     /// The threads that run the main loop.

@@ -1,6 +1,6 @@
 //! The table `findings`.
 
-use stepscope_model::{Column, Columns, Note, NoteValue, Table, note};
+use stepscope_model::{Column, Columns, Note, NoteValue, Phase, Table, note};
 use stepscope_stats::Estimate;
 
 use super::finding::Evidence;
@@ -33,6 +33,22 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
     }
     table.add_notes(diagnosis.unexplained.iter().cloned());
+    // An imported file can have no steps, whatever is done.
+    let lacks_steps = |one: &&Selection<'_>| one.capture().steps.is_empty() && !one.capture().info.command.is_empty();
+    table.add_notes(
+        selections
+            .iter()
+            .filter(|one| one.capture().info.phase != Some(Phase::Loading))
+            .filter(lacks_steps)
+            .map(|one| {
+                note!(
+                    Hint,
+                    "No steps are known, so findings that compare steps are missing. `stepscope record --suggest-steps` names \
+                     functions that are called once a step."
+                )
+                .about(summary::label(one.capture()))
+            }),
+    );
     let in_loop = |one: &Selection<'_>| !one.capture().steps.is_empty() && one.capture().info.sweep.is_empty();
     if !selections.is_empty() && selections.iter().all(in_loop) {
         table.note(note!(

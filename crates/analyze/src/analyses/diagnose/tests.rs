@@ -220,8 +220,23 @@ fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
         drawing.capture.info.phase = Some(Phase::Steady);
         found(&drawing.capture)
     };
-    assert_eq!(waking(5_000), ["polling | sim::Look | 10"]);
+    // The run before the first wait is no look.
+    assert_eq!(waking(5_000), ["polling | sim::Look | 9.9"]);
     assert!(waking(200_000).is_empty(), "{:?}", waking(200_000));
+}
+
+#[test]
+fn a_thread_that_looks_while_it_starts_and_then_computes_does_not_poll() {
+    let mut drawing = Drawing::new()
+        .window(0..1_000_000_000)
+        .process(1, "sim")
+        .lived("main", 0..1_000_000_000, None)
+        .folded(Event::sampled("cpu-clock", "ns"), "@500000000 main;sim::Compute 900000000");
+    for start in (0..100).map(|number| number * 1_000_000) {
+        drawing = drawing.blocked_then_runnable("main", start + 5_000..start + 1_000_000, 0, "sim::Connect;nanosleep");
+    }
+    drawing.capture.info.phase = Some(Phase::Steady);
+    assert!(!found(&drawing.capture).iter().any(|row| row.starts_with("polling")), "{:?}", found(&drawing.capture));
 }
 
 #[test]

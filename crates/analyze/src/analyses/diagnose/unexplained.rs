@@ -7,12 +7,12 @@ use super::finding::explain;
 use super::seen::Seen;
 use crate::analyses::summary;
 
-/// Least share of the CPU time of steps.
+/// Least share of the CPU time of steps, or of the phase where no steps are known.
 const LEAST: f64 = 25.0;
 
-/// Names the owned function with the most CPU time of steps. None if a finding is about it, or about half as much.
+/// Names the owned function with the most CPU time. None if a finding is about it, or about half as much.
 pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
-    if seen.is_loading() || seen.loops.is_none() {
+    if seen.is_loading() {
         return None;
     }
     let (function, amount) = seen.by_owner(|_| true).into_iter().next()?;
@@ -22,13 +22,24 @@ pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
     if share < LEAST || findings.iter().any(is_about) {
         return None;
     }
-    let note = note!(
-        Hint,
-        "`{}` takes {} of the CPU time of steps, and no finding says why. Is all of that work needed in each step? See \
-         `stepscope {}`.",
-        seen.name(function),
-        NoteValue::percent(share),
-        explain(seen, function)
-    );
+    let (name, share, command) = (seen.name(function), NoteValue::percent(share), explain(seen, function));
+    let note = if seen.loops.is_some() {
+        note!(
+            Hint,
+            "`{}` takes {} of the CPU time of steps, and no finding says why. Is all of that work needed in each step? See \
+             `stepscope {}`.",
+            name,
+            share,
+            command
+        )
+    } else {
+        note!(
+            Hint,
+            "`{}` takes {} of the CPU time, and no finding says why. Is all of that work needed? See `stepscope {}`.",
+            name,
+            share,
+            command
+        )
+    };
     Some(note.about(summary::label(seen.capture())))
 }

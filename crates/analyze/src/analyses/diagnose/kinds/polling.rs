@@ -12,8 +12,7 @@ use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
-use stepscope_model::{Sample, ThreadId, Wait, WaitState};
-use stepscope_stats::Distribution;
+use stepscope_model::{ThreadId, Wait, WaitState};
 
 /// Least wake-ups of a thread per second.
 const RATE: f64 = 50.0;
@@ -47,32 +46,27 @@ impl Kind for Polling {
         let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
         let (seconds, mut classes) = (wall as f64 / 1e9, Classes::new(seen.capture(), seen.functions()));
         let paced = seen.loop_threads();
-        let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, usize)>> = BTreeMap::new();
+        let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, Looks)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
-            let is_blocked = |wait: &Wait| wait.state == WaitState::Blocked && blocked_ns(wait) > 0;
-            let blocked: Vec<_> = seen.waits(thread).filter(is_blocked).collect();
             let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
                 Some(WaitClass::Sleep) => true,
                 Some(WaitClass::Network | WaitClass::Condition) => wait.waker.is_none(),
                 _ => false,
             };
-            let timed: Vec<Wait> = blocked.iter().copied().filter(|wait| is_timed(wait)).collect();
-            let first = timed.iter().find_map(|wait| seen.functions().attributed(wait.stack?));
-            let number = timed.len();
-            let often = number as f64 >= RATE * seconds && number as f64 >= TIMED_OUT * blocked.len() as f64;
-            if let Some(function) = first.filter(|_| often) {
-                groups.entry(function).or_default().push((thread, number));
+            let looks = Looks::of(seen, thread, &mut is_timed);
+            if let Some(function) = looks.function().filter(|_| looks.are_usual(seconds)) {
+                groups.entry(function).or_default().push((thread, looks));
             }
         }
         let mut found = Vec::new();
-        groups.retain(|_, threads| look_ns(seen, threads) <= LONGEST_LOOK_NS);
         for (function, threads) in groups {
-            let of_group = |sample: &&Sample| threads.iter().any(|(thread, _)| *thread == sample.thread);
-            let gain = seen.gain_of_samples(seen.selection.samples().filter(of_group));
-            let rate = threads.iter().map(|(_, number)| number).sum::<usize>() as f64 / seconds;
+            let part_of = |of: ThreadId| threads.iter().find(|(thread, _)| *thread == of).map(|(_, looks)| looks.part);
+            let looking = seen.selection.samples().filter_map(|sample| Some((sample, part_of(sample.thread)?)));
+            let gain = seen.gain_of_parts(looking);
+            let rate = threads.iter().map(|(_, looks)| looks.number).sum::<usize>() as f64 / seconds;
             let title = format!("`{}` wakes {rate:.0} times a second to look for work", seen.name(function));
             found.push(Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Fair).because(
-                format!("Its waits end by time-out; its threads take {} of all CPU time.", percent(gain.share().value)),
+                format!("Its waits end by time-out; looking takes {} of all CPU time.", percent(gain.share().value)),
                 "show --view wall",
             ));
         }
@@ -80,12 +74,55 @@ impl Kind for Polling {
     }
 }
 
-/// How long the threads usually run between two waits.
-fn look_ns(seen: &Seen<'_, '_>, threads: &[(ThreadId, usize)]) -> u64 {
-    let mut runs = Vec::new();
-    for (thread, _) in threads {
-        let waits: Vec<Wait> = seen.off_cpu.waits(*thread).collect();
-        runs.extend(waits.windows(2).map(|pair| pair[1].start_ns.saturating_sub(pair[0].end_ns)));
+/// The short runs of a thread between a wait that no thread ends and the next wait.
+struct Looks {
+    number: usize,
+    by_function: BTreeMap<FunctionId, usize>,
+    /// Waits that no thread ends, and waits in all.
+    waits: (usize, usize),
+    /// Their part of the time that the thread runs.
+    part: f64,
+}
+
+impl Looks {
+    fn of(seen: &Seen<'_, '_>, thread: ThreadId, is_timed: &mut impl FnMut(&Wait) -> bool) -> Self {
+        let waits: Vec<Wait> = seen.waits(thread).collect();
+        let mut looks = Self { number: 0, by_function: BTreeMap::new(), waits: (0, 0), part: 0.0 };
+        let mut ns = 0;
+        for (place, wait) in waits.iter().enumerate() {
+            if wait.state != WaitState::Blocked || blocked_ns(wait) == 0 {
+                continue;
+            }
+            looks.waits.1 += 1;
+            if !is_timed(wait) {
+                continue;
+            }
+            looks.waits.0 += 1;
+            let Some(run) = waits.get(place + 1).map(|next| next.start_ns.saturating_sub(wait.end_ns)) else {
+                continue;
+            };
+            if run <= LONGEST_LOOK_NS {
+                looks.number += 1;
+                ns += run;
+                if let Some(function) = wait.stack.and_then(|stack| seen.functions().attributed(stack)) {
+                    *looks.by_function.entry(function).or_default() += 1;
+                }
+            }
+        }
+        let life = seen.selection.lifetime(thread);
+        let running = life.and_then(|life| seen.off_cpu.spent(thread, life)).map_or(0, |spent| spent.running);
+        looks.part = (ns as f64 / running.max(1) as f64).min(1.0);
+        looks
     }
-    runs.into_iter().filter(|run| *run > 0).collect::<Distribution>().median().unwrap_or(0)
+
+    /// Where most of them wait.
+    fn function(&self) -> Option<FunctionId> {
+        self.by_function.iter().max_by_key(|(_, number)| **number).map(|(function, _)| *function)
+    }
+
+    /// Whether the thread mostly looks.
+    fn are_usual(&self, seconds: f64) -> bool {
+        let (timed, all) = self.waits;
+        timed as f64 >= RATE * seconds && timed as f64 >= TIMED_OUT * all as f64 && 2 * self.number >= timed
+    }
 }
