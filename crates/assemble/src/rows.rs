@@ -8,8 +8,8 @@ use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
-    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, ProcessId, Sample, Scope,
-    StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
+    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, Phase, ProcessId, Sample,
+    Scope, StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -240,6 +240,7 @@ impl RowSink {
         if self.has_marked_steps && !self.capture.steps.is_empty() {
             self.capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Recorded);
         }
+        explain_no_steps(&mut self.capture);
         Ok((self.capture, self.account, self.coverage))
     }
 
@@ -401,5 +402,16 @@ impl Coverage {
         losses.cpu_time_ns = Some(sum(&mut exact.into_iter()));
         let unsampled = capture.threads.iter().zip(&self.is_sampled).filter(|(_, is_sampled)| !**is_sampled);
         losses.unsampled_thread_ns = Some(sum(&mut unsampled.filter_map(|(thread, _)| thread.cpu_ns)));
+    }
+}
+
+/// Says why a capture has no steps: a step function can be observed and yet not be called. While a program loads, that is
+/// usual.
+fn explain_no_steps(capture: &mut Capture) {
+    let is_observed = capture.info.dimensions.get(&Dimension::Steps) == Some(&DimensionStatus::Recorded);
+    if is_observed && capture.steps.is_empty() && capture.info.phase != Some(Phase::Loading) {
+        let reason = "The step function was not called.".to_owned();
+        let remedy = Some("`stepscope record --suggest-steps` names functions that are called once a step".to_owned());
+        capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy });
     }
 }

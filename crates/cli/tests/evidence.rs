@@ -175,18 +175,15 @@ fn simulated_caches_name_the_function_that_other_dimensions_name() {
     let Some(ground) = simulator(test) else { return };
     let folder = tempfile::tempdir().unwrap();
     let ground = ground.to_str().unwrap();
-    let world = ["run", "--steps", "3", "--n", "300", "--slow", "full-scan"];
+    let world = ["run", "--steps", "30", "--n", "300", "--slow", "full-scan"];
     let record = ["record", "--with", "cache-sim", "-o", "run", "--", ground];
     let output = stepscope(folder.path(), &[&record[..], &world].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let shown = stepscope(
-        folder.path(),
-        &["show", "run", "--view", "hotspots", "--owned", "ground::*", "--sort", "attributed", "--format", "json"],
-    );
-    let shown = json(&shown);
+    let show = ["show", "run", "--view", "hotspots", "--event", "Ir", "--owned", "ground::*"];
+    let shown = json(&stepscope(folder.path(), &[&show[..], &["--sort", "attributed", "--format", "json"]].concat()));
     let rows = shown["rows"].as_array().or_else(|| shown["tables"][0]["rows"].as_array()).unwrap();
     let scan = "ground::ecs::";
-    assert!(rows.iter().take(3).any(|row| row["function"].as_str().unwrap().starts_with(scan)), "{rows:?}");
+    assert!(rows.iter().take(4).any(|row| row["function"].as_str().unwrap().starts_with(scan)), "{rows:?}");
 }
 
 #[test]

@@ -77,6 +77,10 @@ impl<'t> Field<'t> {
         self.value().is_integer()
     }
 
+    pub(super) fn is_array(&self) -> bool {
+        self.value().is_array()
+    }
+
     pub(super) fn is_table(&self) -> bool {
         self.value().is_table()
     }

@@ -273,7 +273,7 @@ impl Table {
 
 /// Seconds to rest after this number of rows, so that their sum stays bounded.
 fn rest_for_memory(recorded: f64, rows: usize) -> f64 {
-    recorded * POWERS * rows as f64 / MOST_ROWS
+    recorded * (POWERS * rows as f64 / MOST_ROWS).exp_m1()
 }
 
 fn live_blocks(record: &Record) -> i64 {

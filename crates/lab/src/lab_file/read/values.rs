@@ -97,19 +97,16 @@ impl Reader {
 
     pub(super) fn owned(&self, field: Option<Field>, problems: &mut Problems) -> Option<Ownership> {
         let field = field?;
-        let expected = r#"a table, e.g. { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**"] }"#;
-        let mut fields = field.table(problems, "`owned`".to_owned(), expected)?;
         let mut owned = Ownership::default();
+        if field.is_array() {
+            patterns(&field, |owned| &mut owned.namespaces, &mut owned, problems);
+            return Some(owned);
+        }
+        let expected = r#"names, e.g. ["gz::*"], or a table, e.g. { namespaces = ["gz::"], modules = ["libgz-*"] }"#;
+        let mut fields = field.table(problems, "`owned`".to_owned(), expected)?;
         for (name, list) in OWNERSHIP {
-            let items = fields.take(name).and_then(|field| field.items(problems, "an array of patterns"));
-            for item in items.unwrap_or_default() {
-                let Some(pattern) = item.string(problems, "a pattern") else { continue };
-                let mut alone = Ownership::default();
-                list(&mut alone).push(pattern.clone());
-                match alone.compile() {
-                    Ok(_) => list(&mut owned).push(pattern),
-                    Err(error) => problems.add(item.span(), error.to_string()),
-                }
+            if let Some(field) = fields.take(name) {
+                patterns(&field, list, &mut owned, problems);
             }
         }
         fields.finish(problems);
@@ -146,6 +143,19 @@ impl Reader {
             }
         }
         Some(chosen)
+    }
+}
+
+/// Adds the patterns of an array to a list.
+fn patterns(field: &Field, list: Patterns, owned: &mut Ownership, problems: &mut Problems) {
+    for item in field.items(problems, "an array of patterns").unwrap_or_default() {
+        let Some(pattern) = item.string(problems, "a pattern") else { continue };
+        let mut alone = Ownership::default();
+        list(&mut alone).push(pattern.clone());
+        match alone.compile() {
+            Ok(_) => list(owned).push(pattern),
+            Err(error) => problems.add(item.span(), error.to_string()),
+        }
     }
 }
 
