@@ -76,7 +76,7 @@ struct Gain {
     confidence: &'static str,
 }
 
-/// The findings, then functions of the typical capture of each scenario.
+/// The findings, then functions of the typical capture of each scenario, then weak findings without a gain.
 fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'_, '_>]) -> Vec<Gain> {
     let mut gains: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
     gains.truncate(MOST_FINDINGS);
@@ -87,6 +87,7 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
         let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
         gains.extend(functions.into_iter().filter(is_new).take(MOST_FUNCTIONS));
     }
+    gains.sort_by_key(|gain| gain.confidence == "weak" && gain.gain == Value::Missing);
     gains
 }
 
