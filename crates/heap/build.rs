@@ -18,6 +18,8 @@ fn main() {
         .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "stepscope_heap_preload"])
         .args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1", "-C", "strip=debuginfo"])
         .args(["-C", "link-arg=-nostdlib", "-C", "link-arg=-nostartfiles", "-C", "link-arg=-Wl,-z,now"])
+        // A static program carries it, too, and dynamic ones load it.
+        .args(["-C", "target-feature=-crt-static"])
         .args(["--target", &value("TARGET")])
         .arg(format!("--remap-path-prefix={}=heap", value("CARGO_MANIFEST_DIR")));
     if let Ok(linker) = env::var("RUSTC_LINKER") {

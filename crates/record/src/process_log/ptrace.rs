@@ -100,7 +100,13 @@ fn message(tid: u32) -> u32 {
     }
 }
 
-fn call(request: libc::c_uint, tid: u32, data: usize) -> io::Result<libc::c_long> {
+/// The type of requests in C, which differs.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+fn call(request: Request, tid: u32, data: usize) -> io::Result<libc::c_long> {
     // SAFETY: none of these requests reads or writes our memory, but for the event's message, to which `data` points.
     let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, 0_usize, data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }

@@ -21,26 +21,26 @@ pub(super) struct Urgent {
 impl Urgent {
     pub fn new() -> Self {
         // SAFETY: takes numbers; 0 means this thread.
-        let is_ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
-        let lowest = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the parameter outlives the call; 0 means this thread.
-        let raised = is_ordinary
-            && unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) } == 0;
-        Self { raised }
+        let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+        let is_ordinary = policy == libc::c_long::from(libc::SCHED_OTHER);
+        Self { raised: is_ordinary && set_scheduler(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1) }
     }
 }
 
 impl Drop for Urgent {
     fn drop(&mut self) {
-        let ordinary = libc::sched_param { sched_priority: 0 };
         if !self.raised {
             return;
         }
-        // SAFETY: the parameter outlives the call; 0 means this thread.
-        let set = |policy| unsafe { libc::sched_setscheduler(0, policy, &ordinary) } == 0;
         // A user with a limit instead of a capability may not take the flag back.
-        let _ = set(libc::SCHED_OTHER) || set(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK);
+        let _ = set_scheduler(libc::SCHED_OTHER, 0) || set_scheduler(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
     }
+}
+
+/// Sets the policy of the present thread. By the system call: musl's function does nothing.
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
+    // SAFETY: the kernel's parameter is one integer, which outlives the call; 0 means this thread.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// Lets everything else run first: for work beside a recording, on the CPUs of the recorded program. Call it before the process
@@ -64,9 +64,7 @@ pub(super) enum Priority {
 /// With ordinary priority, even a raised one, it waited up to 20 ms for a CPU on a busy machine, and rings overflowed.
 /// It needs little CPU time. What it starts has ordinary priority again.
 pub(super) fn raise_priority() -> Priority {
-    let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call; 0 means this thread.
-    let real_time = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest) } == 0;
+    let real_time = set_scheduler(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
     // SAFETY: takes numbers; 0 means this thread.
     match real_time || unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) } == 0 {
         true => Priority::Raised,
