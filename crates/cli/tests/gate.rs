@@ -303,3 +303,38 @@ fn a_summary_on_standard_output_replaces_the_table() {
     );
     assert!(!text(&output.stdout).contains("\nGate:"));
 }
+
+/// A file of callgrind with these instructions in `main`.
+fn write_callgrind(path: &Path, instructions: u64) {
+    let text = format!(
+        "# callgrind format\nversion: 1\ncmd: ./sim\nevents: Ir\n\nob=/usr/bin/sim\nfl=sim.c\nfn=main\n7 {instructions}\n\ntotals: {instructions}\n"
+    );
+    fs::write(path, text).unwrap();
+}
+
+/// `gate` of two simulations a side, the second ones with ten instructions more.
+fn gate_of_simulations(limit: &str, before: u64, after: u64) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("stepscope.toml"), format!("[scenario.x]\ncommand = [\"true\"]\n[gate]\n{limit}\n"))
+        .unwrap();
+    for (name, instructions) in [("b1", before), ("b2", before + 10), ("a1", after), ("a2", after + 10)] {
+        write_callgrind(&folder.path().join(name), instructions);
+    }
+    let sides = ["gate", "--lab", "stepscope.toml", "--baseline", "b1,b2", "--candidate", "a1,a2", "--format", "json"];
+    stepscope(folder.path(), &sides)
+}
+
+#[test]
+fn simulated_instructions_are_judged_by_few_runs() {
+    let output = gate_of_simulations("instructions = \"+5%\"", 1_000_000, 1_100_000);
+    assert_eq!(code(&output), Some(1), "{}", text(&output.stderr));
+    let row = judged(&output, "instructions");
+    assert_eq!((row["before"].as_f64(), row["after"].as_f64()), (Some(1_000_005.0), Some(1_100_005.0)));
+    assert_eq!(code(&gate_of_simulations("instructions = \"+5%\"", 1_000_000, 1_040_000)), Some(0));
+}
+
+#[test]
+fn an_exact_count_can_be_limited_itself() {
+    assert_eq!(code(&gate_of_simulations("instructions = 1100000", 9_000_000, 1_090_000)), Some(0));
+    assert_eq!(code(&gate_of_simulations("instructions = 1100000", 1_000, 1_100_000)), Some(1));
+}

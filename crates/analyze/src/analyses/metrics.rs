@@ -18,6 +18,7 @@
 //! | `syscalls.count`, `syscalls.errors` | system calls, and those that failed; per step |
 //! | `memory_errors` | rows of [memory errors](crate::analyses::memory_errors), if a checker ran |
 //! | `syscalls.time` | time within system calls that do not wait for others; per step |
+//! | `instructions` | instructions that the CPU counted; per step. In a simulation, all of the program's |
 //! | `cache.ipc`, `cache.mpki`, `cache.branch_miss_rate` | the [rates](crate::analyses::cache) of the whole recording |
 //!
 //! "Per step" is per second of wall time if no steps are known. Metrics that were not recorded are absent, not zero.
@@ -31,6 +32,7 @@ use crate::analyses::{cache, memory_errors, resources};
 use crate::analysis::has_checker;
 use crate::query::basis::Basis;
 use crate::query::coverage::cpu_ns;
+use crate::query::events;
 use crate::query::heap::HeapSums;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
@@ -97,7 +99,7 @@ pub fn place(name: &str) -> usize {
 }
 
 /// Every metric, in the order of tables.
-pub const NAMES: [&str; 27] = [
+pub const NAMES: [&str; 28] = [
     "rtf",
     "step.mean",
     "step.median",
@@ -122,6 +124,7 @@ pub const NAMES: [&str; 27] = [
     "syscalls.errors",
     "syscalls.time",
     "memory_errors",
+    "instructions",
     "cache.ipc",
     "cache.mpki",
     "cache.branch_miss_rate",
@@ -286,6 +289,12 @@ impl Found {
     /// Rates of the whole recording: counters are read at its end.
     fn of_cache(&mut self, whole: &Selection<'_>) {
         let reading = cache::whole(whole);
+        let instructions = reading.instructions().map(|count| count as f64);
+        // A simulated run is another one than that of the steps.
+        match whole.capture().info.events.iter().any(events::is_simulated) {
+            true => self.add("instructions", "instructions", instructions),
+            false => self.add_cost("instructions", "instructions", instructions),
+        }
         self.add("cache.ipc", "", reading.ipc());
         self.add("cache.mpki", "", reading.mpki());
         self.add("cache.branch_miss_rate", "percent", reading.branch_miss_rate());

@@ -11,8 +11,9 @@ use super::problem::did_you_mean;
 
 const LIMIT: &str = r#"a tolerated change, e.g. "+5%" or "+2ms", or "off""#;
 
-/// The metric whose number itself can be limited: no sampling is in it.
-const EXACT_COUNT: &str = "memory_errors";
+/// The metrics whose number itself can be limited: no sampling is in them, and they are the same on every machine.
+const EXACT_COUNTS: [&str; 6] =
+    ["memory_errors", "heap.allocations", "heap.temporary", "syscalls.count", "syscalls.errors", "instructions"];
 
 /// `[gate]`, overridden by the scenario's own `gate`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,7 +108,7 @@ impl Limited {
 
     /// Whether its values are exact, so that they need no interval.
     fn is_exact_count(&self) -> bool {
-        *self == Limited::Metric(EXACT_COUNT.to_owned())
+        matches!(self, Limited::Metric(name) if EXACT_COUNTS.contains(&name.as_str()))
     }
 
     /// Unit of its amounts.
@@ -121,9 +122,7 @@ impl Limited {
         match name.as_str() {
             "rss.peak" | "io.read" | "io.written" | "heap.allocated" | "heap.peak" => Unit::Bytes,
             "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
-            "heap.allocations" | "heap.temporary" | "syscalls.count" | "syscalls.errors" | "memory_errors" => {
-                Unit::Plain
-            }
+            name if EXACT_COUNTS.contains(&name) => Unit::Plain,
             name if name.starts_with("cache.") => Unit::Plain,
             _ => Unit::Nanoseconds,
         }

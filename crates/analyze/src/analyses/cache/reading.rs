@@ -124,6 +124,11 @@ impl Reading {
         Some(self.sum(part)? as f64 / whole as f64)
     }
 
+    /// Instructions.
+    pub fn instructions(&self) -> Option<u128> {
+        self.sum(Quantity::Instructions)
+    }
+
     /// Instructions per cycle.
     pub fn ipc(&self) -> Option<f64> {
         self.per(Quantity::Instructions, Quantity::Cycles)

@@ -8,7 +8,7 @@ use stepscope_stats::covariance::Direction;
 use stepscope_stats::hierarchical::Run;
 
 use super::evidence::{Course, Evidence, Family, Nature};
-use super::judge::{Assessment, Counted, Judge};
+use super::judge::{Assessment, Counted, Judge, Noise};
 use super::options::Options;
 use super::renames;
 use super::side::Side;
@@ -160,10 +160,12 @@ fn metric(before: &Side, after: &Side, name: Cow<'static, str>, judge: &Judge, o
     let runs = |metrics: &[Metric]| -> Vec<Run> {
         metrics.iter().map(|one| Run { mean: one.value, residuals: Vec::new() }).collect()
     };
-    let whole = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
-    let assessment = match whole {
+    let all_have_it = (old.len(), new.len()) == (before.runs.len(), after.runs.len());
+    // Metrics are no shares, so several runs say how much one differs, also where costs are shares.
+    let as_rows = all_have_it && !matches!(judge.noise(), Noise::Unknown(_));
+    let assessment = match as_rows {
         true => judge.row(&runs(&old), &runs(&new), None, speed::direction(&name, &unit)),
-        // Some runs lack it, so resamples of another shape are needed.
+        // Where some runs lack it, resamples of another shape are needed.
         false => {
             let judge = Judge::of_shape(&vec![0; old.len()], &vec![0; new.len()], options);
             judge.row(&runs(&old), &runs(&new), None, None)
