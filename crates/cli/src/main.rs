@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the requested help or the usage error. `gate` has its own exit code for usage errors.
+/// Prints the requested help or the usage error. `gate` and `ci` have their own exit code for usage errors.
 fn print_help_or_error(error: &clap::Error) -> ExitCode {
     #[cfg(not(feature = "record"))]
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
@@ -63,7 +63,7 @@ fn print_help_or_error(error: &clap::Error) -> ExitCode {
     }
     // A closed standard output is no error here.
     let _ = error.print();
-    let is_gate = std::env::args_os().nth(1).is_some_and(|command| command == "gate");
+    let is_gate = std::env::args_os().nth(1).is_some_and(|command| command == "gate" || command == "ci");
     match (error.use_stderr(), is_gate) {
         (false, _) => ExitCode::SUCCESS,
         (true, true) => ExitCode::from(commands::gate::NOT_JUDGED),

@@ -4,6 +4,8 @@
 mod ab;
 #[cfg(feature = "record")]
 mod build;
+#[cfg(feature = "record")]
+mod ci;
 mod compare;
 mod completions;
 #[cfg(feature = "record")]
@@ -81,6 +83,8 @@ pub enum Command {
     Sweep(sweep::Sweep),
     Compare(compare::Compare),
     Gate(gate::Gate),
+    #[cfg(feature = "record")]
+    Ci(ci::Ci),
     History(history::History),
     Growth(growth::Growth),
     Capacity(growth::Capacity),
@@ -125,6 +129,8 @@ impl Command {
             Command::Sweep(command) => command.run(),
             Command::Compare(command) => command.run(),
             Command::Gate(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Ci(command) => command.run(),
             Command::History(command) => command.run(),
             Command::Growth(command) => command.run(),
             Command::Capacity(command) => command.run(),
