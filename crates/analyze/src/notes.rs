@@ -1,7 +1,10 @@
 //! Notes that several analyses share.
 
+use std::collections::BTreeMap;
+
 use stepscope_model::{Note, NoteValue, note};
 
+use crate::query::functions::namespace_of;
 use crate::query::select::Selection;
 
 /// Names the owned patterns that match nothing in any of the captures, and the namespaces that the captures have instead.
@@ -26,6 +29,29 @@ pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {
     })
 }
 
+/// The option that most likely names the user's own code: the namespace with most of the cost, or the program's file.
+pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
+    const LIBRARIES: [&str; 5] = ["std", "__gnu_cxx", "boost", "core", "alloc"];
+    let functions = selection.functions();
+    let (mut costs, mut all) = (BTreeMap::<String, u128>::new(), 0);
+    for sample in selection.samples() {
+        let function = sample.stack.and_then(|stack| functions.attributed(stack));
+        let namespace = function.and_then(|function| namespace_of(&functions.get(function).name));
+        if let Some(namespace) = namespace.filter(|namespace| !LIBRARIES.contains(&namespace.as_str())) {
+            *costs.entry(namespace).or_default() += u128::from(sample.weight);
+        }
+        all += u128::from(sample.weight);
+    }
+    let namespace = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
+    let command = selection.capture().info.command.first();
+    let program = command.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+    match (namespace, program) {
+        (Some((namespace, _)), _) => format!("--owned '{namespace}::*'"),
+        (None, Some(program)) => format!("--owned-module {program}"),
+        (None, None) => "--owned 'sim::*'".to_owned(),
+    }
+}
+
 /// How many namespaces the note offers.
 const SHOWN: usize = 5;
 
@@ -48,5 +74,17 @@ mod tests {
             note(&["gz::*", "nope::*"]).unwrap(),
             "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`."
         );
+    }
+
+    #[test]
+    fn the_option_for_owned_code_has_the_main_namespace_or_the_program() {
+        let option = |text: &str| {
+            let mut capture = drawn::folded(text);
+            capture.info.command = vec!["/usr/bin/sim".to_owned(), "world".to_owned()];
+            let functions = Functions::of(&capture, &drawn::owned_by(&[]));
+            ownership_option(&Selection::all(&capture, &functions))
+        };
+        assert_eq!(option("main;lib::A;std::sort<int> 3\nmain;poll;net::Loop 2"), "--owned 'lib::*'");
+        assert_eq!(option("main;run;solve 2\nmain;Body::Move 1"), "--owned-module sim");
     }
 }

@@ -65,7 +65,7 @@ use self::pairing::Scenario;
 use self::score::Score;
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::summary::label;
-use crate::notes::ownership_note;
+use crate::notes::{ownership_note, ownership_option};
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
@@ -133,11 +133,13 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table.add_notes(ownership_note(selections));
     let unnamed = |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one)?.about(label(one.capture())));
     table.add_notes(selections.iter().filter_map(unnamed));
-    if selections.iter().all(|selection| !selection.functions().ownership_known()) {
+    let is_known = |selection: &Selection<'_>| selection.functions().ownership_known();
+    if let Some(first) = selections.first().filter(|_| !selections.iter().any(is_known)) {
         table.note(note!(
             Hint,
             "No code is marked as owned, so costs are attributed to the nearest function outside run-time libraries and \
-             the kernel. Name your own with `--owned 'gz::*'`."
+             the kernel. Name your own, perhaps with `{}`.",
+            ownership_option(first)
         ));
     }
     table

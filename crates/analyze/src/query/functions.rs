@@ -174,9 +174,8 @@ impl Functions {
         }
         let mut sizes: FxHashMap<String, usize> = FxHashMap::default();
         for (function, places) in self.functions.iter().zip(places).filter(|(one, _)| one.kind == FrameKind::Native) {
-            if let Some((namespace, _)) = own_name(&function.name).split_once("::").filter(|(first, _)| is_word(first))
-            {
-                *sizes.entry(namespace.to_owned()).or_default() += places;
+            if let Some(namespace) = namespace_of(&function.name) {
+                *sizes.entry(namespace).or_default() += places;
             }
         }
         let mut sizes: Vec<(String, usize)> = sizes.into_iter().collect();
@@ -278,6 +277,11 @@ fn is_of_program(function: &Function) -> bool {
 }
 
 /// Whether it is a name as people write them, and not `(anonymous namespace)`, `{closure}` or what is left of a cut one.
+/// The outermost namespace of a function (its crate, or its class where it has none).
+pub(crate) fn namespace_of(name: &str) -> Option<String> {
+    own_name(name).split_once("::").filter(|(first, _)| is_word(first)).map(|(namespace, _)| namespace.to_owned())
+}
+
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }

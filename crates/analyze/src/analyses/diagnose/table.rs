@@ -7,7 +7,7 @@ use super::finding::Evidence;
 use super::{Diagnosis, Finding, Total};
 use crate::analyses::summary;
 use crate::columns::bounds;
-use crate::notes::ownership_note;
+use crate::notes::{ownership_note, ownership_option};
 use crate::query::select::Selection;
 
 pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Table {
@@ -58,10 +58,11 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         ));
     }
     table.add_notes(ownership_note(selections));
-    if selections.iter().any(|selection| !selection.functions().ownership_known()) {
+    if let Some(unknown) = selections.iter().find(|selection| !selection.functions().ownership_known()) {
         table.note(note!(
             Hint,
-            "Name your own code with `--owned 'gz::*'`: findings then name your function and not a library's."
+            "Name your own code, perhaps with `{}`: findings then name your function and not a library's.",
+            ownership_option(unknown)
         ));
     }
     table

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Note, Table, note};
 
-use crate::notes::ownership_note;
+use crate::notes::{ownership_note, ownership_option};
 use crate::query::functions::{Function, FunctionId};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
@@ -57,7 +57,7 @@ fn note(selection: &Selection<'_>) -> Option<Note> {
     }
     Some(note!(
         Hint,
-        "No code is marked as owned, so nothing is attributed. Name your own with `--owned 'gz::*'`, `--owned-module` or \
-         `--owned-source`, or `owned` in the lab file."
+        "No code is marked as owned, so nothing is attributed. Name your own, perhaps with `{}`, or with `owned` in the lab file.",
+        ownership_option(selection)
     ))
 }

@@ -80,7 +80,7 @@ fn patterns_without_a_match_and_missing_ownership_are_noted() {
     assert!(notes(&["gz::"]).is_empty());
     let nothing = "No function matches the owned pattern `nope::*`. Largest namespaces here: `gz::*`.";
     assert_eq!(notes(&["nope::*"]), [nothing]);
-    assert!(notes(&[])[0].contains("--owned 'gz::*'"));
+    assert!(notes(&[])[0].contains("--owned 'sim::*'"));
     let table = drawn::selected(&capture, &["nope::*"], table);
     assert!(table.notes.iter().any(|note| note == nothing), "{:?}", table.notes);
 }
