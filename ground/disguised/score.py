@@ -3,7 +3,8 @@
     STEPSCOPE=.../stepscope python3 score.py FOLDER [NAME...]
 
 FOLDER takes the compiled programs, the lab file and the run. With RECORD_SECONDS in the environment, each recording is that
-long (default: 4). With AGAIN, the run that is in FOLDER is diagnosed again, and nothing is recorded.
+long (default: 4). With AGAIN, the run that is in FOLDER is diagnosed again, and nothing is recorded. With AS_A_USER, there is no
+lab file: `record -- PROGRAM` and `diagnose`, as somebody does who has just installed it.
 """
 
 import fnmatch
@@ -19,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MARKS = HERE.parent.parent / "marks"
 STEPSCOPE = os.path.realpath(os.environ["STEPSCOPE"])
 SECONDS = os.environ.get("RECORD_SECONDS", "4")
+AS_A_USER = bool(os.environ.get("AS_A_USER"))
 PYTHON = ["python3.11", "python3"]
 
 # Findings above this percent of the step, or of loading, count.
@@ -47,8 +49,9 @@ class Subject:
             python = subprocess.check_output([python, "-c", "import sys; print(sys.executable)"], text=True).strip()
             return [os.path.realpath(python), str(self.source)]
         program = folder / self.name
-        flags = ["-std=c++20", "-O2", "-g", "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
-        subprocess.check_call(["g++", *flags, self.source, "-o", program])
+        compiler = ["gcc"] if self.source.suffix == ".c" else ["g++", "-std=c++20"]
+        flags = ["-O2", "-g", "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
+        subprocess.check_call([*compiler, *flags, self.source, "-o", program, "-lm"])
         return [str(program)]
 
     def is_right(self, finding):
@@ -82,9 +85,27 @@ step = "marks"
     return text
 
 
+def record(folder, subject, command):
+    """Records both settings of a program, without a lab file."""
+    environment = {**os.environ, "PYTHONPATH": str(MARKS / "python")}
+    for setting in ["slow", "fast"]:
+        capture = plain_capture(folder, subject, setting)
+        shutil.rmtree(capture, ignore_errors=True)
+        options = ["--duration", f"{SECONDS}s", "--output", capture]
+        call = [STEPSCOPE, "record", *options, "--", *command, setting]
+        subprocess.check_call(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def plain_capture(folder, subject, setting):
+    return folder / f"{subject.name}_{setting}.capture"
+
+
 def findings(folder, subject, setting):
+    owned = ["--owned", "sim::*"]
     capture = folder / "stepscope-runs" / "latest" / f"{subject.name}_{setting}" / "base" / subject.phase
-    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, "--owned", "sim::*", "--format", "json"])
+    if AS_A_USER:
+        owned, capture = [], plain_capture(folder, subject, setting)
+    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, *owned, "--format", "json"])
     tables = json.loads(out)
     rows = tables["rows"] if isinstance(tables, dict) else tables[0]["rows"]
     return rows
@@ -99,7 +120,7 @@ def told(finding):
 def main():
     folder = pathlib.Path(sys.argv[1]).resolve()
     wanted = sys.argv[2:] or ["*"]
-    sources = sorted([*HERE.glob("*.cpp"), *HERE.glob("*.py")])
+    sources = sorted([*HERE.glob("*.c"), *HERE.glob("*.cpp"), *HERE.glob("*.py")])
     sources = [one for one in sources if one.name != pathlib.Path(__file__).name]
     subjects = [Subject(one) for one in sources if any(fnmatch.fnmatch(one.stem, want) for want in wanted)]
     subjects = [(one, one.command(folder)) for one in subjects]
@@ -107,7 +128,10 @@ def main():
         if command is None:
             print(f"skipped: {subject.name}: no python3")
     subjects = [(one, command) for one, command in subjects if command]
-    if not os.environ.get("AGAIN"):
+    if AS_A_USER and not os.environ.get("AGAIN"):
+        for subject, command in subjects:
+            record(folder, subject, command)
+    elif not os.environ.get("AGAIN"):
         (folder / "stepscope.toml").write_text(lab_file(subjects))
         subprocess.check_call([STEPSCOPE, "run"], cwd=folder, stdout=subprocess.DEVNULL)
     recalled = silent = 0

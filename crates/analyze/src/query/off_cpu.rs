@@ -103,9 +103,18 @@ impl<'a> OffCpu<'a> {
 
     /// The last wait of a thread that began before a moment.
     pub fn last_before(&self, thread: ThreadId, time_ns: u64) -> Option<Wait> {
+        Some(self.at(self.place_before(thread, time_ns)?))
+    }
+
+    /// The row in the capture of the last wait of a thread that began before a moment.
+    pub fn row_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
+        Some(self.row(self.place_before(thread, time_ns)?))
+    }
+
+    fn place_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
         let rows = self.rows(thread);
         let count = self.count(rows.clone(), |wait| wait.start_ns < time_ns);
-        Some(self.at(rows.start + count.checked_sub(1)?))
+        Some(rows.start + count.checked_sub(1)?)
     }
 
     /// How much of a range of time a thread lived; `None` if its lifetime is unknown.

@@ -1,12 +1,14 @@
 //! Barriers: where several threads waited for one, and which one arrived last.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Columns, NoteValue, StackId, Table, Thread, ThreadId, Wait, WaitState, note};
 
 use super::TOGETHER_NS;
 use crate::query::functions::{FunctionId, NO_STACK};
+use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::step_paths::Paths;
 use crate::query::steps::Steps;
@@ -24,6 +26,10 @@ pub(super) struct Barrier {
     pub(super) waits_at: Option<FunctionId>,
     pub(super) waiting: Vec<Waiting>,
     on_path: bool,
+    /// When the last thread arrived.
+    arrived_ns: u64,
+    /// The step that it is in.
+    step: u32,
 }
 
 /// A thread's wait at a barrier.
@@ -92,6 +98,8 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait]) -> Opt
         waits_at: first_known(|wait| wait.stack),
         waiting,
         on_path: group.iter().any(|one| paths.wake_ups.contains(&(one.waker, one.woken_ns))),
+        arrived_ns: group[0].woken_ns,
+        step: group[0].step,
     })
 }
 
@@ -213,25 +221,39 @@ pub(crate) struct Imbalance {
 
 /// The barriers on the critical path by their place, each with what an even share of the work would gain.
 ///
-/// The loop's own thread is no worker: what it waits for is the work itself.
-pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Vec<Imbalance> {
+/// The loop's own thread is no worker: what it waits for is the work itself. Work is CPU time since the worker's barrier before,
+/// or since the step began: with fewer CPUs than workers one of them is late with no more work than the others.
+pub(crate) fn imbalances(
+    selection: &Selection<'_>,
+    steps: &Steps,
+    paths: &Paths,
+    off_cpu: &OffCpu<'_>,
+) -> Vec<Imbalance> {
     let main: FxHashSet<ThreadId> = steps.rows().iter().map(|step| step.thread).collect();
-    let mut sites: FxHashMap<Option<FunctionId>, Vec<Barrier>> = FxHashMap::default();
-    for mut barrier in find(selection, steps, paths) {
+    let mut sites: FxHashMap<Option<FunctionId>, Vec<(Barrier, f64)>> = FxHashMap::default();
+    let mut found = find(selection, steps, paths);
+    found.sort_by_key(|barrier| (barrier.arrived_ns, barrier.last));
+    let mut barrier_before: FxHashMap<ThreadId, u64> = FxHashMap::default();
+    for mut barrier in found {
+        let before = barrier_before.get(&barrier.last).copied().unwrap_or(0);
+        let round = before.max(steps.rows()[barrier.step as usize].start_ns)..barrier.arrived_ns;
+        let here = barrier.waiting.iter().map(|one| one.thread).chain([barrier.last]);
+        barrier_before.extend(here.map(|thread| (thread, barrier.arrived_ns)));
         barrier.waiting.retain(|one| !main.contains(&one.thread));
         if barrier.on_path && !barrier.waiting.is_empty() && !main.contains(&barrier.last) {
-            sites.entry(barrier.waits_at).or_default().push(barrier);
+            let gain_ns = even_gain(&barrier, off_cpu, round);
+            sites.entry(barrier.waits_at).or_default().push((barrier, gain_ns));
         }
     }
     let number_of_steps = steps.after_first().len().max(1) as f64;
-    let of_site = |barriers: Vec<Barrier>| {
+    let of_site = |barriers: Vec<(Barrier, f64)>| {
         let mut last: FxHashMap<ThreadId, u64> = FxHashMap::default();
         let (mut waiting_ns, mut gain_ns, mut waiters) = (0.0, 0.0, 0);
-        for barrier in &barriers {
+        for (barrier, gain) in &barriers {
             *last.entry(barrier.last).or_default() += 1;
             let waited: u64 = barrier.waiting.iter().map(|one| one.waited_ns).sum();
             waiting_ns += waited as f64;
-            gain_ns += waited as f64 / (barrier.waiting.len() + 1) as f64;
+            gain_ns += gain;
             waiters += barrier.waiting.len();
         }
         let (last, times) = last.into_iter().max_by_key(|(thread, times)| (*times, Reverse(*thread)))?;
@@ -245,4 +267,18 @@ pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, paths: &Paths
         })
     };
     sites.into_values().filter_map(of_site).collect()
+}
+
+/// How much earlier the last worker would arrive with the mean of all workers' work: at most what they wait for it, and what it
+/// runs beyond their mean.
+fn even_gain(barrier: &Barrier, off_cpu: &OffCpu<'_>, round: Range<u64>) -> f64 {
+    let workers = (barrier.waiting.len() + 1) as f64;
+    let waited = barrier.waiting.iter().map(|one| one.waited_ns).sum::<u64>() as f64 / workers;
+    let ran = |thread: ThreadId| Some(off_cpu.spent(thread, round.clone())?.running as f64);
+    let of_others = barrier.waiting.iter().map(|one| ran(one.thread)).sum::<Option<f64>>();
+    match (ran(barrier.last), of_others) {
+        (Some(last), Some(others)) => waited.min(last - (last + others) / workers),
+        // Without known lifetimes nothing says how long a thread ran.
+        _ => waited,
+    }
 }

@@ -84,8 +84,8 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
 }
 
 /// The barriers of steps where the work is dealt out unevenly; none if wake-ups were not recorded.
-pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps) -> Vec<Imbalance> {
-    Paths::of(selection).map(|paths| barriers::imbalances(selection, steps, paths)).unwrap_or_default()
+pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<Imbalance> {
+    Paths::of(selection).map(|paths| barriers::imbalances(selection, steps, paths, off_cpu)).unwrap_or_default()
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> Note {

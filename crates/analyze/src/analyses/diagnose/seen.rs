@@ -167,6 +167,11 @@ impl<'s, 'a> Seen<'s, 'a> {
         self.functions().paths_through(self.capture(), &flags)
     }
 
+    /// One flag per stack: whether the thread gives up its CPU there, and asks again later.
+    pub fn yields(&self) -> Vec<bool> {
+        self.paths_through(|function| function.name.contains("sched_yield") || function.name.contains("thread::yield"))
+    }
+
     /// The deepest owned function that nearly all of the cost at these stacks is below.
     pub fn common_owner(&self, at: impl Fn(StackId) -> bool) -> Option<FunctionId> {
         let all = self.sum(&at);

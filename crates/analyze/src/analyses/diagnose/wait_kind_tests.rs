@@ -172,3 +172,72 @@ fn a_worker_that_steps_wait_for_is_found_if_others_do_the_same_work_and_have_les
     assert!(of_other(700_000, "sim::Trace").is_empty(), "both have the same work");
     assert!(of_other(100_000, "sim::Plan").is_empty(), "work of another kind");
 }
+
+/// The findings of a kind in a drawing.
+fn of_kind(drawing: Drawing, kind: &str) -> Vec<String> {
+    findings(drawing.capture, &[]).into_iter().filter(|row| row.starts_with(kind)).collect()
+}
+
+/// A wait of a thread that another one ends.
+fn woken(mut drawing: Drawing, thread: &str, when: std::ops::Range<u64>, runnable_ns: u64, by: &str) -> Drawing {
+    let by = drawing.thread(by);
+    let mut drawing = drawing.blocked_then_runnable(thread, when, runnable_ns, "sim::Round;pthread_barrier_wait");
+    drawing.capture.waits.change_last(|wait| wait.waker = Some(by));
+    drawing
+}
+
+#[test]
+fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work() {
+    // Three workers start with each step. The last one ends the round after 700 us, and has worked for `work_ns` then.
+    let last_works = |work_ns: u64| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            let start = step * STEP_NS;
+            for (worker, begin) in [("a", 100_000), ("b", 100_000), ("late", 700_000 - work_ns)] {
+                let _ = writeln!(text, "@{} {worker};sim::Round;sim::Scan 200000", start + begin + 150_000);
+            }
+        }
+        let mut drawing = drawing(&["a", "b", "late"], &text);
+        for step in 0..STEPS {
+            let (start, end) = (step * STEP_NS, step * STEP_NS + 700_000);
+            drawing = woken(drawing, "late", start..end - work_ns, 600_000 - work_ns, "main");
+            for worker in ["a", "b"] {
+                drawing = woken(drawing, worker, start..start + 100_000, 0, "main");
+                drawing = woken(drawing, worker, start + 300_000..end, 0, "late");
+            }
+            drawing = woken(drawing, "main", start + 110_000..end, 0, "late");
+        }
+        of_kind(drawing, "barrier-imbalance")
+    };
+    assert!(last_works(200_000).is_empty(), "{:?}", last_works(200_000));
+    assert_eq!(last_works(600_000), ["barrier-imbalance | sim::Scan | 26.666667"]);
+}
+
+#[test]
+fn steps_that_wait_for_a_cpu_are_found_only_if_the_program_has_all_of_them() {
+    // The loop's thread waits for CPU 0 in half of each step, while `logger` has it.
+    let held = |other_has_cpu_1: bool, stack: &str| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            for tenth in 0..5 {
+                let _ = writeln!(text, "@{} logger;sim::Pack 100000", step * STEP_NS + tenth * 100_000 + 350_000);
+            }
+        }
+        let mut drawing = drawing(&["logger", "packer"], &text);
+        // `packer` shows that the program may use CPU 1.
+        drawing = woken(drawing, "packer", 0..1_000, 0, "main").on(1);
+        if !other_has_cpu_1 {
+            drawing = woken(drawing, "packer", 2_000..STEPS * STEP_NS, 0, "main").on(1);
+        }
+        for step in 0..STEPS {
+            let start = step * STEP_NS;
+            drawing = drawing.preempted("main", start + 300_000..start + 800_000, stack).on(0);
+            let pause = start + 801_000..start + 1_300_000;
+            drawing = drawing.blocked_then_runnable("logger", pause, 0, "sim::Pack;clock_nanosleep").on(0);
+        }
+        of_kind(drawing, "cpu-held-by-others")
+    };
+    assert_eq!(held(true, "sim::Step").len(), 1, "both CPUs run background work");
+    assert!(held(false, "sim::Step").is_empty(), "other programs have CPU 1");
+    assert!(held(true, "sim::Step;sched_yield").is_empty(), "it gives up its CPU until its workers are done");
+}

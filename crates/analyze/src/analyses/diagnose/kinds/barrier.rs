@@ -1,7 +1,8 @@
 //! One worker has most of the work, and the others wait for it at a barrier.
 //!
 //! Evidence: [barriers](crate::analyses::critical_path) on the critical path where mostly the same thread arrives last. The
-//! gain is how much earlier it would arrive if all workers had the mean of their work. If no other thread does some of this
+//! gain is how much earlier it would arrive if all workers had the mean of their work, which is CPU time: a worker that waits
+//! for a CPU is late without having more to do. If no other thread does some of this
 //! work, it may not be divisible: only large gains count then. Look-alikes: workers with a task of their own each, one of
 //! them long.
 //!
@@ -63,7 +64,8 @@ impl Kind for Barrier {
 /// The worker that arrives last at barriers.
 fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let mean = seen.whole_ns();
-    let uneven = imbalances(seen.selection, loops.main()).into_iter().filter(|one| one.last_share >= USUALLY);
+    let uneven =
+        imbalances(seen.selection, loops.main(), &seen.off_cpu).into_iter().filter(|one| one.last_share >= USUALLY);
     let worth = uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
     let worst = worth?;
     let thread = &seen.capture().threads[worst.last.index()].name;

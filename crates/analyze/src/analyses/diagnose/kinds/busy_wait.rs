@@ -126,8 +126,7 @@ struct Spin {
 impl Spin {
     fn of(seen: &Seen<'_, '_>, samples: &[&Sample]) -> Option<Self> {
         let capture = seen.capture();
-        let is_yield = |name: &str| name.contains("sched_yield") || name.contains("thread::yield");
-        let yields = seen.paths_through(|function| is_yield(&function.name));
+        let yields = seen.yields();
         // Where the owned function itself is: the address of its innermost frame, what is inlined into it included.
         let place = |sample: &Sample| -> Option<(FunctionId, u64)> {
             let stack = sample.stack?;

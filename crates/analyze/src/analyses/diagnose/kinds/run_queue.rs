@@ -1,14 +1,23 @@
 //! Steps wait for a CPU that other threads of the program have.
 //!
-//! Evidence: waits for a CPU on the critical path, and what the threads that held those CPUs ran. Look-alikes: workers that the
-//! step waits for, which have to run in any case; and other programs on the machine. Neither is counted.
+//! Evidence: waits for a CPU on the critical path while threads of the program had all CPUs that it uses, and what those threads
+//! ran. Look-alikes, none of which is counted: workers that the step waits for, which have to run in any case; a thread that
+//! gives up its CPU until another one is done (`sched_yield`); and other programs: with a CPU of theirs, the step had not waited.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashSet;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::cpu_holders::CpuHolders;
 use crate::query::functions::FunctionId;
-use stepscope_model::{ThreadId, Wait};
+use crate::query::loops::Steps;
+use crate::query::step_paths::{Interval, Paths, State};
+use crate::query::weights::{Amount, StackWeights};
+use stepscope_model::{ThreadId, Wait, WaitState};
 
 /// Least share of the step.
 const LEAST: f64 = 5.0;
@@ -29,9 +38,14 @@ impl Kind for RunQueue {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let (Some(_), Some(path)) = (&seen.loops, &seen.path) else { return Vec::new() };
+        let (Some(loops), Some(path)) = (&seen.loops, &seen.path) else { return Vec::new() };
         let mean = seen.whole_ns();
-        let [running, _, held] = path.gain_bounds().map(|weights| weights.attributed_by_function(seen.functions()));
+        let per_step = |weights: &StackWeights| weights.total().weight as f64 / path.steps as f64;
+        if 100.0 * per_step(path.gain_bounds()[2]) / mean < LEAST {
+            return Vec::new();
+        }
+        let [running, ..] = path.gain_bounds().map(|weights| weights.attributed_by_function(seen.functions()));
+        let held = without_a_free_cpu(seen, loops.main()).attributed_by_function(seen.functions());
         // Work that steps wait for anyway has to run; it may as well have the CPU.
         let awaited = run_by_awaited_threads(seen);
         let background =
@@ -49,6 +63,45 @@ impl Kind for RunQueue {
         let found = Found::of_program(title, Some(Gain::of_waiting(all, mean))).about(Some(most));
         vec![found.sure(Confidence::Strong).because(text, "show --view sched")]
     }
+}
+
+/// What the program's threads ran while the path waited for a CPU, and they had all CPUs that the program uses.
+fn without_a_free_cpu(seen: &Seen<'_, '_>, steps: &Steps) -> StackWeights {
+    let mut weights = StackWeights::none(seen.capture());
+    let Some(paths) = Paths::of(seen.selection) else { return weights };
+    let holders = CpuHolders::of(seen.capture(), &seen.off_cpu);
+    let yields = seen.yields();
+    let cpus: FxHashSet<u32> = seen.capture().waits.iter().filter_map(|wait| wait.cpu).collect();
+    let mut held: Vec<Interval> = Vec::new();
+    for part in steps.after_first().flat_map(|position| paths.of_step(position)) {
+        if part.state != State::Runnable {
+            continue;
+        }
+        let Some(row) = seen.off_cpu.row_before(part.thread, part.range.end) else { continue };
+        let wait = seen.selection.completed_wait(row);
+        let gave_it_up = wait.state == WaitState::Preempted && wait.stack.is_some_and(|stack| yields[stack.index()]);
+        let Some(cpu) = wait.cpu.filter(|_| !gave_it_up) else { continue };
+        for (thread, range) in holders.within(cpu, &part.range) {
+            let others = cpus.iter().filter(|other| **other != cpu);
+            let all_held = others.fold(vec![range], |ranges, other| also_held(&holders, *other, &ranges));
+            held.extend(all_held.into_iter().map(|range| Interval { thread, range }));
+        }
+    }
+    held.sort_unstable_by_key(|one| (one.thread, one.range.start));
+    for sample in seen.selection.samples() {
+        let Some(time) = sample.time_ns else { continue };
+        let before = held.partition_point(|one| (one.thread, one.range.start) <= (sample.thread, time));
+        let last = before.checked_sub(1).map(|index| &held[index]);
+        if last.is_some_and(|one| one.thread == sample.thread && one.range.contains(&time)) {
+            *weights.at(sample.stack) += Amount { weight: sample.weight.into(), count: 1 };
+        }
+    }
+    weights
+}
+
+/// The parts of these ranges in which a thread of the program had this CPU, too.
+fn also_held(holders: &CpuHolders, cpu: u32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+    ranges.iter().flat_map(|range| holders.within(cpu, range).map(|(_, part)| part)).collect()
 }
 
 /// Least part of the steps in which a thread takes part, if steps wait for it.
